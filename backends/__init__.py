@@ -1,0 +1,5 @@
+"""Where the staircase ends: something that runs.
+
+It may import: `dialects` and `core`.
+In: the last dialect of a route; out: machine code (`llvm/`) or NumPy results (`reference/`).
+"""
