@@ -1,0 +1,54 @@
+"""The errors that the public face raises, and the one way in which they are worded."""
+
+from __future__ import annotations
+
+
+class StepwellError(Exception):
+    """Base class of every error that Stepwell raises on purpose."""
+
+
+class InputError(StepwellError, ValueError):
+    """An argument of a call is wrong: shape, dtype, rank, layout, index range, count."""
+
+
+class ImportModelError(StepwellError):
+    """A model file, a model object or MLIR text cannot be taken in."""
+
+
+class CompileError(StepwellError):
+    """A module cannot be compiled."""
+
+
+class UnsupportedError(CompileError):
+    """Something valid that this version does not know how to compile."""
+
+
+class TargetError(StepwellError):
+    """A target name is unknown, or the host cannot run code made for it."""
+
+
+def explain(
+    subject: str,
+    fact: str,
+    *,
+    expected: object = None,
+    got: object = None,
+    origin: str | None = None,
+    hint: str | None = None,
+) -> str:
+    """Word an error: ``<subject>: <fact>, expected <x>, got <y> (<origin>); <hint>``.
+
+    >>> explain("graph.dense", "inner dimensions differ", expected=784, got=768,
+    ...         origin='node "fc1"')
+    'graph.dense: inner dimensions differ, expected 784, got 768 (node "fc1")'
+    """
+    text = f"{subject}: {fact}"
+    if expected is not None:
+        text += f", expected {expected}"
+    if got is not None:
+        text += f", got {got}"
+    if origin:
+        text += f" ({origin})"
+    if hint:
+        text += f"; {hint}"
+    return text

@@ -1,0 +1,247 @@
+"""A model inside the compiler: an MLIR module and the store of its weights."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    NoneAttr,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from .errors import CompileError, StepwellError, explain
+from .weights import WeightStore, write_atomically
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_DTYPES = {
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "i1": "bool",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+}
+
+
+def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:
+    """The NumPy dtype of an element type of the IR.
+
+    Raises:
+        CompileError: for an element type that tensors here do not have.
+    """
+    import numpy as np
+
+    name = str(element_type)
+    if name not in _DTYPES:
+        raise CompileError(
+            explain("type", "unknown element type", expected=", ".join(_DTYPES), got=name)
+        )
+    return np.dtype(_DTYPES[name])
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """A dense run-time input: shape (None or a name where symbolic) and element type."""
+
+    shape: tuple[int | str | None, ...]
+    dtype: str = "f32"
+
+
+@dataclass(frozen=True)
+class SparseSpec:
+    """A CSR run-time input: shape, element type, and its number of stored entries if known."""
+
+    shape: tuple[int | str | None, ...]
+    dtype: str = "f32"
+    nnz: int | str | None = None
+
+
+@dataclass(frozen=True)
+class ValueSpec:
+    """An input or output of a model as a caller sees it.
+
+    A dimension is an int, or a str where it is symbolic. `format` is None for a dense array
+    and "csr" for a sparse one, whose stored entries number `nnz`.
+    """
+
+    name: str
+    shape: tuple[int | str, ...]
+    dtype: str
+    format: str | None = None
+    nnz: int | str | None = None
+
+    def __str__(self) -> str:
+        shape = "x".join(str(d) for d in self.shape)
+        sparse = f", {self.format}, nnz={self.nnz}" if self.format else ""
+        return f"{self.name}: {shape}{'x' if shape else ''}{self.dtype}{sparse}"
+
+
+class Module:
+    """An MLIR module (xDSL's `ModuleOp`) with its weights.
+
+    Args:
+        op: the module; its public `func.func` is the program.
+        weights: the arrays that the IR names.
+    """
+
+    def __init__(self, op: ModuleOp, weights: WeightStore | None = None) -> None:
+        self.op = op
+        self.weights = weights if weights is not None else WeightStore()
+
+    @property
+    def main(self) -> func.FuncOp:
+        """The public function of the module.
+
+        Raises:
+            CompileError: if there is none, or more than one.
+        """
+        found = [f for f in self.op.ops if isinstance(f, func.FuncOp) and is_public(f)]
+        if len(found) != 1:
+            names = ", ".join(f.sym_name.data for f in found) or "none"
+            raise CompileError(
+                explain("module", "one public function is needed", expected=1, got=names)
+            )
+        return found[0]
+
+    @property
+    def inputs(self) -> list[ValueSpec]:
+        """What the program takes, in order."""
+        main = self.main
+        types, attrs = main.function_type.inputs.data, main.arg_attrs
+        return [_spec(t, _dict(attrs, i), f"arg{i}") for i, t in enumerate(types)]
+
+    @property
+    def outputs(self) -> list[ValueSpec]:
+        """What the program gives, in order."""
+        main = self.main
+        types, attrs = main.function_type.outputs.data, main.res_attrs
+        return [_spec(t, _dict(attrs, i), f"result{i}") for i, t in enumerate(types)]
+
+    def text(self, *, locations: bool = False) -> str:
+        """The IR as MLIR text."""
+        stream = StringIO()
+        Printer(stream=stream, print_debuginfo=locations).print_op(self.op)
+        return stream.getvalue() + "\n"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def clone(self) -> Module:
+        """A module of its own; the arrays are shared."""
+        return Module(self.op.clone(), self.weights.copy())
+
+    def verify(self) -> None:
+        """Check the module.
+
+        Raises:
+            CompileError: with the first fact that does not hold.
+        """
+        try:
+            self.op.verify()
+        except VerifyException as error:
+            raise CompileError(str(error).strip().splitlines()[0]) from error
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `model.mlir`, and `model.safetensors` beside it where there are weights.
+
+        Raises:
+            StepwellError: if the folder cannot be written; an older file is then unharmed.
+        """
+        target = Path(path)
+        try:
+            if len(self.weights):
+                self.weights.save(target.with_suffix(".safetensors"))
+            write_atomically(target, self.text(locations=True).encode())
+        except OSError as error:
+            raise StepwellError(explain("save", f"cannot write {target}: {error}")) from error
+
+    def run_reference(self, *inputs: object) -> Any:
+        """Run the module on NumPy and SciPy, operator by operator.
+
+        Returns one array, or a tuple of them where the program has several results.
+        """
+        from .registry import backend
+
+        results = backend("reference")(self, inputs)
+        assert isinstance(results, tuple)
+        return results[0] if len(results) == 1 else results
+
+
+def is_public(function: func.FuncOp) -> bool:
+    """Whether a function is one that callers see."""
+    visibility = function.sym_visibility
+    return visibility is None or visibility.data == "public"
+
+
+def _dict(attrs: ArrayAttr[DictionaryAttr] | None, index: int) -> dict[str, Attribute]:
+    return dict(attrs.data[index].data) if attrs is not None else {}
+
+
+def _spec(kind: Attribute, attrs: dict[str, Attribute], default_name: str) -> ValueSpec:
+    name = attrs.get("graph.name")
+    label = name.data if isinstance(name, StringAttr) else default_name
+    if not isinstance(kind, TensorType):
+        raise CompileError(
+            explain("module", f'argument "{label}" is no tensor', expected="tensor", got=kind)
+        )
+    dims = attrs.get("graph.dims")
+    symbols = (
+        [s.data for s in dims if isinstance(s, StringAttr)] if isinstance(dims, ArrayAttr) else []
+    )
+    shape = tuple(
+        (symbols[i] if i < len(symbols) and symbols[i] else "?") if d == DYNAMIC_INDEX else d
+        for i, d in enumerate(kind.get_shape())
+    )
+    sparse = not isinstance(kind.encoding, NoneAttr)
+    return ValueSpec(
+        label,
+        shape,
+        str(kind.element_type),
+        "csr" if sparse else None,
+        _entries(attrs.get("graph.nnz")) if sparse else None,
+    )
+
+
+def _entries(attr: Attribute | None) -> int | str:
+    if isinstance(attr, IntegerAttr):
+        return attr.value.data
+    return attr.data if isinstance(attr, StringAttr) else "?"
+
+
+def argument_attrs(
+    name: str, dims: Sequence[int | str], nnz: int | str | None = None
+) -> DictionaryAttr:
+    """The attributes of an argument of the public function.
+
+    Args:
+        name: what callers call it.
+        dims: its dimensions; a str names a symbolic one.
+        nnz: for a sparse argument, its number of stored entries or the symbol for it.
+    """
+    from xdsl.dialects.builtin import i64
+
+    data: dict[str, Attribute] = {"graph.name": StringAttr(name)}
+    if any(isinstance(d, str) for d in dims):
+        data["graph.dims"] = ArrayAttr([StringAttr(d if isinstance(d, str) else "") for d in dims])
+    if nnz is not None:
+        data["graph.nnz"] = IntegerAttr(nnz, i64) if isinstance(nnz, int) else StringAttr(nnz)
+    return DictionaryAttr(data)

@@ -1,0 +1,148 @@
+"""The staircase: its stages, and the passes that lead from each to the next."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import DiagnosticException, PassFailedException, VerifyException
+
+from .context import CompilerContext
+from .errors import CompileError, StepwellError, explain
+
+IR_STAGES = (
+    "graph",
+    "optimized",
+    "fused",
+    "kernels",
+    "scheduled",
+    "buffers",
+    "loops",
+    "llvm",
+)
+"""The stages that are modules; each is made from the one before it."""
+
+TEXT_STAGES = ("llvm-ir", "asm")
+"""The stages that are text for people, made by the backend."""
+
+STAGES = IR_STAGES + TEXT_STAGES
+
+OPT_LEVELS = (0, 1, 2, 3)
+
+_OPTIMIZED = {
+    0: "graph-simplify-inference,graph-decompose-normalize",
+    1: "graph-simplify-inference,graph-fold-constant,graph-decompose-normalize,canonicalize,cse,dce",
+}
+_OPTIMIZED[2] = _OPTIMIZED[3] = _OPTIMIZED[1]
+_FUSED = {
+    0: "graph-fuse-ops{max-ops=1}",
+    1: "graph-fuse-ops",
+    2: "graph-fuse-ops",
+    3: "graph-fuse-ops",
+}
+_SCHEDULED = {0: "", 1: "loop-schedule", 2: "loop-schedule", 3: "loop-schedule"}
+
+
+def pipeline(opt_level: int = 3) -> dict[str, str]:
+    """The pass list that makes each stage, by stage name, as `stepwell-opt -p` takes it."""
+    if opt_level not in OPT_LEVELS:
+        raise CompileError(
+            explain("compile", "unknown opt_level", expected="0, 1, 2 or 3", got=opt_level)
+        )
+    return {
+        "optimized": _OPTIMIZED[opt_level],
+        "fused": _FUSED[opt_level],
+        "kernels": "convert-graph-to-loop",
+        "scheduled": _SCHEDULED[opt_level],
+        "buffers": "convert-graph-to-rt",
+        "loops": "convert-loop-to-scf",
+        "llvm": (
+            "rt-outline-tiles,convert-math-to-arith,convert-scf-to-cf,convert-memref-to-llvm,"
+            "convert-vector-to-llvm,convert-math-to-llvm,convert-arith-to-llvm,"
+            "convert-cf-to-llvm,convert-rt-to-llvm,convert-func-to-llvm,"
+            "reconcile-unrealized-casts"
+        ),
+    }
+
+
+def check_stage(stage: str) -> str:
+    """Return `stage` if there is one of this name.
+
+    Raises:
+        CompileError: naming the nearest stage.
+    """
+    if stage in STAGES:
+        return stage
+    near = difflib.get_close_matches(stage, STAGES, 1)
+    hint = f'did you mean "{near[0]}"' if near else None
+    raise CompileError(
+        explain("stage", "unknown name", expected=", ".join(STAGES), got=f'"{stage}"', hint=hint)
+    )
+
+
+def parse_passes(
+    text: str, available: dict[str, Callable[[], type[ModulePass]]]
+) -> list[ModulePass]:
+    """The passes of a pipeline text.
+
+    Raises:
+        CompileError: if the text is malformed, names an unknown pass or a wrong option.
+    """
+    from xdsl.utils.arg_spec import parse_pipeline
+
+    if not text.strip():
+        return []
+    result: list[ModulePass] = []
+    try:
+        specs = tuple(parse_pipeline(text))
+    except Exception as error:  # xDSL's parser raises its own private kinds
+        raise CompileError(explain("pipeline", f"cannot read {text!r}: {error}")) from error
+    for spec in specs:
+        if spec.name not in available:
+            near = ", ".join(difflib.get_close_matches(spec.name, available, 3))
+            hint = f"nearest names: {near}" if near else None
+            raise CompileError(explain("pipeline", f'unknown pass "{spec.name}"', hint=hint))
+        try:
+            result.append(available[spec.name]().from_spec(spec))
+        except (ValueError, TypeError) as error:
+            raise CompileError(explain(spec.name, f"bad options: {error}")) from error
+    return result
+
+
+def run_passes(ctx: CompilerContext, op: ModuleOp, text: str) -> None:
+    """Run a pipeline text on a module in place, verifying the result.
+
+    Raises:
+        CompileError: if a pass refuses; its message names the pass and the operation.
+    """
+    from .registry import passes
+
+    for step in parse_passes(text, passes()):
+        try:
+            step.apply(ctx, op)
+        except StepwellError:
+            raise
+        except (PassFailedException, VerifyException, DiagnosticException) as error:
+            raise CompileError(f"{step.name}: {_first_line(error)}") from error
+    try:
+        op.verify()
+    except (VerifyException, DiagnosticException) as error:
+        raise CompileError(f"{text}: result does not verify: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def walk_stages(
+    ctx: CompilerContext, op: ModuleOp, opt_level: int = 3, start: str = "graph"
+) -> Iterator[tuple[str, ModuleOp]]:
+    """Take a module down the staircase in place, giving it at each stage from `start` on."""
+    texts = pipeline(opt_level)
+    yield start, op
+    for stage in IR_STAGES[IR_STAGES.index(start) + 1 :]:
+        run_passes(ctx, op, texts[stage])
+        yield stage, op

@@ -1,0 +1,110 @@
+"""Dialects and passes by name: the folders are the list.
+
+`passes/graph/fuse_ops.py` is the pass `graph-fuse-ops`, class `GraphFuseOpsPass`;
+`conversions/convert_graph_to_loop.py` is `convert-graph-to-loop`, class
+`ConvertGraphToLoopPass`. Modules are imported when their dialect or pass is first used.
+Packages of third parties add theirs through xDSL's entry point `xdsl.universe`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .context import CompilerContext
+from .target import Target
+from .weights import WeightStore
+
+if TYPE_CHECKING:
+    from xdsl.ir import Dialect
+    from xdsl.passes import ModulePass
+    from xdsl.universe import Universe
+
+_PACKAGE = __package__.rpartition(".")[0]
+_ROOT = Path(__file__).parent.parent
+
+_DIALECTS = {
+    "graph": ("dialects.graph.dialect", "Graph"),
+    "loop": ("dialects.loop.dialect", "Loop"),
+    "rt": ("dialects.rt", "Rt"),
+    "sparse_tensor": ("dialects.sparse_tensor", "SparseTensor"),
+}
+
+
+def _load(module: str, name: str) -> Callable[[], object]:
+    return lambda: getattr(importlib.import_module(f"{_PACKAGE}.{module}"), name)
+
+
+def own_dialects() -> dict[str, Callable[[], Dialect]]:
+    """The dialects of this project, by name."""
+    return {name: _load(*place) for name, place in _DIALECTS.items()}  # type: ignore[misc]
+
+
+def _pass_files() -> dict[str, tuple[str, str]]:
+    """Pass name -> (module below the package, class name), read off the file names."""
+    places: dict[str, tuple[str, str]] = {}
+    for folder, prefix in (
+        ("passes/graph", "graph-"),
+        ("passes/loop", "loop-"),
+        ("passes/rt", "rt-"),
+        ("conversions", ""),
+    ):
+        for path in sorted((_ROOT / folder).glob("*.py")):
+            if path.stem == "__init__" or (not prefix and not path.stem.startswith("convert_")):
+                continue
+            name = prefix + path.stem.replace("_", "-")
+            class_name = "".join(word.capitalize() for word in name.split("-")) + "Pass"
+            places[name] = (f"{folder.replace('/', '.')}.{path.stem}", class_name)
+    return places
+
+
+def own_passes() -> dict[str, Callable[[], type[ModulePass]]]:
+    """The passes of this project, by command-line name."""
+    return {name: _load(*place) for name, place in _pass_files().items()}  # type: ignore[misc]
+
+
+@functools.cache
+def _others() -> tuple[Universe, ...]:
+    """The universes that other installed packages register."""
+    from importlib.metadata import entry_points
+
+    from xdsl.universe import Universe
+
+    found = sorted(entry_points(group="xdsl.universe"), key=lambda point: point.name)
+    loaded = [p.load() for p in found if p.value.partition(":")[0].partition(".")[0] != _PACKAGE]
+    return tuple(universe for universe in loaded if isinstance(universe, Universe))
+
+
+def dialects() -> dict[str, Callable[[], Dialect]]:
+    """Every dialect that can be used, by name: xDSL's, others', ours."""
+    result: dict[str, Callable[[], Dialect]] = {}
+    for universe in _others():
+        result |= universe.all_dialects
+    return result | own_dialects()
+
+
+def passes() -> dict[str, Callable[[], type[ModulePass]]]:
+    """Every pass that can be used, by name: xDSL's, others', ours."""
+    result: dict[str, Callable[[], type[ModulePass]]] = {}
+    for universe in _others():
+        result |= universe.all_passes
+    return result | own_passes()
+
+
+def make_context(
+    weights: WeightStore | None = None, target: Target | None = None
+) -> CompilerContext:
+    """A context with every dialect registered; each is loaded when first used."""
+    ctx = CompilerContext(weights=weights if weights is not None else WeightStore(), target=target)
+    for name, load in dialects().items():
+        ctx.register_dialect(name, load)
+    return ctx
+
+
+def backend(name: str) -> Callable[..., object]:
+    """The function `run(module, inputs)` of the backend called `name`."""
+    module = importlib.import_module(f"{_PACKAGE}.backends.{name}.interpreter")
+    return module.run

@@ -1,0 +1,99 @@
+"""The machine that code is generated for: vector width, registers, caches, cores."""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass
+
+from .errors import TargetError, explain
+
+
+@dataclass(frozen=True)
+class Target:
+    """A processor as the scheduler and the code generator see it.
+
+    Sizes are in bytes, vector width in bits; `features` is LLVM's comma-separated text.
+    """
+
+    name: str
+    triple: str
+    cpu: str
+    features: str
+    vector_bits: int
+    vector_registers: int
+    l1_bytes: int = 32 << 10
+    l2_bytes: int = 1 << 20
+    cores: int = 1
+
+    def lanes(self, element_bits: int) -> int:
+        """How many elements of this width one vector register holds."""
+        return max(1, self.vector_bits // element_bits)
+
+
+_X86 = "x86_64-unknown-linux-gnu"
+_NAMED = {
+    "x86-64": ("x86-64", _X86, 128, 16),
+    "x86-64-v2": ("x86-64-v2", _X86, 128, 16),
+    "x86-64-v3": ("x86-64-v3", _X86, 256, 16),
+    "x86-64-v4": ("x86-64-v4", _X86, 512, 32),
+    "znver5": ("znver5", _X86, 512, 32),
+    "neoverse-n1": ("neoverse-n1", "aarch64-unknown-linux-gnu", 128, 32),
+    "apple-m1": ("apple-m1", "arm64-apple-macosx", 128, 32),
+}
+
+
+def named(name: str) -> Target:
+    """The target called `name`; "host" is the machine this runs on.
+
+    Raises:
+        TargetError: if there is no target of this name.
+    """
+    if name == "host":
+        return host()
+    if name not in _NAMED:
+        known = ", ".join(["host", *_NAMED])
+        raise TargetError(explain("target", "unknown name", expected=known, got=f'"{name}"'))
+    cpu, triple, bits, registers = _NAMED[name]
+    return Target(name, triple, cpu, "", bits, registers)
+
+
+@functools.cache
+def host() -> Target:
+    """The machine this runs on, as LLVM and the operating system describe it."""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    bits, registers = 128, 16
+    if features.get("avx512f") and features.get("avx512vl"):
+        bits, registers = 512, 32
+    elif features.get("avx2") and features.get("fma"):
+        bits = 256
+    triple = llvm.get_process_triple()
+    if triple.startswith(("aarch64", "arm64")):
+        registers = 32
+    return Target(
+        name="host",
+        triple=triple,
+        cpu=llvm.get_host_cpu_name(),
+        features=features.flatten(),
+        vector_bits=bits,
+        vector_registers=registers,
+        l1_bytes=_cache_bytes("index0", 32 << 10),
+        l2_bytes=_cache_bytes("index2", 1 << 20),
+        cores=len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1,
+    )
+
+
+def _cache_bytes(index: str, default: int) -> int:
+    path = f"/sys/devices/system/cpu/cpu0/cache/{index}/size"
+    try:
+        with open(path, encoding="ascii") as file:
+            text = file.read().strip()
+    except OSError:
+        return default
+    scale = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:], 1)
+    digits = text.rstrip("KM")
+    return int(digits) * scale if digits.isdigit() else default

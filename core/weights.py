@@ -1,0 +1,153 @@
+"""The store of named arrays beside a module: weights are never inside the IR text.
+
+The IR names an array (`dense_resource<w0>`), the store holds it. Dense arrays are NumPy's,
+sparse ones `scipy.sparse.csr_array`. On disk the store is one safetensors file, in which a
+CSR matrix is three arrays: ``name.indptr``, ``name.indices`` and ``name.values``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .errors import ImportModelError, explain
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+    from xdsl.context import Context
+
+    Array = np.ndarray | csr_array
+
+_CSR_PARTS = ("indptr", "indices", "values")
+
+
+class WeightStore:
+    """Named arrays in the order in which they were added. Arrays in it are not changed."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Array] = {}
+
+    def add(self, name: str, array: Array) -> str:
+        """Store `array` and return its name: `name`, or `name_1`, ... where that is taken.
+
+        An array that is already stored (the same object) keeps the name it has.
+        """
+        for known, stored in self._arrays.items():
+            if stored is array:
+                return known
+        base = re.sub(r"[^\w.$-]", "_", name) or "weight"
+        if base[0].isdigit() or base[0] in ".-":
+            base = f"w_{base}"
+        unique, count = base, 0
+        while unique in self._arrays:
+            count += 1
+            unique = f"{base}_{count}"
+        self._arrays[unique] = array
+        return unique
+
+    def __getitem__(self, name: str) -> Array:
+        return self._arrays[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def copy(self) -> WeightStore:
+        """A store of its own with the same arrays."""
+        result = WeightStore()
+        result._arrays = dict(self._arrays)
+        return result
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all arrays into one safetensors file; the file appears complete or not at all."""
+        from safetensors.numpy import save
+
+        tensors: dict[str, np.ndarray] = {}
+        shapes: dict[str, str] = {}
+        for name, array in self._arrays.items():
+            if isinstance(array, np.ndarray):
+                tensors[name] = np.ascontiguousarray(array)
+                continue
+            shapes[name] = json.dumps(list(array.shape))
+            for part, data in zip(
+                _CSR_PARTS, (array.indptr, array.indices, array.data), strict=True
+            ):
+                tensors[f"{name}.{part}"] = np.ascontiguousarray(data)
+        write_atomically(path, save(tensors, shapes or None))
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> WeightStore:
+        """Read what `save` wrote.
+
+        Raises:
+            ImportModelError: if the file is not a safetensors file or a CSR matrix in it is
+                incomplete or inconsistent.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        result = WeightStore()
+        try:
+            with safe_open(path, framework="np") as file:
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                sparse = {n: json.loads(s) for n, s in (file.metadata() or {}).items()}
+        except (SafetensorError, OSError, ValueError) as error:
+            raise ImportModelError(explain("weights", f"cannot read {path}: {error}")) from error
+        for name, shape in sparse.items():
+            result._arrays[name] = _csr(name, shape, arrays)
+        result._arrays.update(arrays)
+        return result
+
+
+def _csr(name: str, shape: object, arrays: dict[str, np.ndarray]) -> csr_array:
+    """Take the three parts of the CSR matrix `name` out of `arrays`."""
+    from scipy.sparse import csr_array
+
+    parts = [arrays.pop(f"{name}.{part}", None) for part in _CSR_PARTS]
+    indptr, indices, values = parts
+    try:
+        if indptr is None or indices is None or values is None:
+            raise ValueError("one of its three arrays is missing")
+        rows, columns = (int(n) for n in shape)  # type: ignore[attr-defined]
+        matrix = csr_array((values, indices, indptr), shape=(rows, columns))
+        matrix.check_format(full_check=True)
+    except (ValueError, TypeError) as error:
+        raise ImportModelError(explain("weights", f'CSR matrix "{name}": {error}')) from error
+    return matrix
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file so that a reader sees the old content or the whole new one.
+
+    Raises:
+        OSError: if the folder cannot be written.
+    """
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def weights_of(ctx: Context) -> WeightStore:
+    """The store that goes with a context; an empty one for a plain xDSL context."""
+    store = getattr(ctx, "weights", None)
+    return store if isinstance(store, WeightStore) else WeightStore()
