@@ -1,0 +1,180 @@
+"""`stepwell-opt`: xDSL's driver with the dialects and passes of this project.
+
+Every pass of xDSL, of this project and of installed plug-ins goes into one `-p` list. Weights
+that lie beside the input (`m.safetensors` beside `m.mlir`) are loaded with it, and written
+beside the output where `-o` names one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+import sys
+from collections.abc import Callable, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import IO, ClassVar, NoReturn
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import ArgSpecParseError, ParseError, PassFailedException
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from ..core.context import CompilerContext
+from ..core.errors import StepwellError
+from ..core.pipelines import parse_passes
+from ..core.registry import make_context, own_passes, passes
+from ..core.weights import WeightStore, write_atomically
+
+_DESCRIPTION = """\
+Reads MLIR text, runs passes on it, and prints the result.
+
+  stepwell-opt m.mlir -p "graph-fold-constant,graph-fuse-ops,convert-graph-to-loop"
+
+Weights beside the input (m.safetensors beside m.mlir) are loaded with it; `-o out.mlir`
+writes them beside the output. `--list-passes` names the passes."""
+
+
+class _KeptText(StringIO):
+    """Text that outlives `close`: the driver closes its output before it knows of success."""
+
+    def close(self) -> None:
+        pass
+
+
+class ListPassesAction(argparse.Action):
+    """Prints every pass with the first line of its documentation, and exits."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        own = own_passes()
+        print("passes of stepwell:")
+        for name, load in own.items():
+            summary = (inspect.getdoc(load()) or "").partition("\n")[0]
+            print(f"  {name:32} {summary}")
+        print("passes of xDSL and of installed plug-ins:")
+        for name in sorted(passes().keys() - own.keys()):
+            print(f"  {name}")
+        parser.exit()
+
+
+class StepwellOptMain(xDSLOptMain):
+    """The driver: xDSL's, on a `CompilerContext`, with errors of one line."""
+
+    version_format: ClassVar[str] = "stepwell-opt built from xdsl version {xdsl_version}"
+
+    def __init__(self, args: Sequence[str] | None = None) -> None:
+        super().__init__(description=_DESCRIPTION, args=args)
+
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
+        """The arguments of `xdsl-opt`, a list of passes, and tracebacks on demand."""
+        arg_parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        super().register_all_arguments(arg_parser)
+        for action in arg_parser._actions:
+            if action.dest == "passes":
+                action.help = 'passes to run in order, such as "canonicalize,graph-fuse-ops"'
+        arg_parser.add_argument(
+            "--list-passes", nargs=0, action=ListPassesAction, help="name every pass and exit"
+        )
+        arg_parser.add_argument(
+            "--traceback", action="store_true", help="show where in the compiler an error arose"
+        )
+
+    def register_all_dialects(self) -> None:
+        """Replace the plain context by one that carries weights and decisions."""
+        self.ctx = make_context()
+
+    def register_all_passes(self) -> None:
+        """The passes of xDSL, of plug-ins and of this project."""
+        available: dict[str, Callable[[], type[ModulePass]]] = passes()
+        for name, load in available.items():
+            self.register_pass(name, load)
+
+    def setup_pipeline(self) -> None:
+        """Build the pipeline.
+
+        Raises:
+            CompileError: for a malformed text, an unknown pass (with the nearest names) or option.
+        """
+        parse_passes(self.args.passes, self.available_passes)
+        super().setup_pipeline()
+
+    def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
+        """Open the input, with the weights that lie beside it."""
+        if self.args.input_file == "-":
+            self.args.input_file = None
+        chunks = super().prepare_input()
+        if self.args.input_file is not None:
+            beside = Path(self.args.input_file).with_suffix(".safetensors")
+            if beside.exists():
+                self.context.weights = WeightStore.load(beside)
+        return chunks
+
+    @property
+    def context(self) -> CompilerContext:
+        """The context, under its own type."""
+        assert isinstance(self.ctx, CompilerContext)
+        return self.ctx
+
+    def prepare_output(self) -> IO[str]:
+        """Collect what goes into a file: it is written when everything has succeeded."""
+        self.collected = _KeptText() if self.args.output_file not in (None, "-") else None
+        return sys.stdout if self.collected is None else self.collected
+
+    def apply_passes(self, prog: ModuleOp) -> None:
+        """Run the pipeline; what a pass raises as ours counts as a diagnostic like xDSL's."""
+        try:
+            super().apply_passes(prog)
+        except StepwellError as error:
+            raise PassFailedException(str(error)) from error
+
+    def run(self) -> None:
+        """Read, transform, write."""
+        super().run()
+        if self.collected is None:
+            return
+        output = Path(self.args.output_file)
+        try:
+            if len(self.context.weights) and self.args.target == "mlir":
+                self.context.weights.save(output.with_suffix(".safetensors"))
+            write_atomically(output, self.collected.getvalue().encode())
+        except OSError as error:
+            raise StepwellError(f"cannot write {output}: {error.strerror}") from error
+
+
+def describe(error: BaseException) -> str:
+    """An error as one line."""
+    if isinstance(error, ParseError):
+        line = " ".join(error.msg.split())
+        return f"{error.span.get_location()}: {line}"
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"cannot open {error.filename}: {error.strerror}"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if isinstance(error, ArgSpecParseError):
+        # A headline, the place, the text, carets, and last what is wrong.
+        return f"pipeline: {lines[-1]}, at {lines[1]}"
+    return lines[0] if lines else type(error).__name__
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command; exits with 1 after an error, of which it prints one line."""
+    arguments = sys.argv[1:] if args is None else list(args)
+    try:
+        StepwellOptMain(arguments).run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has left (`| head`): what Python would flush at exit goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (Exception, ArgSpecParseError) as error:
+        # The boundary of the process: whatever happened inside, a user sees one line.
+        if "--traceback" in arguments:
+            raise
+        print(f"stepwell-opt: error: {describe(error)}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
