@@ -1,5 +1,5 @@
-"""Compiled programs at work: the executable, the call boundary, the thread pool, registered functions, artefacts.
+"""Compiled programs at work: the executable, its call boundary, threads, registered functions.
 
-It may import: `dialects` and `core`, and the rooms above them where a compiled program is put together.
-In: a compiled module and NumPy or SciPy arrays; out: NumPy arrays, or one clear error.
+It may import: `dialects`, `core`, and what puts a compiled program together.
+In: a compiled module, NumPy or SciPy arrays; out: NumPy arrays, or one clear error.
 """

@@ -1,4 +1,4 @@
-"""The universe of this project: what plain `xdsl-opt` sees through the entry point `xdsl.universe`."""
+"""The universe of this project: what plain `xdsl-opt` finds by the entry point `xdsl.universe`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """ONNX models into the `graph` dialect, opset 7 to the newest that the installed onnx knows.
 
 It may import: onnx (inside functions only), `dialects` and `core`.
-In: a path, bytes or a `ModelProto`; out: a `Module` whose weights are the initialisers, under their own names.
+In: a path, bytes or a `ModelProto`; out: a `Module` with the initialisers as its weights.
 """
