@@ -1,0 +1,44 @@
+"""Attributes of the loop dialect: kinds of loops, and how partial reductions join."""
+
+from __future__ import annotations
+
+from xdsl.ir import EnumAttribute, SpacedOpaqueSyntaxAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.utils.str_enum import StrEnum
+
+
+class LoopKind(StrEnum):
+    """What may be done with the iterations of a `loop.for`.
+
+    `parallel`: they are independent. `tiles`: independent, and shared among threads.
+    `serial`: they keep their order. `unroll`: independent, and copied out one after another.
+    """
+
+    PARALLEL = "parallel"
+    TILES = "tiles"
+    SERIAL = "serial"
+    UNROLL = "unroll"
+
+
+class Combine(StrEnum):
+    """How two partial results of a reduction join; `custom` is not known and never split."""
+
+    ADD = "add"
+    MUL = "mul"
+    MAX = "max"
+    MIN = "min"
+    CUSTOM = "custom"
+
+
+@irdl_attr_definition
+class LoopKindAttr(EnumAttribute[LoopKind], SpacedOpaqueSyntaxAttribute):
+    """The kind of a `loop.for`, such as ``#loop<kind tiles>``."""
+
+    name = "loop.kind"
+
+
+@irdl_attr_definition
+class CombineAttr(EnumAttribute[Combine], SpacedOpaqueSyntaxAttribute):
+    """The combining operation of a reduction, such as ``#loop<combine add>``."""
+
+    name = "loop.combine"

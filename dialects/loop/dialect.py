@@ -1,0 +1,42 @@
+"""The loop dialect, as it is registered.
+
+Why upstream is not enough: `linalg` has no sparse operands, no accumulators that outlive an
+operation, and `affine` no blocks of values whose dimensions are loops; in neither is a fused
+GEMM, a GCN layer and a softmax the same kind of thing. `scf` is what comes after scheduling.
+What lowers into it: operators of `graph`, by `convert-graph-to-loop`, and plug-ins' operators.
+What it lowers to: `scf`, `memref`, one-dimensional `vector`, `arith` and `math`, by
+`convert-loop-to-scf`.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from .attrs import CombineAttr, LoopKindAttr
+from .ops import (
+    FoldOp,
+    ForOp,
+    KernelOp,
+    LoadOp,
+    LocalOp,
+    ReduceEntriesOp,
+    ReduceOp,
+    StoreOp,
+    YieldOp,
+)
+
+Loop = Dialect(
+    "loop",
+    [
+        FoldOp,
+        ForOp,
+        KernelOp,
+        LoadOp,
+        LocalOp,
+        ReduceEntriesOp,
+        ReduceOp,
+        StoreOp,
+        YieldOp,
+    ],
+    [CombineAttr, LoopKindAttr],
+)

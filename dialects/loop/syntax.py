@@ -1,0 +1,82 @@
+"""Text form of affine maps applied to index values: ``(d0)[s0] -> (d0 * 4 + s0)(%i)``.
+
+xDSL's declarative format has no affine maps outside of attributes, and its affine
+subscripts (``%x[%i * 4]``) no symbols, which here are the axes of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import AffineMapAttr, IndexType
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser.affine_parser import AffineParser
+from xdsl.printer import Printer
+
+INDEX = IndexType()
+
+
+def parse_applied_map(parser: Parser) -> tuple[AffineMapAttr, list[UnresolvedOperand]]:
+    """Read a map and the operands it is applied to; operands are resolved by the caller."""
+    reader = AffineParser(parser._parser_state)  # pyright: ignore[reportPrivateUsage]
+    map = reader.parse_affine_map()
+    operands = parser.parse_comma_separated_list(
+        parser.Delimiter.PAREN, parser.parse_unresolved_operand
+    )
+    if len(operands) != map.num_dims:
+        parser.raise_error(f"map has {map.num_dims} dimensions, but {len(operands)} operands")
+    return AffineMapAttr(map), operands
+
+
+def print_applied_map(printer: Printer, map: AffineMapAttr, operands: Sequence[SSAValue]) -> None:
+    """Write a map and the operands it is applied to."""
+    printer.print_string(f"{map.data}(")
+    printer.print_list(operands, printer.print_ssa_value)
+    printer.print_string(")")
+
+
+def parse_bound(parser: Parser) -> tuple[AffineMapAttr, list[SSAValue]]:
+    """Read an upper bound: ``128``, ``%n`` or ``min (d0) -> (12, d0 - 4)(%n)``."""
+    number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+    if number is not None:
+        return AffineMapAttr(AffineMap.constant_map(number)), []
+    operand = parser.parse_optional_unresolved_operand()
+    if operand is not None:
+        return AffineMapAttr(AffineMap.identity(1)), [parser.resolve_operand(operand, INDEX)]
+    parser.parse_keyword("min")
+    map, operands = parse_applied_map(parser)
+    return map, [parser.resolve_operand(o, INDEX) for o in operands]
+
+
+def print_bound(printer: Printer, map: AffineMapAttr, operands: Sequence[SSAValue]) -> None:
+    """Write an upper bound in its shortest form."""
+    results = map.data.results
+    if len(results) == 1 and isinstance(results[0], AffineConstantExpr):
+        printer.print_int(results[0].value)
+    elif results == (AffineDimExpr(0),) and len(operands) == 1:
+        printer.print_ssa_value(operands[0])
+    else:
+        printer.print_string("min ")
+        print_applied_map(printer, map, operands)
+
+
+def compress(
+    exprs: Sequence[AffineExpr], operands: Sequence[SSAValue], num_symbols: int = 0
+) -> tuple[AffineMap, list[SSAValue]]:
+    """The map of `exprs` over just those operands that they use, each operand once.
+
+    Args:
+        exprs: expressions whose dimension `i` stands for `operands[i]`.
+        operands: index values; more than are used may be given.
+        num_symbols: how many symbols (axes) the map has; they keep their numbers.
+    """
+    used = sorted({d.position for e in exprs for d in e.dfs() if isinstance(d, AffineDimExpr)})
+    unique: dict[SSAValue, int] = {}
+    for position in used:
+        unique.setdefault(operands[position], len(unique))
+    dims = [AffineExpr.dimension(unique.get(value, 0)) for value in operands]
+    symbols = [AffineExpr.symbol(s) for s in range(num_symbols)]
+    results = tuple(e.replace_dims_and_symbols(dims, symbols) for e in exprs)
+    return AffineMap(len(unique), num_symbols, results), list(unique)
