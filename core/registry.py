@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .context import CompilerContext
+from .resources import builtin_dialect
 from .target import Target
 from .weights import WeightStore
 
@@ -99,7 +100,7 @@ def make_context(
 ) -> CompilerContext:
     """A context with every dialect registered; each is loaded when first used."""
     ctx = CompilerContext(weights=weights if weights is not None else WeightStore(), target=target)
-    for name, load in dialects().items():
+    for name, load in (dialects() | {"builtin": builtin_dialect}).items():
         ctx.register_dialect(name, load)
     return ctx
 

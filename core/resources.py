@@ -1,0 +1,28 @@
+"""xDSL's builtin dialect for parsing `dense_resource<name>`, with names that stay.
+
+xDSL keeps resource names in one object for the whole process and renames a name it has seen:
+the second module parsed would ask for the weight ``w0_0``. Here a name means the array of
+that name in the store beside the module, however often it is read.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
+from xdsl.dialects.builtin import Builtin
+from xdsl.ir import Dialect
+
+
+class NamedResources(OpAsmDialectInterface):
+    """Resource names as they are written."""
+
+    def declare_resource(self, key: str) -> str:
+        """Note that a resource of this name is used; returns the same name."""
+        self._blob_storage.setdefault(key, "")
+        return key
+
+
+def builtin_dialect() -> Dialect:
+    """The builtin dialect with a table of resources of its own."""
+    return Dialect(
+        Builtin.name, list(Builtin.operations), list(Builtin.attributes), [NamedResources()]
+    )

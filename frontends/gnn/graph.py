@@ -1,0 +1,232 @@
+"""`Graph`: a directed weighted graph as the matrix that message passing multiplies by.
+
+Row i of the matrix lists the edges that *arrive* at node i: entry (i, j) is the weight of the
+edge from j to i. That is torch-geometric's ``adj_t``, and the transpose of what networkx and
+`scipy.sparse.csgraph` write, whose entry (i, j) is the edge from i to j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.errors import InputError, explain
+
+if TYPE_CHECKING:
+    import networkx
+    from scipy.sparse import csr_array
+
+_VALUES = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+_INDEX_LIMIT = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A graph of N nodes: what `from_networkx`, `from_edge_index` and `from_scipy` make.
+
+    `adjacency` is an N x N CSR matrix of float32 or float64 values and int32 indices in
+    canonical form: columns sorted in each row, no entry twice. Edges given several times have
+    the sum of their weights (messages along them would be added); self loops, entries of
+    weight 0 and nodes without edges stay. `nodes` names the rows in order.
+    """
+
+    adjacency: csr_array
+    nodes: tuple[Hashable, ...]
+
+    @property
+    def num_nodes(self) -> int:
+        """N, the number of rows and of columns of the adjacency matrix."""
+        return int(self.adjacency.shape[0])
+
+    @property
+    def num_edges(self) -> int:
+        """The number of stored entries; an undirected edge counts twice, a self loop once."""
+        return int(self.adjacency.nnz)
+
+    def to_csr(self, dtype: str = "f32") -> csr_array:
+        """The adjacency matrix with values of `dtype`: "f16", "f32" or "f64".
+
+        Raises:
+            InputError: if `dtype` is another one.
+        """
+        if dtype not in _VALUES:
+            raise _error("unknown dtype", expected="f16, f32 or f64", got=dtype)
+        return self.adjacency.astype(_VALUES[dtype], copy=False)
+
+    @staticmethod
+    def from_networkx(
+        graph: networkx.Graph,
+        *,
+        weight: str | None = None,
+        nodelist: Sequence[Hashable] | None = None,
+    ) -> Graph:
+        """Take a networkx graph, directed or not, multigraphs included.
+
+        An undirected edge goes both ways. Edges weigh 1, or what their attribute `weight`
+        says. Rows follow `nodelist`, by default the order of ``graph.nodes``.
+
+        Raises:
+            InputError: if `graph` is no networkx graph, `nodelist` is not an order of its
+                nodes, or an edge lacks the attribute or has something that is not a number.
+        """
+        edges = getattr(graph, "edges", None)
+        if edges is None or not hasattr(graph, "is_directed"):
+            raise _error("not a networkx graph", got=type(graph).__name__)
+        nodes = tuple(graph.nodes if nodelist is None else nodelist)
+        position = {node: row for row, node in enumerate(nodes)}
+        if len(position) != len(nodes) or position.keys() != set(graph.nodes):
+            known = len(position.keys() & set(graph.nodes))
+            raise _error(
+                "nodelist is not an order of the graph's nodes",
+                expected=f"each of the {len(graph.nodes)} nodes once",
+                got=f"{len(nodes)} entries, {known} nodes among them",
+            )
+        triples = [(position[u], position[v], w) for u, v, w in edges(data=weight, default=None)]
+        if not graph.is_directed():
+            triples += [(v, u, w) for u, v, w in triples if u != v]
+        sources = np.array([t[0] for t in triples], dtype=np.int64)
+        targets = np.array([t[1] for t in triples], dtype=np.int64)
+        weights = None
+        if weight is not None:
+            weights = _attribute(weight, nodes, triples)
+        return _assemble(sources, targets, weights, nodes)
+
+    @staticmethod
+    def from_edge_index(
+        edge_index: np.ndarray | Sequence[Sequence[int]],
+        num_nodes: int,
+        edge_weight: np.ndarray | Sequence[float] | None = None,
+    ) -> Graph:
+        """Take torch-geometric's edge list: integers of shape (2, E), sources over targets.
+
+        `edge_weight` has shape (E,); without it every edge weighs 1.
+
+        Raises:
+            InputError: if a shape or dtype is wrong or an index is not in [0, num_nodes).
+        """
+        count = _node_count(num_nodes)
+        edges = np.asarray(edge_index)
+        if edges.ndim != 2 or edges.shape[0] != 2:
+            raise _error("edge_index has the wrong shape", expected="(2, E)", got=edges.shape)
+        if edges.size and edges.dtype.kind not in "iu":
+            raise _error("edge_index has the wrong dtype", expected="integers", got=edges.dtype)
+        if edges.size and not (0 <= int(edges.min()) and int(edges.max()) < count):
+            bad = edges[(edges < 0) | (edges >= count)][0]
+            raise _error("edge_index is out of range", expected=f"0 to {count - 1}", got=int(bad))
+        edges = edges.astype(np.int64)
+        weights = None if edge_weight is None else _weights(edge_weight, edges.shape[1])
+        return _assemble(edges[0], edges[1], weights, tuple(range(count)))
+
+    @staticmethod
+    def from_scipy(matrix: Any) -> Graph:
+        """Take a square `scipy.sparse` matrix whose entry (i, j) is the edge from i to j.
+
+        This is the reading of networkx, `scipy.sparse.csgraph` and torch-geometric's
+        ``from_scipy_sparse_matrix``; a symmetric matrix reads the same either way.
+
+        Raises:
+            InputError: if it is not sparse, square and of real numbers, or inconsistent.
+        """
+        from scipy.sparse import issparse
+
+        if not issparse(matrix):
+            raise _error("not a scipy.sparse matrix", got=type(matrix).__name__)
+        if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise _error("the matrix is not square", expected="(N, N)", got=matrix.shape)
+        try:
+            if hasattr(matrix, "check_format"):
+                matrix.check_format(full_check=True)
+            entries = matrix.tocoo()
+        except (ValueError, TypeError, IndexError) as error:
+            raise _error(f"the matrix is inconsistent: {error}") from error
+        index = np.stack([entries.row.astype(np.int64), entries.col.astype(np.int64)])
+        return Graph.from_edge_index(index, matrix.shape[0], entries.data)
+
+
+@dataclass(frozen=True)
+class GraphSpec:
+    """A graph that is an argument of the compiled program.
+
+    `num_nodes` and `num_edges` fix its sizes; None leaves them to each call. `num_edges`
+    counts stored entries of the adjacency matrix. `dtype` is that of the edge weights, by
+    default that of the features.
+    """
+
+    num_nodes: int | None = None
+    num_edges: int | None = None
+    dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, size in (("num_nodes", self.num_nodes), ("num_edges", self.num_edges)):
+            if size is not None and (not _is_int(size) or size < 0):
+                raise InputError(
+                    explain("GraphSpec", f"{name} is wrong", expected="a count or None", got=size)
+                )
+        if self.dtype is not None and self.dtype not in _VALUES:
+            raise InputError(
+                explain("GraphSpec", "unknown dtype", expected="f16, f32 or f64", got=self.dtype)
+            )
+
+
+def _error(fact: str, expected: object = None, got: object = None) -> InputError:
+    return InputError(explain("Graph", fact, expected=expected, got=got))
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _node_count(num_nodes: int) -> int:
+    if not _is_int(num_nodes) or num_nodes < 0:
+        raise _error("num_nodes is wrong", expected="a count", got=repr(num_nodes))
+    if num_nodes > _INDEX_LIMIT:
+        raise _error("too many nodes for 32-bit indices", got=num_nodes)
+    return int(num_nodes)
+
+
+def _weights(values: object, count: int) -> np.ndarray:
+    """Edge weights of shape (count,): float64 where they came so, else float32."""
+    try:
+        weights = np.asarray(values)
+    except ValueError as error:
+        raise _error(f"edge weights are no array: {error}") from error
+    if weights.shape != (count,):
+        raise _error("edge weights have the wrong shape", expected=(count,), got=weights.shape)
+    if weights.size and weights.dtype.kind not in "biuf":
+        raise _error("edge weights have the wrong dtype", expected="numbers", got=weights.dtype)
+    return weights.astype(np.float64 if weights.dtype == np.float64 else np.float32)
+
+
+def _attribute(
+    name: str, nodes: tuple[Hashable, ...], triples: list[tuple[int, int, Any]]
+) -> np.ndarray:
+    for u, v, w in triples:
+        if not isinstance(w, (int, float, np.number)) or isinstance(w, complex):
+            fact = "is missing" if w is None else f"is not a number but {w!r}"
+            raise _error(f'attribute "{name}" of edge ({nodes[u]!r}, {nodes[v]!r}) {fact}')
+    return _weights(np.array([t[2] for t in triples], dtype=np.float64), len(triples))
+
+
+def _assemble(
+    sources: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray | None,
+    nodes: tuple[Hashable, ...],
+) -> Graph:
+    """Sum the edges into a canonical CSR matrix, rows = targets."""
+    from scipy.sparse import coo_array
+
+    if len(sources) > _INDEX_LIMIT:
+        raise _error("too many edges for 32-bit indices", got=len(sources))
+    if weights is None:
+        weights = np.ones(len(sources), dtype=np.float32)
+    shape = (len(nodes), len(nodes))
+    adjacency = coo_array((weights, (targets, sources)), shape=shape).tocsr()
+    adjacency.sum_duplicates()
+    adjacency.sort_indices()
+    adjacency.indptr = adjacency.indptr.astype(np.int32)
+    adjacency.indices = adjacency.indices.astype(np.int32)
+    return Graph(adjacency, nodes)

@@ -1,0 +1,108 @@
+"""MLIR text of any stage into a `Module`, with the weights that lie beside it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, NoneAttr, TensorType
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import DiagnosticException, ParseError
+
+from ..core.errors import ImportModelError, explain
+from ..core.module import Module, numpy_dtype
+from ..core.provenance import origin
+from ..core.registry import make_context
+from ..core.weights import WeightStore
+
+
+def from_mlir(source: str | os.PathLike[str], weights: WeightStore | None = None) -> Module:
+    """Read a module: a path of a ``.mlir`` file, or MLIR text itself.
+
+    A str with a line break or a brace in it is text, another one is a path. The weights that
+    the text names are those given, else those of the safetensors file beside the path
+    (`m.safetensors` beside `m.mlir`).
+
+    Raises:
+        ImportModelError: if the file cannot be read, the text is malformed (with file, line
+            and column) or does not verify, or names a weight that is not there.
+    """
+    text, name, beside = _read(source)
+    weights = beside if weights is None else weights
+    op = _parse(text, name)
+    try:
+        op.verify()
+    except DiagnosticException as error:
+        raise ImportModelError(f"{name}: {_first_line(str(error))}") from error
+    _check_weights(op, weights, name)
+    return Module(op, weights)
+
+
+def _read(source: str | os.PathLike[str]) -> tuple[str, str, WeightStore]:
+    """The text, what errors call it, and the weights beside it."""
+    if isinstance(source, str) and ("\n" in source or "{" in source):
+        return source, "text", WeightStore()
+    if not isinstance(source, (str, os.PathLike)):
+        raise ImportModelError(
+            explain("from_mlir", "no path and no text", got=type(source).__name__)
+        )
+    path = Path(source)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ImportModelError(explain("from_mlir", f"cannot read {path}: {reason}")) from error
+    beside = path.with_suffix(".safetensors")
+    weights = WeightStore.load(beside) if beside.exists() else WeightStore()
+    return text, str(path), weights
+
+
+def _parse(text: str, name: str) -> ModuleOp:
+    try:
+        parser = Parser(make_context(), text, name)
+        return parser.parse_module()
+    except ParseError as error:
+        place = error.span.get_location()
+        raise ImportModelError(f"{place}: {_first_line(error.msg)}") from error
+    except RecursionError as error:
+        raise ImportModelError(explain(name, "nested too deeply")) from error
+    except Exception as error:
+        # The boundary to xDSL's parser: parts of it raise what Python raises where they
+        # meet text that they did not expect (KeyError, AssertionError, TypeError, ...).
+        fact = _first_line(str(error)) or type(error).__name__
+        raise ImportModelError(explain(name, f"cannot parse: {fact}")) from error
+
+
+def _first_line(text: str) -> str:
+    """The line of a message that says what is wrong."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else ""
+
+
+def _check_weights(op: ModuleOp, weights: WeightStore, name: str) -> None:
+    """Demand that each named weight is in the store and is what its type says."""
+    for inner in op.walk():
+        for attr in (*inner.properties.values(), *inner.attributes.values()):
+            if not isinstance(attr, DenseResourceAttr):
+                continue
+            fact = _weight_error(attr, weights)
+            if fact is not None:
+                raise ImportModelError(explain(name, fact, origin=origin(inner)))
+
+
+def _weight_error(attr: DenseResourceAttr, weights: WeightStore) -> str | None:
+    key = attr.resource_handle.data
+    if key not in weights:
+        return f'weight "{key}" is not in the weights beside the text'
+    array = weights[key]
+    if not isinstance(attr.type, TensorType):
+        return f'weight "{key}" is no tensor but {attr.type}'
+    declared = (tuple(attr.type.get_shape()), str(numpy_dtype(attr.type.element_type)))
+    stored = (tuple(array.shape), str(array.dtype))
+    if declared != stored:
+        return f'weight "{key}" differs from its type, expected {declared}, got {stored}'
+    dense = isinstance(attr.type.encoding, NoneAttr)
+    if dense != isinstance(array, np.ndarray):
+        return f'weight "{key}" is stored {"sparse" if dense else "dense"}, unlike its type'
+    return None

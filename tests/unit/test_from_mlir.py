@@ -1,0 +1,88 @@
+"""`from_mlir`: paths, text, weights beside it, and every way in which it can be malformed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepwell.core.errors import ImportModelError
+from stepwell.core.module import Module
+from stepwell.core.weights import WeightStore
+from stepwell.frontends.mlir import from_mlir
+
+WEIGHTED = """
+%0 = arith.constant dense_resource<w0> : tensor<4xf32> loc("fc1")
+%1 = arith.constant dense_resource<w0> : tensor<4xf32>
+"""
+
+
+def store(array: np.ndarray) -> WeightStore:
+    weights = WeightStore()
+    weights.add("w0", array)
+    return weights
+
+
+def test_text() -> None:
+    module = from_mlir("func.func @f(%x: f32) -> f32 {\n  func.return %x : f32\n}")
+    assert module.main.sym_name.data == "f"
+    assert len(module.weights) == 0
+
+
+def test_path_with_weights_beside_it_survives_a_round_trip(tmp_path: Path) -> None:
+    array = np.arange(4, dtype=np.float32)
+    first = from_mlir(WEIGHTED, weights=store(array))
+    first.save(tmp_path / "m.mlir")
+    second = from_mlir(tmp_path / "m.mlir")
+    assert second.text(locations=True) == first.text(locations=True)
+    np.testing.assert_array_equal(second.weights["w0"], array)
+
+
+def test_weight_names_stay_the_same_however_often_they_are_read() -> None:
+    for _ in range(3):
+        text = str(from_mlir(WEIGHTED, weights=store(np.zeros(4, np.float32))))
+        assert text.count("dense_resource<w0>") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("xx\n", r"text:2?1?.*Operation xx is not registered"),
+        ("func.func @f(%x: tensor<3xf99>) {\n}", r"text:1:\d+: "),
+        ("builtin.module {\n", r"text:\d+:\d+: "),
+        ("builtin.module {" * 5000, "text: nested too deeply"),
+        ("{-# external_resources: { #-}", "text: cannot parse: Currently only dialect"),
+        ('"foo.bar"() : () -> ()\n', r"text:1:10: Operation foo.bar is not registered"),
+        ("func.func @f() -> f32 {\n  func.return\n}", "text: .*expected .f32., got"),
+        (WEIGHTED, r'text: weight "w0" is not in the weights beside the text \(node "fc1"\)'),
+    ],
+)
+def test_malformed_text_is_one_error(text: str, message: str) -> None:
+    with pytest.raises(ImportModelError, match=message) as caught:
+        from_mlir(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("array", [np.zeros(5, np.float32), np.zeros(4, np.float64)])
+def test_a_weight_that_is_not_of_its_type(array: np.ndarray) -> None:
+    with pytest.raises(ImportModelError, match='weight "w0" differs from its type'):
+        from_mlir(WEIGHTED, weights=store(array))
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ImportModelError, match=r"cannot read nowhere\.mlir: No such file"):
+        from_mlir("nowhere.mlir")
+    (tmp_path / "b.mlir").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ImportModelError, match="from_mlir: cannot read"):
+        from_mlir(tmp_path / "b.mlir")
+    (tmp_path / "c.mlir").write_text("builtin.module {\n}")
+    (tmp_path / "c.safetensors").write_bytes(b"junk")
+    with pytest.raises(ImportModelError, match="weights: cannot read"):
+        from_mlir(tmp_path / "c.mlir")
+    with pytest.raises(ImportModelError, match="no path and no text, got int"):
+        from_mlir(3)  # type: ignore[arg-type]
+
+
+def test_a_module_is_returned() -> None:
+    assert isinstance(from_mlir("builtin.module {\n}"), Module)
