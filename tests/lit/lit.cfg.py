@@ -1,0 +1,30 @@
+"""Configuration of lit: `lit tests/lit`, or `make lit`.
+
+RUN lines use `stepwell-opt` and `filecheck`. A test that needs MLIR's own tools says
+`REQUIRES: mlir-opt` and calls `mlir-opt`, `mlir-translate` or `mlir-runner`, version 22.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import lit.formats
+import lit.util
+
+MLIR_TOOLS = Path("/usr/lib/llvm-22/bin")  # where Debian's mlir-22-tools puts them
+
+config.name = "stepwell"  # noqa: F821
+config.test_format = lit.formats.ShTest(execute_external=False)  # noqa: F821
+config.suffixes = [".mlir"]  # noqa: F821
+config.test_source_root = str(Path(__file__).parent)  # noqa: F821
+build = Path(__file__).resolve().parents[2] / "build" / "lit"
+config.test_exec_root = str(build)  # noqa: F821
+
+# The tools of the Python that runs lit come first, so that no other installation is tested.
+search = [str(Path(sys.executable).parent), os.environ["PATH"]]
+if MLIR_TOOLS.is_dir():
+    search.append(str(MLIR_TOOLS))
+config.environment["PATH"] = os.pathsep.join(search)  # noqa: F821
+
+if lit.util.which("mlir-opt", config.environment["PATH"]):  # noqa: F821
+    config.available_features.add("mlir-opt")  # noqa: F821
