@@ -34,6 +34,13 @@ _DIALECTS = {
     "sparse_tensor": ("dialects.sparse_tensor", "SparseTensor"),
 }
 
+_CORRECTED = {
+    "arith": ("dialects.upstream", "Arith"),
+    "llvm": ("dialects.upstream", "Llvm"),
+    "vector": ("dialects.upstream", "Vector"),
+}
+"""xDSL's dialects with the operations put in that it lacks or restricts to scalars."""
+
 
 def _load(module: str, name: str) -> Callable[[], object]:
     return lambda: getattr(importlib.import_module(f"{_PACKAGE}.{module}"), name)
@@ -84,7 +91,8 @@ def dialects() -> dict[str, Callable[[], Dialect]]:
     result: dict[str, Callable[[], Dialect]] = {}
     for universe in _others():
         result |= universe.all_dialects
-    return result | own_dialects()
+    corrected = {name: _load(*place) for name, place in _CORRECTED.items()}
+    return result | corrected | own_dialects()  # type: ignore[return-value]
 
 
 def passes() -> dict[str, Callable[[], type[ModulePass]]]:
