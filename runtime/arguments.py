@@ -1,0 +1,178 @@
+"""The call boundary: what a caller passes is checked and turned into words for compiled code.
+
+A dense argument may be anything that NumPy sees as an array without converting its elements.
+It is copied only where it is not contiguous. A sparse argument is a `scipy.sparse` matrix, an
+object with `to_csr()` (a graph), or the three arrays ``(indptr, indices, values)``. Sizes are
+checked here; that indices stay within the matrix is checked by compiled code on every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from ..core.errors import InputError, explain
+from ..core.module import ValueSpec
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_DTYPES = {
+    "f16": np.dtype(np.float16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "i1": np.dtype(np.bool_),
+    "i8": np.dtype(np.int8),
+    "i16": np.dtype(np.int16),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+}
+
+_NOWHERE = np.zeros(64, np.uint8)
+"""What an empty array points to: a place that may be read."""
+
+
+def dtype_of(spec: ValueSpec) -> np.dtype[Any]:
+    """The NumPy dtype of the elements of an input or output."""
+    return _DTYPES[spec.dtype]
+
+
+@dataclass(frozen=True)
+class Csr:
+    """A CSR matrix at the boundary: its shape and three contiguous arrays."""
+
+    shape: tuple[int, int]
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+
+
+def address(array: np.ndarray) -> int:
+    """Where the elements of an array begin; never null."""
+    return (array if array.size else _NOWHERE).ctypes.data
+
+
+def dense(spec: ValueSpec, value: object) -> np.ndarray:
+    """Check a dense argument; returns a contiguous array of the dtype of `spec`.
+
+    Raises:
+        InputError: if it is no array, or has another dtype, rank or fixed dimension.
+    """
+    if hasattr(value, "tocsr"):
+        raise _wrong(spec, "a dense array is needed", "numpy.ndarray", type(value).__name__)
+    array = _as_array(spec, value)
+    want = dtype_of(spec)
+    if array.dtype != want:
+        raise _wrong(spec, "wrong dtype", want, array.dtype)
+    _check_shape(spec, array.shape)
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _as_array(spec: ValueSpec, value: object) -> np.ndarray:
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, list | tuple):
+        raise _wrong(spec, "not an array", "numpy.ndarray", type(value).__name__)
+    try:
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(cast(Any, value))
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise _wrong(spec, f"not an array ({error})", "numpy.ndarray", _name(value)) from error
+    if array.dtype == object:
+        raise _wrong(spec, "not an array", "numpy.ndarray", _name(value))
+    return array
+
+
+def _check_shape(spec: ValueSpec, shape: Sequence[int]) -> None:
+    if len(shape) != len(spec.shape):
+        raise _wrong(spec, "wrong rank", f"{len(spec.shape)} {_shape(spec.shape)}", len(shape))
+    for want, got in zip(spec.shape, shape, strict=True):
+        if isinstance(want, int) and want != got:
+            raise _wrong(spec, "wrong shape", _shape(spec.shape), _shape(shape))
+
+
+def sparse(spec: ValueSpec, value: object, index_dtype: np.dtype[Any]) -> Csr:
+    """Check a sparse argument; returns its CSR arrays with indices of `index_dtype`.
+
+    Raises:
+        InputError: if it is not sparse, or its dtype, shape or entry count is another one, or
+            the lengths of its arrays do not fit together.
+    """
+    shape, arrays = _csr_parts(spec, value)
+    names = ("indptr", "indices", "values")
+    for name, array in zip(names, arrays, strict=True):
+        if array.ndim != 1:
+            raise _wrong(spec, f"{name} has the wrong rank", 1, array.ndim)
+    indptr, indices, values = arrays
+    want = dtype_of(spec)
+    if values.dtype != want:
+        raise _wrong(spec, "wrong dtype", want, values.dtype)
+    if len(indptr) != shape[0] + 1:
+        raise _wrong(spec, "indptr has the wrong length", shape[0] + 1, len(indptr))
+    if len(indices) != len(values):
+        raise _wrong(spec, "indices and values differ in length", len(values), len(indices))
+    _check_shape(spec, shape)
+    if isinstance(spec.nnz, int) and spec.nnz != len(values):
+        raise _wrong(spec, "wrong number of stored entries", spec.nnz, len(values))
+    return Csr(
+        shape,
+        _integers(spec, "indptr", indptr, index_dtype),
+        _integers(spec, "indices", indices, index_dtype),
+        np.ascontiguousarray(values),
+    )
+
+
+def _csr_parts(
+    spec: ValueSpec, value: object
+) -> tuple[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    if isinstance(value, tuple) and len(value) == 3:
+        arrays = cast("tuple[np.ndarray, ...]", tuple(_as_array(spec, part) for part in value))
+        columns = spec.shape[1]
+        if not isinstance(columns, int):
+            columns = len(arrays[0]) - 1 if spec.shape[0] == columns else None
+        if columns is None:
+            raise _wrong(spec, "three arrays do not say how many columns there are",
+                         "a scipy.sparse matrix", "a tuple")
+        return (len(arrays[0]) - 1, columns), (arrays[0], arrays[1], arrays[2])
+    if hasattr(value, "to_csr"):
+        value = cast(Any, value).to_csr(spec.dtype)
+    elif hasattr(value, "tocsr") and getattr(value, "format", None) != "csr":
+        value = cast(Any, value).tocsr()
+    if getattr(value, "format", None) != "csr":
+        raise _wrong(spec, "a sparse matrix is needed", "scipy.sparse CSR", _name(value))
+    matrix = cast("csr_array", value)
+    rows, columns = matrix.shape
+    return (int(rows), int(columns)), (matrix.indptr, matrix.indices, matrix.data)
+
+
+def _integers(
+    spec: ValueSpec, name: str, array: np.ndarray, dtype: np.dtype[Any]
+) -> np.ndarray:
+    """The array with integers of `dtype`; values that do not fit are refused."""
+    if array.dtype == dtype:
+        return np.ascontiguousarray(array)
+    if array.dtype.kind not in "iu":
+        raise _wrong(spec, f"{name} has the wrong dtype", dtype, array.dtype)
+    if array.size and not np.can_cast(array.dtype, dtype):
+        limits = np.iinfo(dtype)
+        low, high = int(array.min()), int(array.max())
+        if low < limits.min or high > limits.max:
+            raise _wrong(spec, f"{name} does not fit {dtype}", f"at most {limits.max}",
+                         high if high > limits.max else low)
+    return np.ascontiguousarray(array.astype(dtype))
+
+
+def _shape(shape: Sequence[int | str]) -> str:
+    return "[" + ", ".join(map(str, shape)) + "]"
+
+
+def _name(value: object) -> str:
+    return type(value).__name__
+
+
+def _wrong(spec: ValueSpec, fact: str, expected: object, got: object) -> InputError:
+    return InputError(explain(f'input "{spec.name}"', fact, expected=expected, got=got))
