@@ -1,0 +1,188 @@
+"""Element types, type constraints and attributes of the `graph` dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    BoolAttr,
+    DenseArrayBase,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.dialects.utils.enum_attribute import EnumAttribute
+from xdsl.ir import Attribute
+from xdsl.irdl import (
+    AttrConstraint,
+    EqAttrConstraint,
+    IntConstraint,
+    VerificationContext,
+    irdl_attr_definition,
+)
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+from ..sparse_tensor import is_sparse
+
+_DTYPES: dict[Attribute, np.dtype] = {
+    f16: np.dtype(np.float16),
+    f32: np.dtype(np.float32),
+    f64: np.dtype(np.float64),
+    i1: np.dtype(np.bool_),
+    i8: np.dtype(np.int8),
+    i16: np.dtype(np.int16),
+    i32: np.dtype(np.int32),
+    i64: np.dtype(np.int64),
+}
+_ELEMENT_TYPES = {dtype: element for element, dtype in _DTYPES.items()}
+
+
+def dtype_of(element_type: Attribute) -> np.dtype:
+    """The NumPy dtype in which elements of this type are stored.
+
+    Raises:
+        KeyError: if the type is none of f16, f32, f64, i1, i8, i16, i32, i64.
+    """
+    return _DTYPES[element_type]
+
+
+def element_type_of(dtype: np.dtype) -> Attribute:
+    """The element type that stores values of this NumPy dtype.
+
+    Raises:
+        KeyError: if there is none.
+    """
+    return _ELEMENT_TYPES[np.dtype(dtype).newbyteorder("=")]
+
+
+def is_float(element_type: Attribute) -> bool:
+    """Whether the type is f16, f32 or f64."""
+    return isinstance(element_type, Float16Type | Float32Type | Float64Type)
+
+
+@dataclass(frozen=True)
+class TensorConstraint(AttrConstraint[TensorType]):
+    """A ranked tensor of some element types, dense (False), sparse (True) or either (None)."""
+
+    elements: tuple[Attribute, ...]
+    sparse: bool | None
+
+    def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
+        if (
+            isinstance(attr, TensorType)
+            and attr.element_type in self.elements
+            and self.sparse in (None, is_sparse(attr))
+        ):
+            return
+        storage = {False: "a dense tensor", True: "a sparse tensor", None: "a tensor"}
+        elements = ", ".join(map(str, self.elements))
+        raise VerifyException(f"expected {storage[self.sparse]} of {elements}, got {attr}")
+
+    def get_bases(self) -> set[type[Attribute]]:
+        return {TensorType}
+
+    def mapping_type_vars(
+        self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]
+    ) -> AttrConstraint[TensorType]:
+        return self
+
+
+_FLOAT = (f16, f32, f64)
+_NUMERIC = (f16, f32, f64, i8, i16, i32, i64)
+_ANY = (f16, f32, f64, i1, i8, i16, i32, i64)
+
+FLOAT_TENSOR = TensorConstraint(_FLOAT, sparse=False)
+"""A dense tensor of f16, f32 or f64."""
+INDEX_TENSOR = TensorConstraint((i32, i64), sparse=False)
+"""A dense tensor of i32 or i64."""
+NUMERIC_TENSOR = TensorConstraint(_NUMERIC, sparse=False)
+"""A dense tensor of a float type or i8 to i64."""
+DENSE_TENSOR = TensorConstraint(_ANY, sparse=False)
+"""A dense tensor of any element type."""
+SPARSE_TENSOR = TensorConstraint(_FLOAT, sparse=True)
+"""A sparse tensor of a float type."""
+ANY_TENSOR = TensorConstraint(_ANY, sparse=None)
+"""A dense or sparse tensor of any element type."""
+
+I64_ARRAY = DenseArrayBase.constr(EqAttrConstraint(i64))
+"""An array of i64, printed as [0, 1]."""
+
+
+class ReduceKind(StrEnum):
+    """What a reduction computes."""
+
+    SUM = "sum"
+    MEAN = "mean"
+    MAX = "max"
+    MIN = "min"
+    PROD = "prod"
+
+
+@irdl_attr_definition
+class ReduceKindAttr(EnumAttribute[ReduceKind]):
+    """The kind of a `graph.reduce`: ``sum``, ``mean``, ``max``, ``min`` or ``prod``."""
+
+    name = "graph.reduce_kind"
+
+
+class NormalizeKind(StrEnum):
+    """How an adjacency matrix is normalized."""
+
+    SYMMETRIC = "symmetric"
+    ROW = "row"
+
+
+@irdl_attr_definition
+class NormalizeKindAttr(EnumAttribute[NormalizeKind]):
+    """The kind of a `graph.normalize`: ``symmetric`` or ``row``."""
+
+    name = "graph.normalize_kind"
+
+
+class Approximation(StrEnum):
+    """The formula of a gelu."""
+
+    NONE = "none"
+    TANH = "tanh"
+
+
+@irdl_attr_definition
+class ApproximationAttr(EnumAttribute[Approximation]):
+    """The formula of a `graph.gelu`: ``none`` is the exact one."""
+
+    name = "graph.approximation"
+
+
+def i64_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
+    """The attribute of a list of integers."""
+    return DenseArrayBase.from_list(i64, list(values))
+
+
+def ints(array: DenseArrayBase) -> tuple[int, ...]:
+    """The integers of an `i64_array`."""
+    return cast(tuple[int, ...], array.get_values())
+
+
+def i64_attr(value: int) -> IntegerAttr[IntegerType]:
+    """The attribute of one integer."""
+    return IntegerAttr(value, i64)
+
+
+def bool_attr(value: bool) -> BoolAttr:
+    """The attribute of one truth value."""
+    return cast(BoolAttr, IntegerAttr(int(value), i1))

@@ -1,0 +1,336 @@
+"""What every operator of the `graph` dialect offers to the rest of the compiler.
+
+An operator says what it is in one class: its shape rule over symbolic dimensions, its
+meaning on NumPy arrays, how it fuses, and the scalar value of its result at an index. Passes
+and conversions work on these four answers and list no operator, so that an operator of a
+plug-in gets all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol, cast
+
+import numpy as np
+from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import IRDLOperation, traits_def
+from xdsl.rewriter import Rewriter
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from ...core.dims import Dim, Shape
+from ...core.errors import UnsupportedError, explain
+from ...core.provenance import origin
+from .attrs import dtype_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    Array = np.ndarray | csr_array
+
+Index = tuple[AffineExpr, ...]
+"""One index expression for each dimension of a tensor."""
+
+
+class FusionKind(Enum):
+    """How an operator takes part in fusion."""
+
+    ELEMENTWISE = "elementwise"
+    """The result at an index needs each operand at that index (NumPy broadcasting included)."""
+    BROADCAST = "broadcast"
+    """One operand element goes to many result elements."""
+    INJECTIVE = "injective"
+    """Each result element is one operand element somewhere else."""
+    REDUCTION = "reduction"
+    """A result element combines many operand elements."""
+    CONTRACTION = "contraction"
+    """A sum of products that an epilogue can be fused into."""
+    OPAQUE = "opaque"
+    """Never fused; has no value at an index."""
+
+
+class Nest(Protocol):
+    """What the conversion to loops offers to `GraphOp.value_at`.
+
+    Index expressions are affine expressions whose dims are numbered by the nest: an operator
+    only combines them, with ``+``, and with ``*``, ``floordiv`` and ``mod`` by constants.
+    """
+
+    def at(self, value: SSAValue, index: Index) -> SSAValue:
+        """The scalar of an operand at an index; f16 arrives as f32, i1 as i1."""
+        ...
+
+    def extent(self, value: SSAValue, dim: int) -> AffineExpr:
+        """The size of a dimension: a constant, or a dim bound to a size."""
+        ...
+
+    def reduce(
+        self,
+        extents: Sequence[AffineExpr],
+        combine: str,
+        init: SSAValue,
+        step: Callable[[Index, SSAValue], SSAValue],
+    ) -> SSAValue:
+        """Fold over the iteration space `extents`, starting at `init`.
+
+        `step` maps the iteration indices and the accumulator to the new accumulator.
+        `combine` says how partial accumulators join: add, mul, max or min.
+        """
+        ...
+
+    def entries(
+        self,
+        matrix: SSAValue,
+        row: AffineExpr,
+        combine: str,
+        init: SSAValue,
+        step: Callable[[AffineExpr, SSAValue, SSAValue], SSAValue],
+    ) -> SSAValue:
+        """Fold over the stored entries of a row of a CSR matrix.
+
+        `step` maps the column, the stored value and the accumulator to the new accumulator.
+        """
+        ...
+
+    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
+        """A scalar constant."""
+        ...
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Append an operation on scalars; returns its first result."""
+        ...
+
+    def index(self, value: SSAValue) -> AffineExpr:
+        """A computed integer as an index expression."""
+        ...
+
+    def value(self, expr: AffineExpr) -> SSAValue:
+        """An index expression as a scalar of type `index`."""
+        ...
+
+    def compute_type(self, element_type: Attribute) -> Attribute:
+        """The type in which scalars of this element type are computed: f32 for f16."""
+        ...
+
+
+class ShapeFacts:
+    """What a shape rule reports while it runs: sizes that must agree, and unknown sizes.
+
+    Args:
+        op: the operation whose rule runs; errors name it.
+        fresh: makes a dimension that nothing is known about.
+        record: is told two dimensions that are equal only if certain symbols have certain
+            values, which therefore has to be checked at run time.
+    """
+
+    def __init__(
+        self,
+        op: Operation,
+        fresh: Callable[[], Dim],
+        record: Callable[[Dim, Dim], None] | None = None,
+    ) -> None:
+        self.op = op
+        self.fresh = fresh
+        self._record = record
+
+    def fail(self, fact: str, expected: object = None, got: object = None) -> NoReturn:
+        """Raise a `VerifyException` that names the operation and where it came from."""
+        where = origin(self.op)
+        raise VerifyException(
+            explain(self.op.name, fact, expected=expected, got=got, origin=where)
+        )
+
+    def equal(self, expected: Dim, got: Dim, fact: str) -> Dim:
+        """Demand that two dimensions agree; returns the one that is known better."""
+        if expected == got:
+            return expected
+        difference = expected - got
+        if difference.is_static:
+            self.fail(fact, expected, got)
+        if self._record is not None:
+            self._record(expected, got)
+        return got if got.is_static else expected
+
+    def broadcast(self, a: Shape, b: Shape) -> Shape:
+        """The shape to which NumPy broadcasts two shapes."""
+        rank = max(len(a), len(b))
+        one = Dim.of(1)
+        left = (one,) * (rank - len(a)) + tuple(a)
+        right = (one,) * (rank - len(b)) + tuple(b)
+        return tuple(self._broadcast_dim(x, y, a, b) for x, y in zip(left, right, strict=True))
+
+    def _broadcast_dim(self, x: Dim, y: Dim, a: Shape, b: Shape) -> Dim:
+        if x == 1:
+            return y
+        if y == 1:
+            return x
+        fact = f"shapes {text(a)} and {text(b)} do not broadcast"
+        return self.equal(x, y, fact)
+
+    def axis(self, axis: int, rank: int, what: str = "axis") -> int:
+        """An axis counted from the front, where negative ones count from the back."""
+        if not -rank <= axis < rank:
+            self.fail(f"{what} out of range", f"-{rank} <= {what} < {rank}", axis)
+        return axis % rank
+
+
+def text(shape: Sequence[Dim]) -> str:
+    """A shape as messages print it: ``[4, batch]``."""
+    return "[" + ", ".join(str(d) if _is_named(d) else "?" for d in shape) + "]"
+
+
+def _is_named(dim: Dim) -> bool:
+    return not any(name.startswith("_") for name in dim.symbols)
+
+
+def tensor_type(value: SSAValue) -> TensorType:
+    """The type of a value that the declaration of its operation says is a tensor."""
+    return cast(TensorType, value.type)
+
+
+def element_type(value: SSAValue) -> Attribute:
+    """The element type of a tensor value."""
+    return tensor_type(value).element_type
+
+
+def rank(value: SSAValue) -> int:
+    """The number of dimensions of a tensor value."""
+    return tensor_type(value).get_num_dims()
+
+
+def declared_shape(value: SSAValue, fresh: Callable[[], Dim]) -> Shape:
+    """The shape that a type declares, with a new symbol for each ``?``."""
+    sizes = tensor_type(value).get_shape()
+    return tuple(fresh() if n == DYNAMIC_INDEX else Dim.of(n) for n in sizes)
+
+
+def _unknown_sizes() -> Callable[[], Dim]:
+    numbers = itertools.count()
+    return lambda: Dim.symbol(f"_{next(numbers)}")
+
+
+class GraphOp(IRDLOperation, ABC):
+    """Base class of the operators: pure functions of tensors with four answers.
+
+    A subclass declares its operands, properties and results, sets `FUSION`, and implements
+    `infer_shapes`, `reference` and, unless it is opaque, `value_at`.
+    """
+
+    FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        *,
+        operands: Sequence[SSAValue | Operation | Sequence[SSAValue | Operation] | None] = (),
+        properties: dict[str, Attribute | None] | None = None,
+        result_type: Attribute | None = None,
+    ) -> None:
+        """Build the operation; without `result_type` the types of its results are inferred.
+
+        Raises:
+            VerifyException: if the operands do not fit together.
+        """
+        placeholder = result_type or NoneAttr()
+        super().__init__(operands=operands, properties=properties, result_types=[placeholder])
+        if result_type is None:
+            self.set_result_types(self.infer_types())
+
+    @property
+    def fusion(self) -> FusionKind:
+        """How the operator takes part in fusion."""
+        return self.FUSION
+
+    @abstractmethod
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        """The shape rule: shapes of the results from those of the operands.
+
+        Raises:
+            VerifyException: if they cannot fit together (through `facts`).
+        """
+
+    def infer_element_types(self) -> list[Attribute]:
+        """The element types of the results; by default that of the first operand."""
+        return [element_type(self.operands[0])] * len(self.results)
+
+    def infer_encodings(self) -> list[Attribute]:
+        """The encodings of the results; by default dense."""
+        return [NoneAttr()] * len(self.results)
+
+    def infer_nnz(self, nnz: Sequence[Dim | None], facts: ShapeFacts) -> list[Dim | None]:
+        """The entry counts of sparse results, None for dense ones; by default unknown."""
+        dense = NoneAttr()
+        return [None if e == dense else facts.fresh() for e in self.infer_encodings()]
+
+    @abstractmethod
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        """The meaning of the operator on NumPy arrays and `scipy.sparse.csr_array`.
+
+        The dtypes of the results are those of the result types: see `stored`.
+        """
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        """The scalar value of a result at an index, in `nest.compute_type`.
+
+        Raises:
+            UnsupportedError: if the operator is opaque.
+        """
+        raise UnsupportedError(
+            explain(self.name, "an opaque operator has no value at an index", origin=origin(self))
+        )
+
+    def infer_types(self) -> list[TensorType]:
+        """The types of the results; a dimension that is not a number is ``?``."""
+        fresh = _unknown_sizes()
+        shapes = {value: declared_shape(value, fresh) for value in dict.fromkeys(self.operands)}
+        facts = ShapeFacts(self, fresh)
+        inferred = self.infer_shapes([shapes[value] for value in self.operands], facts)
+        elements, encodings = self.infer_element_types(), self.infer_encodings()
+        return [
+            TensorType(element, [d.value if d.is_static else DYNAMIC_INDEX for d in shape], form)
+            for shape, element, form in zip(inferred, elements, encodings, strict=True)
+        ]
+
+    def set_result_types(self, types: Sequence[Attribute]) -> None:
+        """Give the results, which must not have users yet, these types."""
+        for result, type in zip(tuple(self.results), types, strict=True):
+            Rewriter.replace_value_with_new_type(result, type)
+
+    def verify_(self) -> None:
+        """Compare the declared result types with the inferred ones; ``?`` fits any size."""
+        for result, inferred in zip(self.results, self.infer_types(), strict=True):
+            declared = tensor_type(result)
+            if not _compatible(declared, inferred):
+                where = origin(self)
+                fact = "result type differs"
+                raise VerifyException(
+                    explain(self.name, fact, expected=inferred, got=declared, origin=where)
+                )
+
+    def stored(self, *values: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Values rounded to the element types of the results, as they are stored."""
+        types = self.infer_element_types()
+        return tuple(
+            np.asarray(value).astype(dtype_of(type), copy=False)
+            for value, type in zip(values, types, strict=True)
+        )
+
+
+def widened(array: np.ndarray) -> np.ndarray:
+    """An array in the type in which it is computed: f32 for f16, itself otherwise."""
+    return array.astype(np.float32) if array.dtype == np.float16 else array
+
+
+def _compatible(declared: TensorType, inferred: TensorType) -> bool:
+    if declared.element_type != inferred.element_type or declared.encoding != inferred.encoding:
+        return False
+    pairs = list(zip(declared.get_shape(), inferred.get_shape(), strict=False))
+    return declared.get_num_dims() == inferred.get_num_dims() and all(
+        a == b or DYNAMIC_INDEX in (a, b) for a, b in pairs
+    )

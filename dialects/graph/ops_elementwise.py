@@ -1,0 +1,709 @@
+"""Operators that work element by element, with NumPy broadcasting where they have two operands."""
+
+from __future__ import annotations
+
+import math as scalar_math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.dialects import math
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f64, i64
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import (
+    AttrConstraint,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+)
+from xdsl.pattern_rewriter import RewritePattern
+
+from ...core.dims import Shape
+from . import scalars
+from .attrs import (
+    DENSE_TENSOR,
+    FLOAT_TENSOR,
+    NUMERIC_TENSOR,
+    Approximation,
+    ApproximationAttr,
+    dtype_of,
+    is_float,
+)
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    element_type,
+    tensor_type,
+    widened,
+)
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+
+class UnaryOp(GraphOp, ABC):
+    """An operator with one operand `x` and a result of the same type."""
+
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    def __init__(self, x: SSAValue | Operation, result_type: Attribute | None = None) -> None:
+        super().__init__(operands=[x], result_type=result_type)
+
+    @abstractmethod
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        """The function on one scalar."""
+
+    @abstractmethod
+    def array(self, x: np.ndarray) -> np.ndarray:
+        """The function on an array, in the type in which it is computed."""
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        return [shapes[0]]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        # Overflow and invalid operations have the values of IEEE 754, and no warning.
+        with np.errstate(all="ignore"):
+            return self.stored(self.array(widened(cast(np.ndarray, arrays[0]))))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        return self.scalar(nest, nest.at(self.operands[0], index))
+
+
+class BinaryOp(GraphOp, ABC):
+    """An operator with two operands of one element type that are broadcast as in NumPy."""
+
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    lhs = operand_def(NUMERIC_TENSOR)
+    rhs = operand_def(NUMERIC_TENSOR)
+    result = result_def(NUMERIC_TENSOR)
+
+    assembly_format = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        lhs: SSAValue | Operation,
+        rhs: SSAValue | Operation,
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(operands=[lhs, rhs], result_type=result_type)
+
+    @abstractmethod
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The function on two scalars."""
+
+    @abstractmethod
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The function on two arrays, in the type in which it is computed."""
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        left, right = element_type(self.lhs), element_type(self.rhs)
+        if left != right:
+            facts.fail("element types differ", left, right)
+        return [facts.broadcast(shapes[0], shapes[1])]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        a, b = (widened(cast(np.ndarray, array)) for array in arrays)
+        with np.errstate(all="ignore"):
+            return self.stored(self.array(a, b))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        a = nest.at(self.lhs, broadcast_index(self.lhs, index))
+        b = nest.at(self.rhs, broadcast_index(self.rhs, index))
+        return self.scalar(nest, a, b)
+
+
+def broadcast_index(value: SSAValue, index: Index) -> Index:
+    """The index into an operand that is broadcast to a result with this index."""
+    sizes = tensor_type(value).get_shape()
+    own = index[len(index) - len(sizes) :]
+    zero = AffineExpr.constant(0)
+    return tuple(zero if n == 1 else i for n, i in zip(sizes, own, strict=True))
+
+
+class NumericUnaryOp(UnaryOp, ABC):
+    """A unary operator on floats and integers."""
+
+    x = operand_def(NUMERIC_TENSOR)
+    result = result_def(NUMERIC_TENSOR)
+
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+
+class FloatUnaryOp(UnaryOp, ABC):
+    """A unary operator on floats."""
+
+    x = operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+
+@irdl_op_definition
+class AddOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """a + b.
+
+    %y = graph.add %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.add"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import AddZero
+
+        return (AddZero(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.add(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a + b
+
+
+@irdl_op_definition
+class SubOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """a - b.
+
+    %y = graph.sub %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.sub"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import SubtractZero
+
+        return (SubtractZero(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.sub(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a - b
+
+
+@irdl_op_definition
+class MulOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """a * b.
+
+    %y = graph.mul %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.mul"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import MultiplyOne
+
+        return (MultiplyOne(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.mul(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a * b
+
+
+@irdl_op_definition
+class DivOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """a / b. Integers are truncated toward zero, as in C and ONNX; x / 0 is 0.
+
+    %y = graph.div %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.div"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import DivideByOne
+
+        return (DivideByOne(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.divide(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a / b if a.dtype.kind == "f" else truncated_quotient(a, b)
+
+
+def truncated_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The integer quotient rounded toward zero; 0 where the divisor is 0."""
+    divisor = np.where(b == 0, np.ones_like(b), b)
+    with np.errstate(all="ignore"):
+        quotient = a // divisor
+        rounded_down = (a % divisor != 0) & ((a < 0) != (divisor < 0))
+    return np.where(b == 0, np.zeros_like(quotient), quotient + rounded_down.astype(a.dtype))
+
+
+@irdl_op_definition
+class MaxOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """The larger of a and b; NaN if one of them is.
+
+    %y = graph.max %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.max"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import MaxOfSame
+
+        return (MaxOfSame(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.maximum(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.maximum(a, b)
+
+
+@irdl_op_definition
+class MinOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """The smaller of a and b; NaN if one of them is.
+
+    %y = graph.min %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.min"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import MinOfSame
+
+        return (MinOfSame(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.minimum(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.minimum(a, b)
+
+
+@irdl_op_definition
+class PowOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """a to the power of b.
+
+    An integer to a negative power is truncated toward zero: 1 ** -n is 1, (-1) ** -n is
+    1 or -1, and everything else is 0 (NumPy raises an error there).
+
+    %y = graph.pow %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.pow"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import PowerOfOne, PowerOfTwo
+
+        return (PowerOfOne(), PowerOfTwo())
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.power(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if a.dtype.kind == "f":
+            return np.power(a, b)
+        inverse = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 1, -1, 1), 0))
+        return np.where(b < 0, inverse.astype(a.dtype), np.power(a, np.maximum(b, 0)))
+
+
+@irdl_op_definition
+class NegOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
+    """-x.
+
+    %y = graph.neg %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.neg"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import NegateTwice
+
+        return (NegateTwice(),)
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        return scalars.negative(nest, x)
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return -x
+
+
+@irdl_op_definition
+class ExpOp(FloatUnaryOp):
+    """e to the power of x.
+
+    %y = graph.exp %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.exp"
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        return nest.insert(math.ExpOp(x))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return np.exp(x)
+
+
+@irdl_op_definition
+class LogOp(FloatUnaryOp):
+    """The natural logarithm; NaN for negative x, -inf for 0.
+
+    %y = graph.log %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.log"
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        return nest.insert(math.LogOp(x))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return np.log(x)
+
+
+@irdl_op_definition
+class SqrtOp(FloatUnaryOp):
+    """The square root; NaN for negative x.
+
+    %y = graph.sqrt %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.sqrt"
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        return nest.insert(math.SqrtOp(x))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return np.sqrt(x)
+
+
+@irdl_op_definition
+class RsqrtOp(FloatUnaryOp):
+    """One over the square root; inf for 0.
+
+    %y = graph.rsqrt %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.rsqrt"
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        root = nest.insert(math.SqrtOp(x))
+        return scalars.divide(nest, nest.constant(1.0, x.type), root)
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return x.dtype.type(1) / np.sqrt(x)
+
+
+@irdl_op_definition
+class TanhOp(FloatUnaryOp):
+    """The hyperbolic tangent.
+
+    %y = graph.tanh %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.tanh"
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        return nest.insert(math.TanhOp(x))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return np.tanh(x)
+
+
+@irdl_op_definition
+class ErfOp(FloatUnaryOp):
+    """The error function.
+
+    %y = graph.erf %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.erf"
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        return nest.insert(math.ErfOp(x))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        from scipy.special import erf
+
+        return erf(x)
+
+
+@irdl_op_definition
+class SigmoidOp(FloatUnaryOp):
+    """1 / (1 + exp(-x)).
+
+    %y = graph.sigmoid %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.sigmoid"
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        one = nest.constant(1.0, x.type)
+        e = nest.insert(math.ExpOp(scalars.negative(nest, x)))
+        return scalars.divide(nest, one, scalars.add(nest, one, e))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        one = x.dtype.type(1)
+        return one / (one + np.exp(-x))
+
+
+@irdl_op_definition
+class ReluOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
+    """The larger of x and 0; NaN stays NaN.
+
+    %y = graph.relu %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.relu"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import ReluTwice
+
+        return (ReluTwice(),)
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        return scalars.maximum(nest, x, scalars.zero(nest, x.type))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return np.maximum(x, x.dtype.type(0))
+
+
+@irdl_op_definition
+class LeakyReluOp(FloatUnaryOp):
+    """x, and alpha * x for negative x.
+
+    %y = graph.leaky_relu %x alpha = 1.0e-02 : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.leaky_relu"
+
+    alpha = prop_def(FloatAttr.constr(f64))
+
+    assembly_format = "$x `alpha` `=` $alpha attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        alpha: float = 0.01,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"alpha": FloatAttr(alpha, f64)}
+        GraphOp.__init__(self, operands=[x], properties=properties, result_type=result_type)
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        alpha = nest.constant(self.alpha.value.data, x.type)
+        negative = scalars.less(nest, x, scalars.zero(nest, x.type))
+        return scalars.select(nest, negative, scalars.mul(nest, alpha, x), x)
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x < 0, x.dtype.type(self.alpha.value.data) * x, x)
+
+
+@irdl_op_definition
+class GeluOp(FloatUnaryOp):
+    """The Gaussian error linear unit (Hendrycks and Gimpel, 2016).
+
+    `none` is x / 2 * (1 + erf(x / sqrt(2))), `tanh` is
+    x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+
+    %y = graph.gelu %x approximate = none : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.gelu"
+
+    approximate = prop_def(ApproximationAttr)
+
+    assembly_format = (
+        "$x `approximate` `=` $approximate attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        approximate: str = "none",
+        result_type: Attribute | None = None,
+    ) -> None:
+        formula = ApproximationAttr(Approximation(approximate))
+        properties: dict[str, Attribute | None] = {"approximate": formula}
+        GraphOp.__init__(self, operands=[x], properties=properties, result_type=result_type)
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        one, half = nest.constant(1.0, x.type), nest.constant(0.5, x.type)
+        if self.approximate.data == Approximation.TANH:
+            cubic = nest.constant(_GELU_CUBIC, x.type)
+            square = scalars.mul(nest, x, x)
+            inner = scalars.mul(nest, x, scalars.fma(nest, square, cubic, one))
+            inner = scalars.mul(nest, inner, nest.constant(_GELU_SCALE, x.type))
+            cdf = nest.insert(math.TanhOp(inner))
+        else:
+            scale = nest.constant(scalar_math.sqrt(0.5), x.type)
+            cdf = nest.insert(math.ErfOp(scalars.mul(nest, x, scale)))
+        return scalars.mul(nest, scalars.mul(nest, half, x), scalars.add(nest, one, cdf))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        from scipy.special import erf
+
+        real = x.dtype.type
+        if self.approximate.data == Approximation.TANH:
+            cdf = np.tanh(real(_GELU_SCALE) * x * (real(1) + real(_GELU_CUBIC) * x * x))
+        else:
+            cdf = erf(x * real(scalar_math.sqrt(0.5)))
+        return real(0.5) * x * (real(1) + cdf)
+
+
+_GELU_SCALE = scalar_math.sqrt(2.0 / scalar_math.pi)
+_GELU_CUBIC = 0.044715
+
+_BOUND: AttrConstraint = FloatAttr.constr(f64) | IntegerAttr.constr(i64)
+
+
+@irdl_op_definition
+class ClipOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
+    """min(max(x, minimum), maximum), each where it is given; NaN stays NaN.
+
+    Where minimum > maximum everything is maximum. Bounds are f64, or i64 for integers, whose
+    bounds are cut to the range of their type.
+
+    %y = graph.clip %x minimum = 0.0 : f64 maximum = 6.0 : f64 : (tensor<3xf32>) -> tensor<3xf32>
+    """
+
+    name = "graph.clip"
+
+    minimum = opt_prop_def(_BOUND)
+    maximum = opt_prop_def(_BOUND)
+
+    assembly_format = (
+        "$x (`minimum` `=` $minimum^)? (`maximum` `=` $maximum^)? attr-dict `:` "
+        "functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        minimum: float | int | None = None,
+        maximum: float | int | None = None,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {
+            "minimum": _bound(minimum),
+            "maximum": _bound(maximum),
+        }
+        GraphOp.__init__(self, operands=[x], properties=properties, result_type=result_type)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import ClipNothing
+
+        return (ClipNothing(),)
+
+    @property
+    def bounds(self) -> tuple[float | int | None, float | int | None]:
+        """The lower and the upper bound as numbers of the element type."""
+        return self._number(self.minimum), self._number(self.maximum)
+
+    def _number(self, attr: Attribute | None) -> float | int | None:
+        if not isinstance(attr, FloatAttr | IntegerAttr):
+            return None
+        element, value = element_type(self.x), attr.value.data
+        if is_float(element):
+            return float(value)
+        limits = np.iinfo(dtype_of(element))
+        if value == scalar_math.inf or value == -scalar_math.inf:
+            return int(limits.max if value > 0 else limits.min)
+        return min(max(int(value), int(limits.min)), int(limits.max))
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        for what, attr in (("minimum", self.minimum), ("maximum", self.maximum)):
+            if not isinstance(attr, FloatAttr | IntegerAttr):
+                continue
+            value = attr.value.data
+            if scalar_math.isnan(value):
+                facts.fail(f"{what} is not a number", got=value)
+            whole = scalar_math.isinf(value) or value == int(value)
+            if not is_float(element_type(self.x)) and not whole:
+                facts.fail(f"{what} of an integer tensor is not whole", "a whole number", value)
+        return [shapes[0]]
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        low, high = self.bounds
+        if low is not None:
+            x = scalars.maximum(nest, x, nest.constant(low, x.type))
+        if high is not None:
+            x = scalars.minimum(nest, x, nest.constant(high, x.type))
+        return x
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        low, high = self.bounds
+        if low is not None:
+            x = np.maximum(x, x.dtype.type(low))
+        return x if high is None else np.minimum(x, x.dtype.type(high))
+
+
+def _bound(value: float | int | None) -> Attribute | None:
+    if value is None:
+        return None
+    return IntegerAttr(value, i64) if isinstance(value, int) else FloatAttr(float(value), f64)
+
+
+@irdl_op_definition
+class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
+    """The elements in another type.
+
+    Floats are truncated toward zero to integers, integers keep their low bits, and i1 is
+    true for all that is not 0. A float outside the range of i32 (of i64, if that is the
+    target) and NaN become its smallest integer first, as on x86.
+
+    %y = graph.cast %x : (tensor<4x3xi64>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.cast"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    x = operand_def(DENSE_TENSOR)
+    result = result_def(DENSE_TENSOR)
+
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, x: SSAValue | Operation, target: Attribute) -> None:
+        """Cast to an element type."""
+        source = cast(TensorType, SSAValue.get(x).type)
+        super().__init__(operands=[x], result_type=TensorType(target, source.get_shape()))
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import CastToSame, CastWiderAndBack
+
+        return (CastToSame(), CastWiderAndBack())
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        return [shapes[0]]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.result)]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, target = cast(np.ndarray, arrays[0]), dtype_of(element_type(self.result))
+        with np.errstate(all="ignore"):
+            if x.dtype.kind == "f" and target.kind == "i":
+                x = _float_to_integer(widened(x), np.int64 if target == np.int64 else np.int32)
+            return (x.astype(target),)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        value = nest.at(self.x, index)
+        return scalars.convert(nest, value, element_type(self.x), element_type(self.result))
+
+
+def _float_to_integer(x: np.ndarray, wide: type[np.signedinteger]) -> np.ndarray:
+    limits = np.iinfo(wide)
+    inside = (x >= float(limits.min)) & (x < -float(limits.min))
+    return np.where(inside, np.where(inside, x, 0).astype(wide), limits.min)

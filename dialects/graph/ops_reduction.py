@@ -1,0 +1,287 @@
+"""Operators that combine the elements of an axis: `reduce`, `softmax` and `log_softmax`."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.dialects import math
+from xdsl.dialects.builtin import IntegerAttr, i1, i64
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.pattern_rewriter import RewritePattern
+
+from ...core.dims import Dim, Shape
+from . import scalars
+from .attrs import (
+    FLOAT_TENSOR,
+    I64_ARRAY,
+    NUMERIC_TENSOR,
+    ReduceKind,
+    ReduceKindAttr,
+    bool_attr,
+    dtype_of,
+    i64_array,
+    i64_attr,
+    ints,
+    is_float,
+)
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    element_type,
+    rank,
+    widened,
+)
+from .ops_elementwise import truncated_quotient
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+_COMBINE = {
+    ReduceKind.SUM: "add",
+    ReduceKind.MEAN: "add",
+    ReduceKind.PROD: "mul",
+    ReduceKind.MAX: "max",
+    ReduceKind.MIN: "min",
+}
+_STEP = {
+    "add": scalars.add,
+    "mul": scalars.mul,
+    "max": scalars.maximum,
+    "min": scalars.minimum,
+}
+
+
+@irdl_op_definition
+class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
+    """The sum, mean, max, min or product over some axes.
+
+    Integers wrap around, and their mean is truncated toward zero. Nothing sums up to 0 and
+    multiplies to 1; its mean is NaN (0 for integers); its max and min are an error where the
+    axis is known to be empty, and otherwise the neutral element (-inf and inf). f16 is
+    combined in f32. Without axes nothing is combined.
+
+    %y = graph.reduce mean %x axes = [1] keepdims = false : (tensor<4x3xf32>) -> tensor<4xf32>
+    """
+
+    name = "graph.reduce"
+    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+
+    kind = prop_def(ReduceKindAttr)
+    axes = prop_def(I64_ARRAY)
+    keepdims = prop_def(IntegerAttr.constr(i1))
+    x = operand_def(NUMERIC_TENSOR)
+    result = result_def(NUMERIC_TENSOR)
+
+    assembly_format = (
+        "$kind $x `axes` `=` $axes `keepdims` `=` $keepdims attr-dict `:` "
+        "functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        kind: str,
+        axes: Sequence[int],
+        keepdims: bool = False,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {
+            "kind": ReduceKindAttr(ReduceKind(kind)),
+            "axes": i64_array(axes),
+            "keepdims": bool_attr(keepdims),
+        }
+        super().__init__(operands=[x], properties=properties, result_type=result_type)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import ReduceNothing
+
+        return (ReduceNothing(),)
+
+    @property
+    def reduced_axes(self) -> tuple[int, ...]:
+        """The axes counted from the front, in rising order."""
+        return tuple(sorted(axis % rank(self.x) for axis in ints(self.axes)))
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        (x,) = shapes
+        axes = [facts.axis(axis, len(x)) for axis in ints(self.axes)]
+        if len(set(axes)) != len(axes):
+            facts.fail("an axis is reduced twice", "axes that differ", list(ints(self.axes)))
+        if self.kind.data in (ReduceKind.MAX, ReduceKind.MIN) and any(x[a] == 0 for a in axes):
+            facts.fail(f"{self.kind.data} of an empty axis", "a size of 1 or more", 0)
+        if self.keepdims.value.data:
+            return [tuple(Dim.of(1) if i in axes else d for i, d in enumerate(x))]
+        return [tuple(d for i, d in enumerate(x) if i not in axes)]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = widened(cast(np.ndarray, arrays[0]))
+        keep, kind = bool(self.keepdims.value.data), self.kind.data
+        axes, options = self.reduced_axes, {"keepdims": keep}
+        with np.errstate(all="ignore"):
+            if kind == ReduceKind.SUM:
+                return self.stored(x.sum(axes, dtype=x.dtype, **options))
+            if kind == ReduceKind.PROD:
+                return self.stored(x.prod(axes, dtype=x.dtype, **options))
+            if kind == ReduceKind.MEAN:
+                total = np.asarray(x.sum(axes, dtype=x.dtype, **options))
+                count = np.array(int(np.prod([x.shape[a] for a in axes], dtype=np.int64)))
+                if x.dtype.kind == "f":
+                    return self.stored(total / count.astype(x.dtype))
+                wide = truncated_quotient(total.astype(np.int64), count)
+                return self.stored(wide)
+            neutral = _neutral(kind, element_type(self.x), x.dtype)
+            function = np.max if kind == ReduceKind.MAX else np.min
+            return self.stored(function(x, axis=axes, initial=neutral, **options))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        kind, axes = self.kind.data, self.reduced_axes
+        type = nest.compute_type(element_type(self.x))
+        combine = _COMBINE[kind]
+        kept = self._kept(index)
+
+        def step(reduced: Index, total: SSAValue) -> SSAValue:
+            inner, outer = iter(reduced), iter(kept)
+            own = tuple(next(inner if i in axes else outer) for i in range(rank(self.x)))
+            return _STEP[combine](nest, total, nest.at(self.x, own))
+
+        init = scalars.number(nest, _neutral(kind, type, dtype_of(type)), type)
+        extents = [nest.extent(self.x, axis) for axis in axes]
+        total = nest.reduce(extents, combine, init, step) if extents else step((), init)
+        return self._mean(nest, total, extents) if kind == ReduceKind.MEAN else total
+
+    def _kept(self, index: Index) -> Index:
+        if not self.keepdims.value.data:
+            return index
+        return tuple(e for i, e in enumerate(index) if i not in self.reduced_axes)
+
+    def _mean(self, nest: Nest, total: SSAValue, extents: Sequence[AffineExpr]) -> SSAValue:
+        """Divide by the number of elements; integers as i64, since it may not fit a narrow one."""
+        type = total.type
+        wide = type if is_float(type) else i64
+        count = nest.constant(1.0 if is_float(type) else 1, wide)
+        for extent in extents:
+            count = scalars.mul(nest, count, scalars.from_index(nest, nest.value(extent), wide))
+        quotient = scalars.divide(nest, scalars.convert(nest, total, type, wide), count)
+        return scalars.convert(nest, quotient, wide, type)
+
+
+def _neutral(kind: ReduceKind, type: Attribute, dtype: np.dtype) -> float | int:
+    """The element that changes nothing under a reduction, of an element type."""
+    if kind == ReduceKind.PROD:
+        return 1
+    if kind not in (ReduceKind.MAX, ReduceKind.MIN):
+        return 0
+    if is_float(type):
+        return -np.inf if kind == ReduceKind.MAX else np.inf
+    limits = np.iinfo(dtype)
+    return int(limits.min if kind == ReduceKind.MAX else limits.max)
+
+
+class NormalizedExponentialOp(GraphOp, ABC):
+    """What `softmax` and `log_softmax` share: the maximum and the sum of exp along one axis.
+
+    A row with a NaN or with inf, and one of -inf only, is NaN, as NumPy computes it.
+    """
+
+    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+
+    x = operand_def(FLOAT_TENSOR)
+    axis = prop_def(IntegerAttr.constr(i64))
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = "$x `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        axis: int = -1,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"axis": i64_attr(axis)}
+        super().__init__(operands=[x], properties=properties, result_type=result_type)
+
+    @property
+    def axis_from_front(self) -> int:
+        """The axis, counted from the front."""
+        return self.axis.value.data % rank(self.x)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        facts.axis(self.axis.value.data, len(shapes[0]))
+        return [shapes[0]]
+
+    def shifted(self, x: np.ndarray) -> np.ndarray:
+        """x minus its maximum along the axis, which is what exp is taken of."""
+        return x - np.max(x, axis=self.axis_from_front, keepdims=True, initial=-np.inf)
+
+    def row(self, nest: Nest, index: Index) -> tuple[SSAValue, SSAValue]:
+        """The maximum and the sum of exp(x - maximum) of the row of an index."""
+        axis = self.axis_from_front
+        type = nest.compute_type(element_type(self.x))
+        extents = [nest.extent(self.x, axis)]
+
+        def at(k: Index) -> SSAValue:
+            return nest.at(self.x, (*index[:axis], k[0], *index[axis + 1 :]))
+
+        def larger(k: Index, best: SSAValue) -> SSAValue:
+            return scalars.maximum(nest, best, at(k))
+
+        lowest = nest.constant(-np.inf, type)
+        maximum = nest.reduce(extents, "max", lowest, larger)
+
+        def accumulate(k: Index, total: SSAValue) -> SSAValue:
+            e = nest.insert(math.ExpOp(scalars.sub(nest, at(k), maximum)))
+            return scalars.add(nest, total, e)
+
+        total = nest.reduce(extents, "add", scalars.zero(nest, type), accumulate)
+        return maximum, total
+
+
+@irdl_op_definition
+class SoftmaxOp(NormalizedExponentialOp):
+    """exp(x - max) / sum(exp(x - max)) along one axis.
+
+    %y = graph.softmax %x axis = -1 : (tensor<4x10xf32>) -> tensor<4x10xf32>
+    """
+
+    name = "graph.softmax"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            e = np.exp(self.shifted(widened(cast(np.ndarray, arrays[0]))))
+            return self.stored(e / e.sum(axis=self.axis_from_front, keepdims=True))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        maximum, total = self.row(nest, index)
+        shifted = scalars.sub(nest, nest.at(self.x, index), maximum)
+        return scalars.divide(nest, nest.insert(math.ExpOp(shifted)), total)
+
+
+@irdl_op_definition
+class LogSoftmaxOp(NormalizedExponentialOp):
+    """x - max - log(sum(exp(x - max))) along one axis.
+
+    %y = graph.log_softmax %x axis = -1 : (tensor<4x10xf32>) -> tensor<4x10xf32>
+    """
+
+    name = "graph.log_softmax"
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            shifted = self.shifted(widened(cast(np.ndarray, arrays[0])))
+            total = np.exp(shifted).sum(axis=self.axis_from_front, keepdims=True)
+            return self.stored(shifted - np.log(total))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        maximum, total = self.row(nest, index)
+        shifted = scalars.sub(nest, nest.at(self.x, index), maximum)
+        return scalars.sub(nest, shifted, nest.insert(math.LogOp(total)))

@@ -1,0 +1,186 @@
+"""Scalar arithmetic for `value_at`: one function, whatever the element type.
+
+Each function appends `arith` and `math` operations to a nest and returns a scalar. Integers
+wrap around, as they do in NumPy, and no operation traps.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import IndexType, IntegerType, f16, f32, f64, i1, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from .attrs import is_float
+from .interfaces import Nest
+
+
+
+def zero(nest: Nest, type: Attribute) -> SSAValue:
+    """The constant 0 of a type."""
+    return nest.constant(0.0 if is_float(type) else 0, type)
+
+
+def number(nest: Nest, value: float, type: Attribute) -> SSAValue:
+    """A constant of a float or integer type."""
+    return nest.constant(float(value) if is_float(type) else int(value), type)
+
+
+def add(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+    """a + b."""
+    return nest.insert(arith.AddfOp(a, b) if is_float(a.type) else arith.AddiOp(a, b))
+
+
+def sub(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+    """a - b."""
+    return nest.insert(arith.SubfOp(a, b) if is_float(a.type) else arith.SubiOp(a, b))
+
+
+def mul(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+    """a * b."""
+    return nest.insert(arith.MulfOp(a, b) if is_float(a.type) else arith.MuliOp(a, b))
+
+
+def fma(nest: Nest, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+    """a * b + c, rounded once for floats."""
+    if is_float(a.type):
+        return nest.insert(math.FmaOp(a, b, c))
+    return add(nest, mul(nest, a, b), c)
+
+
+def maximum(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+    """The larger one; NaN if one of them is."""
+    return nest.insert(arith.MaximumfOp(a, b) if is_float(a.type) else arith.MaxSIOp(a, b))
+
+
+def minimum(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+    """The smaller one; NaN if one of them is."""
+    return nest.insert(arith.MinimumfOp(a, b) if is_float(a.type) else arith.MinSIOp(a, b))
+
+
+def negative(nest: Nest, a: SSAValue) -> SSAValue:
+    """-a."""
+    if is_float(a.type):
+        return nest.insert(arith.NegfOp(a))
+    return sub(nest, zero(nest, a.type), a)
+
+
+def select(nest: Nest, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+    """a where the condition holds, else b."""
+    return nest.insert(arith.SelectOp(condition, a, b))
+
+
+def less(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+    """a < b as i1; false if one of them is NaN."""
+    op = arith.CmpfOp(a, b, "olt") if is_float(a.type) else arith.CmpiOp(a, b, "slt")
+    return nest.insert(op)
+
+
+def equal(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+    """a == b as i1; false if one of them is NaN."""
+    op = arith.CmpfOp(a, b, "oeq") if is_float(a.type) else arith.CmpiOp(a, b, "eq")
+    return nest.insert(op)
+
+
+def divide(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+    """a / b; integers truncate toward zero, and x / 0 is 0."""
+    if is_float(a.type):
+        return nest.insert(arith.DivfOp(a, b))
+    none, one = zero(nest, a.type), nest.constant(1, a.type)
+    by_zero = equal(nest, b, none)
+    by_minus_one = equal(nest, b, nest.constant(-1, a.type))
+    # Both divisors are replaced: x / 0 traps, and so does the smallest integer / -1.
+    special = nest.insert(arith.OrIOp(by_zero, by_minus_one))
+    quotient = nest.insert(arith.DivSIOp(a, select(nest, special, one, b)))
+    quotient = select(nest, by_minus_one, negative(nest, a), quotient)
+    return select(nest, by_zero, none, quotient)
+
+
+def power(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+    """a ** b; an integer to a negative power is truncated toward zero, and 0 for a = 0."""
+    if is_float(a.type):
+        return nest.insert(math.PowFOp(a, b))
+    type = cast(IntegerType, a.type)
+    none, one = zero(nest, type), nest.constant(1, type)
+    result = one
+    # Horner's scheme over the bits of the exponent, the highest first.
+    for bit in reversed(range(type.width.data - 1)):
+        square = mul(nest, result, result)
+        mask = nest.insert(arith.AndIOp(b, nest.constant(1 << bit, type)))
+        factor = select(nest, equal(nest, mask, none), one, a)
+        result = mul(nest, square, factor)
+    # a ** -n: 1 for a = 1, -1 or 1 for a = -1, else 0.
+    odd = equal(nest, nest.insert(arith.AndIOp(b, one)), one)
+    minus_one = nest.constant(-1, type)
+    inverse = select(nest, equal(nest, a, one), one, none)
+    sign = select(nest, odd, minus_one, one)
+    inverse = select(nest, equal(nest, a, minus_one), sign, inverse)
+    return select(nest, less(nest, b, none), inverse, result)
+
+
+def convert(nest: Nest, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
+    """A scalar of element type `source` as one of element type `target`.
+
+    Both are in their compute types. Rounding to f16 is done here, so that a cast to f16
+    and back is not lost in a fused kernel.
+    """
+    if source == target:
+        return value
+    wide = nest.compute_type(target)
+    if target == i1:
+        compare = arith.CmpfOp if is_float(value.type) else arith.CmpiOp
+        condition = "une" if is_float(value.type) else "ne"
+        return nest.insert(compare(value, zero(nest, value.type), condition))
+    if is_float(target):
+        result = _to_float(nest, value, wide)
+        if target != f16:
+            return result
+        return nest.insert(arith.ExtFOp(nest.insert(arith.TruncFOp(result, f16)), wide))
+    if is_float(value.type):
+        return _float_to_integer(nest, value, cast(IntegerType, target))
+    return _resize(nest, value, cast(IntegerType, target))
+
+
+def _to_float(nest: Nest, value: SSAValue, target: Attribute) -> SSAValue:
+    if value.type == target:
+        return value
+    if value.type == i1:
+        return nest.insert(arith.UIToFPOp(value, target))
+    if not is_float(value.type):
+        return nest.insert(arith.SIToFPOp(value, target))
+    widens = (value.type, target) == (f32, f64)
+    return nest.insert((arith.ExtFOp if widens else arith.TruncFOp)(value, target))
+
+
+def _float_to_integer(nest: Nest, value: SSAValue, target: IntegerType) -> SSAValue:
+    """What a value outside the integers becomes is that of x86: the smallest integer."""
+    wide = i64 if target == i64 else i32
+    bound = float(1 << (wide.width.data - 1))
+    low = nest.insert(arith.CmpfOp(value, nest.constant(-bound, value.type), "oge"))
+    inside = nest.insert(arith.AndIOp(low, less(nest, value, nest.constant(bound, value.type))))
+    safe = select(nest, inside, value, zero(nest, value.type))
+    integer = nest.insert(arith.FPToSIOp(safe, wide))
+    integer = select(nest, inside, integer, nest.constant(-int(bound), wide))
+    return _resize(nest, integer, target)
+
+
+def _resize(nest: Nest, value: SSAValue, target: IntegerType) -> SSAValue:
+    source = cast(IntegerType, value.type)
+    if source == target:
+        return value
+    if source == i1:
+        return nest.insert(arith.ExtUIOp(value, target))
+    narrows = target.width.data < source.width.data
+    return nest.insert((arith.TruncIOp if narrows else arith.ExtSIOp)(value, target))
+
+
+def to_index(nest: Nest, value: SSAValue) -> SSAValue:
+    """An integer as a scalar of type `index`."""
+    return nest.insert(arith.IndexCastOp(value, IndexType()))
+
+
+def from_index(nest: Nest, value: SSAValue, type: Attribute) -> SSAValue:
+    """A scalar of type `index` as a float or an integer."""
+    integer = nest.insert(arith.IndexCastOp(value, i64))
+    return convert(nest, integer, i64, type)
