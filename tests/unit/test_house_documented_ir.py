@@ -1,0 +1,81 @@
+"""The IR in the documentation of passes is true: every Before, run, gives its After.
+
+A pass documents itself by ```mlir blocks under the lines `Before:` and `After:`; a line
+`Options: max-ops=1` between them says with which options the pass runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+from stepwell.core.pipelines import parse_passes
+from stepwell.core.registry import make_context, own_passes
+
+LONGEST = 12
+EXAMPLE = re.compile(
+    r"^Before:\n+```mlir\n(?P<before>.*?)```\n+"
+    r"(?:Options: `?(?P<options>[^`\n]+)`?\n+)?"
+    r"After:\n+```mlir\n(?P<after>.*?)```",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Example:
+    """One pair of blocks in the documentation of a pass."""
+
+    name: str
+    before: str
+    options: str | None
+    after: str
+
+
+def documentation(name: str) -> str:
+    loaded = own_passes()[name]()
+    return inspect.getdoc(loaded) or ""
+
+
+def examples(name: str) -> list[Example]:
+    found = EXAMPLE.finditer(documentation(name))
+    return [Example(name, m["before"], m["options"], m["after"]) for m in found]
+
+
+def parse(text: str) -> ModuleOp:
+    return Parser(make_context(), text).parse_module()
+
+
+@pytest.mark.parametrize("name", own_passes())
+def test_pass_documents_itself(name: str) -> None:
+    text = documentation(name)
+    assert text.partition("\n")[0], f"{name} has no docstring"
+    for word in ("Requires", "Leaves"):
+        assert re.search(rf"^{word}: ", text, re.MULTILINE), f"{name} does not say what it {word}"
+    found = examples(name)
+    assert found, f"{name} shows no Before and After"
+    assert len(found) == text.count("Before:") == text.count("After:")
+    for example in found:
+        for block in (example.before, example.after):
+            assert len(block.splitlines()) <= LONGEST, f"{name}: more than {LONGEST} lines of IR"
+
+
+@pytest.mark.parametrize("name", own_passes())
+def test_before_becomes_after(name: str) -> None:
+    for example in examples(name):
+        spec = f"{name}{{{example.options}}}" if example.options else name
+        ctx = make_context()
+        module = Parser(ctx, example.before).parse_module()
+        module.verify()
+        (step,) = parse_passes(spec, own_passes())
+        step.apply(ctx, module)
+        module.verify()
+        expected = parse(example.after)
+        expected.verify()
+        # Names of values are for the reader: both are printed with the names of the reader's.
+        same = module.is_structurally_equivalent(expected)
+        assert same, f"{spec}: Before gives\n{module}\nand After says\n{expected}"

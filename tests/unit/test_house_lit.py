@@ -1,0 +1,90 @@
+"""Lit tests read what they say, and every operation is in them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from xdsl.ir import Operation
+from xdsl.traits import HasCanonicalizationPatternsTrait
+
+from stepwell.core.registry import own_dialects
+
+ROOT = Path(__file__).resolve().parents[2]
+LIT = ROOT / "tests" / "lit"
+FILES = sorted(LIT.glob("**/*.mlir"))
+DIRECTIVE = r"(?:-LABEL|-NEXT|-SAME|-NOT|-DAG|-EMPTY|-COUNT-\d+)?(?:\{LITERAL\})?:"
+COMMENTED = re.compile(rf"^\s*//\s*([A-Z][A-Z0-9_-]*?){DIRECTIVE}", re.MULTILINE)
+KEYWORDS = {"RUN", "REQUIRES", "UNSUPPORTED", "XFAIL", "COM", "NOTE"}
+
+
+def run_lines(text: str) -> list[str]:
+    """The RUN lines, continued ones joined."""
+    lines = re.findall(r"//\s*RUN:\s*(.*)", text)
+    return "\n".join(lines).replace("\\\n", " ").splitlines()
+
+
+def read_prefixes(text: str) -> set[str]:
+    """The prefixes that some filecheck of a file reads."""
+    found: set[str] = set()
+    for command in re.findall(r"filecheck\s+([^|;&]*)", "\n".join(run_lines(text))):
+        named = re.findall(r"--?check-prefix(?:es)?[= ](\S+)", command)
+        found |= {p for group in named for p in group.split(",")} or {"CHECK"}
+    return found
+
+
+def stored(dialect: str, kind: str) -> str:
+    """The text of the files of one kind: `ops.mlir`, `ops-sparse.mlir`, `ops/gather.mlir`."""
+    folder = LIT / "dialects" / dialect
+    files = [*folder.glob(f"{kind}*.mlir"), *folder.glob(f"{kind}/**/*.mlir")]
+    return "\n".join(path.read_text() for path in files)
+
+
+def operations() -> list[type[Operation]]:
+    return [op for load in own_dialects().values() for op in load().operations]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(LIT)))
+class TestFile:
+    def test_every_check_line_is_read(self, path: Path) -> None:
+        text = path.read_text()
+        written = set(COMMENTED.findall(text)) - KEYWORDS
+        read = read_prefixes(text)
+        assert not written - read, f"no RUN line reads {sorted(written - read)}"
+        assert not read - written, f"a RUN line reads {sorted(read - written)}, which is not there"
+
+    def test_run_lines_compare(self, path: Path) -> None:
+        """A RUN line that compares nothing only says that the tool does not fail."""
+        lines = run_lines(path.read_text())
+        assert lines, f"{path.name} has no RUN line"
+        comparing = ("filecheck", "diff ", "mlir-opt", "mlir-translate")
+        bare = [line for line in lines if not any(word in line for word in comparing)]
+        assert not bare, f"{path.name} compares nothing in: {bare}"
+
+
+@pytest.mark.parametrize("dialect", own_dialects())
+def test_dialect_has_its_three_files(dialect: str) -> None:
+    for kind in ("ops", "invalid", "canonicalize"):
+        if kind == "canonicalize" and not any(
+            map(canonicalizes, own_dialects()[dialect]().operations)
+        ):
+            continue
+        if kind == "ops" or own_dialects()[dialect]().operations:
+            assert stored(dialect, kind), f"no {kind}.mlir in tests/lit/dialects/{dialect}"
+
+
+def canonicalizes(op: type[Operation]) -> bool:
+    return op.has_trait(HasCanonicalizationPatternsTrait)
+
+
+@pytest.mark.parametrize("op", operations(), ids=lambda op: op.name)
+def test_operation_is_covered(op: type[Operation]) -> None:
+    dialect = op.name.partition(".")[0]
+    word = re.compile(rf"(?<![\w.]){re.escape(op.name)}(?![\w.])")
+    assert word.search(stored(dialect, "ops")), f"{op.name} is in no ops*.mlir"
+    assert word.search(stored(dialect, "invalid")), f"{op.name} is in no invalid*.mlir"
+    if canonicalizes(op):
+        assert word.search(stored(dialect, "canonicalize")), (
+            f"{op.name} is in no canonicalize*.mlir"
+        )

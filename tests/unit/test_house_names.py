@@ -1,0 +1,135 @@
+"""One name, four spellings: file, command line, class, lit test."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from xdsl.passes import ModulePass
+
+from stepwell.core.registry import own_dialects, own_passes
+
+ROOT = Path(__file__).resolve().parents[2]
+LIT = ROOT / "tests" / "lit"
+PASS_FOLDERS = ("passes/graph", "passes/loop", "passes/rt", "conversions")
+PASS_FILES = sorted(
+    path
+    for folder in PASS_FOLDERS
+    for path in (ROOT / folder).glob("*.py")
+    if path.name != "__init__.py"
+)
+SOURCES = sorted(
+    path
+    for path in ROOT.glob("**/*.py")
+    if not {"build", "dist", ".venv"} & set(path.relative_to(ROOT).parts)
+)
+
+
+def spelled(path: Path) -> tuple[str, str, Path]:
+    """The command-line name, the class and the lit test of a pass file."""
+    folder = path.parent.relative_to(ROOT)
+    dashed = path.stem.replace("_", "-")
+    name = f"{folder.name}-{dashed}" if folder.parts[0] == "passes" else dashed
+    class_name = "".join(word.capitalize() for word in name.split("-")) + "Pass"
+    return name, class_name, LIT / folder / f"{dashed}.mlir"
+
+
+def pass_classes(path: Path) -> list[ast.ClassDef]:
+    tree = ast.parse(path.read_text())
+    return [
+        node
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        and any(isinstance(base, ast.Name) and base.id == "ModulePass" for base in node.bases)
+    ]
+
+
+@pytest.mark.parametrize("path", PASS_FILES, ids=lambda p: str(p.relative_to(ROOT)))
+class TestPassFile:
+    def test_class_and_command_line_name(self, path: Path) -> None:
+        name, class_name, _ = spelled(path)
+        assert name in own_passes(), f"{path.name} is not found by the registry"
+        loaded = own_passes()[name]()
+        assert issubclass(loaded, ModulePass)
+        assert (loaded.__name__, loaded.name) == (class_name, name)
+
+    def test_holds_one_pass_and_it_comes_last(self, path: Path) -> None:
+        found = pass_classes(path)
+        assert len(found) == 1, f"{path.name} defines {len(found)} passes, expected 1"
+        assert ast.parse(path.read_text()).body[-1].lineno <= found[0].end_lineno  # type: ignore[operator]
+
+    def test_has_a_lit_test(self, path: Path) -> None:
+        _, _, lit = spelled(path)
+        assert lit.exists(), f"{path.relative_to(ROOT)} has no {lit.relative_to(ROOT)}"
+
+    def test_options_are_a_frozen_dataclass_with_defaults(self, path: Path) -> None:
+        name, _, _ = spelled(path)
+        loaded = own_passes()[name]()
+        assert loaded.__dataclass_params__.frozen, f"{name} is not a frozen dataclass"  # type: ignore[attr-defined]
+        without = [
+            field.name
+            for field in dataclasses.fields(loaded)
+            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        ]
+        assert not without, f"options of {name} without a default: {without}"
+
+
+def test_every_lit_test_of_a_pass_belongs_to_one() -> None:
+    known = {spelled(path)[2].relative_to(LIT) for path in PASS_FILES}
+    found = {
+        path.relative_to(LIT)
+        for folder in PASS_FOLDERS
+        for path in (LIT / folder).glob("**/*.mlir")
+    }
+    # A pass with much to show has a folder of its name beside or instead of further cases.
+    strangers = {
+        path
+        for path in found - known
+        if path.parent.with_suffix(".mlir") not in known and not _continues(path, known)
+    }
+    assert not strangers, f"lit tests without a pass: {sorted(map(str, strangers))}"
+
+
+def _continues(path: Path, known: set[Path]) -> bool:
+    """Whether `fuse-ops-sparse.mlir` continues a known `fuse-ops.mlir`."""
+    return any(
+        path.parent == other.parent and path.stem.startswith(f"{other.stem}-") for other in known
+    )
+
+
+@pytest.mark.parametrize("name", own_dialects())
+def test_names_in_a_dialect(name: str) -> None:
+    dialect = own_dialects()[name]()
+    assert dialect.name == name
+    for op in dialect.operations:
+        prefix, _, mnemonic = op.name.partition(".")
+        assert prefix == name, f"{op.__name__} is called {op.name} in dialect {name}"
+        assert re.fullmatch(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*", mnemonic), op.name
+        expected = "".join(word.capitalize() for word in re.split(r"[._]", mnemonic)) + "Op"
+        assert op.__name__.lower() == expected.lower(), f"{op.name} is {op.__name__}"
+        assert op.__doc__, f"{op.__name__} has no docstring"
+    for attribute in dialect.attributes:
+        assert attribute.__name__.endswith(("Attr", "Type")), attribute.__name__
+        assert attribute.__doc__, f"{attribute.__name__} has no docstring"
+
+
+def test_files_are_named_after_their_subject() -> None:
+    nameless = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
+    found = [str(path.relative_to(ROOT)) for path in SOURCES if path.stem in nameless]
+    assert not found, f"files without a subject in their name: {found}"
+
+
+def test_inits_are_documentation() -> None:
+    """A package init is its docstring; the public faces (the root, `gnn`) also name things."""
+    faces = {ROOT / "__init__.py", ROOT / "frontends" / "gnn" / "__init__.py"}
+    tests = (ROOT / "tests", ROOT / "examples")
+    for path in SOURCES:
+        if path.name != "__init__.py" or any(place in path.parents for place in tests):
+            continue
+        tree = ast.parse(path.read_text())
+        docstring = ast.get_docstring(tree)
+        assert docstring, f"{path.relative_to(ROOT)} has no docstring"
+        assert path in faces or len(tree.body) == 1, f"{path.relative_to(ROOT)} defines something"

@@ -1,0 +1,283 @@
+"""`stepwell`: run, compile and time models, and look at every step on the way down."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..core import pipelines
+from ..core.errors import StepwellError
+from ..core.module import Module
+from ..core.weights import write_atomically
+from .models import (
+    load_model,
+    parse_shapes,
+    parse_sizes,
+    random_inputs,
+    read_inputs,
+    write_arrays,
+)
+from .timing import ROUNDS, duration, measure
+
+if TYPE_CHECKING:
+    from ..runtime.executable import Executable
+
+app = typer.Typer(
+    name="stepwell",
+    help=(
+        "Compile MLP, CNN and GNN models to machine code, one small step at a time.\n\n"
+        "New here? `stepwell demo` compiles and runs two models that ship with the package."
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+out = Console()
+err = Console(stderr=True)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"stepwell {importlib.metadata.version('stepwell')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Options of the command itself; `--version` is done when it is read."""
+    del version
+
+
+ModelPath = Annotated[
+    Path, typer.Argument(help="An ONNX model (.onnx) or MLIR text (.mlir).", show_default=False)
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape", help="Fix the shape of an input of an ONNX model, as in `x=64x784`; repeatable."
+    ),
+]
+Level = Annotated[int, typer.Option("--level", "-O", help="Optimisation level, 0 to 3.")]
+TargetName = Annotated[
+    str, typer.Option("--target", help="The machine to compile for: `host`, `x86-64-v3`, ...")
+]
+Threads = Annotated[
+    int | None, typer.Option("--threads", help="Threads to run with; all cores by default.")
+]
+
+
+@app.command()
+def run(
+    model: ModelPath,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", "-i", help="An input, as in `x=x.npy` (sparse: SciPy's .npz); repeatable."
+        ),
+    ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option("--output", "-o", help="Where a result goes, as in `y=y.npy`; repeatable."),
+    ] = None,
+    shapes: Shapes = None,
+    level: Level = 3,
+    target: TargetName = "host",
+    threads: Threads = None,
+) -> None:
+    """Compile a model and run it on arrays from files.
+
+    `stepwell run model.onnx --input x=x.npy --output y=y.npy`
+    """
+    module = _load(model, shapes)
+    arrays = read_inputs(inputs or [], module.inputs)
+    exe, _ = _compile(module, level, target, threads)
+    results = exe(*arrays)
+    results = results if isinstance(results, tuple) else (results,)
+    write_arrays(outputs or [], module.outputs, results)
+    for spec, result in zip(module.outputs, results, strict=True):
+        out.print(f"[bold]{spec.name}[/] {'x'.join(map(str, result.shape))} {result.dtype}")
+        if not outputs:
+            with np.printoptions(threshold=60, precision=6):
+                out.print(str(result), markup=False, highlight=False)
+
+
+@app.command("compile")
+def compile_(
+    model: ModelPath,
+    emit: Annotated[
+        str | None,
+        typer.Option("--emit", help=f"Print one stage: {', '.join(pipelines.STAGES)}."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the stage to a file instead."),
+    ] = None,
+    shapes: Shapes = None,
+    level: Level = 3,
+    target: TargetName = "host",
+) -> None:
+    """Compile a model, and show any step of the way down.
+
+    `stepwell compile model.onnx --emit loops`
+
+    Without `--emit`: what was compiled, how long it took, and what was decided on the way.
+    """
+    if emit is not None:
+        pipelines.check_stage(emit)
+    module = _load(model, shapes)
+    exe, seconds = _compile(module, level, target, None)
+    if emit is None:
+        show(exe, seconds)
+        return
+    text = exe.ir(emit)
+    if output is None:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        return
+    try:
+        write_atomically(output, text.encode())
+    except OSError as error:
+        raise StepwellError(f"cannot write {output}: {error.strerror}") from error
+
+
+@app.command()
+def bench(
+    model: ModelPath,
+    versus: Annotated[
+        list[str] | None,
+        typer.Option("--vs", help="Compare with `numpy`, `onnxruntime` or `openvino`; repeatable."),
+    ] = None,
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option("--size", help="A symbolic size, as in `batch=64` (else 1); repeatable."),
+    ] = None,
+    shapes: Shapes = None,
+    level: Level = 3,
+    target: TargetName = "host",
+    threads: Threads = None,
+) -> None:
+    """Time a model on random inputs, beside other runtimes in the same process.
+
+    `stepwell bench model.onnx --vs onnxruntime`
+    """
+    from .peers import peer
+
+    module = _load(model, shapes)
+    inputs = random_inputs(module.inputs, parse_sizes(sizes or []))
+    exe, _ = _compile(module, level, target, threads)
+    ours = exe(*inputs)
+    calls: dict[str, Any] = {"stepwell": lambda: exe(*inputs)}
+    differences = {"stepwell": "-"}
+    for name in versus or []:
+        calls[name], theirs = peer(name, module, model, inputs, threads)
+        differences[name] = f"{_difference(ours, theirs):.1e}"
+    with _progress("timing", ROUNDS) as advance:
+        times = measure(calls, advance)
+    table = Table("", "median", "minimum", "times stepwell's", "largest difference")
+    for name, timing in times.items():
+        ratio = f"{timing.median / times['stepwell'].median:.2f}"
+        median, minimum = duration(timing.median), duration(timing.minimum)
+        table.add_row(name, median, minimum, ratio, differences[name])
+    out.print(table)
+
+
+@app.command()
+def demo(
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", help="A folder for both models as MLIR text, to play with."),
+    ] = None,
+) -> None:
+    """Compile and run a graph neural network and a digit classifier that ship here."""
+    from .demo import demonstrate
+
+    demonstrate(out, save)
+
+
+@app.command()
+def pipeline(
+    level: Level = 3,
+) -> None:
+    """Print the passes that lead from each stage to the next, as `stepwell-opt -p` takes them."""
+    for stage, passes in pipelines.pipeline(level).items():
+        print(f"{stage:10} {passes or '(none at this level)'}")
+
+
+def show(exe: Executable, seconds: float) -> None:
+    """Print what an executable is made of."""
+    for title, specs in (("takes", exe.inputs), ("gives", exe.outputs)):
+        for spec in specs:
+            out.print(f"[bold]{title}[/] {spec}", highlight=False)
+    out.print(f"[bold]compiled[/] in {duration(seconds)}, through {' > '.join(exe.stages)}")
+    out.print(str(exe.explain()), markup=False, highlight=False)
+
+
+def _load(path: Path, shapes: list[str] | None) -> Module:
+    with err.status(f"reading {path.name}"):
+        return load_model(path, parse_shapes(shapes or []))
+
+
+def _compile(
+    module: Module, level: int, target: str, threads: int | None
+) -> tuple[Executable, float]:
+    from .. import compile as compile_module
+
+    start = time.perf_counter()
+    with err.status("compiling"):
+        exe = compile_module(module, target=target, threads=threads, opt_level=level)
+    return exe, time.perf_counter() - start
+
+
+@contextmanager
+def _progress(what: str, steps: int) -> Iterator[Any]:
+    from rich.progress import Progress
+
+    with Progress(console=err, transient=True) as progress:
+        task = progress.add_task(what, total=steps)
+        yield lambda: progress.advance(task)
+
+
+def _difference(ours: Any, theirs: Any) -> float:
+    """The largest absolute difference of two results or tuples of results."""
+    pairs = zip(_tuple(ours), _tuple(theirs), strict=True)
+    return max(
+        float(np.max(np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64)), initial=0))
+        for a, b in pairs
+    )
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command; exits with 1 after an error, of which it prints one line."""
+    try:
+        app(args=None if args is None else list(args))
+    except StepwellError as error:
+        print(f"stepwell: error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        # The reader has left (`| head`): what Python would flush at exit goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

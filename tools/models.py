@@ -1,0 +1,169 @@
+"""Models and arrays as the command line names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.errors import ImportModelError, InputError, StepwellError, explain
+from ..core.module import Module, ValueSpec
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+RANDOM_DENSITY = 0.01
+
+
+def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> Module:
+    """Read an ONNX model or MLIR text, by the end of its name.
+
+    Args:
+        path: a file that ends in `.onnx` or `.mlir`.
+        shapes: input name -> shape, for an ONNX model whose dimensions are symbolic.
+
+    Raises:
+        ImportModelError: if the file is neither, or cannot be taken in.
+    """
+    if not path.is_file():
+        raise ImportModelError(explain("model", f"no such file: {path}"))
+    if path.suffix == ".onnx":
+        from .. import from_onnx
+
+        return from_onnx(path, shapes=dict(shapes) or None)
+    if path.suffix != ".mlir":
+        raise ImportModelError(
+            explain("model", "unknown kind of file", expected=".onnx or .mlir", got=path.name)
+        )
+    if shapes:
+        raise InputError(explain("--shape", "applies to ONNX models only", got=path.name))
+    from .. import from_mlir
+
+    return from_mlir(path)
+
+
+def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """`["x=64x784"]` as `{"x": (64, 784)}`; a comma separates as well."""
+    result: dict[str, tuple[int, ...]] = {}
+    for text in texts:
+        name, _, dims = text.rpartition("=")
+        try:
+            result[name] = tuple(int(dim) for dim in dims.replace(",", "x").split("x"))
+        except ValueError:
+            result[name] = (-1,)
+        if not name or min(result[name]) < 0:
+            raise InputError(explain("--shape", "cannot read", expected="x=64x784", got=text))
+    return result
+
+
+def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
+    """`["batch=64"]` as `{"batch": 64}`."""
+    result: dict[str, int] = {}
+    for text in texts:
+        name, _, size = text.rpartition("=")
+        if not name or not size.isdecimal():
+            raise InputError(explain("--size", "cannot read", expected="batch=64", got=text))
+        result[name] = int(size)
+    return result
+
+
+def read_inputs(texts: Sequence[str], specs: Sequence[ValueSpec]) -> list[Any]:
+    """The arrays of `["x=x.npy"]` in the order of the inputs; `x.npy` alone for a single input.
+
+    Raises:
+        InputError: if an input is missing, unknown or given twice, or a file cannot be read.
+    """
+    names = [spec.name for spec in specs]
+    given: dict[str, Any] = {}
+    for text in texts:
+        name, equals, file = text.partition("=")
+        if not equals and len(names) == 1:
+            name, file = names[0], text
+        if name not in names:
+            raise InputError(explain("--input", "no such input", expected=_list(specs), got=text))
+        if name in given:
+            raise InputError(explain("--input", f'"{name}" is given twice'))
+        given[name] = read_array(Path(file))
+    missing = [str(spec) for spec in specs if spec.name not in given]
+    if missing:
+        raise InputError(
+            explain("--input", f"missing: {', '.join(missing)}", hint="say --input NAME=FILE.npy")
+        )
+    return [given[name] for name in names]
+
+
+def _list(specs: Sequence[ValueSpec]) -> str:
+    return " or ".join(f"{spec.name}=FILE.npy" for spec in specs) or "none"
+
+
+def read_array(path: Path) -> Any:
+    """The array of a `.npy` file, or the sparse matrix of a SciPy `.npz` file.
+
+    Raises:
+        InputError: if it is neither.
+    """
+    try:
+        if path.suffix == ".npz":
+            from scipy.sparse import csr_array, load_npz
+
+            return csr_array(load_npz(path))
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        fact = getattr(error, "strerror", None) or "not an array in NumPy's format"
+        raise InputError(explain("--input", f"cannot read {path}: {fact}")) from error
+
+
+def write_arrays(texts: Sequence[str], specs: Sequence[ValueSpec], arrays: Sequence[Any]) -> None:
+    """Write results as `["y=y.npy"]` says; `y.npy` alone for a single result."""
+    names = [spec.name for spec in specs]
+    for text in texts:
+        name, equals, file = text.partition("=")
+        if not equals and len(names) == 1:
+            name, file = names[0], text
+        if name not in names:
+            raise InputError(explain("--output", "no such output", expected=names, got=text))
+        try:
+            np.save(file, arrays[names.index(name)])
+        except OSError as error:
+            raise StepwellError(f"cannot write {file}: {error.strerror}") from error
+
+
+def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[Any]:
+    """Arrays that fit the inputs, the same each time; symbolic sizes from `sizes`, else 1.
+
+    Integers are 0, because they tend to be indices.
+    """
+    random = np.random.default_rng(0)
+    known = {d for spec in specs for d in spec.shape if isinstance(d, str)}
+    strangers = sizes.keys() - known
+    if strangers:
+        raise InputError(
+            explain("--size", "no such symbolic size", expected=sorted(known), got=min(strangers))
+        )
+    return [_random_input(spec, sizes, random) for spec in specs]
+
+
+def _random_input(
+    spec: ValueSpec, sizes: Mapping[str, int], random: np.random.Generator
+) -> np.ndarray | csr_array:
+    shape = tuple(sizes.get(d, 1) if isinstance(d, str) else d for d in spec.shape)
+    dtype = _dtype(spec.dtype)
+    if spec.format is not None:
+        from scipy.sparse import csr_array, random_array
+
+        density = RANDOM_DENSITY
+        if isinstance(spec.nnz, int):
+            density = spec.nnz / max(1, shape[0] * shape[1])
+        return csr_array(random_array(shape, density=density, dtype=dtype, rng=random))
+    if dtype.kind != "f":
+        return np.zeros(shape, dtype)
+    return random.standard_normal(shape).astype(dtype)
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    """The NumPy dtype of an element type's text: f32, i64, i1."""
+    if name == "i1":
+        return np.dtype(bool)
+    return np.dtype(("float" if name[0] == "f" else "int") + name[1:])

@@ -1,0 +1,67 @@
+"""How long a call takes: interleaved rounds, the minimum and the median of each candidate."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+ROUNDS = 15
+ROUND_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds for one call."""
+
+    minimum: float
+    median: float
+
+    def __str__(self) -> str:
+        return f"{duration(self.median)} (min {duration(self.minimum)})"
+
+
+def duration(seconds: float) -> str:
+    """A time as people read it: ``12.3 us``, ``4.56 ms``, ``1.2 s``."""
+    for factor, unit in ((1e6, "us"), (1e3, "ms")):
+        if seconds * factor < 1000:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def measure(
+    candidates: Mapping[str, Callable[[], object]], progress: Callable[[], None] = lambda: None
+) -> dict[str, Timing]:
+    """Time each candidate; rounds of all of them are interleaved, so that one clock serves all.
+
+    `progress` is called after each of the `ROUNDS` rounds.
+    """
+    counts = {name: _calls_in_a_round(call) for name, call in candidates.items()}
+    samples: dict[str, list[float]] = {name: [] for name in candidates}
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for _ in range(ROUNDS):
+            for name, call in candidates.items():
+                samples[name].append(_seconds(call, counts[name]))
+            progress()
+    finally:
+        if collecting:
+            gc.enable()
+    return {name: Timing(min(times), statistics.median(times)) for name, times in samples.items()}
+
+
+def _calls_in_a_round(call: Callable[[], object]) -> int:
+    """Warm up, and see how many calls fill a round."""
+    call()
+    once = _seconds(call, 1)
+    return max(1, min(100_000, int(ROUND_SECONDS / max(once, 1e-7))))
+
+
+def _seconds(call: Callable[[], object], count: int) -> float:
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - start) / count
