@@ -103,12 +103,11 @@ class StepwellOptMain(xDSLOptMain):
         """Open the input, with the weights that lie beside it."""
         if self.args.input_file == "-":
             self.args.input_file = None
-        chunks = super().prepare_input()
         if self.args.input_file is not None:
             beside = Path(self.args.input_file).with_suffix(".safetensors")
             if beside.exists():
                 self.context.weights = WeightStore.load(beside)
-        return chunks
+        return super().prepare_input()
 
     @property
     def context(self) -> CompilerContext:

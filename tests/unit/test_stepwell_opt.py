@@ -1,0 +1,182 @@
+"""`stepwell-opt`: one line for each error, weights beside the text, one list of passes."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.universe import Universe
+
+from stepwell.core.registry import own_dialects, own_passes
+from stepwell.core.weights import WeightStore
+from stepwell.tools import stepwell_opt
+
+ADD = """func.func @f(%a: i32) -> i32 {
+  %unused = arith.addi %a, %a : i32
+  func.return %a : i32
+}
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "m.mlir"
+    path.write_text(ADD)
+    return path
+
+
+def failure(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What the command prints to stderr before it exits with 1."""
+    with pytest.raises(SystemExit) as stop:
+        stepwell_opt.main(args)
+    assert stop.value.code == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1, printed.err
+    return printed.err.strip()
+
+
+def test_runs_passes_of_xdsl(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stepwell_opt.main([str(source), "-p", "canonicalize"])
+    printed = capsys.readouterr().out
+    assert "func.return %a" in printed
+    assert "addi" not in printed
+
+
+@pytest.mark.parametrize(
+    ("passes", "message"),
+    [
+        ("canonicalise", 'pipeline: unknown pass "canonicalise"; nearest names: canonicalize'),
+        ("canonicalize{", "pipeline: Expected argument name here, at pass-pipeline:1:14"),
+        ("canonicalize{x=1}", "canonicalize: bad options: "),
+        ("canonicalize,,cse", "pipeline: "),
+    ],
+)
+def test_bad_pipeline(
+    source: Path, passes: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert failure([str(source), "-p", passes], capsys).startswith(
+        f"stepwell-opt: error: {message}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("func.func @f( {", "m.mlir:1:15: Expected argument or type"),
+        ('"foo.bar"() : () -> ()', "m.mlir:1:10: Operation foo.bar is not registered"),
+        (
+            "func.func @f() -> i32 { func.return }",
+            "function output types: expected [i32], got []",
+        ),
+        ("(" * 20_000, "m.mlir:1:1: "),
+    ],
+)
+def test_bad_text(
+    source: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source.write_text(text)
+    assert message in failure([str(source)], capsys)
+
+
+def test_text_nested_too_deeply(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source.write_text("builtin.module {" * 5_000 + "}" * 5_000)
+    assert "nested too deeply" in failure([str(source)], capsys)
+
+
+def test_bytes_that_are_no_text(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source.write_bytes(b"\xff\xfe\x00")
+    assert "can't decode byte 0xff" in failure([str(source)], capsys)
+
+
+def test_no_such_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "missing.mlir"
+    expected = f"stepwell-opt: error: cannot open {missing}: No such file or directory"
+    assert failure([str(missing)], capsys) == expected
+
+
+def test_traceback_on_demand(source: Path) -> None:
+    source.write_text("func.func @f( {")
+    with pytest.raises(Exception, match="Expected argument or type"):
+        stepwell_opt.main([str(source), "--traceback"])
+
+
+def test_reads_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(ADD.encode())))
+    stepwell_opt.main(["-"])
+    assert "addi" in capsys.readouterr().out
+
+
+def test_split_input_keeps_going_after_a_diagnostic(
+    source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = "func.func @bad() -> i32 { func.return }"
+    source.write_text(f"{bad}\n// -----\n{ADD}")
+    stepwell_opt.main([str(source), "--split-input-file", "--verify-diagnostics"])
+    printed = capsys.readouterr().out
+    assert "expected [i32], got []" in printed
+    assert "func.func @f" in printed
+
+
+def test_parsing_diagnostics_are_output(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source.write_text("func.func @f( {")
+    stepwell_opt.main([str(source), "--parsing-diagnostics"])
+    assert "Expected argument or type" in capsys.readouterr().out
+
+
+def test_weights_go_along(source: Path, tmp_path: Path) -> None:
+    weights = WeightStore()
+    weights.add("w0", np.arange(6, dtype=np.float32).reshape(2, 3))
+    weights.save(source.with_suffix(".safetensors"))
+    stepwell_opt.main([str(source), "-o", str(tmp_path / "out.mlir")])
+    assert (tmp_path / "out.mlir").read_text().startswith("builtin.module")
+    written = WeightStore.load(tmp_path / "out.safetensors")
+    assert np.array_equal(written["w0"], weights["w0"])  # type: ignore[arg-type]
+
+
+def test_damaged_weights(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source.with_suffix(".safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0{}")
+    assert "weights: cannot read" in failure([str(source)], capsys)
+
+
+def test_output_is_written_whole_or_not_at_all(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out.mlir"
+    output.write_text("as it was")
+    failure([str(source), "-o", str(output), "-p", "no-such-pass"], capsys)
+    source.write_text("func.func @f( {")
+    failure([str(source), "-o", str(output)], capsys)
+    assert output.read_text() == "as it was"
+
+
+def test_output_folder_that_is_not_there(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "no" / "out.mlir"
+    assert failure([str(source), "-o", str(output)], capsys).endswith(
+        f"cannot write {output}: No such file or directory"
+    )
+
+
+def test_list_of_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        stepwell_opt.main(["--list-passes"])
+    assert stop.value.code == 0
+    printed = capsys.readouterr().out
+    ours, _, others = printed.partition("passes of xDSL")
+    for name in own_passes():
+        assert f"  {name} " in ours
+    assert "  canonicalize\n" in others
+
+
+def test_plain_xdsl_sees_dialects_and_passes() -> None:
+    """The entry point is installed, and no name clashes with xDSL's."""
+    multiverse = Universe.get_multiverse()
+    assert own_dialects().keys() <= multiverse.all_dialects.keys()
+    assert own_passes().keys() <= multiverse.all_passes.keys()
