@@ -78,7 +78,9 @@ def main() -> None:
         x = data["images"].reshape(-1, 64) / 16.0
         labels = data["labels"].astype(np.int64)
     weights = train(x[:TRAIN], labels[:TRAIN])
-    np.savez_compressed(output, **weights)
+    np.savez_compressed(
+        output, w0=weights["w0"], b0=weights["b0"], w1=weights["w1"], b1=weights["b1"]
+    )
     right = forward(x[TRAIN:].astype(np.float32), weights)[1].argmax(axis=1) == labels[TRAIN:]
     print(f"{output.name}: {right.sum()} of {right.size} test images right ({right.mean():.4f})")
 

@@ -26,7 +26,9 @@ STEPS = 200
 
 def propagation(graph: nx.Graph) -> np.ndarray:
     """D^-1/2 (A + I) D^-1/2, dense: what a GCNConv multiplies by (Kipf and Welling, 2017)."""
-    loops = nx.to_numpy_array(graph, weight=None) + np.eye(len(graph))
+    loops = np.eye(len(graph))
+    for member, other in graph.edges:
+        loops[member, other] = loops[other, member] = 1
     scale = 1 / np.sqrt(loops.sum(axis=1))
     return scale[:, None] * loops * scale[None, :]
 
@@ -77,7 +79,9 @@ def main() -> None:
     labels = np.array([int(side == "Officer") for _, side in graph.nodes(data="club")])
     p = propagation(graph)
     weights = train(p, labels)
-    np.savez_compressed(output, **weights)
+    np.savez_compressed(
+        output, w1=weights["w1"], b1=weights["b1"], w2=weights["w2"], b2=weights["b2"]
+    )
     right = forward(p, weights)[1].argmax(axis=1) == labels
     others = np.delete(right, LABELLED)
     print(f"{output.name}: {others.sum()} of {others.size} members right ({others.mean():.4f})")

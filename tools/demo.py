@@ -49,19 +49,17 @@ def karate() -> Case:
     import networkx as nx
     from scipy.sparse import csr_array
 
+    from .. import TensorSpec
     from ..frontends import gnn
 
     club = nx.karate_club_graph()
+    graph = gnn.Graph.from_networkx(club)
     features = np.eye(len(club), dtype=np.float32)
     with np.load(DATA / "karate_gcn.npz") as w:
         w1, b1, w2, b2 = w["w1"], w["b1"], w["w2"], w["b2"]
     model = gnn.Sequential(gnn.GCNConv(w1, b1), gnn.ReLU(), gnn.GCNConv(w2, b2))
-    from .. import TensorSpec
-
-    module = model.to_module(
-        gnn.Graph.from_networkx(club), features=TensorSpec(features.shape, "f32")
-    )
-    loops = nx.to_numpy_array(club, weight=None, dtype=np.float32) + features
+    module = model.to_module(graph, features=TensorSpec(features.shape, "f32"))
+    loops = graph.to_csr().toarray() + features
     scale = 1 / np.sqrt(loops.sum(axis=1))
     p = csr_array(scale[:, None] * loops * scale[None, :])
     return Case(

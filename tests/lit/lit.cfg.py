@@ -4,6 +4,10 @@ RUN lines use `stepwell-opt` and `filecheck`. A test that needs MLIR's own tools
 `REQUIRES: mlir-opt` and calls `mlir-opt`, `mlir-translate` or `mlir-runner`, version 22.
 """
 
+# lit runs this file with `config` defined.
+# ruff: noqa: F821
+# pyright: reportUndefinedVariable=false
+
 import os
 import sys
 from pathlib import Path
@@ -13,18 +17,17 @@ import lit.util
 
 MLIR_TOOLS = Path("/usr/lib/llvm-22/bin")  # where Debian's mlir-22-tools puts them
 
-config.name = "stepwell"  # noqa: F821
-config.test_format = lit.formats.ShTest(execute_external=False)  # noqa: F821
-config.suffixes = [".mlir"]  # noqa: F821
-config.test_source_root = str(Path(__file__).parent)  # noqa: F821
-build = Path(__file__).resolve().parents[2] / "build" / "lit"
-config.test_exec_root = str(build)  # noqa: F821
+config.name = "stepwell"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir"]
+config.test_source_root = str(Path(__file__).parent)
+config.test_exec_root = str(Path(__file__).resolve().parents[2] / "build" / "lit")
 
 # The tools of the Python that runs lit come first, so that no other installation is tested.
 search = [str(Path(sys.executable).parent), os.environ["PATH"]]
 if MLIR_TOOLS.is_dir():
     search.append(str(MLIR_TOOLS))
-config.environment["PATH"] = os.pathsep.join(search)  # noqa: F821
+config.environment["PATH"] = os.pathsep.join(search)
 
-if lit.util.which("mlir-opt", config.environment["PATH"]):  # noqa: F821
-    config.available_features.add("mlir-opt")  # noqa: F821
+if lit.util.which("mlir-opt", config.environment["PATH"]):
+    config.available_features.add("mlir-opt")
