@@ -1,0 +1,163 @@
+"""`math` functions of f32 become arithmetic that every vector unit has.
+
+LLVM turns `llvm.exp` of a vector into one call of the C library for each lane. Here each
+function becomes a few dozen instructions that work on all lanes at once: the formulas are in
+`polynomials.py`, each with its largest error over all of f32. Source: `math`. Target: `arith`
+and those operations of `math` that are one instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import arith, math, vector
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, ModuleOp, f32
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.traits import IsolatedFromAbove
+from xdsl.utils.type import get_element_type_or_self
+
+from ..dialects import upstream
+from . import polynomials
+from .arithmetic import Arithmetic
+
+_Expansion = Callable[..., SSAValue]
+
+_F32: dict[type[Operation], _Expansion] = {
+    math.ErfOp: polynomials.erf,
+    math.Exp2Op: polynomials.exp2,
+    math.ExpM1Op: polynomials.expm1,
+    math.ExpOp: polynomials.exp,
+    math.Log1pOp: polynomials.log1p,
+    math.Log2Op: polynomials.log2,
+    math.LogOp: polynomials.log,
+    math.PowFOp: polynomials.power,
+    math.TanhOp: polynomials.tanh,
+}
+
+_CONSTANT_POWERS: dict[float, _Expansion] = {
+    -1.0: polynomials.reciprocal,
+    -0.5: polynomials.reciprocal_root,
+    0.0: polynomials.one,
+    0.5: polynomials.root,
+    1.0: polynomials.identity,
+    2.0: polynomials.square,
+    3.0: polynomials.cube,
+    4.0: polynomials.fourth,
+}
+
+
+def _constant(value: SSAValue) -> float | None:
+    """The number that `value` is in every lane, if it is known."""
+    op = value.owner
+    if isinstance(op, vector.BroadcastOp | upstream.BroadcastOp):
+        return _constant(op.source)
+    if not isinstance(op, arith.ConstantOp):
+        return None
+    if isinstance(op.value, FloatAttr):
+        return op.value.value.data
+    if not isinstance(op.value, DenseIntOrFPElementsAttr) or not op.value.is_splat():
+        return None
+    number = next(iter(op.value.iter_values()))
+    return number if isinstance(number, float) else None
+
+
+def _expansion(op: Operation) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
+    """The function that emits what `op` becomes, and its arguments; None leaves `op` alone."""
+    if isinstance(op, math.RsqrtOp):
+        return polynomials.rsqrt, (op.operand,)
+    if isinstance(op, math.PowFOp):
+        exponent = _constant(op.rhs)
+        if exponent in _CONSTANT_POWERS:
+            return _CONSTANT_POWERS[exponent], (op.lhs,)
+    expansion = _F32.get(type(op))
+    if expansion is None or get_element_type_or_self(op.results[0].type) != f32:
+        return None
+    return expansion, tuple(op.operands)
+
+
+def _isolated_region(op: Operation) -> Region:
+    """The innermost region around `op` that sees no value from outside it."""
+    parent = op.parent_op()
+    while parent is not None and not parent.has_trait(IsolatedFromAbove):
+        op, parent = parent, parent.parent_op()
+    region = op.parent_region()
+    assert region is not None, "the walk starts below a module, which is isolated"
+    return region
+
+
+@dataclass
+class _Places:
+    """The `Arithmetic` of each type in each isolated region."""
+
+    found: dict[tuple[Region, Attribute], Arithmetic] = field(default_factory=dict)
+
+    def at(self, op: Operation) -> Arithmetic:
+        """The one for the result of `op`, ready to emit in its place."""
+        key = _isolated_region(op), op.results[0].type
+        place = self.found.get(key)
+        if place is None:
+            place = self.found[key] = Arithmetic(key[1])
+        place.location = op.location
+        return place
+
+    def insert_constants(self) -> None:
+        """Put the constants at the entry of their regions."""
+        for (region, _), place in self.found.items():
+            entry = region.blocks[0]
+            if not place.hoisted:
+                continue
+            assert entry.first_op is not None
+            entry.insert_ops_before(place.hoisted, entry.first_op)
+
+
+@dataclass(frozen=True)
+class ConvertMathToArithPass(ModulePass):
+    """Expand transcendental functions of f32, scalar or vector, into arithmetic.
+
+    Before:
+    ```mlir
+    func.func @f(%x: vector<16xf32>) -> vector<16xf32> {
+      %y = math.rsqrt %x : vector<16xf32>
+      func.return %y : vector<16xf32>
+    }
+    ```
+
+    After:
+    ```mlir
+    func.func @f(%x: vector<16xf32>) -> vector<16xf32> {
+      %one = arith.constant dense<1.0> : vector<16xf32>
+      %root = math.sqrt %x : vector<16xf32>
+      %y = arith.divf %one, %root : vector<16xf32>
+      func.return %y : vector<16xf32>
+    }
+    ```
+
+    Requires: nothing; `math` operations may stand anywhere.
+    Leaves: no erf, exp, exp2, expm1, log, log1p, log2, powf, tanh of f32, and no rsqrt and no
+    powf with an exponent of -1, -0.5, 0.5, 1, 2, 3 or 4 of any float type. Operations that are
+    one instruction (absf, ceil, copysign, floor, fma, roundeven, sqrt...) and the functions of
+    f64 stay for `convert-math-to-llvm`. Constants stand once at the entry of the function.
+
+    Not kept: fast-math flags, since the expansions are exact about NaN, infinities and zeros.
+    """
+
+    name = "convert-math-to-arith"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        places = _Places()
+        for inner in list(op.walk()):
+            found = _expansion(inner)
+            if found is None:
+                continue
+            place = places.at(inner)
+            expand, arguments = found
+            result = expand(place, *arguments)
+            block = inner.parent_block()
+            assert block is not None
+            block.insert_ops_before(place.take(), inner)
+            inner.results[0].replace_all_uses_with(result)
+            block.erase_op(inner)
+        places.insert_constants()

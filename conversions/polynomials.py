@@ -1,0 +1,394 @@
+"""The functions of `math` for f32 as arithmetic: formulas, coefficients, errors.
+
+Each function emits operations through an `Arithmetic` and returns the value. The errors that
+are stated were measured over every f32 (over 2^32 pairs for `power`) against f64, on x86-64
+with FMA; `tests/numeric/test_math_functions.py` repeats it, all of it if the environment says
+`STEPWELL_EXHAUSTIVE=1`. An ulp is the distance of f32 numbers at the exact result, 2^-149 for
+a denormal one. Nothing is flushed: denormal arguments and results are like any others. A NaN
+argument gives NaN. As in the C library: exact results at zeros and infinities with their
+signs, log of a negative number is NaN, log(0) is -inf.
+
+The techniques are those of Cephes, of W. J. Cody and W. Waite (Software Manual for the
+Elementary Functions) and of N. Juffa's published single-precision functions: reduce the range
+with a fused multiply-add, evaluate a polynomial or a rational function, scale by bits. The
+coefficients are minimax in relative error: Lawson's weights on a Chebyshev grid, rounded to f32
+one after the other, each time with the rest fitted anew.
+"""
+
+from __future__ import annotations
+
+import math as scalar_math
+
+from xdsl.dialects import arith, math
+from xdsl.ir import SSAValue
+
+from ..dialects import upstream
+from .arithmetic import Arithmetic
+
+# Algebraic functions, of any float type
+
+
+def one(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """x^0, NaN^0 included."""
+    return e.constant(1.0)
+
+
+def identity(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """x^1."""
+    return x
+
+
+def square(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """x^2, rounded correctly."""
+    return e.mul(x, x)
+
+
+def cube(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """x^3 to 1.0 ulp."""
+    return e.mul(e.mul(x, x), x)
+
+
+def fourth(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """x^4 to 1.5 ulp."""
+    return square(e, square(e, x))
+
+
+def reciprocal(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """1 / x, rounded correctly."""
+    return e.div(e.constant(1.0), x)
+
+
+def rsqrt(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """1 / sqrt(x) to 1.0 ulp; rsqrt(-0.0) is -inf."""
+    return reciprocal(e, e.unary(math.SqrtOp, x))
+
+
+def root(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """x^0.5, rounded correctly. It differs from sqrt: it is 0 at -0 and inf at -inf."""
+    infinite = e.compare("oeq", x, e.constant(-scalar_math.inf))
+    positive_zero = e.add(x, e.constant(0.0))
+    return e.select(infinite, e.constant(scalar_math.inf), e.unary(math.SqrtOp, positive_zero))
+
+
+def reciprocal_root(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """x^-0.5 to 1.0 ulp."""
+    return reciprocal(e, root(e, x))
+
+
+# Exponentials
+
+_LN2 = scalar_math.log(2.0)
+_HALF_LOG2_E = 0.5 / _LN2
+# 2 ln 2 in two parts, the first of 15 bits: n times it is exact.
+_TWO_LN2_HIGH = 1.38629150390625
+_TWO_LN2_LOW = 2 * _LN2 - _TWO_LN2_HIGH
+# Adding this to |t| < 2^22 rounds t to an integer n, and puts n + 127 in the low bits.
+_ROUND = 1.5 * 2**23 + 127
+
+_EXP = (
+    1.0,
+    1.0,
+    0.5000003576278687,
+    0.166666179895401,
+    0.041661228984594345,
+    0.008335934951901436,
+    0.0014104777947068214,
+    0.00019629749294836074,
+)
+"""exp(r) for |r| <= ln 2, relative error 2^-26.0."""
+
+_EXP2 = (
+    1.0,
+    0.6931472420692444,
+    0.24022668600082397,
+    0.055503662675619125,
+    0.00961684063076973,
+    0.0013341642916202545,
+    0.00015645712846890092,
+    1.4921135516487993e-05,
+)
+"""2^r for |r| <= 1, relative error 2^-26.1."""
+
+_EXPM1 = (
+    1.0,
+    0.4999999701976776,
+    0.1666654646396637,
+    0.04166743531823158,
+    0.00836627185344696,
+    0.0013870694674551487,
+)
+"""(exp(r) - 1) / r for |r| <= ln(2) / 2, relative error 2^-26.1."""
+
+
+def _two_to(e: Arithmetic, rounded: SSAValue) -> SSAValue:
+    """2^n of `rounded`, which is n + _ROUND."""
+    shifted = e.wrapping(arith.ShLIOp, e.bitcast(rounded, e.i32), e.bits(23))
+    return e.bitcast(shifted, e.f32)
+
+
+def exp(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """e^x.
+
+    x = 2 n ln 2 + r, e^x = e^r 2^n 2^n: the scale in two halves reaches denormals and inf
+    without a case, for one more coefficient.
+    """
+    x = e.clamp(x, e.constant(-104.0), e.constant(89.0))
+    rounded = e.fma(x, e.constant(_HALF_LOG2_E), e.constant(_ROUND))
+    n = e.sub(rounded, e.constant(_ROUND))
+    r = e.fma(n, e.constant(-_TWO_LN2_HIGH), x)
+    r = e.fma(n, e.constant(-_TWO_LN2_LOW), r)
+    scale = _two_to(e, rounded)
+    return e.mul(e.mul(e.polynomial(r, _EXP), scale), scale)
+
+
+def exp2(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """2^x: x = 2 n + r as in `exp`."""
+    x = e.clamp(x, e.constant(-152.0), e.constant(129.0))
+    rounded = e.fma(x, e.constant(0.5), e.constant(_ROUND))
+    n = e.sub(rounded, e.constant(_ROUND))
+    r = e.fma(n, e.constant(-2.0), x)
+    scale = _two_to(e, rounded)
+    return e.mul(e.mul(e.polynomial(r, _EXP2), scale), scale)
+
+
+def expm1(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """e^x - 1.
+
+    x = n ln 2 + r, and with s = 2^(n - 1): e^x - 1 = 2 (s (e^r - 1) + (s - 1/2)). Half of
+    it is computed since 2^n overflows before the result does.
+    """
+    clamped = e.clamp(x, e.constant(-20.0), e.constant(89.0))
+    round_ = e.constant(_ROUND - 1)
+    rounded = e.fma(clamped, e.constant(2 * _HALF_LOG2_E), round_)
+    n = e.sub(rounded, round_)
+    r = e.fma(n, e.constant(-_TWO_LN2_HIGH / 2), clamped)
+    r = e.fma(n, e.constant(-_TWO_LN2_LOW / 2), r)
+    scale = _two_to(e, rounded)
+    p = e.mul(r, e.polynomial(r, _EXPM1))
+    half = e.fma(scale, p, e.sub(scale, e.constant(0.5)))
+    return e.copysign(e.add(half, half), x)
+
+
+# Logarithms
+
+_TWO_THIRDS = 0x3F2AAAAB
+_EXPONENT = -0x800000  # sign and exponent of an f32
+_SMALLEST_NORMAL = 2.0**-126
+
+_LOG = (
+    -0.4999993741512298,
+    0.33333200216293335,
+    -0.250077486038208,
+    0.20011071860790253,
+    -0.1641702950000763,
+    0.13997168838977814,
+    -0.1538359820842743,
+    0.14020393788814545,
+)
+"""(log(1 + f) - f) / f^2 for |f| <= 1/3; relative error of log(1 + f) 2^-25.2."""
+
+
+def _log_of_one_plus(e: Arithmetic, f: SSAValue) -> SSAValue:
+    """log(1 + f) for |f| <= 1/3."""
+    return e.fma(e.polynomial(f, _LOG), e.mul(f, f), f)
+
+
+def _split(e: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """x > 0 as 2^(k / 2^23) (1 + f) with |f| <= 1/3: (k, f), both f32."""
+    small = e.compare("olt", x, e.constant(_SMALLEST_NORMAL))
+    x = e.select(small, e.mul(x, e.constant(2.0**23)), x)
+    bits = e.bitcast(x, e.i32)
+    k = e.wrapping(arith.SubiOp, bits, e.bits(_TWO_THIRDS))
+    k = e.integer(arith.AndIOp, k, e.bits(_EXPONENT))
+    mantissa = e.bitcast(e.wrapping(arith.SubiOp, bits, k), e.f32)
+    scaled = e.select(small, e.bits(23 << 23), e.bits(0))
+    k = e.wrapping(arith.SubiOp, k, scaled)
+    f = e.sub(mantissa, e.constant(1.0))
+    return e.cast(upstream.SIToFPOp, k, e.f32), f
+
+
+def _log_special(e: Arithmetic, x: SSAValue, result: SSAValue, pole: float) -> SSAValue:
+    """`result` where x is in (pole, inf), else -inf, inf or NaN."""
+    finite = e.compare("olt", x, e.constant(scalar_math.inf))
+    result = e.select(finite, result, x)
+    at_pole = e.compare("oeq", x, e.constant(pole))
+    outside = e.select(at_pole, e.constant(-scalar_math.inf), e.constant(scalar_math.nan))
+    inside = e.compare("ugt", x, e.constant(pole))
+    return e.select(inside, result, outside)
+
+
+def log(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """Natural logarithm."""
+    k, f = _split(e, x)
+    result = e.fma(k, e.constant(_LN2 * 2.0**-23), _log_of_one_plus(e, f))
+    return _log_special(e, x, result, 0.0)
+
+
+def log2(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """Logarithm to base 2; exact at powers of 2."""
+    k, f = _split(e, x)
+    k = e.mul(k, e.constant(2.0**-23))
+    result = e.fma(_log_of_one_plus(e, f), e.constant(2 * _HALF_LOG2_E), k)
+    return _log_special(e, x, result, 0.0)
+
+
+def log1p(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """log(1 + x): as `log`, but 1 + f = 2^-k (1 + x) is not rounded on the way.
+
+    f = 2^-k x + (2^-k - 1), where 2^-k x is a subtraction from the exponent of x: k is not
+    zero for |x| > 1/4 only.
+    """
+    shifted = e.add(x, e.constant(1.0))
+    k = e.wrapping(arith.SubiOp, e.bitcast(shifted, e.i32), e.bits(_TWO_THIRDS))
+    k = e.integer(arith.AndIOp, k, e.bits(_EXPONENT))
+    f = e.bitcast(e.wrapping(arith.SubiOp, e.bitcast(x, e.i32), k), e.f32)
+    four = e.bitcast(e.wrapping(arith.SubiOp, e.bits(0x40800000), k), e.f32)
+    f = e.add(f, e.fma(four, e.constant(0.25), e.constant(-1.0)))
+    k = e.cast(upstream.SIToFPOp, k, e.f32)
+    result = e.fma(k, e.constant(_LN2 * 2.0**-23), _log_of_one_plus(e, f))
+    return e.copysign(_log_special(e, x, result, -1.0), x)
+
+
+# Sigmoids
+
+_TANH = (
+    2.0,
+    1.9999998807907104,
+    1.3333237171173096,
+    0.6666789650917053,
+    0.26772069931030273,
+    0.08877243846654892,
+)
+"""(exp(2 r) - 1) / r for |r| <= ln(2) / 4, relative error 2^-26.1."""
+
+_ERF = (
+    -1.6279070377349854,
+    -0.9184446930885315,
+    -0.14832158386707306,
+    0.027852287515997887,
+    -0.00026525818975642323,
+    -0.0018280455842614174,
+    0.0005573094822466373,
+    -5.9748112107627094e-05,
+)
+"""log2(1 - erf(t)) / t for 0 <= t <= 3.93; relative error of erf(t) 2^-24.7."""
+
+_EXP2M1 = (
+    0.6931471824645996,
+    0.24022649228572845,
+    0.05550367385149002,
+    0.0096183056011796,
+    0.001338742091320455,
+    0.00015384577272925526,
+)
+"""(2^r - 1) / r for |r| <= 1/2, relative error 2^-26.2."""
+
+
+def tanh(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """Hyperbolic tangent.
+
+    With t = |x| = n ln(2) / 2 + r and m = e^2t - 1 as in `expm1`, tanh(t) = m / (m + 2). The
+    quotient cannot exceed 1. A rational function of x would be shorter and does: where the
+    result is almost 1, errors of numerator and denominator count in full.
+    """
+    t = e.minimum(e.unary(math.AbsFOp, x), e.constant(10.0))
+    rounded = e.fma(t, e.constant(4 * _HALF_LOG2_E), e.constant(_ROUND))
+    n = e.sub(rounded, e.constant(_ROUND))
+    r = e.fma(n, e.constant(-_LN2 / 2), t)
+    scale = _two_to(e, rounded)
+    p = e.mul(r, e.polynomial(r, _TANH))
+    m = e.fma(scale, p, e.sub(scale, e.constant(1.0)))
+    return e.copysign(e.div(m, e.add(m, e.constant(2.0))), x)
+
+
+def erf(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """Error function.
+
+    erf(t) = 1 - 2^w, w = log2(1 - erf(t)) a polynomial of t = |x| without a constant term,
+    w = n + r, 2^w = 2^n (1 + (2^r - 1)): precise at 0 and never above 1.
+    """
+    t = e.minimum(e.unary(math.AbsFOp, x), e.constant(3.93))
+    w = e.mul(t, e.polynomial(t, _ERF))
+    round_ = e.constant(_ROUND + 256)  # the sign bit: -2^n
+    rounded = e.add(w, round_)
+    r = e.sub(w, e.sub(rounded, round_))
+    scale = _two_to(e, rounded)
+    p = e.mul(r, e.polynomial(r, _EXP2M1))
+    return e.copysign(e.fma(scale, p, e.add(scale, e.constant(1.0))), x)
+
+
+# Power
+
+_LOG2_F64 = (
+    1.4426950407474992,
+    -0.7213475196227155,
+    0.4808984377963159,
+    -0.36067396903556914,
+    0.2885295903311289,
+    -0.24043414202617755,
+    0.2064542309372542,
+    -0.18079617492075098,
+    0.15432625614288698,
+    -0.13754997310240316,
+    0.17607937717679686,
+    -0.16581476829925307,
+)
+"""log2(1 + f) / f for |f| <= 1/3, relative error 2^-33.2."""
+
+_ONE_F64 = 1023 << 52
+_TWO_THIRDS_F64 = 0x3FE5555555555555
+_MANTISSA_F64 = (1 << 52) - 1
+_INTEGER_F64 = 0x433 << 52  # 2^52: its last bit is worth 1
+
+
+def _log2_f64(e: Arithmetic, magnitude: SSAValue) -> SSAValue:
+    """log2 of an f32 >= 0 in f64, where no f32 is denormal; -inf at 0, inf at inf."""
+    wide = e.cast(arith.ExtFOp, magnitude, e.f64)
+    offset = e.wide_bits(_ONE_F64 - _TWO_THIRDS_F64)
+    biased = e.wrapping(arith.AddiOp, e.bitcast(wide, e.i64), offset)
+    k = e.integer(arith.ShRUIOp, biased, e.wide_bits(52))
+    k = e.bitcast(e.integer(arith.OrIOp, k, e.wide_bits(_INTEGER_F64)), e.f64)
+    k = e.sub(k, e.double(2.0**52 + 1023))
+    mantissa = e.integer(arith.AndIOp, biased, e.wide_bits(_MANTISSA_F64))
+    mantissa = e.wrapping(arith.AddiOp, mantissa, e.wide_bits(_TWO_THIRDS_F64))
+    f = e.sub(e.bitcast(mantissa, e.f64), e.double(1.0))
+    result = e.fma(f, e.polynomial(f, _LOG2_F64, e.f64), k)
+    # Too small to count unless it is inf or NaN.
+    result = e.fma(wide, e.double(2.0**-1000), result)
+    zero = e.compare("oeq", wide, e.double(0.0))
+    return e.select(zero, e.double(-scalar_math.inf), result)
+
+
+def _exp2_f64(e: Arithmetic, z: SSAValue) -> SSAValue:
+    """2^z as f32: z = 2 n + r in f64, the rest as in `exp2`."""
+    z = e.clamp(z, e.double(-152.0), e.double(129.0))
+    round_ = e.double(1.5 * 2.0**52)
+    n = e.sub(e.fma(z, e.double(0.5), round_), round_)
+    r = e.cast(arith.TruncFOp, e.fma(n, e.double(-2.0), z), e.f32)
+    rounded = e.add(e.cast(arith.TruncFOp, n, e.f32), e.constant(_ROUND))
+    scale = _two_to(e, rounded)
+    return e.mul(e.mul(e.polynomial(r, _EXP2), scale), scale)
+
+
+def power(e: Arithmetic, x: SSAValue, y: SSAValue) -> SSAValue:
+    """x^y = 2^(y log2 |x|), the product in f64; special cases as IEEE 754 `pow`."""
+    largest = e.constant(3.4028234663852886e38)
+    magnitude = e.unary(math.AbsFOp, x)
+    # A finite y keeps 1^inf = 1.
+    exponent = e.clamp(y, e.constant(-3.4028234663852886e38), largest)
+    exponent = e.cast(arith.ExtFOp, exponent, e.f64)
+    result = _exp2_f64(e, e.mul(exponent, _log2_f64(e, magnitude)))
+    rounded = e.unary(math.RoundEvenOp, y)
+    whole = e.compare("oeq", rounded, y)
+    half = e.mul(y, e.constant(0.5))
+    odd = e.compare("une", e.unary(math.RoundEvenOp, half), half)
+    odd = e.integer(arith.AndIOp, odd, whole)
+    result = e.copysign(result, e.select(odd, x, e.constant(1.0)))
+    negative = e.compare("olt", x, e.constant(0.0))
+    finite = e.compare("ole", magnitude, largest)
+    inexact = e.compare("une", rounded, y)
+    invalid = e.integer(arith.AndIOp, e.integer(arith.AndIOp, negative, finite), inexact)
+    result = e.select(invalid, e.constant(scalar_math.nan), result)
+    unit = e.compare("oeq", x, e.constant(1.0))
+    none = e.compare("oeq", y, e.constant(0.0))
+    return e.select(e.integer(arith.OrIOp, unit, none), e.constant(1.0), result)

@@ -1,0 +1,165 @@
+// RUN: stepwell-opt %s -p convert-math-to-arith | filecheck %s
+
+// The range is clamped, n and r of x = 2 n ln 2 + r are found, and a polynomial is scaled twice.
+// CHECK-LABEL: func.func @exp(%x: vector<16xf32>) -> vector<16xf32> {
+// CHECK:         [[low:%.*]] = arith.constant dense<-1.040000e+02> : vector<16xf32>
+// CHECK-NEXT:    [[high:%.*]] = arith.constant dense<8.900000e+01> : vector<16xf32>
+// CHECK-NEXT:    [[log2e:%.*]] = arith.constant dense<0.721347511> : vector<16xf32>
+// CHECK-NEXT:    [[round:%.*]] = arith.constant dense<0x4B40007F> : vector<16xf32>
+// CHECK-NEXT:    [[ln2h:%.*]] = arith.constant
+// CHECK-NEXT:    [[ln2l:%.*]] = arith.constant
+// CHECK-NEXT:    [[shift:%.*]] = arith.constant dense<23> : vector<16xi32>
+// CHECK:         [[one:%.*]] = arith.constant dense<1.000000e+00> : vector<16xf32>
+// CHECK-NEXT:    [[less:%.*]] = arith.minimumf %x, [[high]] : vector<16xf32>
+// CHECK-NEXT:    [[z:%.*]] = arith.maximumf [[less]], [[low]] : vector<16xf32>
+// CHECK-NEXT:    [[t:%.*]] = math.fma [[z]], [[log2e]], [[round]] : vector<16xf32>
+// CHECK-NEXT:    [[n:%.*]] = arith.subf [[t]], [[round]] : vector<16xf32>
+// CHECK-NEXT:    [[r0:%.*]] = math.fma [[n]], [[ln2h]], [[z]] : vector<16xf32>
+// CHECK-NEXT:    [[r:%.*]] = math.fma [[n]], [[ln2l]], [[r0]] : vector<16xf32>
+// CHECK-NEXT:    [[bits:%.*]] = arith.bitcast [[t]] : vector<16xf32> to vector<16xi32>
+// CHECK-NEXT:    [[shifted:%.*]] = arith.shli [[bits]], [[shift]] : vector<16xi32>
+// CHECK-NEXT:    [[scale:%.*]] = arith.bitcast [[shifted]] : vector<16xi32> to vector<16xf32>
+// CHECK-COUNT-6: math.fma {{%.*}}, [[r]], {{%.*}} : vector<16xf32>
+// CHECK-NEXT:    [[p:%.*]] = math.fma {{%.*}}, [[r]], [[one]] : vector<16xf32>
+// CHECK-NEXT:    [[once:%.*]] = arith.mulf [[p]], [[scale]] : vector<16xf32>
+// CHECK-NEXT:    %y = arith.mulf [[once]], [[scale]] : vector<16xf32>
+// CHECK-NEXT:    func.return %y
+func.func @exp(%x: vector<16xf32>) -> vector<16xf32> {
+  %y = math.exp %x : vector<16xf32>
+  func.return %y : vector<16xf32>
+}
+
+// A scalar has the same operations.
+// CHECK-LABEL: func.func @log(%x: f32) -> f32 {
+// CHECK:         [[zero:%.*]] = arith.constant 0.000000e+00 : f32
+// CHECK:         arith.cmpf olt, %x, {{%.*}} : f32
+// CHECK:         arith.sitofp {{%.*}} : i32 to f32
+// CHECK:         [[inside:%.*]] = arith.cmpf ugt, %x, [[zero]] : f32
+// CHECK-NEXT:    %y = arith.select [[inside]], {{%.*}}, {{%.*}} : f32
+// CHECK-NEXT:    func.return %y
+func.func @log(%x: f32) -> f32 {
+  %y = math.log %x : f32
+  func.return %y : f32
+}
+
+// A comparison of vectors is a vector of i1, and select takes it.
+// CHECK-LABEL: func.func @log_of_lanes
+// CHECK:         [[inside:%.*]] = arith.cmpf ugt, %x, {{%.*}} : vector<4xf32>
+// CHECK-NEXT:    %y = arith.select [[inside]], {{%.*}}, {{%.*}} : vector<4xi1>, vector<4xf32>
+func.func @log_of_lanes(%x: vector<4xf32>) -> vector<4xf32> {
+  %y = math.log %x : vector<4xf32>
+  func.return %y : vector<4xf32>
+}
+
+// CHECK-LABEL: func.func @tanh
+// CHECK:         [[t:%.*]] = math.absf %x : f32
+// CHECK:         [[q:%.*]] = arith.divf {{%.*}}, {{%.*}} : f32
+// CHECK-NEXT:    %y = math.copysign [[q]], %x : f32
+func.func @tanh(%x: f32) -> f32 {
+  %y = math.tanh %x : f32
+  func.return %y : f32
+}
+
+// CHECK-LABEL: func.func @erf
+// CHECK:         [[t:%.*]] = math.absf %x : f32
+// CHECK-NOT:     arith.divf
+// CHECK:         %y = math.copysign {{%.*}}, %x : f32
+func.func @erf(%x: f32) -> f32 {
+  %y = math.erf %x : f32
+  func.return %y : f32
+}
+
+// CHECK-LABEL: func.func @others
+// CHECK-NOT:     math.{{exp|log}}
+// CHECK:         func.return
+func.func @others(%x: f32) -> (f32, f32, f32, f32) {
+  %0 = math.exp2 %x : f32
+  %1 = math.expm1 %x : f32
+  %2 = math.log2 %x : f32
+  %3 = math.log1p %x : f32
+  func.return %0, %1, %2, %3 : f32, f32, f32, f32
+}
+
+// The product with the logarithm is in f64, the exponential in f32.
+// CHECK-LABEL: func.func @power
+// CHECK:         arith.extf {{%.*}} : vector<8xf32> to vector<8xf64>
+// CHECK:         arith.truncf {{%.*}} : vector<8xf64> to vector<8xf32>
+// CHECK:         %z = arith.select {{%.*}}, {{%.*}}, {{%.*}} : vector<8xi1>, vector<8xf32>
+func.func @power(%x: vector<8xf32>, %y: vector<8xf32>) -> vector<8xf32> {
+  %z = math.powf %x, %y : vector<8xf32>
+  func.return %z : vector<8xf32>
+}
+
+// CHECK-LABEL: func.func @square
+// CHECK:         %y = arith.mulf %x, %x : f64
+func.func @square(%x: f64) -> f64 {
+  %two = arith.constant 2.0 : f64
+  %y = math.powf %x, %two : f64
+  func.return %y : f64
+}
+
+// CHECK-LABEL: func.func @cube
+// CHECK:         [[square:%.*]] = arith.mulf %x, %x : vector<4xf32>
+// CHECK-NEXT:    %y = arith.mulf [[square]], %x : vector<4xf32>
+func.func @cube(%x: vector<4xf32>) -> vector<4xf32> {
+  %three = arith.constant 3.0 : f32
+  %threes = vector.broadcast %three : f32 to vector<4xf32>
+  %y = math.powf %x, %threes : vector<4xf32>
+  func.return %y : vector<4xf32>
+}
+
+// CHECK-LABEL: func.func @root
+// CHECK:         math.sqrt
+// CHECK-NOT:     math.powf
+func.func @root(%x: vector<4xf32>) -> vector<4xf32> {
+  %half = arith.constant dense<0.5> : vector<4xf32>
+  %y = math.powf %x, %half : vector<4xf32>
+  func.return %y : vector<4xf32>
+}
+
+// CHECK-LABEL: func.func @rsqrt
+// CHECK-NEXT:    [[one:%.*]] = arith.constant 1.000000e+00 : f64
+// CHECK-NEXT:    [[root:%.*]] = math.sqrt %x : f64
+// CHECK-NEXT:    %y = arith.divf [[one]], [[root]] : f64
+func.func @rsqrt(%x: f64) -> f64 {
+  %y = math.rsqrt %x : f64
+  func.return %y : f64
+}
+
+// Constants stand once, at the entry, however many functions use them and wherever they are.
+// CHECK-LABEL: func.func @shared
+// CHECK-NEXT:    [[low:%.*]] = arith.constant -1.040000e+02 : f32
+// CHECK-NOT:     arith.constant -1.040000e+02
+// CHECK:         scf.for
+// CHECK-NOT:     arith.constant
+// CHECK:         arith.maximumf {{%.*}}, [[low]] : f32
+// CHECK-NOT:     arith.constant
+// CHECK:         arith.maximumf {{%.*}}, [[low]] : f32
+// CHECK-NOT:     arith.constant
+// CHECK:         scf.yield
+func.func @shared(%x: f32, %n: index, %step: index) -> f32 {
+  %y = scf.for %i = %step to %n step %step iter_args(%s = %x) -> (f32) {
+    %a = math.exp %s : f32
+    %b = math.exp %a : f32
+    scf.yield %b : f32
+  }
+  func.return %y : f32
+}
+
+// CHECK-LABEL: func.func @kept
+// CHECK-NEXT:    %0 = math.exp %x : f64
+// CHECK-NEXT:    %1 = math.powf %x, %0 : f64
+// CHECK-NEXT:    %2 = math.sqrt %y : f32
+// CHECK-NEXT:    %3 = math.floor %2 : f32
+// CHECK-NEXT:    %4 = math.fma %3, %3, %y : f32
+// CHECK-NEXT:    %5 = math.copysign %4, %y : f32
+// CHECK-NEXT:    func.return %1, %5 : f64, f32
+func.func @kept(%x: f64, %y: f32) -> (f64, f32) {
+  %0 = math.exp %x : f64
+  %1 = math.powf %x, %0 : f64
+  %2 = math.sqrt %y : f32
+  %3 = math.floor %2 : f32
+  %4 = math.fma %3, %3, %y : f32
+  %5 = math.copysign %4, %y : f32
+  func.return %1, %5 : f64, f32
+}
