@@ -91,6 +91,16 @@ class Dim:
             total += coefficient
         return total
 
+    def substitute(self, dims: Mapping[str, Dim]) -> Dim:
+        """The dimension with other dimensions put in for its symbols."""
+        total = Dim.of(0)
+        for monomial, coefficient in self.terms:
+            term = Dim.of(coefficient)
+            for name in monomial:
+                term = term * dims[name]
+            total = total + term
+        return total
+
     def __add__(self, other: int | Dim) -> Dim:
         terms = dict(self.terms)
         for monomial, coefficient in Dim.of(other).terms:

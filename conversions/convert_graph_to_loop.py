@@ -1,0 +1,296 @@
+"""Primitive functions become kernels: `convert-graph-to-loop`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    TensorType,
+    UnitAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from ..core.dims import Dim, Shape
+from ..core.errors import explain
+from ..core.provenance import fuse, origin
+from ..dialects.graph import ops as graph
+from ..dialects.graph.interfaces import GraphOp
+from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.loop import ops as loop
+from .buffers import buffer_types
+from .nest import Argument, Frame, NestBuilder, RestartError, SparseArgument
+
+
+def _arguments(function: func.FuncOp, block: Block) -> dict[SSAValue, Argument]:
+    """Pair the arguments of a primitive function with those of its kernel."""
+    result: dict[SSAValue, Argument] = {}
+    position = 0
+    for arg in function.body.block.args:
+        count = len(buffer_types(cast(TensorType, arg.type)))
+        values = block.args[position : position + count]
+        position += count
+        if count == 1:
+            result[arg] = values[0]
+        else:
+            result[arg] = SparseArgument(
+                values[0], values[1], values[2], values[3] if count == 4 else None
+            )
+        for value in values:
+            value.name_hint = arg.name_hint
+    return result
+
+
+def _fill(
+    block: Block,
+    function: func.FuncOp,
+    shapes: SymbolicShapes,
+    outputs: Sequence[SSAValue],
+    staged: dict[SSAValue, int],
+    order: dict[int, list[int]],
+) -> None:
+    """Write the nests into the body of a kernel, one for each result of the function.
+
+    `order` says for a result in which order its dimensions are looped over; it is written
+    to, and `RestartError` raised, where a reduction wants another one.
+    """
+    nest = NestBuilder(block, _arguments(function, block), shapes, staged)
+    returned = cast(func.ReturnOp, function.body.block.last_op).arguments
+    for number, (value, buffer) in enumerate(zip(returned, outputs, strict=True)):
+        rank = cast(TensorType, value.type).get_num_dims()
+        dims = order.get(number, list(range(rank)))
+        extents = [nest.extent(value, dim) for dim in dims]
+        with nest.loops(extents) as opened:
+            frames = nest.frames[-rank:] if rank else []
+            index = tuple(opened[dims.index(dim)] for dim in range(rank))
+            scalar = nest.at(value, index)
+            stored = nest.stored(scalar, cast(TensorType, value.type).element_type)
+            nest.store(stored, buffer, index)
+            if number not in order and (wanted := _better_order(frames, nest.reductions)):
+                order[number] = wanted
+                raise RestartError
+
+
+def _better_order(
+    frames: Sequence[Frame], reductions: Sequence[frozenset[Frame]]
+) -> list[int] | None:
+    """The loops that a reduction depends on, then the others; None where that is so already.
+
+    A reduction that needs some of the loops only is then computed before the others begin.
+    """
+    for needed in reductions:
+        inside = [number for number, frame in enumerate(frames) if frame in needed]
+        if 0 < len(inside) < len(frames) and inside != list(range(len(inside))):
+            return inside + [n for n in range(len(frames)) if n not in inside]
+    return None
+
+
+def build_kernel(
+    function: func.FuncOp, constant: Sequence[bool], shapes: SymbolicShapes
+) -> loop.KernelOp:
+    """The kernel of a primitive function.
+
+    Args:
+        function: a function whose body is operators that have a value at an index.
+        constant: for each argument whether all callers pass a constant of the program.
+        shapes: the symbolic shapes of the function.
+    """
+    inputs = [cast(TensorType, t) for t in function.function_type.inputs]
+    results = [cast(TensorType, t) for t in function.function_type.outputs]
+    input_types = [b for kind in inputs for b in buffer_types(kind)]
+    output_types = [b for kind in results for b in buffer_types(kind)]
+    attrs = _argument_attrs(function, constant, shapes)
+    attrs += [DictionaryAttr({})] * len(output_types)
+    staged: dict[SSAValue, int] = {}
+    order: dict[int, list[int]] = {}
+    while True:
+        block = Block(arg_types=[*input_types, *output_types])
+        outputs = block.args[len(input_types) :]
+        for number, output in enumerate(outputs):
+            output.name_hint = "y" if len(outputs) == 1 else f"y{number}"
+        try:
+            _fill(block, function, shapes, outputs, staged, order)
+        except RestartError:
+            continue
+        kernel = loop.KernelOp(
+            function.sym_name.data,
+            input_types,
+            output_types,
+            Region(block),
+            attrs if any(d.data for d in attrs) else None,
+        )
+        kernel.location = fuse(op for op in function.walk() if isinstance(op, GraphOp))
+        return kernel
+
+
+def _argument_attrs(
+    function: func.FuncOp, constant: Sequence[bool], shapes: SymbolicShapes
+) -> list[DictionaryAttr]:
+    """What the kernel says of each of its inputs."""
+    args = function.body.block.args
+    bounds = _index_bounds(function, shapes)
+    result: list[DictionaryAttr] = []
+    for number, arg in enumerate(args):
+        data: dict[str, Attribute] = {}
+        if constant[number]:
+            data["loop.constant"] = UnitAttr()
+        if arg in bounds:
+            data["loop.bounds"] = bounds[arg]
+        count = len(buffer_types(cast(TensorType, arg.type)))
+        result += [DictionaryAttr(data)] * count
+    return result
+
+
+def _index_bounds(function: func.FuncOp, shapes: SymbolicShapes) -> dict[SSAValue, Attribute]:
+    """For each argument that holds indices the extent they must stay within.
+
+    A static extent is an integer, a symbolic one the kernel argument and the dimension that
+    has it.
+    """
+    starts: list[int] = []
+    position = 0
+    for kind in function.function_type.inputs:
+        starts.append(position)
+        position += len(buffer_types(cast(TensorType, kind)))
+    result: dict[SSAValue, Attribute] = {}
+    for op in function.body.block.ops:
+        if not isinstance(op, graph.GatherOp) or not isinstance(op.indices, BlockArgument):
+            continue
+        extent = shapes.shape(op.x)[op.axis.value.data]
+        result[op.indices] = _bound(extent, starts, shapes, op)
+    return result
+
+
+def _bound(extent: Dim, starts: Sequence[int], shapes: SymbolicShapes, op: GraphOp) -> Attribute:
+    if extent.is_static:
+        return IntegerAttr(extent.value, i64)
+    if len(extent.symbols) == 1 and extent == Dim.symbol(extent.symbols[0]):
+        number, dimension = shapes.bindings[extent.symbols[0]]
+        if isinstance(dimension, int):
+            return DenseArrayBase.from_list(i64, [starts[number], dimension])
+    raise PassFailedException(
+        explain(
+            op.name,
+            "the extent that indices must stay within is not a size of an argument",
+            got=extent,
+            origin=origin(op),
+        )
+    )
+
+
+def _is_constant(value: SSAValue) -> bool:
+    return isinstance(value.owner, graph.ConstantOp)
+
+
+@dataclass(frozen=True)
+class ConvertGraphToLoopPass(ModulePass):
+    """Turn each primitive function into a loop kernel, and calls into destination passing.
+
+    Before:
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = func.call @relu(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %y : tensor<4xf32>
+    }
+    func.func private @relu(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.primitive} {
+      %y = graph.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %y : tensor<4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = graph.call_dps @relu(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %y : tensor<4xf32>
+    }
+    loop.kernel @relu(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+      %0 = arith.constant 0.000000e+00 : f32
+      loop.for "i" %i to 4 {
+        %1 = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+        %2 = arith.maximumf %1, %0 : f32
+        loop.store %2, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+      }
+    }
+    ```
+
+    Requires: every operator that computes is inside of a primitive function.
+    Leaves: constants and calls in the public function; no primitive function.
+    """
+
+    name = "convert-graph-to-loop"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = [f for f in op.ops if isinstance(f, func.FuncOp)]
+        primitives = {f.sym_name.data: f for f in functions if "graph.primitive" in f.attributes}
+        calls = [c for c in op.walk() if isinstance(c, func.CallOp)]
+        constant = {name: [True] * len(f.args) for name, f in primitives.items()}
+        for call in calls:
+            if (flags := constant.get(name := call.callee.string_value())) is not None:
+                passed = [_is_constant(a) for a in call.arguments]
+                constant[name] = [a and b for a, b in zip(flags, passed, strict=True)]
+        shapes = _result_shapes(functions, calls)
+        for name, function in primitives.items():
+            kernel = build_kernel(function, constant[name], SymbolicShapes(function))
+            Rewriter.replace_op(function, kernel, [])
+        for call in calls:
+            if call.callee.string_value() in primitives:
+                Rewriter.replace_op(call, _call_dps(call, shapes))
+        _refuse_rest(op)
+
+
+def _result_shapes(
+    functions: Sequence[func.FuncOp], calls: Sequence[func.CallOp]
+) -> dict[SSAValue, Shape]:
+    """The shapes of the results of calls, in the symbols of the function they are in."""
+    result: dict[SSAValue, Shape] = {}
+    for function in functions:
+        inside = [c for c in calls if c.parent_op() is function]
+        shapes = SymbolicShapes(function) if inside else None
+        result |= {r: shapes.shape(r) for c in inside if shapes for r in c.results}
+    return result
+
+
+def _call_dps(call: func.CallOp, shapes: dict[SSAValue, Shape]) -> graph.CallDpsOp:
+    """The same call in destination-passing style, with the sizes of its results."""
+    types = [cast(TensorType, r.type) for r in call.results]
+    dims = [
+        [
+            str(dim) if size == DYNAMIC_INDEX else ""
+            for dim, size in zip(shapes[result], kind.get_shape(), strict=True)
+        ]
+        for result, kind in zip(call.results, types, strict=True)
+    ]
+    symbolic = any(name for row in dims for name in row)
+    new = graph.CallDpsOp(call.callee, call.arguments, types, dims if symbolic else None)
+    new.location = call.location
+    return new
+
+
+def _refuse_rest(module: ModuleOp) -> None:
+    """Raise on the first operator that is left outside of the kernels."""
+    allowed = (graph.ConstantOp, graph.CallDpsOp, graph.CallPackedOp)
+    for op in module.walk():
+        if isinstance(op, GraphOp) and not isinstance(op, allowed):
+            raise PassFailedException(
+                explain(
+                    op.name,
+                    "operator outside of a primitive function",
+                    origin=origin(op),
+                    hint="run graph-fuse-ops first",
+                )
+            )

@@ -1,0 +1,436 @@
+"""The public function gets buffers for tensors, and one planned arena: `convert-graph-to-rt`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    i32,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import PassFailedException
+
+from ..core.context import decide
+from ..core.dims import Dim, product
+from ..core.errors import explain
+from ..core.module import is_public
+from ..core.provenance import origin
+from ..core.weights import WeightStore, weights_of
+from ..dialects import rt
+from ..dialects.graph import ops as graph
+from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.loop import ops as loop
+from ..dialects.sparse_tensor import is_sparse
+from .buffers import ArenaPlan, Lifetime, buffer_types, plan_arena
+
+INDEX = IndexType()
+ALIGNMENT = 64
+"""Buffers in the arena begin at multiples of this many bytes: a cache line, a vector."""
+
+Call = graph.CallDpsOp | graph.CallPackedOp
+
+
+def element_bytes(kind: TensorType) -> int:
+    """The size in bytes of one stored element."""
+    width = getattr(kind.element_type, "bitwidth", None)
+    if not isinstance(width, int):
+        width = 64
+    return max(1, width // 8)
+
+
+class _MainConverter:
+    """Rewrites the public function of a module; see `ConvertGraphToRtPass`."""
+
+    def __init__(self, function: func.FuncOp, weights: WeightStore) -> None:
+        self.function = function
+        self.weights = weights
+        self.shapes = SymbolicShapes(function)
+        self.block = Block()
+        self.context = self.block.insert_arg(rt.ContextType(), 0)
+        self.context.name_hint = "ctx"
+        self.buffers: dict[SSAValue, list[SSAValue]] = {}
+        self.sizes: dict[str, SSAValue] = {}
+        self.numbers: dict[int, SSAValue] = {}
+        self.slots = 0
+        self.registered: dict[str, int] = {}
+        self.packed: dict[tuple[SSAValue, Attribute], list[SSAValue]] = {}
+        self.body = [op for op in function.body.block.ops if not isinstance(op, func.ReturnOp)]
+        self.returned = cast(func.ReturnOp, function.body.block.last_op).arguments
+
+    def convert(self) -> tuple[func.FuncOp, ArenaPlan]:
+        """The function on buffers, and the plan of its arena."""
+        for arg in self.function.body.block.args:
+            self.buffers[arg] = self._add_arguments(cast(TensorType, arg.type), arg.name_hint)
+        outputs = [
+            self._add_arguments(cast(TensorType, value.type), "result") for value in self.returned
+        ]
+        self._bind_symbols()
+        self._check_inputs()
+        for value, buffers in zip(self.returned, outputs, strict=True):
+            if isinstance(value.owner, Call):
+                self.buffers.setdefault(value, buffers)
+        plan = self._allocate()
+        for op in self.body:
+            self._convert_op(op)
+        for value, buffers in zip(self.returned, outputs, strict=True):
+            for source, target in zip(self._operand(value), buffers, strict=True):
+                if source is not target:
+                    self._insert(memref.CopyOp(source, target))
+        status = self._insert(arith.ConstantOp(IntegerAttr(0, i32)))
+        self.block.add_op(func.ReturnOp(status))
+        name = self.function.sym_name.data
+        kind = ([arg.type for arg in self.block.args], [i32])
+        result = func.FuncOp(name, kind, Region(self.block), self.function.sym_visibility)
+        result.location = self.function.location
+        return result, plan
+
+    def _add_arguments(self, kind: TensorType, name: str | None) -> list[SSAValue]:
+        result: list[SSAValue] = []
+        for buffer in buffer_types(kind):
+            arg = self.block.insert_arg(buffer, len(self.block.args))
+            arg.name_hint = name
+            result.append(arg)
+        return result
+
+    # Sizes.
+
+    def _bind_symbols(self) -> None:
+        """Find the value of each symbol among the arguments."""
+        args = self.function.body.block.args
+        for name, (number, dimension) in self.shapes.bindings.items():
+            arg = args[number]
+            buffers = self.buffers[arg]
+            if not is_sparse(arg.type):
+                self.sizes[name] = self._size_of(buffers[0], cast(int, dimension))
+            elif dimension == 0:
+                self.sizes[name] = self._rows(buffers[0])
+            elif dimension == 1:
+                self.sizes[name] = buffers[3]
+            else:
+                self.sizes[name] = self._size_of(buffers[2], 0)
+
+    def _rows(self, indptr: SSAValue) -> SSAValue:
+        length = self._size_of(indptr, 0)
+        return self._insert(arith.SubiOp(length, self._number(1)))
+
+    def _size_of(self, buffer: SSAValue, dimension: int) -> SSAValue:
+        size = cast(MemRefType, buffer.type).get_shape()[dimension]
+        if size != DYNAMIC_INDEX:
+            return self._number(size)
+        return self._insert(memref.DimOp.from_source_and_index(buffer, self._number(dimension)))
+
+    def _number(self, value: int) -> SSAValue:
+        if value not in self.numbers:
+            op = arith.ConstantOp(IntegerAttr(value, INDEX))
+            first = self.block.first_op
+            if first is None:
+                self.block.add_op(op)
+            else:
+                self.block.insert_op_before(op, first)
+            self.numbers[value] = op.result
+        return self.numbers[value]
+
+    def _dim(self, dim: Dim, op: Operation) -> SSAValue:
+        """A symbolic dimension as an index value."""
+        total: SSAValue | None = None
+        for monomial, coefficient in dim.terms:
+            term: SSAValue | None = None
+            for name in monomial:
+                if name not in self.sizes:
+                    raise PassFailedException(
+                        explain(
+                            op.name,
+                            f'size "{name}" is not that of an argument',
+                            origin=origin(op),
+                        )
+                    )
+                term = self._times(term, self.sizes[name])
+            if coefficient != 1 or term is None:
+                term = self._times(term, self._number(coefficient))
+            total = term if total is None else self._insert(arith.AddiOp(total, term))
+        return self._number(0) if total is None else total
+
+    def _times(self, left: SSAValue | None, right: SSAValue) -> SSAValue:
+        return right if left is None else self._insert(arith.MuliOp(left, right))
+
+    def _insert(self, op: Operation) -> SSAValue:
+        self.block.add_op(op)
+        return op.results[0] if op.results else cast(SSAValue, None)
+
+    # Checks.
+
+    def _check_inputs(self) -> None:
+        for spec_arg in self.function.body.block.args:
+            kind = cast(TensorType, spec_arg.type)
+            if not is_sparse(kind):
+                continue
+            indptr, indices, _, *columns = self.buffers[spec_arg]
+            count = columns[0] if columns else self._number(kind.get_shape()[1])
+            self._insert(
+                rt.CheckCsrOp(self.context, indptr, indices, count, self._subject(spec_arg))
+            )
+
+    def _subject(self, value: SSAValue) -> str:
+        """What messages call an argument."""
+        if isinstance(value, BlockArgument) and self.function.arg_attrs is not None:
+            name = self.function.arg_attrs.data[value.index].data.get("graph.name")
+            if isinstance(name, StringAttr):
+                return f'input "{name.data}"'
+        if isinstance(value, BlockArgument):
+            return f'input "arg{value.index}"'
+        return (origin(value.owner) if isinstance(value.owner, Operation) else None) or "value"
+
+    # The arena.
+
+    def _allocate(self) -> ArenaPlan:
+        """Give every result of a call that is not a result of the function its buffer."""
+        step = {op: number for number, op in enumerate(self.body)}
+        values: list[SSAValue] = []
+        lifetimes: list[Lifetime] = []
+        for op in self.body:
+            for value in op.results:
+                if value in self.buffers or not isinstance(op, Call):
+                    continue
+                kind = cast(TensorType, value.type)
+                if is_sparse(kind):
+                    raise PassFailedException(
+                        explain(op.name, "a call cannot give a sparse result", origin=origin(op))
+                    )
+                uses = [step.get(use.operation, len(self.body)) for use in value.uses]
+                size = product(self.shapes.shape(value)) * element_bytes(kind)
+                values.append(value)
+                lifetimes.append(Lifetime(size, step[op], max(uses, default=step[op])))
+        plan = plan_arena(lifetimes)
+        if values:
+            self._make_views(values, plan)
+        return plan
+
+    def _make_views(self, values: Sequence[SSAValue], plan: ArenaPlan) -> None:
+        owner = cast(Operation, values[0].owner)
+        offsets: list[SSAValue] = []
+        static, moving = 0, cast(SSAValue | None, None)
+        for size in plan.slots:
+            offsets.append(self._offset(static, moving))
+            if size.is_static:
+                static += -(-size.value // ALIGNMENT) * ALIGNMENT
+                continue
+            rounded = self._rounded(self._dim(size, owner))
+            moving = rounded if moving is None else self._insert(arith.AddiOp(moving, rounded))
+        arena = self._insert(rt.ArenaOp(self.context, self._offset(static, moving)))
+        arena.name_hint = "arena"
+        for value, slot in zip(values, plan.slot_of, strict=True):
+            (kind,) = buffer_types(cast(TensorType, value.type))
+            view = cast(MemRefType, kind)
+            declared = view.get_shape()
+            dims = [
+                self._dim(dim, owner)
+                for dim, size in zip(self.shapes.shape(value), declared, strict=True)
+                if size == DYNAMIC_INDEX
+            ]
+            self.buffers[value] = [self._insert(memref.ViewOp(arena, offsets[slot], dims, view))]
+
+    def _offset(self, static: int, moving: SSAValue | None) -> SSAValue:
+        if moving is None:
+            return self._number(static)
+        return self._insert(arith.AddiOp(moving, self._number(static))) if static else moving
+
+    def _rounded(self, size: SSAValue) -> SSAValue:
+        """A size in bytes, rounded up to the alignment."""
+        more = self._insert(arith.AddiOp(size, self._number(ALIGNMENT - 1)))
+        lines = self._insert(arith.DivUIOp(more, self._number(ALIGNMENT)))
+        return self._insert(arith.MuliOp(lines, self._number(ALIGNMENT)))
+
+    # Operations.
+
+    def _operand(self, value: SSAValue) -> list[SSAValue]:
+        """The buffers of a value; a constant gets its place in the table when first asked."""
+        if value not in self.buffers:
+            op = cast(graph.ConstantOp, value.owner)
+            types = buffer_types(cast(TensorType, value.type))
+            self.buffers[value] = self._constants(op, types, None)
+        return self.buffers[value]
+
+    def _constants(
+        self, op: graph.ConstantOp, types: Sequence[Attribute], packing: Attribute | None
+    ) -> list[SSAValue]:
+        name = op.key or self.weights.add("literal", op.array(self.weights))  # type: ignore[arg-type]
+        if not is_sparse(op.result.type):
+            return [self._constant(op, name, cast(MemRefType, types[0]), packing)]
+        entries = op.nnz.value.data if op.nnz is not None else None
+        if entries is None:
+            raise PassFailedException(
+                explain(op.name, "number of stored entries is unknown", origin=origin(op))
+            )
+        result: list[SSAValue] = []
+        for part, kind in zip(("indptr", "indices", "values"), types, strict=True):
+            buffer = cast(MemRefType, kind)
+            size = entries if part != "indptr" else buffer.get_shape()[0]
+            exact = MemRefType(buffer.element_type, [size])
+            value = self._constant(op, f"{name}.{part}", exact, None)
+            result.append(self._cast(value, buffer))
+        return result
+
+    def _constant(
+        self, op: Operation, name: str, kind: MemRefType, packing: Attribute | None
+    ) -> SSAValue:
+        constant = rt.ConstantOp(self.context, self.slots, name, kind, packing)
+        constant.location = op.location
+        self.slots += 1
+        return self._insert(constant)
+
+    def _cast(self, value: SSAValue, kind: Attribute) -> SSAValue:
+        if value.type == kind or not isinstance(kind, MemRefType):
+            return value
+        return self._insert(memref.CastOp.get(value, kind))
+
+    def _convert_op(self, op: Operation) -> None:
+        if isinstance(op, graph.ConstantOp):
+            return
+        if isinstance(op, graph.CallDpsOp):
+            self._convert_call(op)
+        elif isinstance(op, graph.CallPackedOp):
+            self._convert_packed(op)
+        else:
+            raise PassFailedException(
+                explain(op.name, "cannot be converted to the run time", origin=origin(op))
+            )
+
+    def _convert_call(self, op: graph.CallDpsOp) -> None:
+        kernel = SymbolTable.lookup_symbol(self.function, op.callee)
+        if not isinstance(kernel, loop.KernelOp):
+            raise PassFailedException(
+                explain(op.name, f"there is no kernel {op.callee}", origin=origin(op))
+            )
+        arguments: list[SSAValue] = []
+        for operand in op.arguments:
+            arguments += self._argument(operand, kernel, len(arguments), op)
+        for result in op.results:
+            arguments += self.buffers[result]
+        types = [arg.type for arg in kernel.body.block.args]
+        if len(types) != len(arguments):
+            raise PassFailedException(
+                explain(
+                    op.name,
+                    f"wrong number of buffers for {op.callee}",
+                    expected=len(types),
+                    got=len(arguments),
+                    origin=origin(op),
+                )
+            )
+        self._check_bounds(kernel, arguments, op)
+        passed = [self._cast(a, t) for a, t in zip(arguments, types, strict=True)]
+        call = rt.CallOp(op.callee.string_value(), passed)
+        call.location = op.location
+        self._insert(call)
+
+    def _argument(
+        self, operand: SSAValue, kernel: loop.KernelOp, position: int, call: Operation
+    ) -> list[SSAValue]:
+        """The buffers of an operand, laid out as the kernel wants them."""
+        attrs = kernel.attrs_of(position)
+        packing = attrs.get("loop.packing")
+        if not isinstance(packing, AffineMapAttr):
+            return self._operand(operand)
+        if not isinstance(operand.owner, graph.ConstantOp):
+            raise PassFailedException(
+                explain(
+                    call.name,
+                    f"argument {position} of @{kernel.sym_name.data} is packed",
+                    expected="a constant",
+                    got=operand.type,
+                    origin=origin(call),
+                )
+            )
+        if (operand, packing) not in self.packed:
+            types = [kernel.body.block.args[position].type]
+            self.packed[operand, packing] = self._constants(operand.owner, types, packing)
+        return self.packed[operand, packing]
+
+    def _check_bounds(
+        self, kernel: loop.KernelOp, arguments: Sequence[SSAValue], op: Operation
+    ) -> None:
+        """Check the integers that the kernel uses as indices before it runs."""
+        for position, buffer in enumerate(arguments[: len(kernel.inputs)]):
+            bounds = kernel.attrs_of(position).get("loop.bounds")
+            if isinstance(bounds, IntegerAttr):
+                extent = self._number(bounds.value.data)
+            elif isinstance(bounds, DenseArrayBase):
+                number, dimension = cast(tuple[int, int], bounds.get_values())
+                extent = self._size_of(arguments[number], dimension)
+            else:
+                continue
+            subject = origin(op) or f"kernel {kernel.sym_name.data}"
+            self._insert(rt.CheckIndexOp(self.context, buffer, extent, subject))
+
+    def _convert_packed(self, op: graph.CallPackedOp) -> None:
+        name = op.callee.data
+        slot = self.registered.setdefault(name, len(self.registered))
+        inputs = [buffer for operand in op.arguments for buffer in self._operand(operand)]
+        outputs = [buffer for result in op.results for buffer in self.buffers[result]]
+        call = rt.CallPackedOp(self.context, slot, name, inputs, outputs)
+        call.location = op.location
+        self._insert(call)
+
+
+@dataclass(frozen=True)
+class ConvertGraphToRtPass(ModulePass):
+    """Give the public function buffers for tensors, an arena, and checks of its inputs.
+
+    Before:
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = graph.call_dps @relu(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %y : tensor<4xf32>
+    }
+    loop.kernel @relu(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %x: memref<4xf32>, %result: memref<4xf32>) -> i32 {
+      rt.call @relu(%x, %result) : memref<4xf32>, memref<4xf32>
+      %0 = arith.constant 0 : i32
+      func.return %0 : i32
+    }
+    loop.kernel @relu(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+    }
+    ```
+
+    Requires: the public function has only constants and calls.
+    Leaves: no operation of the graph dialect.
+    """
+
+    name = "convert-graph-to-rt"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]:
+            converted, plan = _MainConverter(function, weights_of(ctx)).convert()
+            Rewriter.replace_op(function, converted, [])
+            if plan.slots:
+                total = sum(plan.slots, Dim.of(0))
+                decide(
+                    ctx,
+                    f"@{converted.sym_name.data}",
+                    f"arena of {len(plan.slots)} slots for {len(plan.slot_of)} buffers",
+                    "those of one slot are never needed at the same time",
+                    f"{total} bytes",
+                )

@@ -1,0 +1,488 @@
+"""Building loop nests from operators that say what their value is at an index.
+
+`NestBuilder` is the `Nest` that `GraphOp.value_at` is given. What keeps the nest small:
+
+- An operation is placed at the outermost loop on which its operands depend, so whatever does
+  not depend on an inner loop is computed before it. That alone puts the maximum of a row of
+  softmax outside of the loop over the row.
+- A value at an index is computed once while the loops it depends on are open.
+- An operator that reduces (or that stands on one that does) and is asked for under a loop
+  that its index does not need, would be computed again in each iteration of that loop. It is
+  staged instead: a `loop.local` buffer, filled by a nest of its own, then read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    Float16Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    TensorType,
+    f32,
+    i1,
+    i8,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
+
+from ..core.dims import Dim
+from ..core.errors import UnsupportedError, explain
+from ..dialects.graph.interfaces import FusionKind, GraphOp, Index
+from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.loop import ops as loop
+from ..dialects.loop.attrs import Combine
+from ..dialects.loop.syntax import compress
+from ..dialects.sparse_tensor import is_sparse
+from .buffers import storage_type
+
+INDEX = IndexType()
+LOCAL_BYTES = 1 << 15
+"""A staged buffer larger than this is not made: it would not stay in the first-level cache."""
+
+_NAMES = "ijlmnpqrstuv"
+
+
+@dataclass(frozen=True)
+class SparseArgument:
+    """The arguments of a kernel that stand for one CSR matrix."""
+
+    indptr: SSAValue
+    indices: SSAValue
+    values: SSAValue
+    columns: SSAValue | None
+    """The number of columns, where the type does not say it."""
+
+
+Argument = SSAValue | SparseArgument
+
+
+@dataclass(eq=False)
+class Frame:
+    """A loop whose body is being filled; the first frame is the body of the kernel."""
+
+    block: Block
+    extent: AffineExpr | None = None
+    parallel: bool = False
+    dependences: set[Frame] = field(default_factory=set)
+    """Frames on which the operations in the body depend."""
+    memo: dict[object, SSAValue] = field(default_factory=dict)
+
+
+class RestartError(Exception):
+    """The nest has to be built again, now that more is known."""
+
+
+class NestBuilder:
+    """Builds the nests of one kernel.
+
+    Args:
+        block: the body of the kernel, to be filled.
+        arguments: for each argument of the primitive function what stands for it.
+        shapes: the symbolic shapes of the primitive function.
+        staged: values that have to be staged, with the number of outer loops they are kept
+            under; the builder adds to it and raises `RestartError` when it finds one late.
+
+    `reductions` lists for each reduction the parallel loops on which it depends.
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        arguments: dict[SSAValue, Argument],
+        shapes: SymbolicShapes,
+        staged: dict[SSAValue, int],
+    ) -> None:
+        self.frames = [Frame(block)]
+        self.arguments = arguments
+        self.shapes = shapes
+        self.staged = staged
+        self.variables: list[SSAValue] = []
+        self.depends: dict[SSAValue, frozenset[Frame]] = {}
+        self.inlined: set[SSAValue] = set()
+        self.reductions: list[frozenset[Frame]] = []
+        self._used: dict[str, int] = {}
+        self._sources: list[Operation] = []
+        self._deep: dict[SSAValue, bool] = {}
+        self._sizes: dict[Dim, AffineExpr] = {}
+
+    # Values at an index.
+
+    def at(self, value: SSAValue, index: Index) -> SSAValue:
+        """The scalar of a tensor value at an index, in the type in which it is computed."""
+        key = (value, index)
+        for frame in self.frames:
+            if key in frame.memo:
+                return frame.memo[key]
+        frames = self._index_frames(index)
+        if isinstance(value, BlockArgument):
+            result = self._load_argument(value, index)
+        elif (depth := self._staging_depth(value, frames)) is not None:
+            result = self._staged_value(value, index, depth)
+        else:
+            result = self._inline(value, index)
+        self._home(frames).memo[key] = result
+        return result
+
+    def _inline(self, value: SSAValue, index: Index) -> SSAValue:
+        op = value.owner
+        assert isinstance(value, OpResult)
+        if not isinstance(op, GraphOp):
+            name = op.name if isinstance(op, Operation) else "block"
+            raise UnsupportedError(explain(name, "has no value at an index"))
+        self.inlined.add(value)
+        self._sources.append(op)
+        result = op.value_at(self, index, value.index)
+        self._sources.pop()
+        return result
+
+    def _load_argument(self, value: BlockArgument, index: Index) -> SSAValue:
+        buffer = self.arguments[value]
+        if isinstance(buffer, SparseArgument):
+            raise UnsupportedError(
+                explain("convert-graph-to-loop", "a sparse operand is read only by its entries")
+            )
+        return self._computed(self._load(buffer, index), value)
+
+    def _computed(self, loaded: SSAValue, value: SSAValue) -> SSAValue:
+        """Turn what a buffer holds into the type in which it is computed."""
+        kind = cast(TensorType, value.type).element_type
+        if isinstance(kind, Float16Type):
+            return self.insert(arith.ExtFOp(loaded, f32))
+        if kind == i1:
+            return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
+        return loaded
+
+    def stored(self, value: SSAValue, kind: Attribute) -> SSAValue:
+        """Turn a computed scalar into what a buffer of this element type holds."""
+        if isinstance(kind, Float16Type):
+            return self.insert(arith.TruncFOp(value, kind))
+        if kind == i1:
+            return self.insert(arith.ExtUIOp(value, i8))
+        return value
+
+    def _load(self, buffer: SSAValue, index: Sequence[AffineExpr]) -> SSAValue:
+        map, operands = compress(index, self.variables)
+        return self.insert(loop.LoadOp(buffer, map, operands))
+
+    def store(self, value: SSAValue, buffer: SSAValue, index: Index) -> None:
+        """Write a scalar at an index in the innermost loop."""
+        map, operands = compress(index, self.variables)
+        self._place(loop.StoreOp(value, buffer, map, operands), self.frames[-1])
+
+    # Staging.
+
+    def _is_deep(self, value: SSAValue) -> bool:
+        """Whether computing one element of `value` runs a reduction."""
+        if value not in self._deep:
+            op = value.owner
+            self._deep[value] = isinstance(op, GraphOp) and (
+                op.fusion in (FusionKind.REDUCTION, FusionKind.CONTRACTION)
+                or any(self._is_deep(operand) for operand in op.operands)
+            )
+        return self._deep[value]
+
+    def _staging_depth(self, value: SSAValue, needed: frozenset[Frame]) -> int | None:
+        """Under how many loops `value` is staged, None where it is computed in place."""
+        if not self._is_deep(value):
+            return None
+        if value in self.staged:
+            return self.staged[value]
+        loops = self.frames[1:]
+        prefix = 0
+        while prefix < len(loops) and loops[prefix] in needed:
+            prefix += 1
+        if not any(frame in needed for frame in loops[prefix:]):
+            return None
+        if self._local_type(value, prefix) is None:
+            return None
+        self.staged[value] = prefix
+        if value in self.inlined:
+            raise RestartError
+        return prefix
+
+    def _local_type(self, value: SSAValue, prefix: int) -> MemRefType | None:
+        """The buffer for the trailing dimensions of `value`, None if it would not be small."""
+        kind = cast(TensorType, value.type)
+        shape = kind.get_shape()[prefix:]
+        bytes = 8
+        for size in shape:
+            bytes *= size
+        if is_sparse(kind) or DYNAMIC_INDEX in shape or not 0 < bytes <= LOCAL_BYTES:
+            return None
+        return MemRefType(self.compute_type(storage_type(kind.element_type)), shape)
+
+    def _staged_value(self, value: SSAValue, index: Index, depth: int) -> SSAValue:
+        """Read `value` from its local buffer, which is made and filled when first needed.
+
+        The buffer holds all of the dimensions after the first `depth`, at the leading
+        indices that are asked for.
+        """
+        outer = index[:depth]
+        if not self._index_frames(outer) <= set(self.frames[: depth + 1]):
+            return self._inline(value, index)
+        frame = self.frames[depth]
+        key = ("local", value, outer)
+        if key not in frame.memo:
+            kind = self._local_type(value, depth)
+            if kind is None:
+                return self._inline(value, index)
+            frame.memo[key] = self._fill_local(value, outer, kind, depth)
+        loaded = self._load(frame.memo[key], index[depth:])
+        if cast(TensorType, value.type).element_type == i1:
+            return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
+        return loaded
+
+    def _fill_local(self, value: SSAValue, outer: Index, kind: MemRefType, depth: int) -> SSAValue:
+        frames, self.frames = self.frames, self.frames[: depth + 1]
+        local = self._place(loop.LocalOp(kind), self.frames[-1])
+        self.depends[local] = frozenset(self.frames[1:])
+        with self.loops([AffineExpr.constant(n) for n in kind.get_shape()]) as inner:
+            scalar = self._inline(value, (*outer, *inner))
+            if cast(TensorType, value.type).element_type == i1:
+                scalar = self.insert(arith.ExtUIOp(scalar, i8))
+            self.store(scalar, local, inner)
+        self.frames = frames
+        return local
+
+    # Loops.
+
+    @contextmanager
+    def loops(self, extents: Sequence[AffineExpr]) -> Iterator[Index]:
+        """Open parallel loops, one inside the other, for as long as the context lasts."""
+        opened: list[loop.ForOp] = []
+        index: list[AffineExpr] = []
+        for extent in extents:
+            map, operands = compress([extent], self.variables)
+            op = loop.ForOp(self._name(_NAMES[min(len(index), len(_NAMES) - 1)]), map, operands)
+            frame = Frame(op.body.block, extent, parallel=True)
+            self.frames.append(frame)
+            index.append(self._bind(op.variable, frame))
+            op.variable.name_hint = op.loop_name.data
+            opened.append(op)
+        yield tuple(index)
+        for op in reversed(opened):
+            frame = self.frames.pop()
+            self._place(op, self.frames[-1])
+            self.frames[-1].dependences |= frame.dependences - {frame}
+
+    def reduce(
+        self,
+        extents: Sequence[AffineExpr],
+        combine: str,
+        init: SSAValue,
+        step: Callable[[Index, SSAValue], SSAValue],
+    ) -> SSAValue:
+        """Fold over an iteration space; see `Nest.reduce`."""
+
+        def level(index: Index, accumulator: SSAValue) -> SSAValue:
+            if len(index) == len(extents):
+                return step(index, accumulator)
+            map, operands = compress([extents[len(index)]], self.variables)
+            op = loop.ReduceOp(self._name("k"), map, operands, Combine(combine), accumulator)
+            op.variable.name_hint = op.loop_name.data
+            frame = Frame(op.body.block, extents[len(index)])
+            self.frames.append(frame)
+            variable = self._bind(op.variable, frame)
+            self.depends[op.accumulator] = frozenset({frame})
+            return self._close(op, frame, level((*index, variable), op.accumulator))
+
+        return level((), init)
+
+    def entries(
+        self,
+        matrix: SSAValue,
+        row: AffineExpr,
+        combine: str,
+        init: SSAValue,
+        step: Callable[[AffineExpr, SSAValue, SSAValue], SSAValue],
+    ) -> SSAValue:
+        """Fold over the stored entries of a row; see `Nest.entries`."""
+        source = self.arguments.get(matrix)
+        if not isinstance(source, SparseArgument):
+            raise UnsupportedError(
+                explain(
+                    "convert-graph-to-loop",
+                    "a sparse value inside of a kernel",
+                    expected="a sparse argument",
+                    got=matrix.type,
+                )
+            )
+        map, operands = compress([row], self.variables)
+        op = loop.ReduceEntriesOp(
+            self._name("e"), source.indptr, source.indices, map, operands, Combine(combine), init
+        )
+        op.position.name_hint, op.column.name_hint = "p", "c"
+        frame = Frame(op.body.block)
+        self.frames.append(frame)
+        position, column = self._bind(op.position, frame), self._bind(op.column, frame)
+        self.depends[op.accumulator] = frozenset({frame})
+        stored = self._computed(self._load(source.values, [position]), matrix)
+        return self._close(op, frame, step(column, stored, op.accumulator))
+
+    def _close(
+        self, op: loop.ReduceOp | loop.ReduceEntriesOp, frame: Frame, result: SSAValue
+    ) -> SSAValue:
+        """End the body of a reduction and place it where its operands are."""
+        frame.block.add_op(loop.YieldOp(result))
+        frame.dependences |= self.depends.get(result, frozenset())
+        self.frames.pop()
+        needed = (frame.dependences - {frame}) | self._depends_of(op.operands)
+        parallel = frozenset(f for f in needed if f.parallel)
+        if parallel:
+            self.reductions.append(parallel)
+        return self.insert(op, frozenset(needed))
+
+    def _name(self, base: str) -> str:
+        count = self._used.get(base, 0)
+        self._used[base] = count + 1
+        return f"{base}{count}" if count else base
+
+    # Scalars.
+
+    def insert(self, op: Operation, depends: frozenset[Frame] | None = None) -> SSAValue:
+        """Place an operation at the outermost loop that its operands allow."""
+        if depends is None:
+            depends = self._depends_of(op.operands)
+        home = self._home(depends)
+        result = self._place(op, home)
+        home.dependences |= depends
+        self.depends[result] = depends
+        return result
+
+    def _place(self, op: Operation, frame: Frame) -> SSAValue:
+        if self._sources:
+            op.location = self._sources[-1].location
+        frame.block.add_op(op)
+        frame.dependences |= self._depends_of(op.operands)
+        return op.results[0] if op.results else cast(SSAValue, None)
+
+    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
+        """A scalar constant, at the top of the kernel and there only once."""
+        top = self.frames[0]
+        key = ("constant", repr(value), type)
+        if key not in top.memo:
+            if isinstance(type, IntegerType | IndexType):
+                op = arith.ConstantOp(IntegerAttr(int(value), type))
+            else:
+                op = arith.ConstantOp(FloatAttr(float(value), cast(AnyFloat, type)))
+            top.memo[key] = self.insert(op)
+        return top.memo[key]
+
+    def compute_type(self, element_type: Attribute) -> Attribute:
+        """f32 for f16, other types themselves."""
+        return f32 if isinstance(element_type, Float16Type) else element_type
+
+    # Index expressions.
+
+    def index(self, value: SSAValue) -> AffineExpr:
+        """A computed integer as an index expression."""
+        if not isinstance(value.type, IndexType):
+            value = self.insert(arith.IndexCastOp(value, INDEX))
+        return self._variable(value)
+
+    def value(self, expr: AffineExpr) -> SSAValue:
+        """An index expression as a scalar of type `index`."""
+        if isinstance(expr, AffineDimExpr):
+            return self.variables[expr.position]
+        if isinstance(expr, AffineConstantExpr):
+            return self.constant(expr.value, INDEX)
+        assert isinstance(expr, AffineBinaryOpExpr)
+        left, right = self.value(expr.lhs), self.value(expr.rhs)
+        return self.insert(_INDEX_OPS[expr.kind](left, right))
+
+    def extent(self, value: SSAValue, dim: int) -> AffineExpr:
+        """The size of a dimension of a tensor value."""
+        return self.size(self.shapes.shape(value)[dim])
+
+    def size(self, dim: Dim) -> AffineExpr:
+        """A symbolic dimension as an index expression over the sizes of the arguments."""
+        if dim not in self._sizes:
+            total = AffineExpr.constant(0)
+            for monomial, coefficient in dim.terms:
+                total = total + self._monomial(monomial) * coefficient
+            self._sizes[dim] = total
+        return self._sizes[dim]
+
+    def _monomial(self, symbols: tuple[str, ...]) -> AffineExpr:
+        if not symbols:
+            return AffineExpr.constant(1)
+        result = self._symbol(symbols[0])
+        for name in symbols[1:]:
+            product = arith.MuliOp(self.value(result), self.value(self._symbol(name)))
+            result = self._variable(self.insert(product))
+        return result
+
+    def _symbol(self, name: str) -> AffineExpr:
+        key = Dim.symbol(name)
+        if key not in self._sizes:
+            number, dimension = self.shapes.bindings[name]
+            self._sizes[key] = self._variable(self._argument_size(number, dimension))
+        return self._sizes[key]
+
+    def _argument_size(self, number: int, dimension: int | str) -> SSAValue:
+        """The size of a dimension of an argument of the primitive function."""
+        source = list(self.arguments.values())[number]
+        if not isinstance(source, SparseArgument):
+            return self._buffer_size(source, cast(int, dimension))
+        if dimension == 1:
+            assert source.columns is not None
+            return source.columns
+        if dimension == "nnz":
+            return self._buffer_size(source.values, 0)
+        rows = self._buffer_size(source.indptr, 0)
+        return self.insert(arith.SubiOp(rows, self.constant(1, INDEX)))
+
+    def _buffer_size(self, buffer: SSAValue, dimension: int) -> SSAValue:
+        return self.insert(
+            memref.DimOp.from_source_and_index(buffer, self.constant(dimension, INDEX))
+        )
+
+    def _bind(self, variable: SSAValue, frame: Frame) -> AffineExpr:
+        self.depends[variable] = frozenset({frame})
+        return self._variable(variable)
+
+    def _variable(self, value: SSAValue) -> AffineExpr:
+        self.variables.append(value)
+        return AffineExpr.dimension(len(self.variables) - 1)
+
+    # Where a value belongs.
+
+    def _index_frames(self, index: Sequence[AffineExpr]) -> frozenset[Frame]:
+        used = {e.position for expr in index for e in expr.dfs() if isinstance(e, AffineDimExpr)}
+        return self._depends_of([self.variables[position] for position in used])
+
+    def _depends_of(self, values: Sequence[SSAValue]) -> frozenset[Frame]:
+        none: frozenset[Frame] = frozenset()
+        return none.union(*(self.depends.get(value, none) for value in values))
+
+    def _home(self, frames: frozenset[Frame] | set[Frame]) -> Frame:
+        for frame in reversed(self.frames):
+            if frame in frames:
+                return frame
+        return self.frames[0]
+
+
+_INDEX_OPS: dict[AffineBinaryOpKind, Callable[[SSAValue, SSAValue], Operation]] = {
+    AffineBinaryOpKind.Add: arith.AddiOp,
+    AffineBinaryOpKind.Mul: arith.MuliOp,
+    AffineBinaryOpKind.FloorDiv: arith.FloorDivSIOp,
+    AffineBinaryOpKind.CeilDiv: arith.CeilDivSIOp,
+    AffineBinaryOpKind.Mod: arith.RemSIOp,
+}

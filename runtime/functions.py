@@ -1,0 +1,103 @@
+"""Functions that compiled programs call by name: `register_function`."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import MemRefType
+
+from ..core.errors import CompileError, StepwellError, explain
+from ..core.module import numpy_dtype
+from ..dialects import rt
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int64))
+_raised = threading.local()
+
+
+def register_function(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a function known under a name that `graph.call_packed` can call.
+
+    The function is given NumPy arrays: its inputs, then one array for each result, which it
+    fills. The arrays are views of the program's memory and valid during the call only.
+
+        @sw.register_function("env.linear")
+        def linear(x, w, y):
+            np.matmul(x, w.T, out=y)
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _FUNCTIONS[name] = function
+        return function
+
+    return register
+
+
+def registered(name: str) -> Callable[..., Any]:
+    """The function registered under a name.
+
+    Raises:
+        CompileError: if there is none.
+    """
+    if name not in _FUNCTIONS:
+        known = ", ".join(sorted(_FUNCTIONS)) or "none"
+        raise CompileError(explain(f'function "{name}"', "is not registered", got=known))
+    return _FUNCTIONS[name]
+
+
+def callback(op: rt.CallPackedOp) -> Any:
+    """The function that an operation calls, as compiled code calls it.
+
+    It is given, for each buffer, the address and all sizes, and returns 1 where the function
+    raised; the error is then kept for `take_error`.
+    """
+    name = op.callee.data
+    function = registered(name)
+    kinds = [cast(MemRefType, value.type) for value in (*op.inputs, *op.outputs)]
+    dtypes = [numpy_dtype(kind.element_type) for kind in kinds]
+    ranks = [kind.get_num_dims() for kind in kinds]
+    inputs = len(op.inputs)
+
+    def call(words: Any) -> int:
+        arrays: list[np.ndarray] = []
+        position = 0
+        for dtype, rank in zip(dtypes, ranks, strict=True):
+            shape = tuple(words[position + 1 + axis] for axis in range(rank))
+            arrays.append(_view(words[position], dtype, shape))
+            position += 1 + rank
+        for array in arrays[:inputs]:
+            array.flags.writeable = False
+        try:
+            function(*arrays)
+        except BaseException as error:
+            _raised.error = _wrapped(name, error)
+            return 1
+        return 0
+
+    return _CALLBACK(call)
+
+
+def _view(address: int, dtype: np.dtype[Any], shape: Sequence[int]) -> np.ndarray:
+    count = int(np.prod(shape, dtype=np.int64))
+    raw = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
+    return np.frombuffer(raw, dtype, count).reshape(shape)
+
+
+def _wrapped(name: str, error: BaseException) -> BaseException:
+    if not isinstance(error, Exception):
+        return error
+    text = f"{type(error).__name__}: {error}"
+    result = StepwellError(explain(f'function "{name}"', f"raised {text}"))
+    result.__cause__ = error
+    return result
+
+
+def take_error() -> BaseException | None:
+    """The error that a registered function raised in this thread, once."""
+    error = getattr(_raised, "error", None)
+    _raised.error = None
+    return error
