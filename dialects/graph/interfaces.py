@@ -209,7 +209,8 @@ def declared_shape(value: SSAValue, fresh: Callable[[], Dim]) -> Shape:
     return tuple(fresh() if n == DYNAMIC_INDEX else Dim.of(n) for n in sizes)
 
 
-def _unknown_sizes() -> Callable[[], Dim]:
+def unknown_sizes() -> Callable[[], Dim]:
+    """Makes a new symbol at each call."""
     numbers = itertools.count()
     return lambda: Dim.symbol(f"_{next(numbers)}")
 
@@ -246,6 +247,15 @@ class GraphOp(IRDLOperation, ABC):
     def fusion(self) -> FusionKind:
         """How the operator takes part in fusion."""
         return self.FUSION
+
+    @property
+    def index_operands(self) -> tuple[SSAValue, ...]:
+        """Operands that hold indices into another operand; by default there are none.
+
+        They are arguments of a kernel, never computed inside it, because they are checked
+        before it runs.
+        """
+        return ()
 
     @abstractmethod
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -287,7 +297,7 @@ class GraphOp(IRDLOperation, ABC):
 
     def infer_types(self) -> list[TensorType]:
         """The types of the results; a dimension that is not a number is ``?``."""
-        fresh = _unknown_sizes()
+        fresh = unknown_sizes()
         shapes = {value: declared_shape(value, fresh) for value in dict.fromkeys(self.operands)}
         facts = ShapeFacts(self, fresh)
         inferred = self.infer_shapes([shapes[value] for value in self.operands], facts)

@@ -1,0 +1,251 @@
+"""Identities that make a graph smaller without changing what it computes.
+
+A pattern replaces a value only by one of the same type: a rewrite never hides a size that a
+type declared.
+"""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects.builtin import f16, f32, f64, i1, i8, i16, i32, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+from ...core.provenance import fuse
+from . import ops as graph
+from .attrs import ints, is_float
+from .interfaces import GraphOp, element_type, rank, tensor_type
+
+
+def _forward(op: GraphOp, value: SSAValue, rewriter: PatternRewriter) -> None:
+    """Replace the only result of `op` by `value` if the types agree."""
+    if op.results[0].type == value.type:
+        rewriter.replace_matched_op((), (value,))
+
+
+def _replace(op: GraphOp, new: GraphOp, sources: tuple[GraphOp, ...], rewriter: PatternRewriter) -> None:
+    """Replace `op` by `new`, which stands for `sources`, if the result types agree."""
+    if op.results[0].type != new.results[0].type:
+        new.erase()
+        return
+    new.location = fuse(sources)
+    rewriter.replace_matched_op(new)
+
+
+def _is_splat(value: SSAValue, number: float) -> bool:
+    """Whether a value is a literal constant of one number; 0.0 and -0.0 differ."""
+    splat = graph.splat_of(value)
+    if splat is None or splat != number:
+        return False
+    return math.copysign(1.0, splat) == math.copysign(1.0, number)
+
+
+class AddZero(RewritePattern):
+    # x + -0.0 == x, and x + 0 == x for integers; 0.0 would turn -0.0 into 0.0
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
+        zero = -0.0 if is_float(element_type(op.lhs)) else 0
+        if _is_splat(op.rhs, zero):
+            return _forward(op, op.lhs, rewriter)
+        if _is_splat(op.lhs, zero):
+            return _forward(op, op.rhs, rewriter)
+
+
+class SubtractZero(RewritePattern):
+    # x - 0.0 == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.SubOp, rewriter: PatternRewriter) -> None:
+        if _is_splat(op.rhs, 0.0):
+            _forward(op, op.lhs, rewriter)
+
+
+class MultiplyOne(RewritePattern):
+    # x * 1 == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.MulOp, rewriter: PatternRewriter) -> None:
+        if _is_splat(op.rhs, 1):
+            return _forward(op, op.lhs, rewriter)
+        if _is_splat(op.lhs, 1):
+            return _forward(op, op.rhs, rewriter)
+
+
+class DivideByOne(RewritePattern):
+    # x / 1 == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
+        if _is_splat(op.rhs, 1):
+            _forward(op, op.lhs, rewriter)
+
+
+class MaxOfSame(RewritePattern):
+    # max(x, x) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.MaxOp, rewriter: PatternRewriter) -> None:
+        if op.lhs is op.rhs:
+            _forward(op, op.lhs, rewriter)
+
+
+class MinOfSame(RewritePattern):
+    # min(x, x) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.MinOp, rewriter: PatternRewriter) -> None:
+        if op.lhs is op.rhs:
+            _forward(op, op.lhs, rewriter)
+
+
+class PowerOfOne(RewritePattern):
+    # x ** 1 == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.PowOp, rewriter: PatternRewriter) -> None:
+        if _is_splat(op.rhs, 1):
+            _forward(op, op.lhs, rewriter)
+
+
+class PowerOfTwo(RewritePattern):
+    # x ** 2 == x * x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.PowOp, rewriter: PatternRewriter) -> None:
+        if _is_splat(op.rhs, 2):
+            _replace(op, graph.MulOp(op.lhs, op.lhs), (op,), rewriter)
+
+
+class NegateTwice(RewritePattern):
+    # -(-x) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.NegOp, rewriter: PatternRewriter) -> None:
+        if isinstance(inner := op.x.owner, graph.NegOp):
+            _forward(op, inner.x, rewriter)
+
+
+class ReluTwice(RewritePattern):
+    # relu(relu(x)) == relu(x)
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.ReluOp, rewriter: PatternRewriter) -> None:
+        if isinstance(op.x.owner, graph.ReluOp):
+            _forward(op, op.x, rewriter)
+
+
+class ClipNothing(RewritePattern):
+    # clip(x) without bounds == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.ClipOp, rewriter: PatternRewriter) -> None:
+        if op.minimum is None and op.maximum is None:
+            _forward(op, op.x, rewriter)
+
+
+class CastToSame(RewritePattern):
+    # cast(x) == x  for x of that type
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.CastOp, rewriter: PatternRewriter) -> None:
+        _forward(op, op.x, rewriter)
+
+
+_HOLDS: dict[Attribute, tuple[Attribute, ...]] = {
+    f16: (f32, f64),
+    f32: (f64,),
+    i1: (i8, i16, i32, i64, f16, f32, f64),
+    i8: (i16, i32, i64, f16, f32, f64),
+    i16: (i32, i64, f32, f64),
+    i32: (i64, f64),
+}
+"""Types that hold all values of a type, so that casting to them and back changes nothing."""
+
+
+class CastWiderAndBack(RewritePattern):
+    # cast(cast(x)) == x  where the type between holds all values of x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.CastOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if not isinstance(inner, graph.CastOp):
+            return
+        if element_type(inner.result) in _HOLDS.get(element_type(inner.x), ()):
+            _forward(op, inner.x, rewriter)
+
+
+class ReduceNothing(RewritePattern):
+    # reduce(x, axes = []) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
+        if not ints(op.axes):
+            _forward(op, op.x, rewriter)
+
+
+class TransposeNothing(RewritePattern):
+    # transpose(x, [0, 1, ...]) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.TransposeOp, rewriter: PatternRewriter) -> None:
+        if ints(op.permutation) == tuple(range(rank(op.x))):
+            _forward(op, op.x, rewriter)
+
+
+class TransposeTwice(RewritePattern):
+    # transpose(transpose(x, p), q) == transpose(x, [p[i] for i in q])
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.TransposeOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if not isinstance(inner, graph.TransposeOp):
+            return
+        first = ints(inner.permutation)
+        new = graph.TransposeOp(inner.x, [first[i] for i in ints(op.permutation)])
+        _replace(op, new, (inner, op), rewriter)
+
+
+class ReshapeNothing(RewritePattern):
+    # reshape(x, shape) == x  for x of that shape, where symbolic sizes are copied or -1
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.ReshapeOp, rewriter: PatternRewriter) -> None:
+        sizes = tensor_type(op.x).get_shape()
+        if all(n >= 0 or t <= 0 for n, t in zip(sizes, ints(op.shape), strict=False)):
+            _forward(op, op.x, rewriter)
+
+
+class ReshapeTwice(RewritePattern):
+    # reshape(reshape(x, s), t) == reshape(x, t)  where t copies only what s copied
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.ReshapeOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if not isinstance(inner, graph.ReshapeOp):
+            return
+        first, between = ints(inner.shape), tensor_type(inner.result).get_shape()
+        target: list[int] = []
+        for i, n in enumerate(ints(op.shape)):
+            if n != 0 or first[i] == 0:
+                target.append(n)
+            elif between[i] > 0:
+                target.append(between[i])
+            else:
+                return
+        _replace(op, graph.ReshapeOp(inner.x, target), (inner, op), rewriter)
+
+
+class BroadcastNothing(RewritePattern):
+    # broadcast_to(x, shape) == x  for x of that shape, where symbolic sizes are kept
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.BroadcastToOp, rewriter: PatternRewriter) -> None:
+        sizes = tensor_type(op.x).get_shape()
+        if all(n >= 0 or t == -1 for n, t in zip(sizes, ints(op.shape), strict=False)):
+            _forward(op, op.x, rewriter)
+
+
+class SliceNothing(RewritePattern):
+    # slice(x) == x  where every axis is taken whole
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.SliceOp, rewriter: PatternRewriter) -> None:
+        if all((start, step) == (0, 1) for start, _, step in op.bounds):
+            _forward(op, op.x, rewriter)
+
+
+class ConcatOne(RewritePattern):
+    # concat(x) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.ConcatOp, rewriter: PatternRewriter) -> None:
+        if len(op.inputs) == 1:
+            _forward(op, op.inputs[0], rewriter)
+
+
+class DropoutAtInference(RewritePattern):
+    # dropout(x) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.DropoutOp, rewriter: PatternRewriter) -> None:
+        _forward(op, op.x, rewriter)

@@ -1,0 +1,61 @@
+"""The `graph` dialect: a model as pure operators on dense and sparse tensors.
+
+Why upstream is not enough: `linalg` and `tosa` have no operator-level sparse algebra, no
+symbolic sizes with names, and no operator that carries its shape rule, its NumPy meaning and
+its value at an index. Frontends lower into it; `convert-graph-to-loop` turns each primitive
+function into a kernel of the `loop` dialect, and `convert-graph-to-rt` the main function into
+calls on buffers.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from . import attrs, ops
+
+Graph = Dialect(
+    "graph",
+    [
+        ops.ConstantOp,
+        ops.DenseOp,
+        ops.MatmulOp,
+        ops.AddOp,
+        ops.SubOp,
+        ops.MulOp,
+        ops.DivOp,
+        ops.MaxOp,
+        ops.MinOp,
+        ops.PowOp,
+        ops.NegOp,
+        ops.ExpOp,
+        ops.LogOp,
+        ops.SqrtOp,
+        ops.RsqrtOp,
+        ops.TanhOp,
+        ops.SigmoidOp,
+        ops.ReluOp,
+        ops.LeakyReluOp,
+        ops.GeluOp,
+        ops.ErfOp,
+        ops.ClipOp,
+        ops.CastOp,
+        ops.SoftmaxOp,
+        ops.LogSoftmaxOp,
+        ops.ReduceOp,
+        ops.TransposeOp,
+        ops.ReshapeOp,
+        ops.ConcatOp,
+        ops.SliceOp,
+        ops.GatherOp,
+        ops.BroadcastToOp,
+        ops.BatchNormOp,
+        ops.DropoutOp,
+        ops.SpmmOp,
+        ops.DegreeOp,
+        ops.MissingSelfLoopsOp,
+        ops.NormalizeOp,
+        ops.CallDpsOp,
+        ops.CallPackedOp,
+    ],
+    [attrs.ApproximationAttr, attrs.NormalizeKindAttr, attrs.ReduceKindAttr],
+)

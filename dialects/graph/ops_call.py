@@ -1,0 +1,173 @@
+"""Calls in destination-passing style: of kernels, and of functions registered at run time."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import SymbolTable, SymbolUserOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from ...core.dims import Dim, Shape
+from ...core.errors import UnsupportedError, explain
+from ...core.provenance import origin
+from .attrs import ANY_TENSOR
+from .interfaces import FusionKind, GraphOp, ShapeFacts, declared_shape, element_type, tensor_type
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+ResultDims = Sequence[Sequence[str]]
+"""For each result the names of its dimensions, "" for one whose type says its size."""
+
+
+class CallLikeOp(GraphOp, ABC):
+    """A call with value semantics: what it writes is its results.
+
+    `result_dims` says what the ``?`` of result types are, in the symbols of the function
+    that the call is in: ``[["batch", ""]]``.
+    """
+
+    FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
+
+    arguments = var_operand_def(ANY_TENSOR)
+    res = var_result_def(ANY_TENSOR)
+    result_dims = opt_prop_def(ArrayAttr)
+
+    def __init__(
+        self,
+        callee: Attribute,
+        arguments: Sequence[SSAValue | Operation],
+        result_types: Sequence[Attribute],
+        result_dims: ResultDims | None = None,
+    ) -> None:
+        dims = None
+        if result_dims is not None:
+            dims = ArrayAttr([ArrayAttr([StringAttr(n) for n in names]) for names in result_dims])
+        properties = {"callee": callee, "result_dims": dims}
+        IRDLOperation.__init__(
+            self, operands=[arguments], properties=properties, result_types=[result_types]
+        )
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        if self.result_dims is None:
+            return [declared_shape(result, facts.fresh) for result in self.results]
+        names = self._names(facts)
+        return [
+            tuple(
+                Dim.of(size) if size != DYNAMIC_INDEX else self._dim(name, facts)
+                for size, name in zip(tensor_type(result).get_shape(), row, strict=True)
+            )
+            for result, row in zip(self.results, names, strict=True)
+        ]
+
+    def _names(self, facts: ShapeFacts) -> list[list[str]]:
+        rows = self.result_dims.data if self.result_dims is not None else ()
+        names = [[n.data for n in row if isinstance(n, StringAttr)] for row in rows]
+        ranks = [tensor_type(result).get_num_dims() for result in self.results]
+        if [len(row) for row in names] != ranks:
+            facts.fail("result_dims do not fit the results", f"{ranks} names", self.result_dims)
+        return names
+
+    def _dim(self, name: str, facts: ShapeFacts) -> Dim:
+        if not name:
+            return facts.fresh()
+        try:
+            return Dim.parse(name)
+        except ValueError:
+            facts.fail("result_dims has a text that is not a size", "a size", f'"{name}"')
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(result) for result in self.results]
+
+    def infer_encodings(self) -> list[Attribute]:
+        return [tensor_type(result).encoding for result in self.results]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        raise UnsupportedError(
+            explain(self.name, "the meaning of a call is that of its callee", origin=origin(self))
+        )
+
+
+class CalleeExists(SymbolUserOpInterface):
+    """The callee of a `graph.call_dps` is a function or a kernel of the module."""
+
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, CallDpsOp)
+        if SymbolTable.lookup_symbol(op, op.callee) is None:
+            fact = f"the module has no kernel {op.callee}"
+            raise VerifyException(explain(op.name, fact, origin=origin(op)))
+
+
+@irdl_op_definition
+class CallDpsOp(CallLikeOp):
+    """Call a kernel of the module: its last parameters are the buffers of the results.
+
+    %y = graph.call_dps @kernel(%x, %w) {result_dims = [["batch", ""]]}
+        : (tensor<?x784xf32>, tensor<128x784xf32>) -> tensor<?x128xf32>
+    """
+
+    name = "graph.call_dps"
+
+    callee = prop_def(SymbolRefAttr)
+
+    traits = traits_def(CalleeExists())
+    assembly_format = (
+        "$callee `(` $arguments `)` (`dims` $result_dims^)? attr-dict `:` functional-type($arguments, $res)"
+    )
+
+    def __init__(
+        self,
+        callee: str | SymbolRefAttr,
+        arguments: Sequence[SSAValue | Operation],
+        result_types: Sequence[Attribute],
+        result_dims: ResultDims | None = None,
+    ) -> None:
+        symbol = SymbolRefAttr(callee) if isinstance(callee, str) else callee
+        super().__init__(symbol, arguments, result_types, result_dims)
+
+
+@irdl_op_definition
+class CallPackedOp(CallLikeOp):
+    """Call a function that is registered at run time; it fills the buffers of the results.
+
+    The results depend on nothing but the arguments: a call whose results are not used may go.
+
+    %y = graph.call_packed "env.linear"(%x) dims [["batch", ""]]
+        : (tensor<?x784xf32>) -> tensor<?x128xf32>
+    """
+
+    name = "graph.call_packed"
+
+    callee = prop_def(StringAttr)
+
+    assembly_format = (
+        "$callee `(` $arguments `)` (`dims` $result_dims^)? attr-dict `:` functional-type($arguments, $res)"
+    )
+
+    def __init__(
+        self,
+        callee: str | StringAttr,
+        arguments: Sequence[SSAValue | Operation],
+        result_types: Sequence[Attribute],
+        result_dims: ResultDims | None = None,
+    ) -> None:
+        name = StringAttr(callee) if isinstance(callee, str) else callee
+        super().__init__(name, arguments, result_types, result_dims)

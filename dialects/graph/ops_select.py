@@ -1,0 +1,279 @@
+"""Operators that pick elements out of tensors: slice, concat, gather."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
+from xdsl.pattern_rewriter import RewritePattern
+
+from ...core.dims import Dim, Shape
+from ...core.errors import InputError, explain
+from ...core.provenance import origin
+from . import scalars
+from .attrs import DENSE_TENSOR, I64_ARRAY, INDEX_TENSOR, i64_array, i64_attr, ints
+from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, rank
+from .ops_contraction import same_element_types
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+WHOLE_END = (1 << 63) - 1
+"""The end of an axis that is taken whole although its size is not known."""
+
+
+@irdl_op_definition
+class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
+    """Elements start, start + step, ... up to, but without, end of every axis.
+
+    There is an entry for each axis, already cut to its size; a falling slice that goes down
+    to the first element ends at -1. A symbolic axis can only be taken whole, from 0 to
+    9223372036854775807 by 1.
+
+    %y = graph.slice %x starts = [1, 9] ends = [4, -1] steps = [1, -3]
+        : (tensor<4x10xf32>) -> tensor<3x4xf32>
+    """
+
+    name = "graph.slice"
+    FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+
+    x = operand_def(DENSE_TENSOR)
+    starts = prop_def(I64_ARRAY)
+    ends = prop_def(I64_ARRAY)
+    steps = prop_def(I64_ARRAY)
+    result = result_def(DENSE_TENSOR)
+
+    assembly_format = (
+        "$x `starts` `=` $starts `ends` `=` $ends `steps` `=` $steps attr-dict `:` "
+        "functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        starts: Sequence[int],
+        ends: Sequence[int],
+        steps: Sequence[int] | None = None,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {
+            "starts": i64_array(starts),
+            "ends": i64_array(ends),
+            "steps": i64_array(steps if steps is not None else [1] * len(starts)),
+        }
+        super().__init__(operands=[x], properties=properties, result_type=result_type)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import SliceNothing
+
+        return (SliceNothing(),)
+
+    @property
+    def bounds(self) -> list[tuple[int, int, int]]:
+        """Start, end and step of each axis."""
+        return list(zip(ints(self.starts), ints(self.ends), ints(self.steps), strict=True))
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        (x,) = shapes
+        for what, array in (("starts", self.starts), ("ends", self.ends), ("steps", self.steps)):
+            if len(ints(array)) != len(x):
+                facts.fail(f"wrong number of {what}", len(x), len(ints(array)))
+        pairs = enumerate(zip(x, self.bounds, strict=True))
+        return [tuple(self._size(axis, d, *bounds, facts) for axis, (d, bounds) in pairs)]
+
+    def _size(
+        self, axis: int, dim: Dim, start: int, end: int, step: int, facts: ShapeFacts
+    ) -> Dim:
+        if step == 0:
+            facts.fail(f"step of axis {axis} is 0", "a step that is not 0")
+        if (start, end, step) == (0, WHOLE_END, 1):
+            return dim
+        if not dim.is_static:
+            fact = f"axis {axis} has a symbolic size and can only be taken whole"
+            facts.fail(fact, f"[0, {WHOLE_END}, 1]", [start, end, step])
+        low, high = (0, dim.value) if step > 0 else (-1, dim.value - 1)
+        if not (low <= start <= high and low <= end <= high):
+            fact = f"bounds of axis {axis} are not cut to its size"
+            facts.fail(fact, f"{low} <= start, end <= {high}", [start, end])
+        return Dim.of(len(range(start, end, step)))
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(np.ndarray, arrays[0])
+        slices = tuple(
+            slice(start if start >= 0 else None, None if end < 0 else end, step)
+            if start >= 0
+            else slice(0, 0)
+            for start, end, step in self.bounds
+        )
+        return (np.array(x[slices], order="C"),)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        triples = zip(index, self.bounds, strict=True)
+        return nest.at(self.x, tuple(i * step + start for i, (start, _, step) in triples))
+
+
+@irdl_op_definition
+class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
+    """The operands one after the other along one axis.
+
+    %y = graph.concat %a, %b axis = 1 : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x5xf32>
+    """
+
+    name = "graph.concat"
+    FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+
+    inputs = var_operand_def(DENSE_TENSOR)
+    axis = prop_def(IntegerAttr.constr(i64))
+    result = result_def(DENSE_TENSOR)
+
+    assembly_format = (
+        "$inputs `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        inputs: Sequence[SSAValue | Operation],
+        axis: int,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"axis": i64_attr(axis)}
+        super().__init__(operands=[inputs], properties=properties, result_type=result_type)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import ConcatOne
+
+        return (ConcatOne(),)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        if not shapes:
+            facts.fail("nothing to concatenate", "1 operand or more", 0)
+        same_element_types(self, facts)
+        first, *others = shapes
+        axis = facts.axis(self.axis.value.data, len(first))
+        result = list(first)
+        for shape in others:
+            if len(shape) != len(first):
+                facts.fail("ranks differ", len(first), len(shape))
+            for i, dim in enumerate(shape):
+                known = result[i]
+                result[i] = known + dim if i == axis else facts.equal(
+                    known, dim, f"sizes of axis {i} differ"
+                )
+        return [tuple(result)]
+
+    def infer_element_types(self) -> list[Attribute]:
+        if not self.operands:
+            return [element_type(self.result)]
+        return super().infer_element_types()
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.concatenate(cast(list[np.ndarray], arrays), axis=self.axis.value.data),)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        axis = self.axis.value.data % rank(self.result)
+        value: SSAValue | None = None
+        start = AffineExpr.constant(0)
+        place = nest.value(index[axis])
+        for operand in self.inputs:
+            extent = nest.extent(operand, axis)
+            if isinstance(extent, AffineConstantExpr) and extent.value == 0:
+                continue
+            own = _clamped(nest, place, start, extent)
+            element = nest.at(operand, (*index[:axis], own, *index[axis + 1 :]))
+            if value is None:
+                value = element
+            else:
+                before = scalars.less(nest, place, nest.value(start))
+                value = scalars.select(nest, before, value, element)
+            start = start + extent
+        if value is None:
+            return scalars.zero(nest, nest.compute_type(element_type(self.result)))
+        return value
+
+
+def _clamped(
+    nest: Nest, place: SSAValue, start: AffineExpr, extent: AffineExpr
+) -> AffineExpr:
+    """`place` - `start`, kept inside of [0, extent), so that every operand can be read."""
+    zero = nest.value(AffineExpr.constant(0))
+    own = nest.insert(arith.SubiOp(place, nest.value(start)))
+    last = nest.value(extent + -1)
+    own = nest.insert(arith.MinSIOp(own, last))
+    return nest.index(nest.insert(arith.MaxSIOp(own, zero)))
+
+
+@irdl_op_definition
+class GatherOp(GraphOp):
+    """Slices of x at indices along one axis; a negative index counts from the back.
+
+    The shape of `indices` takes the place of the axis. An index out of range is an error.
+
+    %y = graph.gather %x, %i axis = 0 : (tensor<10x4xf32>, tensor<?xi64>) -> tensor<?x4xf32>
+    """
+
+    name = "graph.gather"
+    FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+
+    x = operand_def(DENSE_TENSOR)
+    indices = operand_def(INDEX_TENSOR)
+    axis = prop_def(IntegerAttr.constr(i64))
+    result = result_def(DENSE_TENSOR)
+
+    assembly_format = (
+        "$x `,` $indices `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        indices: SSAValue | Operation,
+        axis: int = 0,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"axis": i64_attr(axis)}
+        super().__init__(operands=[x, indices], properties=properties, result_type=result_type)
+
+    @property
+    def axis_from_front(self) -> int:
+        """The axis, counted from the front."""
+        return self.axis.value.data % rank(self.x)
+
+    @property
+    def index_operands(self) -> tuple[SSAValue, ...]:
+        return (self.indices,)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        x, indices = shapes
+        axis = facts.axis(self.axis.value.data, len(x))
+        return [(*x[:axis], *indices, *x[axis + 1 :])]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, indices = cast(tuple[np.ndarray, np.ndarray], arrays)
+        axis = self.axis_from_front
+        size = x.shape[axis]
+        outside = (indices < -size) | (indices >= size)
+        if outside.any():
+            fact, expected = "index out of range", f"-{size} <= index < {size}"
+            got = indices[outside][0]
+            message = explain(self.name, fact, expected=expected, got=got, origin=origin(self))
+            raise InputError(message)
+        return (np.take(x, indices, axis=axis),)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        axis, count = self.axis_from_front, rank(self.indices)
+        where = nest.at(self.indices, index[axis : axis + count])
+        where = scalars.to_index(nest, where)
+        size = nest.value(nest.extent(self.x, axis))
+        negative = scalars.less(nest, where, nest.value(AffineExpr.constant(0)))
+        wrapped = scalars.select(nest, negative, scalars.add(nest, where, size), where)
+        picked = nest.index(wrapped)
+        return nest.at(self.x, (*index[:axis], picked, *index[axis + count :]))

@@ -1,0 +1,282 @@
+"""Operators that move elements by their position alone: transpose, reshape, broadcast_to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.pattern_rewriter import RewritePattern
+
+from ...core.dims import Dim, Shape, product
+from .attrs import DENSE_TENSOR, I64_ARRAY, i64_array, ints
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    declared_shape,
+    rank,
+    text,
+    unknown_sizes,
+)
+from .ops_elementwise import broadcast_index
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+
+@irdl_op_definition
+class TransposeOp(GraphOp, HasCanonicalizationPatternsInterface):
+    """Dimension i of the result is dimension permutation[i] of x.
+
+    %y = graph.transpose %x permutation = [1, 0] : (tensor<4x3xf32>) -> tensor<3x4xf32>
+    """
+
+    name = "graph.transpose"
+    FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+
+    x = operand_def(DENSE_TENSOR)
+    permutation = prop_def(I64_ARRAY)
+    result = result_def(DENSE_TENSOR)
+
+    assembly_format = (
+        "$x `permutation` `=` $permutation attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        permutation: Sequence[int],
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"permutation": i64_array(permutation)}
+        super().__init__(operands=[x], properties=properties, result_type=result_type)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import TransposeNothing, TransposeTwice
+
+        return (TransposeNothing(), TransposeTwice())
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        (x,) = shapes
+        permutation = ints(self.permutation)
+        if sorted(permutation) != list(range(len(x))):
+            expected = f"each of {len(x)} dimensions once"
+            facts.fail("not a permutation", expected, list(permutation))
+        return [tuple(x[p] for p in permutation)]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(np.ndarray, arrays[0])
+        return (np.ascontiguousarray(np.transpose(x, ints(self.permutation))),)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        permutation = ints(self.permutation)
+        return nest.at(self.x, tuple(index[permutation.index(i)] for i in range(len(index))))
+
+
+@irdl_op_definition
+class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
+    """The same elements, in row-major order, with another shape.
+
+    In `shape` 0 copies the size of that dimension of x, and -1, at most once, stands for
+    what is left, as in ONNX.
+
+    %y = graph.reshape %x shape = [0, -1] : (tensor<?x28x28xf32>) -> tensor<?x784xf32>
+    """
+
+    name = "graph.reshape"
+    FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+
+    x = operand_def(DENSE_TENSOR)
+    shape = prop_def(I64_ARRAY)
+    result = result_def(DENSE_TENSOR)
+
+    assembly_format = "$x `shape` `=` $shape attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        shape: Sequence[int],
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"shape": i64_array(shape)}
+        super().__init__(operands=[x], properties=properties, result_type=result_type)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import ReshapeNothing, ReshapeTwice
+
+        return (ReshapeNothing(), ReshapeTwice())
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        (x,) = shapes
+        target = ints(self.shape)
+        if target.count(-1) > 1 or any(n < -1 for n in target):
+            facts.fail("not a shape", "sizes, 0, and -1 at most once", list(target))
+        if any(n == 0 and i >= len(x) for i, n in enumerate(target)):
+            facts.fail("0 copies a dimension that x has not", f"rank {len(x)}", list(target))
+        sizes = [x[i] if n == 0 else Dim.of(n) for i, n in enumerate(target)]
+        if -1 in target:
+            at = target.index(-1)
+            sizes[at] = self._rest(product(x), product((*sizes[:at], *sizes[at + 1 :])), x, facts)
+            return [tuple(sizes)]
+        facts.equal(product(x), product(tuple(sizes)), f"elements of {text(x)} do not fit")
+        return [tuple(sizes)]
+
+    def _rest(self, total: Dim, known: Dim, x: Shape, facts: ShapeFacts) -> Dim:
+        """The size that -1 stands for."""
+        if known == 0:
+            facts.fail("-1 is ambiguous beside a size of 0", got=list(ints(self.shape)))
+        quotient = total.exact_div(known)
+        if quotient is not None:
+            return quotient
+        if total.is_static and known.is_static:
+            facts.fail(f"elements of {text(x)} do not fit", f"a multiple of {known}", total)
+        rest = facts.fresh()
+        facts.equal(total, rest * known, f"elements of {text(x)} do not fit")
+        return rest
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(np.ndarray, arrays[0])
+        target = [x.shape[i] if n == 0 else n for i, n in enumerate(ints(self.shape))]
+        return (np.ascontiguousarray(x).reshape(target),)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        own: list[AffineExpr] = []
+        for inputs, outputs in self.groups():
+            sizes = [nest.extent(self.result, j) for j in outputs]
+            linear = _linearize(nest, [index[j] for j in outputs], sizes)
+            own += _delinearize(nest, linear, [nest.extent(self.x, i) for i in inputs])
+        return nest.at(self.x, tuple(own))
+
+    def groups(self) -> list[tuple[list[int], list[int]]]:
+        """Runs of dimensions of x and of the result with the same number of elements.
+
+        Elements keep their place within a run, so that a dimension which is not reshaped
+        (the batch) keeps its index.
+        """
+        fresh = unknown_sizes()
+        x = declared_shape(self.x, fresh)
+        (result,) = self.infer_shapes([x], ShapeFacts(self, fresh))
+        runs: list[tuple[list[int], list[int]]] = []
+        i = j = 0
+        while i < len(x) or j < len(result):
+            first_i, first_j = i, j
+            i, j = min(i + 1, len(x)), min(j + 1, len(result))
+            while (a := product(x[first_i:i])) != (b := product(result[first_j:j])):
+                if i < len(x) and (b.exact_div(a) is not None or j == len(result)):
+                    i += 1
+                elif j < len(result) and (a.exact_div(b) is not None or i == len(x)):
+                    j += 1
+                elif (i, j) == (len(x), len(result)):
+                    break
+                else:
+                    i, j = len(x), len(result)
+            runs.append((list(range(first_i, i)), list(range(first_j, j))))
+        return runs
+
+
+def _linearize(
+    nest: Nest, index: Sequence[AffineExpr], sizes: Sequence[AffineExpr]
+) -> AffineExpr:
+    """The row-major position of an index."""
+    linear = AffineExpr.constant(0)
+    for position, (i, size) in enumerate(zip(index, sizes, strict=True)):
+        linear = i if position == 0 else _times(nest, linear, size) + i
+    return linear
+
+
+def _delinearize(
+    nest: Nest, linear: AffineExpr, sizes: Sequence[AffineExpr]
+) -> list[AffineExpr]:
+    """The index at a row-major position."""
+    index: list[AffineExpr] = []
+    for size in reversed(sizes[1:]):
+        linear, remainder = _divide(nest, linear, size)
+        index.append(remainder)
+    return [linear, *reversed(index)] if sizes else []
+
+
+def _times(nest: Nest, a: AffineExpr, b: AffineExpr) -> AffineExpr:
+    if isinstance(b, AffineConstantExpr):
+        return a * b.value
+    return nest.index(nest.insert(arith.MuliOp(nest.value(a), nest.value(b))))
+
+
+def _divide(nest: Nest, a: AffineExpr, b: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
+    if isinstance(b, AffineConstantExpr):
+        size = max(b.value, 1)
+        return a // size, a % size
+    x = nest.value(a)
+    # An empty tensor has no element to compute, but its size must not trap where it is hoisted.
+    one = nest.value(AffineExpr.constant(1))
+    y = nest.insert(arith.MaxUIOp(nest.value(b), one))
+    quotient = nest.index(nest.insert(arith.DivUIOp(x, y)))
+    return quotient, nest.index(nest.insert(arith.RemUIOp(x, y)))
+
+
+@irdl_op_definition
+class BroadcastToOp(GraphOp, HasCanonicalizationPatternsInterface):
+    """x repeated along dimensions of size 1 and along new leading ones, as in NumPy.
+
+    In `shape` -1 keeps the size of that dimension of x (counted from the back).
+
+    %y = graph.broadcast_to %x shape = [4, 3] : (tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.broadcast_to"
+    FUSION: ClassVar[FusionKind] = FusionKind.BROADCAST
+
+    x = operand_def(DENSE_TENSOR)
+    shape = prop_def(I64_ARRAY)
+    result = result_def(DENSE_TENSOR)
+
+    assembly_format = "$x `shape` `=` $shape attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        shape: Sequence[int],
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"shape": i64_array(shape)}
+        super().__init__(operands=[x], properties=properties, result_type=result_type)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import BroadcastNothing
+
+        return (BroadcastNothing(),)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        (x,) = shapes
+        target = ints(self.shape)
+        new = len(target) - len(x)
+        if new < 0 or any(n < -1 for n in target) or -1 in target[: max(new, 0)]:
+            facts.fail(f"{text(x)} does not broadcast", "a shape of at least its rank", list(target))
+        fact = f"{text(x)} does not broadcast to {list(target)}"
+        leading = tuple(Dim.of(n) for n in target[:new])
+        return [leading + tuple(
+            d if n == -1 else Dim.of(n) if d == 1 else facts.equal(Dim.of(n), d, fact)
+            for n, d in zip(target[new:], x, strict=True)
+        )]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = cast(np.ndarray, arrays[0])
+        target = list(ints(self.shape))
+        new = len(target) - x.ndim
+        sizes = target[:new] + [
+            d if n == -1 else n for n, d in zip(target[new:], x.shape, strict=True)
+        ]
+        return (np.ascontiguousarray(np.broadcast_to(x, sizes)).reshape(sizes),)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        return nest.at(self.x, broadcast_index(self.x, index[len(index) - rank(self.x) :]))

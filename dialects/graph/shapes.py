@@ -1,0 +1,211 @@
+"""Symbolic shapes: the size of every dimension in a function, in terms of its arguments."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import VerifyException
+
+from ...core.dims import Dim, Shape
+from ...core.errors import explain
+from ...core.provenance import origin
+from ..sparse_tensor import is_sparse
+from .interfaces import GraphOp, ShapeFacts
+
+Binding = tuple[int, int | str]
+"""An argument of the function and one of its dimensions, or "nnz" for its entry count."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*")
+
+
+class SymbolicShapes:
+    """The shapes of all tensor values in a function, as the shape rules give them.
+
+    Symbols are the names in `graph.dims` and `graph.nnz` of the arguments; an unnamed ``?``
+    gets a symbol of its own (`_0`, `_1`, ...). Calls are followed into the functions that
+    they name. A symbol that is in none of `bindings` is a size that is known only once the
+    operation has run, such as the entry count of a normalized matrix.
+
+    Raises:
+        VerifyException: if shapes cannot fit together.
+    """
+
+    def __init__(self, function: func.FuncOp) -> None:
+        self.function = function
+        self.equalities: list[tuple[Dim, Dim, Operation]] = []
+        """Dimensions that have to agree at run time, and the operation that needs it."""
+        self.bindings: dict[str, Binding] = {}
+        """Where the value of a symbol is read from: the first place that names it."""
+        self._shapes: dict[SSAValue, Shape] = {}
+        self._nnz: dict[SSAValue, Dim | None] = {}
+        self._active: list[func.FuncOp] = []
+        self._fresh = self._unused_symbols()
+        self._bind_arguments()
+        self._visit(function, self._shapes, self._nnz)
+
+    def shape(self, value: SSAValue) -> Shape:
+        """The shape of a tensor value of the function."""
+        return self._shapes[value]
+
+    def nnz(self, value: SSAValue) -> Dim | None:
+        """The number of stored entries of a sparse value; None for a dense one."""
+        return self._nnz[value]
+
+    def _unused_symbols(self) -> Iterator[Dim]:
+        attributes = [argument_attributes(self.function, i) for i in range(len(self._arguments))]
+        texts = [text for attrs in attributes for text in _named_symbols(attrs)]
+        names = (f"_{number}" for number in itertools.count())
+        return (Dim.symbol(name) for name in names if name not in texts)
+
+    @property
+    def _arguments(self) -> Sequence[SSAValue]:
+        return self.function.body.block.args if self.function.body.blocks else ()
+
+    def _bind_arguments(self) -> None:
+        for number, argument in enumerate(self._arguments):
+            if not isinstance(argument.type, TensorType):
+                continue
+            attributes = argument_attributes(self.function, number)
+            names = self._dimension_names(argument.type, attributes)
+            sizes = argument.type.get_shape()
+            shape: list[Dim] = []
+            for axis, (size, name) in enumerate(zip(sizes, names, strict=True)):
+                if size != DYNAMIC_INDEX:
+                    shape.append(Dim.of(size))
+                    continue
+                shape.append(self._symbol(name, (number, axis)))
+            self._shapes[argument] = tuple(shape)
+            self._nnz[argument] = self._entry_count(argument, attributes, number)
+
+    def _symbol(self, name: str, binding: Binding) -> Dim:
+        dim = Dim.symbol(name) if name else next(self._fresh)
+        self.bindings.setdefault(dim.symbols[0], binding)
+        return dim
+
+    def _dimension_names(
+        self, type: TensorType, attributes: Mapping[str, Attribute]
+    ) -> Sequence[str]:
+        dims = attributes.get("graph.dims")
+        if dims is None:
+            return [""] * type.get_num_dims()
+        names = [a.data for a in dims if isinstance(a, StringAttr)] if _is_array(dims) else []
+        valid = all(not name or _IDENTIFIER.fullmatch(name) for name in names)
+        if len(names) != type.get_num_dims() or not valid:
+            self._fail("graph.dims does not fit the type", f"{type.get_num_dims()} names", dims)
+        return names
+
+    def _entry_count(
+        self, argument: SSAValue, attributes: Mapping[str, Attribute], number: int
+    ) -> Dim | None:
+        if not is_sparse(argument.type):
+            return None
+        nnz = attributes.get("graph.nnz")
+        if isinstance(nnz, IntegerAttr):
+            return Dim.of(nnz.value.data)
+        name = nnz.data if isinstance(nnz, StringAttr) else ""
+        if name and not _IDENTIFIER.fullmatch(name):
+            self._fail("graph.nnz is not a number or a name", "a name", f'"{name}"')
+        return self._symbol(name, (number, "nnz"))
+
+    def _fail(self, fact: str, expected: object, got: object) -> None:
+        where = origin(self.function)
+        subject = f"{self.function.name} @{self.function.sym_name.data}"
+        raise VerifyException(explain(subject, fact, expected=expected, got=got, origin=where))
+
+    def _visit(
+        self, function: func.FuncOp, shapes: dict[SSAValue, Shape], nnz: dict[SSAValue, Dim | None]
+    ) -> list[SSAValue]:
+        """Run the rules of a function whose arguments have shapes; returns what it returns."""
+        if function in self._active or not function.body.blocks:
+            what = "is recursive" if function.body.blocks else "has no body"
+            self._fail(f"the shapes of @{function.sym_name.data} are unknown: it {what}", None, None)
+        self._active.append(function)
+        returned: list[SSAValue] = []
+        for op in function.body.block.ops:
+            if isinstance(op, func.ReturnOp):
+                returned = list(op.operands)
+                continue
+            self._visit_op(op, shapes, nnz)
+        self._active.pop()
+        return returned
+
+    def _visit_op(
+        self, op: Operation, shapes: dict[SSAValue, Shape], nnz: dict[SSAValue, Dim | None]
+    ) -> None:
+        tensors = [result for result in op.results if isinstance(result.type, TensorType)]
+        if isinstance(op, GraphOp):
+            facts = ShapeFacts(
+                op, lambda: next(self._fresh), lambda a, b: self._record(a, b, op)
+            )
+            inferred = op.infer_shapes([shapes[value] for value in op.operands], facts)
+            entries = op.infer_nnz([nnz[value] for value in op.operands], facts)
+        elif isinstance(op, func.CallOp):
+            inferred, entries = self._visit_call(op, shapes, nnz)
+        else:
+            inferred, entries = [], []
+        for position, result in enumerate(tensors):
+            known = inferred[position] if inferred else None
+            shapes[result] = self._declared(op, result, known)
+            nnz[result] = entries[position] if entries else self._unknown_entries(result)
+
+    def _visit_call(
+        self, op: func.CallOp, shapes: dict[SSAValue, Shape], nnz: dict[SSAValue, Dim | None]
+    ) -> tuple[list[Shape], list[Dim | None]]:
+        callee = SymbolTable.lookup_symbol(op, op.callee)
+        if not isinstance(callee, func.FuncOp) or not callee.body.blocks:
+            return [], []
+        parameters = callee.body.block.args
+        inner_shapes = {p: shapes[a] for p, a in zip(parameters, op.operands, strict=True)}
+        inner_nnz = {p: nnz[a] for p, a in zip(parameters, op.operands, strict=True)}
+        returned = self._visit(callee, inner_shapes, inner_nnz)
+        return [inner_shapes[v] for v in returned], [inner_nnz[v] for v in returned]
+
+    def _declared(self, op: Operation, result: SSAValue, inferred: Shape | None) -> Shape:
+        """What a type declares, refined by what a rule inferred, and the other way round."""
+        sizes = cast(TensorType, result.type).get_shape()
+        if inferred is None:
+            return tuple(next(self._fresh) if n == DYNAMIC_INDEX else Dim.of(n) for n in sizes)
+        facts = ShapeFacts(op, lambda: next(self._fresh), lambda a, b: self._record(a, b, op))
+        fact = "result type differs from the inferred size"
+        return tuple(
+            dim if size == DYNAMIC_INDEX else facts.equal(dim, Dim.of(size), fact)
+            for size, dim in zip(sizes, inferred, strict=True)
+        )
+
+    def _unknown_entries(self, result: SSAValue) -> Dim | None:
+        return next(self._fresh) if is_sparse(result.type) else None
+
+    def _record(self, a: Dim, b: Dim, op: Operation) -> None:
+        if all((a, b) != (c, d) and (b, a) != (c, d) for c, d, _ in self.equalities):
+            self.equalities.append((a, b, op))
+
+
+def argument_attributes(function: func.FuncOp, number: int) -> Mapping[str, Attribute]:
+    """The attributes of an argument of a function."""
+    if function.arg_attrs is None:
+        return {}
+    return cast(DictionaryAttr, function.arg_attrs.data[number]).data
+
+
+def _is_array(attr: Attribute) -> bool:
+    return isinstance(attr, ArrayAttr)
+
+
+def _named_symbols(attributes: Mapping[str, Attribute]) -> list[str]:
+    dims, nnz = attributes.get("graph.dims"), attributes.get("graph.nnz")
+    names = [a.data for a in dims if isinstance(a, StringAttr)] if isinstance(dims, ArrayAttr) else []
+    return [*names, nnz.data] if isinstance(nnz, StringAttr) else names
