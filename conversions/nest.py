@@ -270,7 +270,7 @@ class NestBuilder:
         index: list[AffineExpr] = []
         for extent in extents:
             map, operands = compress([extent], self.variables)
-            op = loop.ForOp(self._name(_NAMES[min(len(index), len(_NAMES) - 1)]), map, operands)
+            op = loop.ForOp(self._parallel_name(), map, operands)
             frame = Frame(op.body.block, extent, parallel=True)
             self.frames.append(frame)
             index.append(self._bind(op.variable, frame))
@@ -348,6 +348,10 @@ class NestBuilder:
         if parallel:
             self.reductions.append(parallel)
         return self.insert(op, frozenset(needed))
+
+    def _parallel_name(self) -> str:
+        depth = sum(frame.parallel for frame in self.frames)
+        return self._name(_NAMES[min(depth, len(_NAMES) - 1)])
 
     def _name(self, base: str) -> str:
         count = self._used.get(base, 0)

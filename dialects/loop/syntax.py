@@ -72,7 +72,7 @@ def compress(
         operands: index values; more than are used may be given.
         num_symbols: how many symbols (axes) the map has; they keep their numbers.
     """
-    used = sorted({d.position for e in exprs for d in e.dfs() if isinstance(d, AffineDimExpr)})
+    used = [d.position for e in exprs for d in e.dfs() if isinstance(d, AffineDimExpr)]
     unique: dict[SSAValue, int] = {}
     for position in used:
         unique.setdefault(operands[position], len(unique))
