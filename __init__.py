@@ -1,0 +1,91 @@
+"""Stepwell: a compiler for neural networks, graph neural networks among them, in small steps.
+
+    import stepwell as sw
+
+    module = sw.from_onnx("mlp.onnx")
+    exe = sw.compile(module)
+    y = exe(x)
+
+Names are loaded when they are first used, so that the import is quick and takes neither onnx
+nor LLVM along.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_PLACES = {
+    "Builder": "frontends.builder",
+    "CompileError": "core.errors",
+    "Executable": "runtime.executable",
+    "ImportModelError": "core.errors",
+    "InputError": "core.errors",
+    "Module": "core.module",
+    "SparseSpec": "core.module",
+    "StepwellError": "core.errors",
+    "Target": "core.target",
+    "TargetError": "core.errors",
+    "TensorSpec": "core.module",
+    "UnsupportedError": "core.errors",
+    "ValueSpec": "core.module",
+    "WeightStore": "core.weights",
+    "compile": "compiler",
+    "from_mlir": "frontends.mlir",
+    "from_onnx": "frontends.onnx.importer",
+    "register_function": "runtime.functions",
+}
+
+if TYPE_CHECKING:
+    from .compiler import compile
+    from .core.errors import (
+        CompileError,
+        ImportModelError,
+        InputError,
+        StepwellError,
+        TargetError,
+        UnsupportedError,
+    )
+    from .core.module import Module, SparseSpec, TensorSpec, ValueSpec
+    from .core.target import Target
+    from .core.weights import WeightStore
+    from .frontends.builder import Builder
+    from .frontends.mlir import from_mlir
+    from .frontends.onnx.importer import from_onnx
+    from .runtime.executable import Executable
+    from .runtime.functions import register_function
+
+__all__ = [
+    "Builder",
+    "CompileError",
+    "Executable",
+    "ImportModelError",
+    "InputError",
+    "Module",
+    "SparseSpec",
+    "StepwellError",
+    "Target",
+    "TargetError",
+    "TensorSpec",
+    "UnsupportedError",
+    "ValueSpec",
+    "WeightStore",
+    "compile",
+    "from_mlir",
+    "from_onnx",
+    "register_function",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
