@@ -1,0 +1,133 @@
+"""Arrays and numbers that users pass in, as what the weight store and the IR can hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from xdsl.ir import Attribute
+
+from ..core.errors import InputError, explain
+from ..dialects.graph.attrs import dtype_of, element_type_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    Array = np.ndarray | csr_array
+
+_INDEX_LIMIT = np.iinfo(np.int32).max
+
+ELEMENT_TYPES: dict[str, Attribute] = {
+    str(element_type_of(np.dtype(name))): element_type_of(np.dtype(name))
+    for name in ("float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64")
+}
+"""The element types of tensors by their names: f16, f32, f64, i1, i8, i16, i32, i64."""
+
+
+def element_type_named(subject: str, name: str) -> Attribute:
+    """The element type called `name`.
+
+    Raises:
+        InputError: if there is none.
+    """
+    if not isinstance(name, str) or name not in ELEMENT_TYPES:
+        raise _error(subject, "unknown dtype", ", ".join(ELEMENT_TYPES), repr(name))
+    return ELEMENT_TYPES[name]
+
+
+def is_scipy(array: object) -> bool:
+    """Whether it is a `scipy.sparse` array or matrix; SciPy is not imported to find out."""
+    return type(array).__module__.partition(".")[0] == "scipy" and hasattr(array, "tocsr")
+
+
+def dense_array(values: Any, subject: str, element: Attribute | None = None) -> np.ndarray:
+    """A contiguous copy of an array or number, with the element type `element` if one is given.
+
+    Otherwise a NumPy array keeps its dtype, Python's floats are f32 and its integers i64.
+
+    Raises:
+        InputError: if it is no array of a dtype that tensors have, or of one that does not go
+            into `element`.
+    """
+    try:
+        array = np.asarray(values)
+        own = element_type_of(array.dtype)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        got = getattr(values, "dtype", type(values).__name__)
+        raise _error(subject, "unknown dtype", ", ".join(ELEMENT_TYPES), got) from error
+    array = np.array(array, dtype=dtype_of(own), order="C", copy=True)
+    if element is not None:
+        return cast(np.ndarray, converted(array, element, subject))
+    is_numpy = isinstance(values, (np.ndarray, np.generic))
+    return array.astype(np.float32) if array.dtype == np.float64 and not is_numpy else array
+
+
+def csr_matrix_of(matrix: Any, subject: str) -> csr_array:
+    """A copy of a `scipy.sparse` matrix in canonical CSR form with int32 indices.
+
+    Entries given twice are summed; stored zeros stay.
+
+    Raises:
+        InputError: if it is not two-dimensional, inconsistent, or too large for int32.
+    """
+    from scipy.sparse import csr_array
+
+    if len(matrix.shape) != 2:
+        raise _error(subject, "a sparse constant has two dimensions", got=matrix.shape)
+    if (matrix.dtype.kind == "f" and matrix.dtype.itemsize > 8) or matrix.dtype.kind not in "fiub":
+        raise _error(subject, "unknown dtype", "f16, f32 or f64", matrix.dtype)
+    try:
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+        result = csr_array(matrix, copy=True)
+    except (ValueError, TypeError, IndexError) as error:
+        raise _error(subject, f"the matrix is inconsistent: {error}") from error
+    if max(*result.shape, result.nnz) > _INDEX_LIMIT:
+        raise _error(subject, "too large for 32-bit indices", got=result.shape)
+    result.sum_duplicates()
+    result.sort_indices()
+    result.indptr = result.indptr.astype(np.int32)
+    result.indices = result.indices.astype(np.int32)
+    return result
+
+
+def converted(array: Array, element: Attribute, subject: str) -> Array:
+    """The array with this element type, if it can hold the elements.
+
+    Floats may lose precision; a float never becomes an integer, and an integer has to fit.
+
+    Raises:
+        InputError: if the elements do not go into the type.
+    """
+    dtype = dtype_of(element)
+    if array.dtype == dtype:
+        return array
+    data = array if isinstance(array, np.ndarray) else array.data
+    order = "biuf"
+    kinds = order.index(dtype.kind), order.index(array.dtype.kind)
+    if dtype.kind == "b" or kinds[0] < kinds[1]:
+        got = data.flat[0] if data.size == 1 else array.dtype
+        raise _error(subject, "the element types do not agree", element, got)
+    if dtype.kind == "i" and data.size:
+        limits = np.iinfo(dtype)
+        low, high = int(data.min()), int(data.max())
+        if low < limits.min or high > limits.max:
+            got = low if low < limits.min else high
+            raise _error(subject, "an integer does not fit", element, got)
+    # A float too large for the type becomes infinite, as it would in NumPy.
+    with np.errstate(over="ignore"):
+        return array.astype(dtype)
+
+
+def equal(a: Array, b: Array) -> bool:
+    """Whether two arrays are the same in form, dtype and every bit."""
+    if type(a) is not type(b) or a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.tobytes() == b.tobytes()
+    parts = ((a.indptr, b.indptr), (a.indices, b.indices), (a.data, b.data))  # type: ignore[union-attr]
+    return all(x.tobytes() == y.tobytes() for x, y in parts)
+
+
+def _error(subject: str, fact: str, expected: object = None, got: object = None) -> InputError:
+    return InputError(explain(subject, fact, expected=expected, got=got))

@@ -1,0 +1,440 @@
+"""`Builder`: a model written in Python, operator by operator.
+
+Every operator of the `graph` dialect is a method under its mnemonic with the arguments of its
+constructor, except that tensors may be NumPy or SciPy arrays and Python numbers:
+
+    b = Builder("main")
+    x = b.input("x", ("batch", 784), "f32")
+    h = b.relu(b.dense(x, w0, bias=b0))
+    b.output(h * 2 + 1, name="y")
+    module = b.module()
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DictionaryAttr,
+    FileLineColLoc,
+    FunctionType,
+    IntAttr,
+    LocationAttr,
+    ModuleOp,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ..core.errors import InputError, explain
+from ..core.module import Module, SparseSpec, TensorSpec, argument_attrs
+from ..core.provenance import named
+from ..core.weights import WeightStore
+from ..dialects.graph.attrs import element_type_of
+from ..dialects.graph.dialect import Graph
+from ..dialects.graph.interfaces import GraphOp, tensor_type
+from ..dialects.graph.ops_constant import ConstantOp
+from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.sparse_tensor import csr, is_sparse
+from .arrays import (
+    ELEMENT_TYPES,
+    converted,
+    csr_matrix_of,
+    dense_array,
+    element_type_named,
+    equal,
+    is_scipy,
+)
+
+if TYPE_CHECKING:
+    from .arrays import Array
+
+Operand = Any
+"""A `Value`, a NumPy array, a `scipy.sparse` array, or a number."""
+
+_OPERATORS: dict[str, type[GraphOp]] = {
+    op.name.partition(".")[2]: op for op in Graph.operations if issubclass(op, GraphOp)
+}
+# Operands whose element type has nothing to do with that of the others.
+_INDEPENDENT = frozenset({"indices"})
+
+
+class Value:
+    """A tensor in a model under construction; made by a `Builder`.
+
+    ``+ - * / @ **`` and unary ``-`` are the operators of those names. The other side may be a
+    number or an array, which becomes a constant of this value's element type.
+    """
+
+    # NumPy must leave `array + value` to this class.
+    __array_ufunc__ = None
+
+    def __init__(self, builder: Builder, ssa: SSAValue) -> None:
+        self.builder = builder
+        self.ssa = ssa
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """The sizes; None where one is known at run time only."""
+        sizes = tensor_type(self.ssa).get_shape()
+        return tuple(None if n == DYNAMIC_INDEX else n for n in sizes)
+
+    @property
+    def dtype(self) -> str:
+        """The element type, such as "f32"."""
+        return str(tensor_type(self.ssa).element_type)
+
+    def __repr__(self) -> str:
+        return f"Value({self.ssa.type})"
+
+    def __add__(self, other: Operand) -> Value:
+        return self.builder.add(self, other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self.builder.add(other, self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self.builder.sub(self, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self.builder.sub(other, self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self.builder.mul(self, other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self.builder.mul(other, self)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self.builder.div(self, other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self.builder.div(other, self)
+
+    def __pow__(self, other: Operand) -> Value:
+        return self.builder.pow(self, other)
+
+    def __rpow__(self, other: Operand) -> Value:
+        return self.builder.pow(other, self)
+
+    def __matmul__(self, other: Operand) -> Value:
+        return self.builder._product(self, other)
+
+    def __rmatmul__(self, other: Operand) -> Value:
+        return self.builder._product(other, self)
+
+    def __neg__(self) -> Value:
+        return self.builder.neg(self)
+
+
+class Builder:
+    """A function of tensors, written by calling its operators in order.
+
+    Args:
+        name: the name of the function.
+    """
+
+    def __init__(self, name: str = "main") -> None:
+        if not re.fullmatch(r"[A-Za-z_][\w$.]*", name):
+            raise _error("Builder", "bad function name", "letters, digits and _", repr(name))
+        self.name = name
+        self.weights = WeightStore()
+        self._stored: dict[int, tuple[object, str]] = {}
+        self._block = Block()
+        self._region = Region(self._block)
+        self._inputs: dict[str, DictionaryAttr] = {}
+        self._outputs: list[tuple[SSAValue, DictionaryAttr]] = []
+
+    def input(
+        self,
+        name: str,
+        shape: Sequence[int | str | None] | TensorSpec | SparseSpec,
+        dtype: str = "f32",
+    ) -> Value:
+        """Add an argument of the program.
+
+        Args:
+            name: what callers call it.
+            shape: its sizes; a str names one that is known at run time only, None gives such
+                a size a name of its own. A `TensorSpec` or `SparseSpec` says all of it.
+            dtype: its element type: f16, f32, f64, i1, i8, i16, i32 or i64.
+
+        Raises:
+            InputError: if the name is taken, or the shape or dtype is none.
+        """
+        if not isinstance(name, str) or not name or name in self._inputs:
+            raise _error("Builder", "input name is taken or empty", got=repr(name))
+        is_spec = isinstance(shape, (TensorSpec, SparseSpec))
+        type, attrs = _argument(name, shape if is_spec else TensorSpec(tuple(shape), dtype))
+        self._inputs[name] = attrs
+        argument = self._block.insert_arg(type, len(self._block.args))
+        argument.location = named(name)
+        argument.name_hint = _identifier(name)
+        return Value(self, argument)
+
+    def constant(self, array: Operand, name: str = "constant", dtype: str | None = None) -> Value:
+        """A constant tensor.
+
+        Args:
+            array: a number, a NumPy array, or a two-dimensional `scipy.sparse` array, which
+                stays sparse (CSR). It is copied.
+            name: what the weight store calls it; one element stays in the text.
+            dtype: its element type; by default that of the array, where Python's floats are
+                f32 and its integers i64.
+
+        Raises:
+            InputError: if there is no such element type, or it cannot hold the elements.
+        """
+        location = _caller() if name == "constant" else named(name)
+        element = None if dtype is None else element_type_named(name, dtype)
+        return self._constant(array, name, element, location)
+
+    def output(self, value: Value, name: str | None = None) -> None:
+        """Make `value` the next result of the program, called `name`.
+
+        Raises:
+            InputError: if it is no value of this builder, or the name is taken.
+        """
+        ssa = self._own(value, "output")
+        label = f"result{len(self._outputs)}" if name is None else name
+        if any(attrs.data["graph.name"] == StringAttr(label) for _, attrs in self._outputs):
+            raise _error("Builder", "output name is taken", got=repr(label))
+        self._outputs.append((ssa, DictionaryAttr({"graph.name": StringAttr(label)})))
+
+    def module(self) -> Module:
+        """The program so far; the builder can go on afterwards.
+
+        Raises:
+            InputError: if it has no output.
+        """
+        if not self._outputs:
+            raise _error("Builder", "the program has no output", "a call of output()")
+        region, copies = Region(), dict[SSAValue, SSAValue]()
+        self._region.clone_into(region, 0, copies)
+        block = region.block
+        values = [copies[value] for value, _ in self._outputs]
+        block.add_op(func.ReturnOp(*values))
+        function = func.FuncOp(
+            self.name,
+            FunctionType.from_lists([a.type for a in block.args], [v.type for v in values]),
+            region,
+            arg_attrs=ArrayAttr(list(self._inputs.values())),
+            res_attrs=ArrayAttr([attrs for _, attrs in self._outputs]),
+        )
+        module = Module(ModuleOp([function]), self.weights.copy())
+        module.verify()
+        _name_result_sizes(function)
+        return module
+
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        """The operator called `name` as a method."""
+        if name not in _OPERATORS:
+            near = ", ".join(difflib.get_close_matches(name, _OPERATORS, 3))
+            hint = f"nearest: {near}" if near else None
+            raise AttributeError(explain("Builder", f'no operator "{name}"', hint=hint))
+        operator = _OPERATORS[name]
+
+        def method(*args: Operand, name: str | None = None, **kwargs: Operand) -> Value:
+            return self.apply(operator, *args, name=name, **kwargs)
+
+        method.__name__, method.__doc__ = name, operator.__doc__
+        return method
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_OPERATORS})
+
+    def apply(
+        self, operator: type[GraphOp], *args: Operand, name: str | None = None, **kwargs: Operand
+    ) -> Value:
+        """Append an operator, such as one of a plug-in, called as its constructor is.
+
+        Args:
+            operator: its class. Arguments that are its operands may be arrays or numbers;
+                these take the element type of the first operand that is a `Value`.
+            name: the name of the model's node in messages; by default the caller's line.
+
+        Returns:
+            Its result.
+
+        Raises:
+            InputError: if the arguments do not fit; the message is the operator's own.
+        """
+        location = _caller() if name is None else named(name)
+        operands, signature = _operands_of(operator)
+        try:
+            bound = signature.bind(*args, **kwargs)
+            like = _element_type_of(
+                [bound.arguments.get(n) for n in operands if n not in _INDEPENDENT]
+            )
+            for key, argument in bound.arguments.items():
+                if key in operands and argument is not None:
+                    target = None if key in _INDEPENDENT else like
+                    label = f"{operator.name.partition('.')[2]}_{key}"
+                    bound.arguments[key] = self._operand(argument, target, label, location)
+                elif isinstance(argument, str) and argument in ELEMENT_TYPES:
+                    bound.arguments[key] = ELEMENT_TYPES[argument]
+            op = operator(*bound.args, **bound.kwargs)
+            op.location = location
+            op.verify()
+        except (VerifyException, TypeError, ValueError, KeyError) as error:
+            raise _reworded(error, operator, _where(location)) from error
+        return self._append(op)
+
+    def _append(self, op: Operation, hint: str | None = None) -> Value:
+        self._block.add_op(op)
+        if hint is not None:
+            op.results[0].name_hint = _identifier(hint)
+        return Value(self, op.results[0])
+
+    def _constant(
+        self, array: Operand, name: str, element: Attribute | None, location: LocationAttr
+    ) -> Value:
+        if is_scipy(array):
+            values = csr_matrix_of(array, name)
+            values = values if element is None else converted(values, element, name)
+        else:
+            values = dense_array(array, name, element)
+        key = None
+        if isinstance(values, np.ndarray) and values.size == 1:
+            op = ConstantOp.literal(values)
+        else:
+            key = self._weight(array, values, name)
+            sparse = not isinstance(values, np.ndarray)
+            encoding = csr() if sparse else NoneAttr()
+            type = TensorType(element_type_of(values.dtype), values.shape, encoding)
+            op = ConstantOp.resource(key, type, values.nnz if sparse else None)
+        op.location = location
+        return self._append(op, key)
+
+    def _weight(self, source: object, values: Array, name: str) -> str:
+        """The name of an array in the weight store; the same array again is the same weight."""
+        known = self._stored.get(id(source))
+        if known is not None and equal(self.weights[known[1]], values):
+            return known[1]
+        key = self.weights.add(name, values)
+        # The source is held, so that its id stays its own.
+        self._stored[id(source)] = (source, key)
+        return key
+
+    def _own(self, value: object, subject: str) -> SSAValue:
+        if not isinstance(value, Value):
+            raise _error(subject, "not a value of a builder", got=type(value).__name__)
+        if value.builder is not self:
+            raise _error(subject, "the value belongs to another builder")
+        return value.ssa
+
+    def _operand(
+        self, argument: Operand, like: Attribute | None, name: str, location: LocationAttr
+    ) -> Any:
+        if isinstance(argument, (list, tuple)) and any(isinstance(v, Value) for v in argument):
+            return [self._operand(v, like, name, location) for v in argument]
+        if isinstance(argument, Value):
+            return self._own(argument, name)
+        return self._constant(argument, name, like, location).ssa
+
+    def _product(self, left: Operand, right: Operand) -> Value:
+        sparse = isinstance(left, Value) and is_sparse(left.ssa.type)
+        return self.spmm(left, right) if sparse else self.matmul(left, right)
+
+
+def _error(subject: str, fact: str, expected: object = None, got: object = None) -> InputError:
+    return InputError(explain(subject, fact, expected=expected, got=got))
+
+
+def _element_type_of(operands: Sequence[Operand]) -> Attribute | None:
+    """The element type of the first operand that is a value, also within a list."""
+    flat = [v for o in operands for v in (o if isinstance(o, (list, tuple)) else [o])]
+    return next((tensor_type(v.ssa).element_type for v in flat if isinstance(v, Value)), None)
+
+
+def _argument(name: str, spec: TensorSpec | SparseSpec) -> tuple[TensorType, DictionaryAttr]:
+    """The type and the attributes of an argument of the program."""
+    subject = f'input "{name}"'
+    dims = tuple(_size(subject, size, f"{name}.{i}") for i, size in enumerate(spec.shape))
+    sizes = [DYNAMIC_INDEX if isinstance(d, str) else d for d in dims]
+    element = element_type_named(subject, spec.dtype)
+    if isinstance(spec, TensorSpec):
+        return TensorType(element, sizes), argument_attrs(name, dims)
+    if len(dims) != 2:
+        raise _error(subject, "a CSR matrix has two dimensions", got=spec.shape)
+    entries = _size(subject, spec.nnz, f"{name}.nnz")
+    return TensorType(element, sizes, csr()), argument_attrs(name, dims, entries)
+
+
+def _name_result_sizes(function: func.FuncOp) -> None:
+    """Give the results of the program the sizes that follow from its arguments."""
+    shapes, named_results = SymbolicShapes(function), []
+    returned = function.body.block.last_op
+    results = cast(ArrayAttr[DictionaryAttr], function.res_attrs)
+    for value, attrs in zip(returned.operands if returned else (), results, strict=True):
+        dims = [d if d.is_static or d.symbols[0][0] == "_" else str(d) for d in shapes.shape(value)]
+        names = ArrayAttr([StringAttr(d if isinstance(d, str) else "") for d in dims])
+        symbolic = any(isinstance(d, str) for d in dims)
+        extra = {"graph.dims": names} if symbolic else {}
+        named_results.append(DictionaryAttr({**attrs.data, **extra}))
+    function.res_attrs = ArrayAttr(named_results)
+
+
+def _size(subject: str, size: object, unnamed: str) -> int | str:
+    """A size, or the symbol that stands for it; `unnamed` is that of None."""
+    if size is None:
+        # The dot keeps it apart from the symbols of users.
+        return re.sub(r"[^\w.]", "_", f"_{unnamed}" if unnamed[0].isdigit() else unnamed)
+    if isinstance(size, str) and re.fullmatch(r"[A-Za-z]\w*", size):
+        return size
+    if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and 0 <= size < 2**62:
+        return int(size)
+    raise _error(subject, "bad size", "a count, a symbol or None", repr(size))
+
+
+def _identifier(name: str) -> str | None:
+    """The name as a hint for the name of a value, if it can be one."""
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else None
+
+
+@functools.cache
+def _operands_of(operator: type[GraphOp]) -> tuple[tuple[str, ...], inspect.Signature]:
+    """The names of an operator's operands, and the signature of its constructor."""
+    names = tuple(name for name, _ in operator.get_irdl_definition().operands)
+    signature = inspect.signature(operator.__init__)
+    return names, signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def _caller() -> LocationAttr:
+    """The line of the user's program that is being executed: the first one outside this file."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    file = StringAttr(Path(frame.f_code.co_filename).name)
+    return FileLineColLoc(file, IntAttr(frame.f_lineno), IntAttr(1))
+
+
+def _where(location: LocationAttr) -> str:
+    if isinstance(location, FileLineColLoc):
+        return f'node "{location.filename.data}:{location.line.data}"'
+    return f'node "{location.desc.data}"' if isinstance(location, NameLoc) else ""
+
+
+def _reworded(error: Exception, operator: type[Operation], where: str) -> InputError:
+    """What an operator refused, as one line that says where in the model it was."""
+    if isinstance(error, InputError):
+        return error
+    text = " ".join(str(error).partition("\n\n")[0].split())
+    text = text.removeprefix("Operation does not verify: ")
+    if not text.startswith(operator.name):
+        text = f"{operator.name}: {text}"
+    return InputError(text if where in text else f"{text} ({where})")

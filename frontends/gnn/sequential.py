@@ -1,0 +1,139 @@
+"""`Sequential`: layers one after another, and the module that they are on a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import InputError, explain
+from ...core.module import Module, SparseSpec, TensorSpec
+from ...dialects.sparse_tensor import is_sparse
+from ..arrays import is_scipy
+from ..builder import Builder, Value
+from .graph import Graph, GraphSpec
+from .layers import Context, Layer
+
+Spec = TensorSpec | SparseSpec
+
+_DTYPES = {"float16": "f16", "float32": "f32", "float64": "f64"}
+
+
+class Sequential:
+    """A model: each layer takes what the layer before it gives.
+
+    Raises:
+        InputError: if there is no layer, or something else is among them.
+    """
+
+    def __init__(self, *layers: Layer) -> None:
+        if not layers:
+            raise _error("there is no layer")
+        for layer in layers:
+            if not isinstance(layer, Layer):
+                got = getattr(layer, "__name__", type(layer).__name__)
+                raise _error("not a layer", "GCNConv(...), Linear(...), ReLU(), ...", got)
+        self.layers = layers
+
+    def to_module(self, graph: Graph | GraphSpec, features: Any, *, name: str = "main") -> Module:
+        """The model on a graph and features, each a constant or an argument of the program.
+
+        Args:
+            graph: a `Graph`, which becomes a constant, or a `GraphSpec` for an argument.
+            features: an array of shape (N, in) or a `scipy.sparse` matrix, which become
+                constants (the matrix stays sparse), or a `TensorSpec` or `SparseSpec` for an
+                argument. None as the number of nodes means that of the graph.
+            name: the name of the program.
+
+        Returns:
+            A program whose arguments are the graph and the features, in this order, as far as
+            they are arguments, and whose result has shape (N, out). It computes in the
+            element type of the features; arrays take part in NumPy's promotion with the
+            weights, and integers count as f32.
+
+        Raises:
+            InputError: if graph, features and layers do not fit together.
+        """
+        if not isinstance(graph, (Graph, GraphSpec)):
+            raise _error("not a graph", "gnn.Graph or gnn.GraphSpec", type(graph).__name__)
+        spec = self._spec(features)
+        nodes = _nodes(graph, spec)
+        builder = Builder(name)
+        adjacency = _adjacency(builder, graph, nodes, spec.dtype)
+        x = _features(builder, features, spec, nodes)
+        context = Context(builder, adjacency)
+        for position, layer in enumerate(self.layers):
+            x = layer.emit(context, x, f"{type(layer).__name__.lower()}_{position}")
+        if is_sparse(x.ssa.type):
+            raise _error("the layers leave the features sparse")
+        builder.output(x, "output")
+        return builder.module()
+
+    def _spec(self, features: Any) -> Spec:
+        """Shape, form and element type of the features, whether constant or argument."""
+        if isinstance(features, (TensorSpec, SparseSpec)):
+            spec = features
+        elif is_scipy(features):
+            spec = SparseSpec(tuple(features.shape), self._promoted(features.dtype), features.nnz)
+        elif isinstance(features, np.ndarray):
+            spec = TensorSpec(features.shape, self._promoted(features.dtype))
+        else:
+            expected = "an array, a scipy.sparse matrix, TensorSpec or SparseSpec"
+            raise _error("not features", expected, type(features).__name__)
+        if len(spec.shape) != 2:
+            raise _error("features are no matrix", "(nodes, features)", tuple(spec.shape))
+        if spec.dtype not in _DTYPES.values():
+            raise _error("features have the wrong dtype", "f16, f32 or f64", spec.dtype)
+        if spec.shape[1] is None or isinstance(spec.shape[1], str):
+            raise _error("the width of the features is not known", "a number", spec.shape[1])
+        return spec
+
+    def _promoted(self, dtype: np.dtype) -> str:
+        """The element type in which constant features and the weights are computed."""
+        if dtype.kind not in "fiub":
+            raise _error("features have the wrong dtype", "numbers", dtype)
+        weights = [w for layer in self.layers for w in _weights(layer)]
+        floats = [d for d in (dtype, *(w.dtype for w in weights)) if d.kind == "f"]
+        promoted = np.result_type(*floats) if floats else np.dtype(np.float32)
+        if str(promoted) not in _DTYPES:
+            raise _error("features have the wrong dtype", "f16, f32 or f64", promoted)
+        return _DTYPES[str(promoted)]
+
+
+def _weights(layer: Layer) -> list[np.ndarray]:
+    return [value for value in vars(layer).values() if isinstance(value, np.ndarray)]
+
+
+def _error(fact: str, expected: object = None, got: object = None) -> InputError:
+    return InputError(explain("Sequential", fact, expected=expected, got=got))
+
+
+def _nodes(graph: Graph | GraphSpec, spec: Spec) -> int | str:
+    """The number of nodes: what the graph knows, else what the features know, else a symbol."""
+    rows = spec.shape[0]
+    known = graph.num_nodes
+    if known is None:
+        return "nodes" if rows is None else rows
+    if isinstance(rows, int) and rows != known:
+        raise _error("features and graph differ in nodes", f"{known} rows", rows)
+    return known
+
+
+def _adjacency(builder: Builder, graph: Graph | GraphSpec, nodes: int | str, dtype: str) -> Value:
+    if isinstance(graph, Graph):
+        return builder.constant(graph.to_csr(dtype), "adjacency")
+    if graph.dtype not in (None, dtype):
+        raise _error("graph and features differ in dtype", dtype, graph.dtype)
+    edges = "edges" if graph.num_edges is None else graph.num_edges
+    return builder.input("graph", SparseSpec((nodes, nodes), dtype, edges))
+
+
+def _features(builder: Builder, features: Any, spec: Spec, nodes: int | str) -> Value:
+    if not isinstance(features, (TensorSpec, SparseSpec)):
+        constant = features.astype(np.float32) if features.dtype.kind != "f" else features
+        return builder.constant(constant, "features", spec.dtype)
+    shape = (nodes, spec.shape[1])
+    if isinstance(spec, SparseSpec):
+        entries = "entries" if spec.nnz is None else spec.nnz
+        return builder.input("features", SparseSpec(shape, spec.dtype, entries))
+    return builder.input("features", TensorSpec(shape, spec.dtype))
