@@ -17,8 +17,10 @@ from rich.console import Console
 from rich.table import Table
 
 from ..core import pipelines
-from ..core.errors import StepwellError
+from ..core.errors import CompileError, StepwellError, explain
 from ..core.module import Module
+from ..core.registry import make_context
+from ..core.target import named
 from ..core.weights import write_atomically
 from .models import (
     load_model,
@@ -127,7 +129,7 @@ def compile_(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the stage to a file instead."),
+        typer.Option("--output", "-o", help="Write the stage, and its weights, to files instead."),
     ] = None,
     shapes: Shapes = None,
     level: Level = 3,
@@ -142,13 +144,19 @@ def compile_(
     if emit is not None:
         pipelines.check_stage(emit)
     module = _load(model, shapes)
-    exe, seconds = _compile(module, level, target, None)
     if emit is None:
-        show(exe, seconds)
+        show(*_compile(module, level, target, None))
         return
-    text = exe.ir(emit)
+    if emit in pipelines.IR_STAGES:
+        reached = _descend(module, emit, level, target)
+        if output is None:
+            sys.stdout.write(reached.text())
+        else:
+            reached.save(output)
+        return
+    text = _compile(module, level, target, None)[0].ir(emit)
     if output is None:
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.write(text)
         return
     try:
         write_atomically(output, text.encode())
@@ -231,6 +239,20 @@ def show(exe: Executable, seconds: float) -> None:
 def _load(path: Path, shapes: list[str] | None) -> Module:
     with err.status(f"reading {path.name}"):
         return load_model(path, parse_shapes(shapes or []))
+
+
+def _descend(module: Module, stage: str, level: int, target: str) -> Module:
+    """The module at a later stage that is IR, with the weights of that stage."""
+    from ..compiler import stage_of
+
+    work = module.clone()
+    ctx = make_context(work.weights, named(target))
+    start = stage_of(work.op)
+    with err.status(f"going down to {stage}"):
+        for reached, _ in pipelines.walk_stages(ctx, work.op, level, start):
+            if reached == stage:
+                return Module(work.op, ctx.weights)
+    raise CompileError(explain("--emit", f"the model is at stage {start} already", got=stage))
 
 
 def _compile(

@@ -1,0 +1,66 @@
+"""What the documents promise is there: files, targets, commands, and Python that runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+# What the checklists add as their examples.
+EXAMPLES = ("swap_transpose", "swap-transpose", "quant", "convert_x_to_y", "convert-x-to-y", "...")
+PATH = re.compile(
+    r"`((?:core|dialects|frontends|passes|conversions|backends|runtime|tools|tests|docs|examples)"
+    r"/[\w./*-]*)`"
+)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+class TestDocument:
+    def test_files_it_names_exist(self, path: Path) -> None:
+        named = set(PATH.findall(path.read_text()))
+        named = {name for name in named if not any(part in name for part in EXAMPLES)}
+        missing = [name for name in sorted(named) if not list(ROOT.glob(name.rstrip("/")))]
+        assert not missing
+
+    def test_links_lead_somewhere(self, path: Path) -> None:
+        links = re.findall(r"\]\(([^)#]+)", path.read_text())
+        local = [link for link in links if "://" not in link]
+        missing = [link for link in local if not (path.parent / link).exists()]
+        assert not missing
+
+    def test_make_targets_exist(self, path: Path) -> None:
+        targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+        named = set(re.findall(r"(?:^    |`)make ((?:[a-z]+ ?)+)", path.read_text(), re.MULTILINE))
+        assert {word for words in named for word in words.split()} <= targets
+
+
+def _write_model(path: Path) -> None:
+    """A model `x [N, 784] -> y [N, 10]` under the name that the README uses."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    weight = numpy_helper.from_array(np.ones((784, 10), np.float32), "w")
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="fc")],
+        "model",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 784])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 10])],
+        [weight],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+
+
+def test_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _write_model(tmp_path / "model.onnx")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    assert np.shape(names["y"]) == (64, 10)  # type: ignore[arg-type]
+    assert np.shape(names["logits"]) == (34, 2)  # type: ignore[arg-type]
