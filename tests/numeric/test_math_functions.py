@@ -1,0 +1,277 @@
+"""The functions that `convert-math-to-arith` expands, against f64, in ulps.
+
+The expansions are evaluated operation by operation with NumPy on whole arrays of inputs: a
+sample of all f32 by default, every one of them with `STEPWELL_EXHAUSTIVE=1` (an hour).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.parser import Parser
+from xdsl.utils.type import get_element_type_or_self
+
+from stepwell.conversions.convert_math_to_arith import ConvertMathToArithPass
+from stepwell.core.registry import make_context
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+EXHAUSTIVE = os.environ.get("STEPWELL_EXHAUSTIVE") == "1"
+STEP = 1 if EXHAUSTIVE else 8191  # prime, so that low bits vary
+CHUNK = 1 << 22
+
+DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "i1": np.bool_}
+
+PREDICATES: dict[int, Callable[[Array, Array], Array]] = {
+    1: np.equal,
+    4: np.less,
+    5: np.less_equal,
+    9: lambda a, b: ~np.less_equal(a, b),
+    13: np.not_equal,
+}
+
+
+def fma(a: Array, b: Array, c: Array) -> Array:
+    """a * b + c with one rounding, or two in one case out of millions."""
+    wide = np.float64 if a.dtype == np.float32 else np.longdouble
+    return (a.astype(wide) * b.astype(wide) + c.astype(wide)).astype(a.dtype)
+
+
+ELEMENTWISE: dict[str, Callable[..., Array]] = {
+    "arith.addf": np.add,
+    "arith.addi": np.add,
+    "arith.andi": np.bitwise_and,
+    "arith.divf": np.divide,
+    "arith.maximumf": np.maximum,
+    "arith.minimumf": np.minimum,
+    "arith.mulf": np.multiply,
+    "arith.ori": np.bitwise_or,
+    "arith.select": np.where,
+    "arith.shli": np.left_shift,
+    "arith.shrui": lambda a, b: (a.view(np.uint64) >> b.view(np.uint64)).view(np.int64),
+    "arith.subf": np.subtract,
+    "arith.subi": np.subtract,
+    "math.absf": np.abs,
+    "math.copysign": np.copysign,
+    "math.fma": fma,
+    "math.roundeven": np.rint,
+    "math.sqrt": np.sqrt,
+}
+
+
+def evaluate_op(op: Operation, operands: list[Array]) -> Array:
+    """One operation of the expansions on arrays."""
+    dtype = DTYPES[str(get_element_type_or_self(op.results[0].type))]
+    if op.name == "arith.constant":
+        value = op.properties["value"]
+        if isinstance(value, DenseIntOrFPElementsAttr):
+            return np.frombuffer(value.data.data, dtype)[:1]
+        assert isinstance(value, FloatAttr | IntegerAttr)
+        return np.array([value.value.data], dtype)
+    if op.name == "arith.bitcast":
+        return operands[0].view(dtype)
+    if op.name == "arith.cmpf":
+        predicate = op.properties["predicate"]
+        assert isinstance(predicate, IntegerAttr)
+        return PREDICATES[predicate.value.data](*operands)
+    if op.name in ("arith.extf", "arith.truncf", "arith.sitofp"):
+        return operands[0].astype(dtype)
+    return ELEMENTWISE[op.name](*operands)
+
+
+def evaluate(module: ModuleOp, *arguments: Array) -> Array:
+    """The result of the only function of `module`, for every element of the arguments."""
+    (func,) = (op for op in module.ops if isinstance(op, FuncOp))
+    values: dict[SSAValue, Array] = dict(zip(func.body.block.args, arguments, strict=True))
+    with np.errstate(all="ignore"):
+        for op in func.body.block.ops:
+            operands = [values[operand] for operand in op.operands]
+            if op.name == "func.return":
+                return np.broadcast_to(operands[0], arguments[0].shape)
+            result = evaluate_op(op, operands)
+            assert result.dtype == DTYPES[str(get_element_type_or_self(op.results[0].type))]
+            values[op.results[0]] = result
+    raise AssertionError("no return")
+
+
+def expanded(name: str, arity: int = 1, type: str = "f32") -> ModuleOp:
+    """A function that does `math.<name>`, expanded."""
+    arguments = ", ".join(f"%x{i}: {type}" for i in range(arity))
+    operands = ", ".join(f"%x{i}" for i in range(arity))
+    return convert(
+        f"func.func @f({arguments}) -> {type} {{ %y = math.{name} {operands} : {type} "
+        f"func.return %y : {type} }}"
+    )
+
+
+def convert(text: str) -> ModuleOp:
+    ctx = make_context()
+    module = Parser(ctx, text).parse_module()
+    ConvertMathToArithPass().apply(ctx, module)
+    module.verify()
+    return module
+
+
+def sample() -> Iterator[Array]:
+    """f32 of all exponents and signs, NaNs and infinities among them, in chunks."""
+    for start in range(0, 1 << 32, CHUNK * STEP):
+        bits = np.arange(start, min(start + CHUNK * STEP, 1 << 32), STEP, dtype=np.int64)
+        yield bits.astype(np.uint32).view(np.float32)
+
+
+def ulps(result: Array, exact: Array) -> Array:
+    """The distance of f32 results from exact ones, in ulps of the latter."""
+    with np.errstate(all="ignore"):
+        ulp = np.ldexp(1.0, np.maximum(np.frexp(exact)[1] - 1, -126) - 23)
+        error = np.abs(result.astype(np.float64) - exact) / ulp
+        rounded = exact.astype(np.float32)
+    both_nan = np.isnan(result) & np.isnan(exact)
+    # An overflow is right where the exact result rounds to infinity.
+    error = np.where((result == rounded) & ~(error <= 0.5), 0.5, error)
+    return np.where(both_nan, 0.0, np.where(np.isnan(error), np.inf, error))
+
+
+FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float]] = {
+    "erf": (special.erf, 3.2),
+    "exp": (np.exp, 1.7),
+    "exp2": (np.exp2, 1.2),
+    "expm1": (np.expm1, 2.1),
+    "log": (np.log, 1.1),
+    "log1p": (np.log1p, 1.8),
+    "log2": (np.log2, 2.0),
+    "rsqrt": (lambda x: 1.0 / np.sqrt(x), 1.5),
+    "tanh": (np.tanh, 3.4),
+}
+"""The function in f64, and the error over all of f32 that `polynomials.py` states."""
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_error_and_sign(name: str) -> None:
+    function, stated = FUNCTIONS[name]
+    module = expanded(name)
+    for x in sample():
+        y = evaluate(module, x)
+        with np.errstate(all="ignore"):
+            exact = function(x.astype(np.float64))
+        error = ulps(y, exact)
+        worst = int(np.argmax(error))
+        assert error[worst] <= stated, f"{name}({x[worst]}) = {y[worst]}, not {exact[worst]}"
+        wrong = (np.signbit(y) != np.signbit(exact)) & ~np.isnan(exact)
+        assert not wrong.any(), f"{name}({x[wrong][:5]}) = {y[wrong][:5]}"
+
+
+inf, nan, tiny, largest = np.inf, np.nan, 2.0**-149, 3.4028234663852886e38
+
+SPECIAL = {
+    "erf": "0:0 -0:-0 inf:1 -inf:-1 4:1 -4:-1 3.4e38:1",
+    "exp": "0:1 -0:1 inf:inf -inf:0 89:inf -104:0 1e-45:1",
+    "exp2": "0:1 inf:inf -inf:0 128:inf 127:1.7014118e38 -149:1e-45 -151:0",
+    "expm1": "0:0 -0:-0 inf:inf -inf:-1 89:inf -88:-1",
+    "log": "1:0 0:-inf -0:-inf inf:inf -1:nan -inf:nan -1e-45:nan",
+    "log1p": "0:0 -0:-0 -1:-inf inf:inf -1.5:nan -inf:nan 1e-45:1e-45",
+    "log2": "1:0 0:-inf inf:inf 8:3 1e-45:-149 1.7014118e38:127 -1:nan",
+    "rsqrt": "0:inf -0:-inf inf:0 4:0.5 -1:nan",
+    "tanh": "0:0 -0:-0 inf:1 -inf:-1 10:1 -3.4e38:-1 1e-45:1e-45",
+}
+"""Argument:result, exactly, with the signs of zeros."""
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_values(name: str) -> None:
+    pairs = [pair.split(":") for pair in f"{SPECIAL[name]} nan:nan".split()]
+    x, expected = np.array(pairs).astype(np.float32).T.copy()
+    y = evaluate(expanded(name), x)
+    np.testing.assert_array_equal(y, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(y)[numbers], np.signbit(expected)[numbers])
+
+
+@pytest.mark.parametrize(("name", "end"), [("tanh", 9.02), ("erf", 3.93)])
+def test_saturates_and_is_odd(name: str, end: float) -> None:
+    module = expanded(name)
+    x = np.linspace(0.0, 2.0 * end, 200_001, dtype=np.float32)
+    y = evaluate(module, x)
+    assert y.max() == 1.0
+    assert (y[x >= end] == 1.0).all()
+    np.testing.assert_array_equal(evaluate(module, -x), -y)
+
+
+def check_power(x: Array, y: Array, limit: float) -> None:
+    result = evaluate(expanded("powf", 2), x, y)
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.float64), y.astype(np.float64))
+    error = ulps(result, exact)
+    worst = int(np.argmax(error))
+    assert error[worst] <= limit, f"{x[worst]} ** {y[worst]} = {result[worst]}, not {exact[worst]}"
+    wrong = (np.signbit(result) != np.signbit(exact)) & ~np.isnan(exact)
+    assert not wrong.any(), f"{x[wrong][:5]} ** {y[wrong][:5]} = {result[wrong][:5]}"
+
+
+POWERS = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, tiny, 1e-38, 1 - 2.0**-24, 1 + 2.0**-23]
+POWERS += [2.0**23 + 1, 2.0**24 - 1, 2.0**24, 2.0**24 + 2, 2.0**31, 1e10, largest, inf]
+
+
+def test_power_special_cases() -> None:
+    values = np.array([*POWERS, *(-value for value in POWERS), nan], np.float32)
+    x, y = np.meshgrid(values, values)
+    check_power(x.ravel(), y.ravel(), 1.6)
+
+
+def test_power_error() -> None:
+    rng = np.random.default_rng(0)
+    count = 200_000
+    bits = rng.integers(0, 1 << 32, (2, count), dtype=np.uint32).view(np.float32)
+    check_power(bits[0], bits[1], 1.6)
+    # Bases of all sizes and near 1, with exponents that give every size of result.
+    size = rng.uniform(-151.0, 129.0, count)
+    near_one = 1.0 + rng.standard_normal(count) * 10.0 ** rng.uniform(-7.0, -1.0, count)
+    for x in (np.abs(bits[0]), near_one.astype(np.float32)):
+        with np.errstate(all="ignore"):
+            y = (size / np.log2(np.abs(x).astype(np.float64))).astype(np.float32)
+        check_power(x, y, 1.6)
+    # Negative bases with whole and half exponents.
+    x = (rng.standard_normal(count) * 10.0).astype(np.float32)
+    check_power(x, (rng.integers(-40, 40, count) / 2).astype(np.float32), 1.6)
+
+
+@pytest.mark.parametrize("exponent", [-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0])
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_constant_powers(exponent: float, type: str) -> None:
+    """x ** 2 and the like are not computed through the logarithm, and give what it gives."""
+    module = convert(
+        f"func.func @f(%x: {type}) -> {type} {{ %e = arith.constant {exponent} : {type} "
+        f"%y = math.powf %x, %e : {type} func.return %y : {type} }}"
+    )
+    assert not [op for op in module.walk() if op.name in ("math.powf", "math.fma")]
+    with np.errstate(invalid="ignore"):  # NaNs that signal
+        x = np.concatenate([next(sample()), [0.0, -0.0, inf, -inf, nan, tiny, largest]])
+        x = x.astype(DTYPES[type])
+    y = evaluate(module, x)
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.float64), np.full(x.shape, exponent))
+        error = ulps(y.astype(np.float32), exact)
+    assert error.max() <= 2.0, (x[error.argmax()], y[error.argmax()])
+    wrong = (np.signbit(y) != np.signbit(exact)) & ~np.isnan(exact)
+    assert not wrong.any(), (x[wrong][:5], y[wrong][:5])
+
+
+def test_lanes_are_like_scalars() -> None:
+    """A vector is expanded into the operations of a scalar."""
+    for name in FUNCTIONS:
+        scalar, lanes = expanded(name), expanded(name, type="vector<16xf32>")
+        assert [op.name for op in scalar.walk()] == [op.name for op in lanes.walk()]
+        x = next(sample())[:1000]
+        np.testing.assert_array_equal(evaluate(scalar, x), evaluate(lanes, x))
