@@ -1,0 +1,69 @@
+"""Element types: ONNX's numbers, NumPy's dtypes, and the types of the IR."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto
+from onnx.helper import tensor_dtype_to_np_dtype
+from xdsl.ir import Attribute
+
+from ...dialects.graph.attrs import element_type_of
+from .diagnostics import UnsupportedNodeError
+
+# What the importer can read and compute with while it folds constants. Only some of these
+# are element types of the IR.
+_NUMPY: dict[int, np.dtype] = {
+    TensorProto.FLOAT: np.dtype(np.float32),
+    TensorProto.DOUBLE: np.dtype(np.float64),
+    TensorProto.FLOAT16: np.dtype(np.float16),
+    TensorProto.BFLOAT16: np.dtype(tensor_dtype_to_np_dtype(TensorProto.BFLOAT16)),
+    TensorProto.INT8: np.dtype(np.int8),
+    TensorProto.INT16: np.dtype(np.int16),
+    TensorProto.INT32: np.dtype(np.int32),
+    TensorProto.INT64: np.dtype(np.int64),
+    TensorProto.UINT8: np.dtype(np.uint8),
+    TensorProto.UINT16: np.dtype(np.uint16),
+    TensorProto.UINT32: np.dtype(np.uint32),
+    TensorProto.UINT64: np.dtype(np.uint64),
+    TensorProto.BOOL: np.dtype(np.bool_),
+}
+
+_CLOSEST = {
+    "bfloat16": "float16 or float32",
+    "uint8": "int16 or int32",
+    "uint16": "int32",
+    "uint32": "int64",
+    "uint64": "int64",
+}
+
+
+def type_name(number: int) -> str:
+    """ONNX's name of an element type, lower case: ``bfloat16``; the number where it has none."""
+    if number not in TensorProto.DataType.values():
+        return f"element type {number}"
+    return TensorProto.DataType.Name(number).lower()
+
+
+def numpy_dtype(number: int) -> np.dtype:
+    """The NumPy dtype of ONNX element type `number`.
+
+    Raises:
+        UnsupportedNodeError: for strings, complex numbers and types of 8 bits and less.
+    """
+    if number not in _NUMPY:
+        raise UnsupportedNodeError(f"{type_name(number)} is no element type of the IR")
+    return _NUMPY[number]
+
+
+def element_type(dtype: np.dtype) -> Attribute:
+    """The element type of the IR for a NumPy dtype.
+
+    Raises:
+        UnsupportedNodeError: for unsigned integers and bfloat16.
+    """
+    try:
+        return element_type_of(dtype)
+    except KeyError:
+        closest = _CLOSEST.get(dtype.name)
+        hint = f", closest is {closest}" if closest else ""
+        raise UnsupportedNodeError(f"{dtype.name} is no element type of the IR{hint}") from None

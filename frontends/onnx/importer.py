@@ -1,0 +1,359 @@
+"""`from_onnx`: an ONNX model becomes a module of the `graph` dialect."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+)
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, ModuleOp, TensorType
+from xdsl.ir import Block, Region
+
+from ...core.dims import Shape
+from ...core.errors import CompileError, ImportModelError
+from ...core.module import Module, argument_attrs
+from ...core.provenance import named
+from ...core.weights import WeightStore
+from .diagnostics import Problem, UnsupportedNodeError, broken, unsupported
+from .dtypes import element_type, numpy_dtype
+from .loading import default_domain, load, opsets
+from .nodes import LARGEST_CONSTANT, LARGEST_FOLDED, Emitter, Node, hint
+from .ordering import label, ordered
+from .registry import Evaluation, closest, converter, evaluation, load_conversions, why_not
+from .signature import Input, Size, read_inputs
+from .tensors import array_of
+from .values import Value, static_shape
+
+_MOST_NODES = 200_000  # after the model's own functions are expanded
+_DEEPEST_CALL = 64
+
+
+def from_onnx(
+    source: str | os.PathLike[str] | bytes | ModelProto,
+    shapes: Mapping[str, Sequence[Size]] | None = None,
+) -> Module:
+    """Read an ONNX model.
+
+    Initialisers go to the weight store by name, an initialiser that is also listed as an input
+    is a constant, and the names of nodes become the locations of operators. Shapes are inferred
+    from the inputs; what the model says about other values is not used. Dropout and batch
+    normalisation have their inference meaning.
+
+    Args:
+        source: path of a model, a serialised model, or a `ModelProto`, which is not changed.
+            External data is read from the folder of the path only.
+        shapes: input name -> shape that fixes (int) or renames (str) symbolic dimensions; None
+            leaves a dimension as it is. A symbol that is fixed for one input is fixed for all.
+
+    Raises:
+        ImportModelError: if the model cannot be read or is no valid ONNX (the first fact), or
+            if nodes in it are not supported (all of them, each with the closest that is).
+    """
+    load_conversions()
+    model, folder = load(source)
+    return _Importer(model, folder).run(shapes)
+
+
+@dataclass
+class _Scope:
+    """The names of one graph, or of one call of a function of the model."""
+
+    opsets: Mapping[str, int]
+    values: dict[str, Value | None] = field(default_factory=dict)  # None: of an unsupported node
+    prefix: str = ""
+    attributes: Mapping[str, AttributeProto] = field(default_factory=dict)
+    absent: set[str] = field(default_factory=set)  # operands that a call leaves out
+    depth: int = 0
+
+
+class _Importer:
+    def __init__(self, model: ModelProto, folder: Path | None) -> None:
+        self.model = model
+        self.folder = folder
+        self.weights = WeightStore()
+        self.problems: list[Problem] = []
+        self.functions = _functions(model)
+        self.nodes_left = _MOST_NODES
+
+    def run(self, shapes: Mapping[str, Sequence[Size]] | None) -> Module:
+        graph = self.model.graph
+        scope = _Scope(opsets(self.model.opset_import))
+        self._initialisers(graph, scope)
+        inputs, problems = read_inputs(graph, set(scope.values), shapes, scope.opsets.get("", 0))
+        self.problems += problems
+        _check_outputs(graph)
+        self._arguments(graph, inputs, scope)
+        self._convert_all(ordered(graph.node, scope.values), scope)
+        outputs = self._outputs(graph, scope)
+        if self.problems:
+            raise unsupported(self.problems)
+        return self._module(inputs, outputs)
+
+    # Constants and arguments
+
+    def _initialisers(self, graph: GraphProto, scope: _Scope) -> None:
+        opset = scope.opsets.get("", 0)
+        for tensor in graph.initializer:
+            if not tensor.name:
+                raise broken("an initialiser has no name")
+            if tensor.name in scope.values:
+                raise broken(f'value "{tensor.name}" is defined twice', origin="initialisers")
+            scope.values[tensor.name] = self._initialiser(tensor, opset)
+        for sparse in graph.sparse_initializer:
+            name = sparse.values.name
+            self._problem(name, "sparse initialiser", opset, "sparse tensors are not supported")
+            scope.values[name] = None
+
+    def _initialiser(self, tensor: TensorProto, opset: int) -> Value | None:
+        try:
+            array = array_of(tensor, self.folder, f'onnx: initialiser "{tensor.name}"')
+        except UnsupportedNodeError as error:
+            self._problem(tensor.name, "initialiser", opset, str(error))
+            return None
+        return Value(tensor.name, array.dtype, static_shape(array), array, stored=True)
+
+    def _arguments(self, graph: GraphProto, inputs: Sequence[Input], scope: _Scope) -> None:
+        """Make the body of the program, with one argument for each input."""
+        usable: list[tuple[Input, TensorType]] = []
+        for info in graph.input:
+            scope.values.setdefault(info.name, None)
+        for spec in inputs:
+            try:
+                usable.append((spec, TensorType(element_type(spec.dtype), _sizes(spec.shape))))
+            except UnsupportedNodeError as error:
+                self._problem(spec.name, "input", scope.opsets.get("", 0), str(error))
+        self.body = Block(arg_types=[kind for _, kind in usable])
+        self.emitter = Emitter(self.body, self.weights)
+        for (spec, _), argument in zip(usable, self.body.args, strict=True):
+            argument.location = named(spec.name)
+            hint(argument, spec.name)
+            scope.values[spec.name] = Value(spec.name, spec.dtype, spec.shape, ssa=argument)
+
+    def _problem(self, name: str, what: str, opset: int, reason: str) -> None:
+        self.problems.append(Problem(name, what, opset, reason))
+
+    # Nodes
+
+    def _convert_all(self, nodes: Sequence[NodeProto], scope: _Scope) -> None:
+        self.nodes_left -= len(nodes)
+        if self.nodes_left < 0:
+            raise broken(f"more than {_MOST_NODES} nodes once functions are expanded")
+        for proto in nodes:
+            try:
+                results = self._convert(proto, scope)
+            except UnsupportedNodeError as error:
+                name, operator = scope.prefix + label(proto), _qualified(proto)
+                opset = scope.opsets.get(default_domain(proto.domain), 0)
+                near = closest(proto.op_type) if error.args[1:] else None
+                self.problems.append(Problem(name, operator, opset, str(error.args[0]), near))
+                results = []
+            self._define(proto, results, scope)
+
+    def _define(self, proto: NodeProto, results: Sequence[Value | None], scope: _Scope) -> None:
+        for index, name in enumerate(proto.output):
+            if not name:
+                continue
+            value = results[index] if index < len(results) else None
+            if value is not None and not value.name:
+                value.name = name
+                if value.ssa is not None:
+                    hint(value.ssa, name)
+            scope.values[name] = value
+
+    def _convert(self, proto: NodeProto, scope: _Scope) -> Sequence[Value | None]:
+        """The results of a node; none where an operand is the result of an unsupported node."""
+        domain = default_domain(proto.domain)
+        name = scope.prefix + label(proto)
+        attributes = _attributes(proto, name, scope)
+        read = [n if n not in scope.absent else "" for n in proto.input]
+        inputs = [scope.values[n] if n else None for n in read]
+        blocked = any(n and value is None for n, value in zip(read, inputs, strict=True))
+        function = self.functions.get((domain, proto.op_type, proto.overload))
+        if function is not None:
+            call = _Scope(opsets(function.opset_import), {}, name + "/", depth=scope.depth + 1)
+            return [] if blocked else self._call(function, inputs, attributes, call)
+        opset = scope.opsets.get(domain)
+        if opset is None:
+            raise broken(f'domain "{domain}" is not imported', origin=f'node "{name}"')
+        known = converter(domain, proto.op_type, opset)
+        evaluate = evaluation(domain, proto.op_type, opset)
+        if known is None and evaluate is None:
+            raise UnsupportedNodeError(why_not(domain, proto.op_type, opset), "closest")
+        node = Node(proto, name, opset, inputs, attributes, self.emitter, self.folder)
+        node.insist(known.only if known is not None else {})
+        if blocked:
+            return []
+        results = _evaluated(node, evaluate, LARGEST_FOLDED if known else LARGEST_CONSTANT)
+        if results is not None:
+            return _checked(node, results)
+        if known is None:
+            raise UnsupportedNodeError(why_not(domain, proto.op_type, opset), "closest")
+        converted = known.convert(node)
+        return _checked(node, [converted] if isinstance(converted, Value) else list(converted))
+
+    def _call(
+        self,
+        function: FunctionProto,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, AttributeProto],
+        scope: _Scope,
+    ) -> list[Value | None]:
+        """Expand a function of the model in place."""
+        origin = f'node "{scope.prefix[:-1]}"'
+        if scope.depth > _DEEPEST_CALL:
+            raise broken(f'function "{function.name}" calls itself', origin=origin)
+        if len(inputs) > len(function.input):
+            raise broken(
+                f'function "{function.name}" has too many operands',
+                expected=len(function.input),
+                got=len(inputs),
+                origin=origin,
+            )
+        scope.values = dict(zip(function.input, inputs, strict=False))
+        scope.absent = {n for n in function.input if scope.values.get(n) is None}
+        for name in function.input:
+            scope.values.setdefault(name, None)
+        scope.attributes = {a.name: a for a in function.attribute_proto} | dict(attributes)
+        self._convert_all(ordered(function.node, scope.values), scope)
+        missing = [name for name in function.output if name not in scope.values]
+        if missing:
+            raise broken(f'value "{missing[0]}" is not defined', origin=origin)
+        return [scope.values[name] for name in function.output]
+
+    # The program
+
+    def _outputs(self, graph: GraphProto, scope: _Scope) -> list[tuple[str, Value]]:
+        outputs: list[tuple[str, Value]] = []
+        for info in graph.output:
+            if info.name not in scope.values:
+                raise broken(f'value "{info.name}" is not defined', origin="outputs")
+            value = scope.values[info.name]
+            if value is None:
+                continue
+            try:
+                self.emitter.ssa(value, named(info.name))
+                _check_declared(info, value)
+            except UnsupportedNodeError as error:
+                self._problem(info.name, "output", scope.opsets.get("", 0), str(error))
+            outputs.append((info.name, value))
+        return outputs
+
+    def _module(self, inputs: Sequence[Input], outputs: Sequence[tuple[str, Value]]) -> Module:
+        results = [value.ssa for _, value in outputs if value.ssa is not None]
+        self.body.add_op(func.ReturnOp(*results))
+        main = func.FuncOp(
+            "main",
+            ([a.type for a in self.body.args], [r.type for r in results]),
+            Region(self.body),
+            arg_attrs=ArrayAttr(argument_attrs(i.name, _names(i.shape)) for i in inputs),
+            res_attrs=ArrayAttr(argument_attrs(n, _names(v.shape)) for n, v in outputs),
+        )
+        module = Module(ModuleOp([main]), self.weights)
+        try:
+            module.verify()
+        except CompileError as error:
+            raise ImportModelError(str(error)) from error
+        return module
+
+
+def _functions(model: ModelProto) -> dict[tuple[str, str, str], FunctionProto]:
+    result: dict[tuple[str, str, str], FunctionProto] = {}
+    for function in model.functions:
+        key = (default_domain(function.domain), function.name, function.overload)
+        if key in result:
+            raise broken(f'function "{function.name}" is defined twice')
+        result[key] = function
+    return result
+
+
+def _attributes(proto: NodeProto, name: str, scope: _Scope) -> dict[str, AttributeProto]:
+    """The attributes of a node by name; those of an enclosing call in place of references."""
+    result: dict[str, AttributeProto] = {}
+    for attribute in proto.attribute:
+        if attribute.name in result:
+            fact = f'attribute "{attribute.name}" is given twice'
+            raise broken(fact, subject=f"onnx.{proto.op_type}", origin=f'node "{name}"')
+        if not attribute.ref_attr_name:
+            result[attribute.name] = attribute
+        elif attribute.ref_attr_name in scope.attributes:
+            result[attribute.name] = scope.attributes[attribute.ref_attr_name]
+    return result
+
+
+def _evaluated(node: Node, evaluate: Evaluation | None, limit: int) -> list[Value] | None:
+    """The results of a node whose operands are known and small; None if it becomes an operator."""
+    operands = [value.contents for value in node.inputs if value is not None]
+    if evaluate is None or not operands:
+        return None
+    if any(contents is None or contents.size > limit for contents in operands):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            arrays = evaluate(node)
+    except (ValueError, IndexError, TypeError, OverflowError) as error:
+        raise node.broken(f"operands do not fit: {error}") from error
+    if arrays is None:
+        return None
+    return [node.known(a) for a in ([arrays] if isinstance(arrays, np.ndarray) else arrays)]
+
+
+def _checked(node: Node, results: Sequence[Value | None]) -> Sequence[Value | None]:
+    """`results`, once it is clear that they are all that the model asks the node for."""
+    unread = node.unread()
+    if unread:
+        raise node.unsupported(f"attribute {', '.join(unread)} is not supported")
+    for index in range(len(node.outputs)):
+        if node.wants(index) and (index >= len(results) or results[index] is None):
+            raise node.unsupported(f"result {index} is not supported")
+    return results
+
+
+def _check_outputs(graph: GraphProto) -> None:
+    names = [info.name for info in graph.output]
+    if not names:
+        raise broken("the graph has no outputs")
+    for index, name in enumerate(names):
+        if not name:
+            raise broken("an output has no name")
+        if name in names[:index]:
+            raise broken(f'output "{name}" is listed twice')
+
+
+def _check_declared(info: ValueInfoProto, value: Value) -> None:
+    """Compare the element type of an output with the declared one, if there is one."""
+    declared = info.type.tensor_type.elem_type
+    if declared and numpy_dtype(declared) != value.dtype:
+        raise broken(
+            f'output "{info.name}" has another element type',
+            expected=numpy_dtype(declared).name,
+            got=value.dtype.name,
+        )
+
+
+def _qualified(proto: NodeProto) -> str:
+    domain = default_domain(proto.domain)
+    return f"{domain}.{proto.op_type}" if domain else proto.op_type
+
+
+def _sizes(shape: Shape) -> list[int]:
+    return [dim.value if dim.is_static else DYNAMIC_INDEX for dim in shape]
+
+
+def _names(shape: Shape) -> list[int | str]:
+    """A shape as the attributes of the public function write it; "" has no name."""
+    return [
+        dim.value if dim.is_static else "" if any(s[0] == "_" for s in dim.symbols) else str(dim)
+        for dim in shape
+    ]

@@ -1,0 +1,128 @@
+"""From a path, bytes or a `ModelProto` to a model whose envelope is known to be sound."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from onnx import ModelProto, NodeProto
+from onnx.defs import onnx_opset_version
+
+from .diagnostics import broken
+
+_OLDEST_OPSET = 7
+_LARGEST_FILE = 1 << 31  # a protobuf message cannot be larger
+
+
+def load(source: object) -> tuple[ModelProto, Path | None]:
+    """Read a model.
+
+    Returns:
+        The model, and the folder in which its external data must lie (None where the model
+        did not come from a file).
+
+    Raises:
+        ImportModelError: if the file cannot be read or holds no ONNX model.
+    """
+    if isinstance(source, ModelProto):
+        return _checked(source, "model"), None
+    if isinstance(source, bytes | bytearray | memoryview):
+        return _parsed(bytes(source), "bytes"), None
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        return _parsed(_read(path), str(path)), path.parent
+    raise broken("unknown source", expected="path, bytes or ModelProto", got=type(source).__name__)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            fact = "not a regular file" if path.exists() else "no such file"
+            raise broken(f"cannot read {path}: {fact}")
+        if path.stat().st_size >= _LARGEST_FILE:
+            raise broken(
+                f"cannot read {path}: file too large",
+                expected="less than 2 GiB",
+                hint="keep the weights as external data",
+            )
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise broken(f"cannot read {path}: {error}") from error
+
+
+def _parsed(data: bytes, what: str) -> ModelProto:
+    model = ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as error:
+        fact = f"{what}: truncated or not an ONNX model ({len(data)} bytes)"
+        raise broken(fact) from error
+    return _checked(model, what)
+
+
+def _checked(model: ModelProto, what: str) -> ModelProto:
+    if not model.HasField("graph"):
+        raise broken(f"{what}: not an ONNX model: it has no graph")
+    if not all(isinstance(text, str) for text in _texts(model)):
+        raise broken(f"{what}: a name is no UTF-8 text")
+    opsets(model.opset_import)
+    return model
+
+
+def _texts(model: ModelProto) -> Iterator[object]:
+    """Every text of a model that is used; protobuf gives bytes for what is no UTF-8."""
+    graph = model.graph
+    for entry in model.opset_import:
+        yield entry.domain
+    for value in itertools.chain(graph.input, graph.output):
+        yield value.name
+        yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+    for tensor in itertools.chain(graph.initializer, (s.values for s in graph.sparse_initializer)):
+        yield tensor.name
+        yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))
+    yield from _texts_of_nodes(graph.node)
+    for function in model.functions:
+        yield from (function.name, function.domain, function.overload)
+        yield from (entry.domain for entry in function.opset_import)
+        yield from itertools.chain(function.input, function.output)
+        yield from (attribute.name for attribute in function.attribute_proto)
+        yield from _texts_of_nodes(function.node)
+
+
+def _texts_of_nodes(nodes: Iterable[NodeProto]) -> Iterator[object]:
+    for node in nodes:
+        yield from (node.name, node.op_type, node.domain, node.overload)
+        yield from itertools.chain(node.input, node.output)
+        yield from (text for a in node.attribute for text in (a.name, a.ref_attr_name))
+
+
+def opsets(imports: object) -> dict[str, int]:
+    """Domain -> opset version of a list of imports, the default domain as "".
+
+    Raises:
+        ImportModelError: if a domain is imported twice, or the default domain in a version
+            that is not known.
+    """
+    result: dict[str, int] = {}
+    for entry in imports:  # type: ignore[attr-defined]
+        domain = default_domain(entry.domain)
+        if result.get(domain, entry.version) != entry.version:
+            raise broken(f'opset of domain "{entry.domain}" is imported in two versions')
+        result[domain] = entry.version
+    newest = onnx_opset_version()
+    version = result.get("")
+    if version is not None and not _OLDEST_OPSET <= version <= newest:
+        raise broken(
+            "opset version is not supported",
+            expected=f"{_OLDEST_OPSET} to {newest}",
+            got=version,
+        )
+    return result
+
+
+def default_domain(domain: str) -> str:
+    """A domain by its usual name: both spellings of ONNX's own become ""."""
+    return "" if domain == "ai.onnx" else domain

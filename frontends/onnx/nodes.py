@@ -1,0 +1,343 @@
+"""What a conversion sees of its node, and how it adds operators to the program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from onnx import AttributeProto, NodeProto
+from xdsl.dialects.builtin import LocationAttr, TensorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ...core.dims import Dim, Shape
+from ...core.errors import ImportModelError
+from ...core.provenance import named
+from ...core.weights import WeightStore
+from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import dtype_of
+from ...dialects.graph.interfaces import GraphOp, ShapeFacts, element_type
+from .diagnostics import UnsupportedNodeError, broken
+from .dtypes import element_type as element_type_of
+from .dtypes import numpy_dtype
+from .tensors import array_of, check_shape
+from .values import Value, is_simple, is_static, settled, static_shape
+
+LARGEST_FOLDED = 1 << 16
+"""Elements of operands up to which a result is computed at import; above, it is an operator."""
+
+LARGEST_CONSTANT = 1 << 24
+"""The same for what can only be computed at import."""
+
+
+class Builds(Protocol):
+    """A constructor of an operator of the `graph` dialect."""
+
+    def __call__(self, *operands: Any, **attributes: Any) -> Operation: ...
+
+
+class Emitter:
+    """Adds operators to the body of the program and knows the symbolic shapes of their results.
+
+    Args:
+        body: the block of the public function.
+        weights: the store that initialisers go to.
+    """
+
+    def __init__(self, body: Block, weights: WeightStore) -> None:
+        self.body = body
+        self.weights = weights
+        self._fresh_symbols = 0
+
+    def fresh(self) -> Dim:
+        """A dimension that nothing is known about."""
+        self._fresh_symbols += 1
+        return Dim.symbol(f"_{self._fresh_symbols}")
+
+    def emit(self, op: Operation, shapes: Sequence[Shape], location: LocationAttr) -> list[Value]:
+        """Append `op`, whose operands have these shapes.
+
+        Raises:
+            VerifyException: if the operands do not fit together.
+            ImportModelError: if a result is too large for any machine.
+            UnsupportedNodeError: if a dimension of a result is too involved to name.
+        """
+        op.location = location
+        op.verify()
+        assert isinstance(op, GraphOp)
+        results: list[Value] = []
+        inferred = op.infer_shapes(shapes, ShapeFacts(op, self.fresh))
+        for result, shape in zip(op.results, inferred, strict=True):
+            dtype = dtype_of(element_type(result))
+            check_shape([d.value if d.is_static else 1 for d in shape], dtype.itemsize, op.name)
+            if not all(is_simple(d) for d in shape):
+                raise UnsupportedNodeError("a dimension of the result is too involved")
+            results.append(Value("", dtype, tuple(shape), ssa=result))
+        self.body.add_op(op)
+        return results
+
+    def ssa(self, value: Value, location: LocationAttr) -> SSAValue:
+        """The IR value of `value`; known contents become a constant where first used.
+
+        Raises:
+            UnsupportedNodeError: if the contents depend on a symbolic dimension.
+        """
+        if value.ssa is not None:
+            return value.ssa
+        assert value.contents is not None
+        if value.is_symbolic:
+            raise UnsupportedNodeError(
+                "the size of a symbolic dimension is used as data"
+                if not value.name
+                else f'"{value.name}", the size of a symbolic dimension, is used as data'
+            )
+        if value.stored and value.name:
+            location = named(value.name)
+        constant = self._constant(value, value.contents)
+        constant.location = location
+        self.body.add_op(constant)
+        value.ssa = constant.result
+        hint(value.ssa, value.name)
+        return value.ssa
+
+    def _constant(self, value: Value, contents: np.ndarray) -> graph.ConstantOp:
+        """A scalar as a literal; anything larger in the weight store, under the value's name."""
+        kind = TensorType(element_type_of(contents.dtype), contents.shape)
+        if contents.size == 1:
+            return graph.ConstantOp.literal(contents)
+        name = self.weights.add(value.name or "constant", np.ascontiguousarray(contents))
+        return graph.ConstantOp.resource(name, kind)
+
+
+class Node:
+    """A node of the model as a conversion sees it.
+
+    Every attribute that a conversion does not read makes the node unsupported, so that none
+    is ignored by accident; `ignore` is for those without a meaning at inference.
+
+    Attributes:
+        name: what the model calls the node.
+        operator: the ONNX operator.
+        opset: the version of its domain.
+        inputs: operands, None for one that is left out.
+        outputs: names of the results, "" for one that nobody wants.
+    """
+
+    def __init__(
+        self,
+        proto: NodeProto,
+        name: str,
+        opset: int,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, AttributeProto],
+        emitter: Emitter,
+        folder: Path | None,
+    ) -> None:
+        self.name = name
+        self.operator = proto.op_type
+        self.opset = opset
+        self.inputs = inputs
+        self.outputs = list(proto.output)
+        self._attributes = attributes
+        self._read: set[str] = set()
+        self._emitter = emitter
+        self._folder = folder
+        self._location = named(name)
+
+    # Errors
+
+    @property
+    def origin(self) -> str:
+        return f'node "{self.name}"'
+
+    def broken(self, fact: str, expected: object = None, got: object = None) -> ImportModelError:
+        """The error for a node that is no valid ONNX; the caller raises it."""
+        subject = f"onnx.{self.operator}"
+        return broken(fact, subject=subject, expected=expected, got=got, origin=self.origin)
+
+    def unsupported(self, reason: str) -> UnsupportedNodeError:
+        """The error for a node that cannot be expressed; the caller raises it."""
+        return UnsupportedNodeError(reason)
+
+    # Operands
+
+    def input(self, index: int) -> Value:
+        """A required operand."""
+        value = self.optional(index)
+        if value is None:
+            raise self.broken(f"operand {index} is missing")
+        return value
+
+    def optional(self, index: int) -> Value | None:
+        """An operand that may be left out."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def variadic(self) -> list[Value]:
+        """All operands, of which there is at least one."""
+        if not self.inputs:
+            raise self.broken("operands are missing", "at least 1", 0)
+        return [self.input(index) for index in range(len(self.inputs))]
+
+    def wants(self, index: int) -> bool:
+        """Whether somebody asked for result `index`."""
+        return index < len(self.outputs) and bool(self.outputs[index])
+
+    def contents(self, index: int) -> np.ndarray:
+        """The elements of an operand that must be known; an object array of `Dim` if symbolic."""
+        value = self.input(index)
+        if value.contents is None:
+            raise self.unsupported(f'operand {index} ("{value.name}") must be a constant')
+        return value.contents
+
+    def dims(self, index: int) -> list[Dim]:
+        """A known operand of integers as dimensions, symbolic ones among them."""
+        array = self.contents(index)
+        if array.dtype != object and not np.issubdtype(array.dtype, np.integer):
+            raise self.broken(f"operand {index} has the wrong type", "integers", array.dtype.name)
+        if array.ndim > 1:
+            raise self.broken(f"operand {index} has the wrong rank", "at most 1", array.ndim)
+        if array.size > LARGEST_FOLDED:
+            raise self.broken(f"operand {index} is too long", f"<= {LARGEST_FOLDED}", array.size)
+        return [d if isinstance(d, Dim) else Dim.of(int(d)) for d in array.flat]
+
+    def integers(self, index: int) -> list[int]:
+        """A known operand of integers that no symbolic dimension decides."""
+        dims = self.dims(index)
+        if not is_static(dims):
+            raise self.unsupported(f"operand {index} depends on a symbolic dimension")
+        return [dim.value for dim in dims]
+
+    def axis(self, axis: int, rank: int, *, inclusive: bool = False) -> int:
+        """An axis counted from the front; `inclusive` also allows the end of the shape."""
+        if not -rank <= axis < rank + inclusive:
+            limit = f"{-rank} <= axis {'<=' if inclusive else '<'} {rank}"
+            raise self.broken("axis out of range", limit, axis)
+        return axis + rank if axis < 0 else axis
+
+    def axes(self, axes: Iterable[int], rank: int) -> list[int]:
+        """Axes counted from the front, each once."""
+        found = [self.axis(axis, rank) for axis in axes]
+        if len(set(found)) < len(found):
+            raise self.broken("an axis is named twice", got=found)
+        return found
+
+    # Attributes
+
+    def has(self, name: str) -> bool:
+        """Whether an attribute is given."""
+        return name in self._attributes
+
+    def attr_int(self, name: str, default: int = 0) -> int:
+        found = self._attribute(name, AttributeProto.INT)
+        return default if found is None else found.i
+
+    def attr_float(self, name: str, default: float = 0.0) -> float:
+        found = self._attribute(name, AttributeProto.FLOAT)
+        return default if found is None else found.f
+
+    def attr_string(self, name: str, default: str = "") -> str:
+        found = self._attribute(name, AttributeProto.STRING)
+        return default if found is None else found.s.decode(errors="replace")
+
+    def attr_ints(self, name: str) -> list[int] | None:
+        found = self._attribute(name, AttributeProto.INTS)
+        return None if found is None else list(found.ints)
+
+    def attr_floats(self, name: str) -> list[float] | None:
+        found = self._attribute(name, AttributeProto.FLOATS)
+        return None if found is None else list(found.floats)
+
+    def attr_tensor(self, name: str) -> np.ndarray | None:
+        found = self._attribute(name, AttributeProto.TENSOR)
+        if found is None:
+            return None
+        return array_of(found.t, self._folder, f'attribute "{name}" of {self.origin}')
+
+    def attr_dtype(self, name: str, default: np.dtype | None = None) -> np.dtype:
+        """An attribute that is an ONNX element type."""
+        if default is not None and not self.has(name):
+            return default
+        return numpy_dtype(self.attr_int(name))
+
+    def ignore(self, *names: str) -> None:
+        """Mark attributes that mean nothing at inference."""
+        self._read.update(names)
+
+    def insist(self, only: Mapping[str, int | str]) -> None:
+        """Allow attributes with one value alone.
+
+        Raises:
+            UnsupportedNodeError: if one has another value.
+        """
+        for name, value in only.items():
+            text = isinstance(value, str)
+            got = self.attr_string(name, value) if text else self.attr_int(name, value)
+            if got != value:
+                raise self.unsupported(f"attribute {name} = {got} is not supported, only {value}")
+
+    def unread(self) -> list[str]:
+        """Attributes that nobody read, sorted."""
+        return sorted(set(self._attributes) - self._read)
+
+    def _attribute(self, name: str, kind: int) -> AttributeProto | None:
+        self._read.add(name)
+        found = self._attributes.get(name)
+        if found is not None and found.type != kind:
+            names = AttributeProto.AttributeType
+            got = names.Name(found.type) if found.type in names.values() else found.type
+            raise self.broken(f'attribute "{name}" has the wrong type', names.Name(kind), got)
+        return found
+
+    # Results
+
+    def emit(self, build: Builds, *operands: Value | None, **attributes: Any) -> Value:
+        """Add an operator with one result.
+
+        Args:
+            build: the class of the operator.
+            operands: its operands; None for one that is left out.
+            attributes: keyword arguments of its constructor.
+        """
+        given = [value for value in operands if value is not None]
+        values = [
+            None if value is None else self._emitter.ssa(value, self._location)
+            for value in operands
+        ]
+        try:
+            op = build(*values, **attributes)
+            (result,) = self._emitter.emit(op, [value.shape for value in given], self._location)
+        except VerifyException as error:
+            raise self._refused(error) from error
+        return result
+
+    def known(self, contents: np.ndarray, dtype: np.dtype | None = None) -> Value:
+        """A value with known contents: numbers, or an object array of `Dim`."""
+        if contents.dtype == object:
+            dtype = dtype or np.dtype(np.int64)
+            numbers = settled(contents, dtype)
+            if numbers is None:
+                raise self.unsupported("a symbolic dimension in the result is too involved")
+            contents = numbers
+        return Value("", dtype or contents.dtype, static_shape(contents), contents)
+
+    def scalar(self, number: float, like: Value) -> Value:
+        """A constant scalar of the element type of `like`."""
+        return self.known(np.array(number, like.dtype))
+
+    def _refused(self, error: VerifyException) -> ImportModelError | UnsupportedNodeError:
+        """The error for an operator that refused its operands: their shapes, or their types."""
+        text = str(error).strip().splitlines()[-1].strip()
+        if text.startswith("graph."):
+            return self.broken(text)
+        types = sorted({value.dtype.name for value in self.inputs if value is not None})
+        return self.unsupported(f"not supported for {', '.join(types)}")
+
+
+def hint(value: SSAValue, name: str) -> None:
+    """Let the text of the IR call a value what the model calls it, as far as it can."""
+    word = re.sub(r"\W", "_", name, flags=re.ASCII)
+    if value.name_hint is None and word and SSAValue.is_valid_name(word):
+        value.name_hint = word

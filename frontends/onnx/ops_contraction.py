@@ -1,0 +1,71 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from ...core.dims import Dim
+from ...dialects.graph import ops as graph
+from .nodes import Node
+from .ops_shape import squeezed, unsqueezed
+from .registry import converts
+from .values import Value
+
+
+@converts("Gemm", since=7)
+def gemm(node: Node) -> Value:
+    # alpha * A' B' + beta * C == dense(A', B'^T) * alpha + C * beta
+    a, b, c = node.input(0), node.input(1), node.optional(2)
+    for operand in (a, b):
+        if operand.rank != 2:
+            raise node.broken("an operand is no matrix", "rank 2", f"rank {operand.rank}")
+    alpha, beta = node.attr_float("alpha", 1.0), node.attr_float("beta", 1.0)
+    x = _transposed(node, a) if node.attr_int("transA") else a
+    w = b if node.attr_int("transB") else _transposed(node, b)
+    if c is None or beta == 0:
+        return _scaled(node, node.emit(graph.DenseOp, x, w), alpha)
+    if c.rank > 2:
+        raise node.broken("C does not broadcast to the product", "rank <= 2", f"rank {c.rank}")
+    c = _scaled(node, c, beta)
+    bias = _as_bias(node, c, w.shape[0])
+    if alpha == 1 and bias is not None:
+        return node.emit(graph.DenseOp, x, w, bias)
+    product = _scaled(node, node.emit(graph.DenseOp, x, w), alpha)
+    total = node.emit(graph.AddOp, product, c)
+    if total.shape != product.shape:
+        raise node.broken("C does not broadcast to the product", product.shape, c.shape)
+    return total
+
+
+def _as_bias(node: Node, c: Value, columns: Dim) -> Value | None:
+    """`c` as a vector with one element for each column of the result, or None."""
+    if not c.shape or c.shape[-1] != columns:
+        return None
+    if c.rank == 1:
+        return c
+    return squeezed(node, c, [0]) if c.shape[0] == 1 else None
+
+
+def _transposed(node: Node, x: Value) -> Value:
+    return node.emit(graph.TransposeOp, x, permutation=(1, 0))
+
+
+def _scaled(node: Node, x: Value, factor: float) -> Value:
+    if factor == 1:
+        return x
+    if x.dtype.kind != "f" and not factor.is_integer():
+        raise node.unsupported(f"a factor of {factor} on {x.dtype.name} is not supported")
+    return node.emit(graph.MulOp, x, node.scalar(factor, x))
+
+
+@converts("MatMul", since=1)
+def matmul(node: Node) -> Value:
+    # A vector on the left is a row, one on the right a column, and their 1 is dropped again.
+    a, b = node.input(0), node.input(1)
+    for operand in (a, b):
+        if operand.rank == 0:
+            raise node.broken("an operand is a scalar", "rank >= 1", "rank 0")
+    row, column = a.rank == 1, b.rank == 1
+    left = unsqueezed(node, a, [0]) if row else a
+    right = unsqueezed(node, b, [1]) if column else b
+    product = node.emit(graph.MatmulOp, left, right)
+    dropped = [axis for axis, drop in ((-2, row), (-1, column)) if drop]
+    return squeezed(node, product, [axis % product.rank for axis in dropped])

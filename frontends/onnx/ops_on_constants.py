@@ -1,0 +1,369 @@
+"""Operators computed with NumPy at import, where their operands are constants or shapes.
+
+This is how the shape arithmetic that exporters write (Shape, Gather, Unsqueeze, Concat before
+a Reshape) becomes a target shape. Symbolic dimensions take part as `Dim`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dims import Dim
+from .nodes import LARGEST_CONSTANT, Node
+from .registry import Evaluation, evaluates
+from .values import as_dims, combine, differ, from_dims
+
+Answer = Dim | bool | None
+
+
+def _operands(node: Node) -> list[np.ndarray]:
+    return [node.contents(i) for i, value in enumerate(node.inputs) if value is not None]
+
+
+def _fits(*shape: int) -> bool:
+    """Whether a result of this shape may be computed here."""
+    return math.prod(shape) <= LARGEST_CONSTANT
+
+
+# Arithmetic
+
+
+def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a / b, truncated toward zero for integers, where division by zero gives 0."""
+    if a.dtype.kind == "f":
+        return a / b
+    safe = np.where(b == 0, 1, b)
+    floor = a // safe
+    truncated = floor + ((floor < 0) & (floor * safe != a))
+    return np.where(b == 0, 0, truncated).astype(a.dtype)
+
+
+def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.dtype.kind != "f" and b.dtype.kind != "f":
+        b = np.maximum(b, 0)
+    return np.power(a, b).astype(a.dtype)
+
+
+def _same(a: Dim, b: Dim) -> bool | None:
+    different = differ(a, b)
+    return None if different is None else not different
+
+
+def _larger(a: Dim, b: Dim) -> bool | None:
+    """Whether a > b for all sizes of the symbols; sizes are not negative."""
+    difference = a - b
+    if difference.is_static:
+        return difference.value > 0
+    constant = difference.evaluate(dict.fromkeys(difference.symbols, 0))
+    signs = {coefficient > 0 for _, coefficient in difference.terms}
+    if signs == {True} and constant > 0:
+        return True
+    return False if signs == {False} else None
+
+
+_BINARY: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Dim, Dim], Answer]]] = {
+    "Add": (np.add, lambda a, b: a + b),
+    "Sub": (np.subtract, lambda a, b: a - b),
+    "Mul": (np.multiply, lambda a, b: a * b),
+    "Div": (_quotient, lambda a, b: a.exact_div(b)),
+    "Pow": (_power, lambda a, b: None),
+    "Max": (np.maximum, lambda a, b: {True: a, False: b, None: None}[_larger(a, b)]),
+    "Min": (np.minimum, lambda a, b: {True: b, False: a, None: None}[_larger(a, b)]),
+    "Equal": (np.equal, _same),
+    "Greater": (np.greater, _larger),
+    "Less": (np.less, lambda a, b: _larger(b, a)),
+    "GreaterOrEqual": (np.greater_equal, lambda a, b: _negated(_larger(b, a))),
+    "LessOrEqual": (np.less_equal, lambda a, b: _negated(_larger(a, b))),
+    "And": (np.logical_and, lambda a, b: None),
+    "Or": (np.logical_or, lambda a, b: None),
+    "Xor": (np.logical_xor, lambda a, b: None),
+    "BitwiseAnd": (np.bitwise_and, lambda a, b: None),
+    "BitwiseOr": (np.bitwise_or, lambda a, b: None),
+    "BitwiseXor": (np.bitwise_xor, lambda a, b: None),
+}
+
+
+def _negated(answer: bool | None) -> bool | None:
+    return None if answer is None else not answer
+
+
+def _binary(numbers: Callable[[Any, Any], Any], dims: Callable[[Dim, Dim], Answer]) -> Evaluation:
+    def evaluate(node: Node) -> np.ndarray | None:
+        operands = _operands(node)
+        if not _fits(*np.broadcast_shapes(*(a.shape for a in operands))):
+            return None
+        result: np.ndarray | None = operands[0]
+        for operand in operands[1:]:
+            result = None if result is None else combine(numbers, dims, result, operand)
+        return result
+
+    return evaluate
+
+
+for _operator, _rules in _BINARY.items():
+    evaluates(_operator, since=7)(_binary(*_rules))
+
+
+_UNARY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "Abs": np.abs,
+    "Neg": np.negative,
+    "Sign": np.sign,
+    "Floor": np.floor,
+    "Ceil": np.ceil,
+    "Round": np.round,
+    "Sqrt": np.sqrt,
+    "Exp": np.exp,
+    "Log": np.log,
+    "Sin": np.sin,
+    "Cos": np.cos,
+    "Reciprocal": np.reciprocal,
+    "Not": np.logical_not,
+    "BitwiseNot": np.invert,
+    "IsNaN": np.isnan,
+}
+
+
+def _unary(function: Callable[[np.ndarray], np.ndarray]) -> Evaluation:
+    def evaluate(node: Node) -> np.ndarray | None:
+        x = node.contents(0)
+        return None if x.dtype == object else np.asarray(function(x))
+
+    return evaluate
+
+
+for _operator, _function in _UNARY.items():
+    evaluates(_operator, since=1)(_unary(_function))
+
+
+@evaluates("Mod", since=10)
+def mod(node: Node) -> np.ndarray | None:
+    a, b = _operands(node)
+    like_c = bool(node.attr_int("fmod"))
+    if object in (a.dtype, b.dtype) or not _fits(*np.broadcast_shapes(a.shape, b.shape)):
+        return None
+    return np.asarray(np.fmod(a, b) if like_c else np.mod(a, b))
+
+
+@evaluates("Where", since=9)
+def where(node: Node) -> np.ndarray | None:
+    condition, x, y = _operands(node)
+    if not _fits(*np.broadcast_shapes(condition.shape, x.shape, y.shape)):
+        return None
+    if object not in (x.dtype, y.dtype):
+        return np.asarray(np.where(condition, x, y))
+    a, b = as_dims(x), as_dims(y)
+    return None if a is None or b is None else np.asarray(np.where(condition, a, b))
+
+
+@evaluates("Range", since=11)
+def range_(node: Node) -> np.ndarray | None:
+    start, limit, step = (a.reshape(()) for a in _operands(node))
+    if object in (start.dtype, limit.dtype, step.dtype):
+        return None
+    if step == 0:
+        raise node.broken("delta is 0")
+    count = (float(limit) - float(start)) / float(step)
+    if not math.isfinite(count) or count > LARGEST_CONSTANT:
+        raise node.unsupported(f"a range of {count:.3g} numbers is too long")
+    steps = np.arange(max(0, math.ceil(count)))
+    return (start + steps * step).astype(start.dtype)
+
+
+@evaluates("Trilu", since=14)
+def trilu(node: Node) -> np.ndarray | None:
+    upper = bool(node.attr_int("upper", 1))
+    x = node.contents(0)
+    k = 0 if node.optional(1) is None else int(node.contents(1).reshape(()))
+    if x.dtype == object or x.ndim < 2:
+        return None
+    k = min(max(k, -sum(x.shape)), sum(x.shape))
+    return np.triu(x, k) if upper else np.tril(x, k)
+
+
+@evaluates("Cast", since=6)
+def cast(node: Node) -> np.ndarray | None:
+    node.ignore("saturate", "round_mode")
+    x, dtype = node.contents(0), node.attr_dtype("to")
+    if x.dtype == object:
+        return x if dtype in (np.int64, np.int32) else None
+    return x.astype(dtype)
+
+
+@evaluates("CastLike", since=15)
+def cast_like(node: Node) -> np.ndarray | None:
+    node.ignore("saturate", "round_mode")
+    x, dtype = node.contents(0), node.input(1).dtype
+    if x.dtype == object:
+        return x if dtype in (np.int64, np.int32) else None
+    return x.astype(dtype)
+
+
+# Reductions
+
+
+def _reduction(numbers: Callable[..., Any], dims: Callable[[Dim, Dim], Dim]) -> Evaluation:
+    def evaluate(node: Node) -> np.ndarray | None:
+        keepdims = bool(node.attr_int("keepdims", 1))
+        given = node.attr_ints("axes")
+        nothing = bool(node.attr_int("noop_with_empty_axes"))
+        x = node.contents(0)
+        if len(node.inputs) > 1 and node.optional(1) is not None:
+            given = node.integers(1)
+        if not given and nothing:
+            return x
+        axes = tuple(node.axes(given, x.ndim)) if given else tuple(range(x.ndim))
+        if x.dtype != object:
+            return np.asarray(numbers(x, axis=axes, keepdims=keepdims, dtype=x.dtype))
+        if x.ndim != 1 or not x.size:
+            return None
+        total = x[0]
+        for dim in x[1:]:
+            total = dims(total, dim)
+        return from_dims([total], (1,) if keepdims else ())
+
+    return evaluate
+
+
+evaluates("ReduceProd", since=1)(_reduction(np.prod, lambda a, b: a * b))
+evaluates("ReduceSum", since=1)(_reduction(np.sum, lambda a, b: a + b))
+
+
+# Moves
+
+
+@evaluates("Gather", since=1)
+def gather(node: Node) -> np.ndarray | None:
+    x, indices = _operands(node)
+    axis = node.axis(node.attr_int("axis"), x.ndim)
+    if indices.dtype == object:
+        return None
+    if indices.size and not (-x.shape[axis] <= indices.min() <= indices.max() < x.shape[axis]):
+        raise node.broken("an index is out of range", f"< {x.shape[axis]}", int(indices.max()))
+    if not _fits(indices.size, *x.shape[:axis], *x.shape[axis + 1 :]):
+        return None
+    return np.asarray(np.take(x, indices, axis=axis))
+
+
+@evaluates("Concat", since=4)
+def concat(node: Node) -> np.ndarray | None:
+    axis = node.attr_int("axis")
+    parts = _operands(node)
+    if not _fits(sum(part.size for part in parts)):
+        return None
+    if any(part.dtype == object for part in parts):
+        dims = [as_dims(part) for part in parts]
+        known = [part for part in dims if part is not None]
+        return np.concatenate(known, axis=axis) if len(known) == len(dims) else None
+    return np.concatenate(parts, axis=axis)
+
+
+@evaluates("Unsqueeze", since=1)
+def unsqueeze_attribute(node: Node) -> np.ndarray | None:
+    return _unsqueezed(node, node.attr_ints("axes") or [])
+
+
+@evaluates("Unsqueeze", since=13)
+def unsqueeze(node: Node) -> np.ndarray | None:
+    return _unsqueezed(node, node.integers(1))
+
+
+def _unsqueezed(node: Node, axes: Sequence[int]) -> np.ndarray:
+    x = node.contents(0)
+    return np.expand_dims(x, tuple(node.axes(axes, x.ndim + len(axes))))
+
+
+@evaluates("Squeeze", since=1)
+def squeeze_attribute(node: Node) -> np.ndarray | None:
+    return _squeezed(node, node.attr_ints("axes"))
+
+
+@evaluates("Squeeze", since=13)
+def squeeze(node: Node) -> np.ndarray | None:
+    return _squeezed(node, None if node.optional(1) is None else node.integers(1))
+
+
+def _squeezed(node: Node, axes: Sequence[int] | None) -> np.ndarray:
+    x = node.contents(0)
+    return np.squeeze(x, None if axes is None else tuple(node.axes(axes, x.ndim)))
+
+
+@evaluates("Reshape", since=5)
+def reshape(node: Node) -> np.ndarray | None:
+    x, target = node.contents(0), node.integers(1)
+    if not node.attr_int("allowzero"):
+        if any(n == 0 and i >= x.ndim for i, n in enumerate(target)):
+            raise node.broken("0 copies a dimension that is not there", got=target)
+        target = [x.shape[i] if n == 0 else n for i, n in enumerate(target)]
+    if any(n < -1 for n in target):
+        raise node.broken("negative dimension in the target", got=target)
+    return x.reshape(target)
+
+
+@evaluates("Transpose", since=1)
+def transpose(node: Node) -> np.ndarray | None:
+    order = node.attr_ints("perm")
+    return np.transpose(node.contents(0), order)
+
+
+@evaluates("Expand", since=8)
+def expand(node: Node) -> np.ndarray | None:
+    x, dims = node.contents(0), node.contents(1)
+    if dims.dtype == object:
+        return None
+    target = node.integers(1)
+    if any(n < 0 for n in target):
+        raise node.broken("negative dimension", got=target)
+    shape = np.broadcast_shapes(x.shape, tuple(target))
+    if not _fits(*shape) or math.prod(shape) > max(x.size, 1 << 16):
+        return None
+    return np.ascontiguousarray(np.broadcast_to(x, shape))
+
+
+@evaluates("Tile", since=6)
+def tile(node: Node) -> np.ndarray | None:
+    x, repeats = node.contents(0), node.integers(1)
+    if len(repeats) != x.ndim or any(r < 0 for r in repeats):
+        raise node.broken("repeats do not fit", f"{x.ndim} counts", repeats)
+    return np.tile(x, repeats) if _fits(x.size, *repeats) else None
+
+
+@evaluates("Slice", since=1)
+def slice_attributes(node: Node) -> np.ndarray | None:
+    starts, ends = node.attr_ints("starts") or [], node.attr_ints("ends") or []
+    return _sliced(node, starts, ends, node.attr_ints("axes"), None)
+
+
+@evaluates("Slice", since=10)
+def slice_(node: Node) -> np.ndarray | None:
+    if any(value is not None and value.is_symbolic for value in node.inputs[1:]):
+        return None
+    axes = None if node.optional(3) is None else node.integers(3)
+    steps = None if node.optional(4) is None else node.integers(4)
+    return _sliced(node, node.integers(1), node.integers(2), axes, steps)
+
+
+def _sliced(
+    node: Node,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    given: Sequence[int] | None,
+    steps: Sequence[int] | None,
+) -> np.ndarray:
+    x = node.contents(0)
+    axes = node.axes(range(len(starts)) if given is None else given, x.ndim)
+    steps = [1] * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise node.broken("starts, ends, axes and steps do not fit together")
+    parts = [slice(None)] * x.ndim
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        parts[axis] = slice(*_bounds(x.shape[axis], start, end, step))
+    return x[tuple(parts)]
+
+
+def _bounds(size: int, start: int, end: int, step: int) -> tuple[int, int | None, int]:
+    begin, stop, step = slice(start, end, step).indices(size)
+    return begin, None if stop < 0 else stop, step

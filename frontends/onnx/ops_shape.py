@@ -1,0 +1,426 @@
+"""Operators that move elements: reshapes, slices, concatenation, gathers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ...core.dims import Dim, product
+from ...dialects.graph import ops as graph
+from ...dialects.graph.ops_select import WHOLE_END
+from .nodes import LARGEST_FOLDED, Node
+from .registry import converts
+from .values import Value, from_dims, is_static
+
+
+@converts("Identity", since=1)
+def identity(node: Node) -> Value:
+    return node.input(0)
+
+
+@converts("Shape", since=1)
+def shape(node: Node) -> Value:
+    dims = node.input(0).shape
+    end = node.attr_int("end", len(dims))
+    taken = dims[node.attr_int("start") : end]
+    return node.known(from_dims(taken, (len(taken),)))
+
+
+@converts("Size", since=1)
+def size(node: Node) -> Value:
+    return node.known(from_dims([product(node.input(0).shape)], ()))
+
+
+@converts("Transpose", since=1)
+def transpose(node: Node) -> Value:
+    x = node.input(0)
+    order = node.attr_ints("perm")
+    permutation = list(reversed(range(x.rank))) if order is None else order
+    if sorted(permutation) != list(range(x.rank)):
+        raise node.broken("perm is no permutation", f"0 to {x.rank - 1}", permutation)
+    return transposed(node, x, permutation)
+
+
+def transposed(node: Node, x: Value, permutation: Sequence[int]) -> Value:
+    """`x` with its dimensions in this order; `x` itself where that is no change."""
+    if list(permutation) == sorted(permutation):
+        return x
+    return node.emit(graph.TransposeOp, x, permutation=tuple(permutation))
+
+
+# Reshape and its relatives
+
+
+@converts("Reshape", since=5)
+def reshape(node: Node) -> Value:
+    x = node.input(0)
+    zero_is_zero = bool(node.attr_int("allowzero"))
+    return reshaped(node, x, _target(node, x, node.dims(1), zero_is_zero))
+
+
+def _target(node: Node, x: Value, given: list[Dim], zero_is_zero: bool) -> list[Dim | None]:
+    """The shape that ONNX's target means; None for a dimension that only run time knows."""
+    target: list[Dim | None] = []
+    for i, dim in enumerate(given):
+        if dim == 0 and not zero_is_zero:
+            if i >= x.rank:
+                raise node.broken(f"0 at {i} copies a dimension that is not there", got=x.rank)
+            dim = x.shape[i]
+        elif dim.is_static and dim.value < -1:
+            raise node.broken("negative dimension in the target", got=dim)
+        target.append(None if dim == -1 else dim)
+    if target.count(None) > 1:
+        raise node.broken("more than one dimension of the target is -1")
+    if None in target:
+        target[target.index(None)] = _inferred(node, x, target)
+    return target
+
+
+def _inferred(node: Node, x: Value, target: Sequence[Dim | None]) -> Dim | None:
+    """What -1 stands for. Equal dimensions cancel first, so that 0 beside -1 has a meaning."""
+    elements, others = list(x.shape), []
+    for dim in target:
+        if dim is None:
+            continue
+        if dim in elements:
+            elements.remove(dim)
+        else:
+            others.append(dim)
+    total, divisor = product(tuple(elements)), product(tuple(others))
+    quotient = total.exact_div(divisor)
+    if quotient is None and total.is_static and divisor.is_static:
+        fact = "the target does not divide the elements"
+        raise node.broken(fact, f"a divisor of {total}", divisor)
+    return quotient
+
+
+def reshaped(node: Node, x: Value, target: Sequence[Dim | None]) -> Value:
+    """`x` in another shape; None once for a dimension that only run time knows.
+
+    Raises:
+        UnsupportedNodeError: if several symbolic dimensions move.
+    """
+    if tuple(target) == x.shape:
+        return x
+    known = [dim for dim in target if dim is not None]
+    if 0 in x.shape and 0 in known and is_static(known) and None not in target:
+        return node.known(np.zeros([dim.value for dim in known], x.dtype))
+    sizes = [_size(x, i, dim) for i, dim in enumerate(target)]
+    if sizes.count(-1) <= 1:
+        return node.emit(graph.ReshapeOp, x, shape=sizes)
+    if None not in target and _without_ones(x.shape) == _without_ones(target):
+        return _moved_ones(node, x, target)
+    shown = ", ".join("?" if dim is None else str(dim) for dim in target)
+    raise node.unsupported(f"several symbolic dimensions change their place in [{shown}]")
+
+
+def _size(x: Value, position: int, dim: Dim | None) -> int:
+    """A dimension as `graph.reshape` has it: a size, 0 to copy the operand's, -1 to infer it."""
+    if position < x.rank and dim == x.shape[position] and dim is not None:
+        return dim.value if dim.is_static else 0
+    if dim is None or not dim.is_static or dim.value == 0:
+        return -1
+    return dim.value
+
+
+def _without_ones(shape: Sequence[Dim | None]) -> list[Dim | None]:
+    return [dim for dim in shape if dim != 1]
+
+
+def _moved_ones(node: Node, x: Value, target: Sequence[Dim | None]) -> Value:
+    """A reshape that only drops and adds ones: they are moved to the end and changed there."""
+    source = sorted(range(x.rank), key=lambda i: x.shape[i] == 1)
+    gathered = transposed(node, x, source)
+    kept = _without_ones(target)
+    ones = [1] * (len(target) - len(kept))
+    sizes = [_size(gathered, i, dim) for i, dim in enumerate(kept)] + ones
+    at_end = node.emit(graph.ReshapeOp, gathered, shape=sizes)
+    order = sorted(range(len(target)), key=lambda i: target[i] == 1)
+    return transposed(node, at_end, [order.index(i) for i in range(len(target))])
+
+
+def squeezed(node: Node, x: Value, axes: Sequence[int]) -> Value:
+    """`x` without these dimensions of size 1."""
+    for axis in axes:
+        if x.shape[axis].is_static and x.shape[axis] != 1:
+            raise node.broken(f"dimension {axis} cannot be squeezed", 1, x.shape[axis])
+        if not x.shape[axis].is_static:
+            raise node.unsupported(f"squeezing symbolic dimension {axis} ({x.shape[axis]})")
+    return reshaped(node, x, [d for i, d in enumerate(x.shape) if i not in axes])
+
+
+def unsqueezed(node: Node, x: Value, axes: Sequence[int]) -> Value:
+    """`x` with dimensions of size 1 at these axes of the result."""
+    dims = iter(x.shape)
+    rank = x.rank + len(axes)
+    return reshaped(node, x, [Dim.of(1) if i in axes else next(dims) for i in range(rank)])
+
+
+@converts("Flatten", since=1)
+def flatten(node: Node) -> Value:
+    x = node.input(0)
+    axis = node.axis(node.attr_int("axis", 1), x.rank, inclusive=True)
+    return reshaped(node, x, [product(x.shape[:axis]), product(x.shape[axis:])])
+
+
+@converts("Squeeze", since=1)
+def squeeze_attribute(node: Node) -> Value:
+    return _squeeze(node, node.attr_ints("axes"))
+
+
+@converts("Squeeze", since=13)
+def squeeze(node: Node) -> Value:
+    return _squeeze(node, None if node.optional(1) is None else node.integers(1))
+
+
+def _squeeze(node: Node, given: list[int] | None) -> Value:
+    x = node.input(0)
+    if given is not None:
+        return squeezed(node, x, node.axes(given, x.rank))
+    if not is_static(x.shape):
+        raise node.unsupported("without axes, whether a symbolic dimension is 1 is not known")
+    return squeezed(node, x, [i for i, dim in enumerate(x.shape) if dim == 1])
+
+
+@converts("Unsqueeze", since=1)
+def unsqueeze_attribute(node: Node) -> Value:
+    axes = node.attr_ints("axes")
+    if axes is None:
+        raise node.broken('attribute "axes" is missing')
+    return unsqueezed(node, node.input(0), node.axes(axes, node.input(0).rank + len(axes)))
+
+
+@converts("Unsqueeze", since=13)
+def unsqueeze(node: Node) -> Value:
+    axes = node.integers(1)
+    return unsqueezed(node, node.input(0), node.axes(axes, node.input(0).rank + len(axes)))
+
+
+# Broadcasting and repetition
+
+
+@converts("Expand", since=8)
+def expand(node: Node) -> Value:
+    return broadcast(node, node.input(0), node.dims(1))
+
+
+def broadcast(node: Node, x: Value, target: Sequence[Dim]) -> Value:
+    """`x` broadcast together with a tensor of shape `target`."""
+    rank = max(x.rank, len(target))
+    one = Dim.of(1)
+    own = [one] * (rank - x.rank) + list(x.shape)
+    wanted = [one] * (rank - len(target)) + list(target)
+    for a, b in zip(own, wanted, strict=True):
+        if a.is_static and b.is_static and a != b and 1 not in (a.value, b.value):
+            raise node.broken("shapes do not broadcast", a, b)
+        if b.is_static and b.value < 0:
+            raise node.broken("negative dimension", got=b)
+    result = [a if b == 1 else b for a, b in zip(own, wanted, strict=True)]
+    if tuple(result) == x.shape:
+        return x
+    sizes: list[int] = []
+    for a, b in zip(own, result, strict=True):
+        if not b.is_static and a != b:
+            raise node.unsupported(f"expanding to symbolic dimension {b} is not supported")
+        sizes.append(b.value if b.is_static else -1)
+    return node.emit(graph.BroadcastToOp, x, shape=sizes)
+
+
+@converts("ConstantOfShape", since=9)
+def constant_of_shape(node: Node) -> Value:
+    fill = node.attr_tensor("value")
+    fill = np.zeros(1, np.float32) if fill is None else fill
+    if fill.size != 1:
+        raise node.broken("value has several elements", 1, fill.size)
+    dims = node.dims(0)
+    if not is_static(dims):
+        raise node.unsupported("a symbolic dimension in the shape is not supported")
+    sizes = [dim.value for dim in dims]
+    if any(n < 0 for n in sizes):
+        raise node.broken("negative dimension", got=sizes)
+    if math.prod(sizes) <= LARGEST_FOLDED:
+        return node.known(np.full(sizes, fill.reshape(())))
+    return broadcast(node, node.known(fill.reshape(())), dims)
+
+
+@converts("Tile", since=6)
+def tile(node: Node) -> Value:
+    # tile(x[a, b], [r, s]) == reshape(broadcast(x[1, a, 1, b], [r, a, s, b]), [r*a, s*b])
+    x, repeats = node.input(0), node.integers(1)
+    if len(repeats) != x.rank or any(r < 0 for r in repeats):
+        raise node.broken("repeats do not fit", f"{x.rank} counts", repeats)
+    if all(r == 1 for r in repeats):
+        return x
+    apart = reshaped(node, x, [d for dim in x.shape for d in (Dim.of(1), dim)])
+    pairs = zip(repeats, x.shape, strict=True)
+    wide = broadcast(node, apart, [d for r, dim in pairs for d in (Dim.of(r), dim)])
+    return reshaped(node, wide, [dim * r for r, dim in zip(repeats, x.shape, strict=True)])
+
+
+# Parts and joins
+
+
+@converts("Concat", since=4)
+def concat(node: Node) -> Value:
+    xs = node.variadic()
+    if not node.has("axis"):
+        raise node.broken('attribute "axis" is missing')
+    axis = node.axis(node.attr_int("axis"), xs[0].rank)
+    return xs[0] if len(xs) == 1 else node.emit(_concat, *xs, axis=axis)
+
+
+def _concat(*inputs: SSAValue, axis: int) -> graph.ConcatOp:
+    return graph.ConcatOp(inputs, axis)
+
+
+@converts("Gather", since=1)
+def gather(node: Node) -> Value:
+    x, indices = node.input(0), node.input(1)
+    axis = node.axis(node.attr_int("axis"), x.rank)
+    return node.emit(graph.GatherOp, x, indices, axis=axis)
+
+
+@converts("Slice", since=1)
+def slice_attributes(node: Node) -> Value:
+    starts, ends = node.attr_ints("starts"), node.attr_ints("ends")
+    if starts is None or ends is None:
+        raise node.broken('attributes "starts" and "ends" are needed')
+    return _sliced(node, starts, ends, node.attr_ints("axes"), None)
+
+
+@converts("Slice", since=10)
+def slice_(node: Node) -> Value:
+    axes = None if node.optional(3) is None else node.integers(3)
+    steps = None if node.optional(4) is None else node.integers(4)
+    return _sliced(node, node.integers(1), node.integers(2), axes, steps)
+
+
+def _sliced(
+    node: Node,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    given: Sequence[int] | None,
+    steps: Sequence[int] | None,
+) -> Value:
+    x = node.input(0)
+    axes = node.axes(range(len(starts)) if given is None else given, x.rank)
+    steps = [1] * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        counts = [len(starts), len(ends), len(axes), len(steps)]
+        raise node.broken("starts, ends, axes and steps differ in length", got=counts)
+    parts = [(0, dim.value if dim.is_static else WHOLE_END, 1) for dim in x.shape]
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        if step == 0:
+            raise node.broken("a step is 0")
+        parts[axis] = _part(node, x.shape[axis], start, end, step)
+    return sliced(node, x, parts)
+
+
+def _part(node: Node, dim: Dim, start: int, end: int, step: int) -> tuple[int, int, int]:
+    """Start, end and step of a slice, clamped as Python does it."""
+    if dim.is_static:
+        return slice(start, end, step).indices(dim.value)
+    if (start, step) == (0, 1) and end >= np.iinfo(np.int32).max:
+        return 0, WHOLE_END, 1
+    raise node.unsupported(f"a slice of symbolic dimension {dim} that does not take it whole")
+
+
+def sliced(node: Node, x: Value, parts: Sequence[tuple[int, int, int]]) -> Value:
+    """`x` cut to (start, end, step) in each dimension; `x` itself where that takes all."""
+    whole = [(0, dim.value if dim.is_static else WHOLE_END, 1) for dim in x.shape]
+    if list(parts) == whole:
+        return x
+    starts, ends, steps = zip(*parts, strict=True)
+    return node.emit(graph.SliceOp, x, starts=starts, ends=ends, steps=steps)
+
+
+@converts("Split", since=2)
+def split_attribute(node: Node) -> list[Value]:
+    return _split(node, node.attr_ints("split"))
+
+
+@converts("Split", since=13)
+def split(node: Node) -> list[Value]:
+    return _split(node, None if node.optional(1) is None else node.integers(1))
+
+
+@converts("Split", since=18)
+def split_into(node: Node) -> list[Value]:
+    count = node.attr_int("num_outputs") if node.has("num_outputs") else None
+    if node.optional(1) is not None:
+        return _split(node, node.integers(1))
+    if count is not None and count != len(node.outputs):
+        raise node.broken("num_outputs differs from the results", len(node.outputs), count)
+    return _split(node, None, uneven=True)
+
+
+def _split(node: Node, sizes: list[int] | None, *, uneven: bool = False) -> list[Value]:
+    x = node.input(0)
+    axis = node.axis(node.attr_int("axis"), x.rank)
+    dim = x.shape[axis]
+    if not dim.is_static:
+        raise node.unsupported(f"a split of symbolic dimension {dim}")
+    if sizes is None:
+        sizes = _even_parts(node, dim.value, uneven)
+    if len(sizes) != len(node.outputs) or sum(sizes) != dim.value or any(n < 0 for n in sizes):
+        raise node.broken(f"parts do not fit {len(node.outputs)} results", dim, sizes)
+    results: list[Value] = []
+    start = 0
+    for n in sizes:
+        parts = [(0, d.value if d.is_static else WHOLE_END, 1) for d in x.shape]
+        parts[axis] = (start, start + n, 1)
+        results.append(sliced(node, x, parts))
+        start += n
+    return results
+
+
+def _even_parts(node: Node, size: int, uneven: bool) -> list[int]:
+    """Parts of the same size; with `uneven` the last one may be smaller."""
+    count = len(node.outputs)
+    if count == 0 or (size % count and not uneven):
+        raise node.broken("the dimension does not split evenly", f"a multiple of {count}", size)
+    part = -(-size // count)
+    return [max(0, min(part, size - i * part)) for i in range(count)]
+
+
+@converts("SpaceToDepth", since=1)
+def space_to_depth(node: Node) -> Value:
+    # y[n, (a, b, c), h, w] == x[n, c, (h, a), (w, b)]
+    x, block = node.input(0), _block(node)
+    n, c, h, w = x.shape
+    rows, columns = h.exact_div(block), w.exact_div(block)
+    if rows is None or columns is None:
+        raise node.broken("blocks do not divide the image", f"multiples of {block}", f"{h}x{w}")
+    b = Dim.of(block)
+    apart = reshaped(node, x, [n, c, rows, b, columns, b])
+    moved = transposed(node, apart, [0, 3, 5, 1, 2, 4])
+    return reshaped(node, moved, [n, c * block * block, rows, columns])
+
+
+@converts("DepthToSpace", since=1)
+def depth_to_space(node: Node) -> Value:
+    # DCR: y[n, c, (h, a), (w, b)] == x[n, (a, b, c), h, w];  CRD: x[n, (c, a, b), h, w]
+    x, block = node.input(0), _block(node)
+    mode = node.attr_string("mode", "DCR")
+    if mode not in ("DCR", "CRD"):
+        raise node.broken('attribute "mode" is unknown', "DCR or CRD", mode)
+    n, c, h, w = x.shape
+    depth = c.exact_div(block * block)
+    if depth is None:
+        raise node.broken("blocks do not divide the depth", f"a multiple of {block * block}", c)
+    b = Dim.of(block)
+    inner = [b, b, depth] if mode == "DCR" else [depth, b, b]
+    order = [0, 3, 4, 1, 5, 2] if mode == "DCR" else [0, 1, 4, 2, 5, 3]
+    moved = transposed(node, reshaped(node, x, [n, *inner, h, w]), order)
+    return reshaped(node, moved, [n, depth, h * block, w * block])
+
+
+def _block(node: Node) -> int:
+    x, block = node.input(0), node.attr_int("blocksize")
+    if x.rank != 4 or block < 1:
+        got = f"rank {x.rank}, blocksize {block}"
+        raise node.broken("operand or block does not fit", "rank 4, blocksize >= 1", got)
+    return block

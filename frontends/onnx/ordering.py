@@ -1,0 +1,87 @@
+"""Nodes in an order in which every value is defined before it is read."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Sequence
+
+from onnx import NodeProto
+
+from .diagnostics import broken
+
+
+def label(node: NodeProto) -> str:
+    """How a node is called in errors and locations: its name, or its operator and first output."""
+    if node.name:
+        return node.name
+    return f"{node.op_type}:{next((name for name in node.output if name), '')}"
+
+
+def ordered(nodes: Sequence[NodeProto], defined: Collection[str]) -> list[NodeProto]:
+    """Sort nodes topologically; nodes that are sorted already keep their order.
+
+    Args:
+        nodes: the nodes of one graph.
+        defined: names of inputs and initialisers.
+
+    Raises:
+        ImportModelError: if a value is defined twice or not at all, or the graph is cyclic.
+    """
+    producer: dict[str, int] = {}
+    for index, node in enumerate(nodes):
+        for name in node.output:
+            if not name:
+                continue
+            if name in producer or name in defined:
+                raise broken(f'value "{name}" is defined twice', origin=f'node "{label(node)}"')
+            producer[name] = index
+    waiting, readers = _edges(nodes, producer, defined)
+    ready = [index for index, count in enumerate(waiting) if count == 0]
+    result: list[NodeProto] = []
+    while ready:
+        index = heapq.heappop(ready)
+        result.append(nodes[index])
+        for reader in readers[index]:
+            waiting[reader] -= 1
+            if waiting[reader] == 0:
+                heapq.heappush(ready, reader)
+    if len(result) < len(nodes):
+        cycle = _cycle(nodes, producer, waiting)
+        path = " -> ".join(f'"{label(node)}"' for node in [*cycle[:8], cycle[0]])
+        raise broken(f"the graph is cyclic: {path}")
+    return result
+
+
+def _cycle(
+    nodes: Sequence[NodeProto], producer: dict[str, int], waiting: list[int]
+) -> list[NodeProto]:
+    """One cycle among the nodes that still wait, in the direction of the data."""
+    trail: dict[int, None] = {}
+    index = next(index for index, count in enumerate(waiting) if count)
+    while index not in trail:
+        trail[index] = None
+        sources = (producer[name] for name in nodes[index].input if name in producer)
+        index = next(source for source in sources if waiting[source])
+    backwards = list(trail)
+    cycle = backwards[backwards.index(index) :][::-1]
+    first = cycle.index(min(cycle))
+    return [nodes[i] for i in cycle[first:] + cycle[:first]]
+
+
+def _edges(
+    nodes: Sequence[NodeProto], producer: dict[str, int], defined: Collection[str]
+) -> tuple[list[int], list[list[int]]]:
+    """For each node, how many nodes it waits for, and which nodes wait for it."""
+    waiting = [0] * len(nodes)
+    readers: list[list[int]] = [[] for _ in nodes]
+    for index, node in enumerate(nodes):
+        sources: set[int] = set()
+        for name in node.input:
+            if name in producer:
+                sources.add(producer[name])
+            elif name and name not in defined:
+                raise broken(f'value "{name}" is not defined', origin=f'node "{label(node)}"')
+        waiting[index] = len(sources)
+        for source in sources:
+            readers[source].append(index)
+    return waiting, readers

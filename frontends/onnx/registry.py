@@ -1,0 +1,162 @@
+"""Conversions by ONNX operator: one small function each, with the opset it begins with.
+
+    @converts("Softmax", since=13)
+    def softmax(node: Node) -> Value: ...
+
+The files `ops_*.py` beside this one are imported when a model is first read. A third party
+registers operators of its own domain, or better conversions of ONNX's, with the same decorator.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from onnx import defs
+
+if TYPE_CHECKING:
+    from .nodes import Node
+    from .values import Value
+
+_T = TypeVar("_T")
+
+Conversion = Callable[["Node"], "Value | Sequence[Value | None]"]
+Evaluation = Callable[["Node"], np.ndarray | Sequence[np.ndarray] | None]
+
+_CONVERSIONS: dict[tuple[str, str], dict[int, Converter]] = {}
+_EVALUATIONS: dict[tuple[str, str], dict[int, Evaluation]] = {}
+
+_REASONS = {
+    "If": "control flow is not in the graph dialect",
+    "Loop": "control flow is not in the graph dialect",
+    "Scan": "control flow is not in the graph dialect",
+    "Conv": "convolutions are not in the graph dialect",
+    "ConvTranspose": "convolutions are not in the graph dialect",
+    "MaxPool": "windows are not in the graph dialect",
+    "AveragePool": "windows are not in the graph dialect",
+    "Where": "selection by a run-time condition is not in the graph dialect",
+    "NonZero": "its result has a size that depends on data",
+    "Unique": "its result has a size that depends on data",
+    "Compress": "its result has a size that depends on data",
+    "NonMaxSuppression": "its result has a size that depends on data",
+    "LSTM": "recurrences are not in the graph dialect",
+    "GRU": "recurrences are not in the graph dialect",
+    "RNN": "recurrences are not in the graph dialect",
+    "RandomNormal": "random numbers are not in the graph dialect",
+    "RandomUniform": "random numbers are not in the graph dialect",
+    "Bernoulli": "random numbers are not in the graph dialect",
+    "QuantizeLinear": "quantised tensors are not in the graph dialect",
+    "DequantizeLinear": "quantised tensors are not in the graph dialect",
+}
+_CLOSEST = {
+    "Conv": "MatMul, Gemm",
+    "ConvTranspose": "MatMul, Gemm",
+    "MaxPool": "ReduceMax, GlobalMaxPool",
+    "AveragePool": "ReduceMean, GlobalAveragePool",
+    "Where": "Max, Min, Clip, or Where on constants",
+    "LSTM": "MatMul, Sigmoid, Tanh",
+    "GRU": "MatMul, Sigmoid, Tanh",
+    "RNN": "MatMul, Tanh",
+    "ArgMax": "ReduceMax",
+    "ArgMin": "ReduceMin",
+    "GatherND": "Gather",
+    "GatherElements": "Gather",
+    "QuantizeLinear": "Cast, Mul",
+    "DequantizeLinear": "Cast, Mul",
+}
+
+
+@dataclass(frozen=True)
+class Converter:
+    """A registered conversion and the attribute values that it insists on."""
+
+    convert: Conversion
+    only: Mapping[str, int | str]
+
+
+def converts(
+    operator: str, *, since: int, domain: str = "", only: Mapping[str, int | str] | None = None
+) -> Callable[[Conversion], Conversion]:
+    """Register the conversion of `operator` from opset `since` on, to the next registered one.
+
+    Args:
+        operator: the ONNX operator.
+        since: the first opset version that the conversion is right for.
+        domain: the operator's domain; ONNX's own is "".
+        only: attributes that may be given with this value alone; the conversion need not read
+            them, and a node that has another value is not supported.
+    """
+
+    def register(conversion: Conversion) -> Conversion:
+        converter = Converter(conversion, only or {})
+        _CONVERSIONS.setdefault((domain, operator), {})[since] = converter
+        return conversion
+
+    return register
+
+
+def evaluates(operator: str, *, since: int, domain: str = "") -> Callable[[Evaluation], Evaluation]:
+    """Register how `operator` is computed with NumPy where all its operands are known.
+
+    The function returns None where the result depends on a symbolic dimension.
+    """
+
+    def register(evaluation: Evaluation) -> Evaluation:
+        _EVALUATIONS.setdefault((domain, operator), {})[since] = evaluation
+        return evaluation
+
+    return register
+
+
+@functools.cache
+def load_conversions() -> None:
+    """Import the files of this folder that register conversions."""
+    for path in sorted(Path(__file__).parent.glob("ops_*.py")):
+        importlib.import_module(f".{path.stem}", __package__)
+
+
+def converter(domain: str, operator: str, opset: int) -> Converter | None:
+    """The conversion of an operator in an opset, or None."""
+    return _newest(_CONVERSIONS.get((domain, operator), {}), opset)
+
+
+def evaluation(domain: str, operator: str, opset: int) -> Evaluation | None:
+    """The NumPy meaning of an operator in an opset, or None."""
+    return _newest(_EVALUATIONS.get((domain, operator), {}), opset)
+
+
+def _newest(versions: dict[int, _T], opset: int) -> _T | None:
+    usable = [since for since in versions if since <= opset]
+    return versions[max(usable)] if usable else None
+
+
+def supported(domain: str = "") -> list[str]:
+    """The operators of a domain that can be converted, sorted."""
+    return sorted(operator for known, operator in _CONVERSIONS if known == domain)
+
+
+def why_not(domain: str, operator: str, opset: int) -> str:
+    """The reason why there is no conversion, as an error gives it."""
+    if domain:
+        return f'domain "{domain}" is not supported'
+    if not defs.has(operator):
+        return "no such operator in ONNX"
+    begins = min(s.since_version for s in defs.get_all_schemas_with_history() if s.name == operator)
+    if begins > opset:
+        return f"the operator begins with opset {begins}"
+    if (domain, operator) in _EVALUATIONS:
+        return "only supported where all its operands are constants"
+    return _REASONS.get(operator, "no conversion")
+
+
+def closest(operator: str) -> str | None:
+    """The supported operators that are nearest to `operator`, or None."""
+    if operator in _CLOSEST:
+        return _CLOSEST[operator]
+    return ", ".join(difflib.get_close_matches(operator, supported(), n=2)) or None

@@ -1,0 +1,175 @@
+"""The inputs of a model: which there are, and their shapes once `shapes` has fixed symbols."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import GraphProto, ValueInfoProto
+
+from ...core.dims import Dim, Shape
+from .diagnostics import Problem, UnsupportedNodeError, broken
+from .dtypes import numpy_dtype
+from .tensors import check_shape
+
+Size = int | str | None
+
+
+@dataclass(frozen=True)
+class Input:
+    """A run-time input: what callers call it, its element type and its shape."""
+
+    name: str
+    dtype: np.dtype
+    shape: Shape
+
+
+def read_inputs(
+    graph: GraphProto,
+    initialised: set[str],
+    shapes: Mapping[str, Sequence[Size]] | None,
+    opset: int,
+) -> tuple[list[Input], list[Problem]]:
+    """The inputs of `graph` that are no initialisers, and those that are not supported.
+
+    Raises:
+        ImportModelError: if a shape is missing or absurd, or `shapes` does not fit the model.
+    """
+    infos = [info for info in graph.input if info.name not in initialised]
+    sizes, problems = _declared(infos, dict(shapes or {}), opset)
+    names = _Symbols()
+    declared = {name: _given(name, dims, shapes or {}) for name, (_, dims) in sizes.items()}
+    bound = _bindings(sizes, declared)
+    inputs: list[Input] = []
+    for name, (dtype, dims) in sizes.items():
+        resolved = [
+            _resolve(name, axis, dim, given, bound, names)
+            for axis, (dim, given) in enumerate(zip(dims, declared[name], strict=True))
+        ]
+        numbers = [d.value if d.is_static else 1 for d in resolved]
+        check_shape(numbers, dtype.itemsize, f'onnx: input "{name}"')
+        inputs.append(Input(name, dtype, tuple(resolved)))
+    return inputs, problems
+
+
+def _declared(
+    infos: Sequence[ValueInfoProto], shapes: dict[str, Sequence[Size]], opset: int
+) -> tuple[dict[str, tuple[np.dtype, list[Size]]], list[Problem]]:
+    """Input name -> element type and dimensions (a str is a symbol, None has no name)."""
+    result: dict[str, tuple[np.dtype, list[Size]]] = {}
+    problems: list[Problem] = []
+    known = [info.name for info in infos]
+    for name in shapes:
+        if name not in known:
+            inputs = ", ".join(known) or "no inputs"
+            raise broken(f'shapes: unknown input "{name}"', expected=inputs, got=name)
+    for info in infos:
+        if not info.name:
+            raise broken("an input has no name")
+        if info.name in result:
+            raise broken(f'value "{info.name}" is defined twice', origin="inputs")
+        kind = info.type.WhichOneof("value")
+        try:
+            if kind is None:
+                raise broken(f'input "{info.name}" has no type')
+            if kind != "tensor_type":
+                noun = kind.removesuffix("_type").replace("_", " ")
+                raise UnsupportedNodeError(f"{noun} inputs are not supported, only tensors")
+            dtype = numpy_dtype(info.type.tensor_type.elem_type)
+        except UnsupportedNodeError as error:
+            problems.append(Problem(info.name, "input", opset, str(error)))
+            continue
+        result[info.name] = (dtype, _dimensions(info, shapes.get(info.name)))
+    return result, problems
+
+
+def _dimensions(info: ValueInfoProto, given: Sequence[Size] | None) -> list[Size]:
+    tensor = info.type.tensor_type
+    if not tensor.HasField("shape"):
+        if given is None:
+            raise broken(
+                f'input "{info.name}" has no shape',
+                hint=f'give one: shapes={{"{info.name}": (...)}}',
+            )
+        return [None] * len(given)
+    dims: list[Size] = []
+    for dim in tensor.shape.dim:
+        if dim.HasField("dim_value"):
+            dims.append(dim.dim_value)
+        else:
+            dims.append(dim.dim_param or None)
+    return dims
+
+
+def _given(name: str, dims: Sequence[Size], shapes: Mapping[str, Sequence[Size]]) -> Sequence[Size]:
+    """The sizes that the caller gives for an input; None for each that is left to the model."""
+    given = shapes.get(name)
+    if given is None:
+        return [None] * len(dims)
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise broken(f'shapes: "{name}" needs a tuple', got=type(given).__name__)
+    if len(given) != len(dims):
+        raise broken(f'shapes: rank of input "{name}" differs', expected=len(dims), got=len(given))
+    for size in given:
+        number = isinstance(size, int | np.integer) and not isinstance(size, bool)
+        if not (size is None or isinstance(size, str) or (number and size >= 0)):
+            raise broken(
+                f'shapes: bad dimension of input "{name}"',
+                expected="a size, a name or None",
+                got=repr(size),
+            )
+    return [int(size) if isinstance(size, np.integer) else size for size in given]
+
+
+def _bindings(
+    sizes: Mapping[str, tuple[np.dtype, Sequence[Size]]],
+    declared: Mapping[str, Sequence[Size]],
+) -> dict[str, int | str]:
+    """Symbol of the model -> the number or the name that the caller gives it."""
+    bound: dict[str, int | str] = {}
+    for name, (_, dims) in sizes.items():
+        for axis, (dim, given) in enumerate(zip(dims, declared[name], strict=True)):
+            if given is None:
+                continue
+            if isinstance(dim, int) and dim != given:
+                raise broken(
+                    f'shapes: dimension {axis} of input "{name}" is fixed by the model',
+                    expected=dim,
+                    got=given,
+                )
+            if isinstance(dim, str) and bound.setdefault(dim, given) != given:
+                raise broken(
+                    f'shapes: symbol "{dim}" is given two sizes (input "{name}")',
+                    expected=bound[dim],
+                    got=given,
+                )
+    return bound
+
+
+class _Symbols:
+    """Names of dimensions as the IR can write them, each for one symbol of the model."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def dim(self, symbol: str) -> Dim:
+        if symbol not in self._names:
+            base = re.sub(r"\W", "_", symbol, flags=re.ASCII)
+            base = base if base[:1].isalpha() else f"d{base}"
+            taken, name, count = set(self._names.values()), base, 0
+            while name in taken:
+                count += 1
+                name = f"{base}_{count}"
+            self._names[symbol] = name
+        return Dim.symbol(self._names[symbol])
+
+
+def _resolve(
+    name: str, axis: int, dim: Size, given: Size, bound: Mapping[str, int | str], names: _Symbols
+) -> Dim:
+    size = bound.get(dim, dim) if isinstance(dim, str) else given if dim is None else dim
+    if size is None:
+        size = f"{name}_{axis}"
+    return names.dim(size) if isinstance(size, str) else Dim.of(size)

@@ -1,0 +1,178 @@
+"""`TensorProto` to NumPy: every size is checked before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from onnx import TensorProto
+
+from .diagnostics import UnsupportedNodeError, broken
+from .dtypes import numpy_dtype
+
+LARGEST_TENSOR = 1 << 40  # bytes; more than any machine this compiles for has
+LARGEST_RANK = 64  # NumPy's
+
+_BITS_IN_INT32 = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
+_FIELDS: dict[int, str] = {
+    TensorProto.FLOAT: "float_data",
+    TensorProto.DOUBLE: "double_data",
+    TensorProto.INT64: "int64_data",
+    TensorProto.UINT32: "uint64_data",
+    TensorProto.UINT64: "uint64_data",
+}
+
+
+def check_shape(dims: Sequence[int], itemsize: int, subject: str) -> None:
+    """Refuse a shape that no tensor can have.
+
+    Raises:
+        ImportModelError: for a negative dimension, a rank above 64 or more than a tebibyte.
+    """
+    if len(dims) > LARGEST_RANK:
+        raise broken(
+            "absurd rank", subject=subject, expected=f"at most {LARGEST_RANK}", got=len(dims)
+        )
+    if any(d < 0 for d in dims):
+        raise broken("negative dimension", subject=subject, got=_shown(dims))
+    # A dimension of 0 beside an absurd one is absurd as well: strides overflow.
+    if math.prod(max(d, 1) for d in dims) * itemsize > LARGEST_TENSOR:
+        raise broken(
+            "absurd dimensions", subject=subject, expected="at most 1 TiB", got=_shown(dims)
+        )
+
+
+def array_of(tensor: TensorProto, folder: Path | None, subject: str) -> np.ndarray:
+    """The contents of a tensor.
+
+    Args:
+        tensor: an initialiser or an attribute of a model.
+        folder: where external data must lie, or None where there can be none.
+        subject: how errors call the tensor.
+
+    Raises:
+        ImportModelError: if dimensions and data do not go together, or external data cannot be
+            read.
+        UnsupportedNodeError: if the element type or the segmentation is not supported.
+    """
+    dtype = numpy_dtype(tensor.data_type)
+    shape = tuple(tensor.dims)
+    check_shape(shape, dtype.itemsize, subject)
+    if tensor.HasField("segment"):
+        raise UnsupportedNodeError("tensors in segments are not supported")
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return _from_bytes(_external(tensor, shape, dtype, folder, subject), shape, dtype)
+    if tensor.HasField("raw_data"):
+        raw = tensor.raw_data
+        _check_length(len(raw), shape, dtype, subject)
+        return _from_bytes(raw, shape, dtype)
+    return _from_field(tensor, shape, dtype, subject)
+
+
+def _shown(dims: Sequence[int]) -> str:
+    return "x".join(str(d) for d in dims[:8]) + ("..." if len(dims) > 8 else "")
+
+
+def _check_length(length: int, shape: tuple[int, ...], dtype: np.dtype, subject: str) -> None:
+    expected = math.prod(shape) * dtype.itemsize
+    if length != expected:
+        raise broken(
+            f"data does not fill shape {_shown(shape) or '()'} of {dtype.name}",
+            subject=subject,
+            expected=f"{expected} bytes",
+            got=length,
+        )
+
+
+def _from_bytes(raw: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    if dtype == np.bool_:
+        return (np.frombuffer(raw, np.uint8) != 0).reshape(shape)
+    little = np.frombuffer(raw, dtype if dtype.itemsize == 1 else dtype.newbyteorder("<"))
+    return little.astype(dtype, copy=False).reshape(shape)
+
+
+def _from_field(
+    tensor: TensorProto, shape: tuple[int, ...], dtype: np.dtype, subject: str
+) -> np.ndarray:
+    field = _FIELDS.get(tensor.data_type, "int32_data")
+    numbers = getattr(tensor, field)
+    if len(numbers) != math.prod(shape):
+        raise broken(
+            f"data does not fill shape {_shown(shape) or '()'}",
+            subject=subject,
+            expected=f"{math.prod(shape)} numbers in {field}",
+            got=len(numbers),
+        )
+    if tensor.data_type in (TensorProto.FLOAT, TensorProto.DOUBLE):
+        return np.array(numbers, dtype).reshape(shape)
+    wide = np.array(numbers, np.uint64 if field == "uint64_data" else np.int64).reshape(shape)
+    if tensor.data_type == TensorProto.BOOL:
+        return wide != 0
+    store = np.dtype(np.uint16) if tensor.data_type in _BITS_IN_INT32 else dtype
+    limits = np.iinfo(store)
+    if wide.size and (wide.min() < limits.min or wide.max() > limits.max):
+        raise broken(f"numbers in {field} do not fit {store.name}", subject=subject)
+    narrow = wide.astype(store)
+    return narrow.view(dtype) if tensor.data_type in _BITS_IN_INT32 else narrow
+
+
+def _external(
+    tensor: TensorProto,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    folder: Path | None,
+    subject: str,
+) -> bytes:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    path = _inside(entries.get("location", ""), folder, subject)
+    offset = _number(entries.get("offset", "0"), "offset", subject)
+    expected = math.prod(shape) * dtype.itemsize
+    length = _number(entries.get("length", str(expected)), "length", subject)
+    _check_length(length, shape, dtype, subject)
+    size = path.stat().st_size
+    if offset + length > size:
+        raise broken(
+            f'external data "{entries["location"]}" is too short',
+            subject=subject,
+            expected=f"{offset + length} bytes",
+            got=size,
+        )
+    with path.open("rb") as file:
+        file.seek(offset)
+        raw = file.read(length)
+    _check_length(len(raw), shape, dtype, subject)
+    return raw
+
+
+def _inside(location: str, folder: Path | None, subject: str) -> Path:
+    """The file at `location`, which must lie in the model's folder, links resolved."""
+    if folder is None:
+        raise broken(
+            "external data without a folder", subject=subject, hint="give the path of the model"
+        )
+    named = Path(location)
+    root = folder.resolve()
+    try:
+        path = (root / named).resolve()
+        outside = named.is_absolute() or ".." in named.parts or not path.is_relative_to(root)
+        readable = not outside and path.is_file() and os.access(path, os.R_OK)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise broken(f"external data: bad location: {error}", subject=subject) from error
+    if outside:
+        raise broken(
+            "external data lies outside the model's folder", subject=subject, got=f'"{location}"'
+        )
+    if not readable:
+        raise broken(f'external data "{location}" is no readable file', subject=subject)
+    return path
+
+
+def _number(text: str, key: str, subject: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise broken(
+            f"external data: bad {key}", subject=subject, expected="a number", got=f'"{text}"'
+        )
+    return int(text)

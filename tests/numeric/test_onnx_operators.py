@@ -1,0 +1,593 @@
+"""Each ONNX operator against the reference evaluator of the onnx package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import ModelProto, NodeProto
+from onnx.helper import (
+    make_graph,
+    make_model,
+    make_node,
+    make_opsetid,
+    make_tensor_value_info,
+    np_dtype_to_tensor_dtype,
+)
+from onnx.numpy_helper import from_array
+from onnx.reference import ReferenceEvaluator
+
+from stepwell.frontends.onnx.importer import from_onnx
+
+NEWEST = onnx.defs.onnx_opset_version()
+
+
+def array(*shape: int, dtype: str = "float32", low: float = -3, high: float = 3) -> np.ndarray:
+    """Numbers that are the same for the same shape, some of them negative."""
+    rng = np.random.default_rng(sum(shape) + len(shape))
+    values = rng.uniform(low, high, shape)
+    return values.astype(dtype) if dtype[0] == "f" else np.round(values * 3).astype(dtype)
+
+
+def model(
+    nodes: Sequence[NodeProto],
+    inputs: Mapping[str, tuple[np.ndarray, Sequence[int | str]]],
+    constants: Mapping[str, np.ndarray],
+    opset: int,
+    outputs: Sequence[str] = ("y",),
+) -> ModelProto:
+    infos = [
+        make_tensor_value_info(name, np_dtype_to_tensor_dtype(x.dtype), shape)
+        for name, (x, shape) in inputs.items()
+    ]
+    results = [onnx.ValueInfoProto(name=name) for name in outputs]
+    weights = [from_array(value, name) for name, value in constants.items()]
+    graph = make_graph(list(nodes), "g", infos, results, weights)
+    return make_model(graph, opset_imports=[make_opsetid("", opset)])
+
+
+def check(
+    nodes: NodeProto | Sequence[NodeProto],
+    xs: Mapping[str, np.ndarray],
+    constants: Mapping[str, np.ndarray] | None = None,
+    *,
+    opset: int = NEWEST,
+    outputs: Sequence[str] = ("y",),
+    symbolic: Mapping[str, Sequence[int | str]] | None = None,
+    rtol: float = 1e-5,
+) -> None:
+    """Compare with the reference; 1e-5 relative because sums are taken in another order."""
+    nodes = [nodes] if isinstance(nodes, NodeProto) else nodes
+    shapes = symbolic or {}
+    inputs = {name: (x, shapes.get(name, x.shape)) for name, x in xs.items()}
+    source = model(nodes, inputs, constants or {}, opset, outputs)
+    expected = ReferenceEvaluator(source).run(None, dict(xs))
+    got = from_onnx(source).run_reference(*xs.values())
+    results = got if isinstance(got, tuple) else (got,)
+    for want, have in zip(expected, results, strict=True):
+        assert have.dtype == want.dtype
+        assert have.shape == want.shape
+        np.testing.assert_allclose(have, want, rtol=rtol, atol=1e-6)
+
+
+UNARY = {
+    "Neg": 7, "Exp": 7, "Tanh": 7, "Sigmoid": 7, "Relu": 7, "Erf": 9, "Reciprocal": 7, "Abs": 7,
+    "LeakyRelu": 7, "Elu": 7, "Selu": 7, "Celu": 12, "HardSigmoid": 7, "HardSwish": 14,
+    "Softplus": 7, "Softsign": 7, "Mish": 18, "Gelu": 20, "Swish": 24, "Identity": 7, "Clip": 7,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("operator", "since"), UNARY.items())
+def test_unary(operator: str, since: int) -> None:
+    for opset in {since, 13 if since < 13 else since, NEWEST}:
+        check(make_node(operator, ["x"], ["y"]), {"x": array(3, 5)}, opset=opset)
+        check(
+            make_node(operator, ["x"], ["y"]),
+            {"x": array(0, 5)},
+            opset=opset,
+            symbolic={"x": ("n", 5)},
+        )
+
+
+@pytest.mark.parametrize("operator", ["Sqrt", "Log"])
+def test_unary_of_positive(operator: str) -> None:
+    check(make_node(operator, ["x"], ["y"]), {"x": array(3, 5, low=0.1)})
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        ("LeakyRelu", {"alpha": 0.3}),
+        ("Elu", {"alpha": 2.5}),
+        ("Selu", {"alpha": 2.0, "gamma": 0.5}),
+        ("Celu", {"alpha": 2.0}),
+        ("HardSigmoid", {"alpha": 0.6, "beta": 0.1}),
+        ("Gelu", {"approximate": "tanh"}),
+        ("Swish", {"alpha": 1.7}),
+    ],
+)
+def test_unary_with_attributes(attributes: tuple[str, dict[str, object]]) -> None:
+    operator, values = attributes
+    check(make_node(operator, ["x"], ["y"], **values), {"x": array(4, 7)})
+
+
+def test_far_values() -> None:
+    """Activations made of several operators do not overflow on the way."""
+    x = np.array([-1e4, -100, -1, 0, 1, 100, 1e4], np.float32)
+    wide = x.astype(np.float64)
+    elu = np.where(x > 0, wide, np.expm1(np.minimum(wide, 0)))
+    expected = {
+        "Elu": elu,
+        "Selu": 1.05070102 * np.where(x > 0, wide, 1.67326324 * elu),
+        "Celu": elu,
+        "Softplus": np.logaddexp(0, wide),
+        "Softsign": wide / (1 + np.abs(wide)),
+        "Mish": wide * np.tanh(np.logaddexp(0, wide)),
+    }
+    for operator, want in expected.items():
+        source = model([make_node(operator, ["x"], ["y"])], {"x": (x, x.shape)}, {}, NEWEST)
+        np.testing.assert_allclose(from_onnx(source).run_reference(x), want, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Div", "Max", "Min", "Sum"])
+def test_binary(operator: str, dtype: str) -> None:
+    if operator == "Sum" and dtype[0] == "i":
+        return
+    a, b = array(2, 1, 3, dtype=dtype), array(4, 1, dtype=dtype)
+    b = np.where(b == 0, 1, b).astype(dtype)
+    check(make_node(operator, ["a", "b"], ["y"]), {"a": a, "b": b})
+    check(make_node(operator, ["a", "b"], ["y"]), {"a": a}, {"b": b}, opset=8)
+
+
+def test_integer_division_truncates() -> None:
+    a, b = np.array([-7, 7, -7, 7]), np.array([2, 2, -2, -2])
+    source = model([make_node("Div", ["a", "b"], ["y"])], {"a": (a, (4,)), "b": (b, (4,))}, {}, 14)
+    np.testing.assert_array_equal(from_onnx(source).run_reference(a, b), [-3, 3, 3, -3])
+
+
+@pytest.mark.parametrize("operator", ["Sum", "Mean", "Max", "Min"])
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_variadic(operator: str, count: int) -> None:
+    xs = {f"x{i}": array(3, i + 1)[:, :1] * (i - 1) for i in range(count)}
+    check(make_node(operator, list(xs), ["y"]), xs)
+
+
+@pytest.mark.parametrize("exponent", ["float32", "int64", "int32"])
+def test_pow(exponent: str) -> None:
+    base, power = array(3, 4, low=0.5), array(4, dtype=exponent)
+    check(make_node("Pow", ["a", "b"], ["y"]), {"a": base, "b": power})
+
+
+def test_pow_of_integers() -> None:
+    base, power = np.array([2, 3, -2]), np.array([2.5, 2.0, 3.0], np.float32)
+    check(make_node("Pow", ["a", "b"], ["y"]), {"a": base, "b": power})
+
+
+def test_prelu() -> None:
+    check(make_node("PRelu", ["x", "s"], ["y"]), {"x": array(2, 3, 4)}, {"s": array(3, 1)})
+
+
+@pytest.mark.parametrize("bounds", [{}, {"min": -1.0}, {"max": 0.5}, {"min": -1.0, "max": 0.5}])
+def test_clip_attributes(bounds: dict[str, float]) -> None:
+    check(make_node("Clip", ["x"], ["y"], **bounds), {"x": array(3, 5)}, opset=6 + 1)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("low", "high"), [(-1, 1), (None, 0.5), (-0.5, None), (2, -2)])
+def test_clip_operands(known: bool, low: float | None, high: float | None) -> None:
+    bounds = {"low": low, "high": high}
+    given = {k: np.array(v, np.float32) for k, v in bounds.items() if v is not None}
+    node = make_node("Clip", ["x", *(k if k in given else "" for k in bounds)], ["y"])
+    x = {"x": array(3, 5)}
+    check(node, x if known else x | given, given if known else {})
+
+
+def test_clip_of_integers() -> None:
+    low = np.array(-(2**60) - 1)
+    check(make_node("Clip", ["x", "low"], ["y"]), {"x": np.array([-(2**62), 3])}, {"low": low})
+
+
+@pytest.mark.parametrize("target", ["float64", "float16", "int64", "int8", "bool"])
+def test_cast(target: str) -> None:
+    to = np_dtype_to_tensor_dtype(np.dtype(target))
+    check(make_node("Cast", ["x"], ["y"], to=to), {"x": array(3, 5)})
+    check(make_node("CastLike", ["x", "t"], ["y"]), {"x": array(3, 5)}, {"t": np.ones(1, target)})
+
+
+# Contractions
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_gemm(data: st.DataObject) -> None:
+    m, k, n = (data.draw(st.sampled_from([1, 2, 5])) for _ in range(3))
+    trans_a, trans_b = data.draw(st.booleans()), data.draw(st.booleans())
+    shape = data.draw(st.sampled_from([None, (), (1,), (n,), (1, n), (m, 1), (m, n)]))
+    a = array(k, m) if trans_a else array(m, k)
+    b = array(n, k) if trans_b else array(k, n)
+    c = {} if shape is None else {"c": array(*shape)}
+    node = make_node(
+        "Gemm",
+        ["a", "b", *c],
+        ["y"],
+        transA=int(trans_a),
+        transB=int(trans_b),
+        alpha=data.draw(st.sampled_from([1.0, 0.5])),
+        beta=data.draw(st.sampled_from([1.0, 0.0, 2.0])),
+    )
+    constant = data.draw(st.booleans())
+    check(node, {"a": a} if constant else {"a": a, "b": b} | c, {"b": b} | c if constant else {})
+
+
+def test_gemm_with_symbolic_batch() -> None:
+    node = make_node("Gemm", ["x", "w", "c"], ["y"], transB=1)
+    for n in (0, 1, 5):
+        check(
+            node,
+            {"x": array(n, 4)},
+            {"w": array(3, 4), "c": array(3)},
+            symbolic={"x": ("n", 4)},
+        )
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((3, 4), (4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((4,), (4,)), ((2, 3, 4), (4, 5)),
+     ((2, 1, 3, 4), (6, 4, 5)), ((2, 3, 4), (4,)), ((4,), (2, 4, 5)), ((1, 1), (1, 1))],
+)  # fmt: skip
+def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    node = make_node("MatMul", ["a", "b"], ["y"])
+    check(node, {"a": array(*a), "b": array(*b)})
+    check(node, {"a": array(*a)}, {"b": array(*b)}, opset=9)
+
+
+def test_matmul_of_symbolic_vector() -> None:
+    node = make_node("MatMul", ["a", "b"], ["y"])
+    xs = {"a": array(5), "b": array(2, 5, 3)}
+    check(node, xs, symbolic={"a": ("k",), "b": ("n", "k", "m")})
+
+
+# Reductions
+
+
+REDUCTIONS = ["Sum", "Mean", "Max", "Min", "Prod", "SumSquare", "L1", "L2", "LogSumExp"]
+
+
+@pytest.mark.parametrize("kind", REDUCTIONS)
+@pytest.mark.parametrize("axes", [None, [0], [-1], [0, 2], [0, 1, 2]])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_reduce(kind: str, axes: list[int] | None, keepdims: int) -> None:
+    x = {"x": array(2, 3, 4)}
+    attributes = {} if axes is None else {"axes": axes}
+    node = make_node(f"Reduce{kind}", ["x"], ["y"], keepdims=keepdims, **attributes)
+    check(node, x, opset=11)
+    constants = {} if axes is None else {"a": np.array(axes)}
+    node = make_node(f"Reduce{kind}", ["x", *constants], ["y"], keepdims=keepdims)
+    check(node, x, constants)
+    check(node, x, constants, symbolic={"x": ("n", 3, "m")})
+
+
+def test_reduce_nothing() -> None:
+    node = make_node("ReduceSum", ["x"], ["y"], noop_with_empty_axes=1)
+    check(node, {"x": array(2, 3)})
+
+
+def test_reduce_infinities() -> None:
+    x = np.array([[-np.inf, -np.inf], [np.inf, 1], [1e4, -np.inf], [-1e4, -1e4]], np.float32)
+    source = model(
+        [make_node("ReduceLogSumExp", ["x", "a"], ["y"], keepdims=0)],
+        {"x": (x, x.shape)},
+        {"a": np.array([1])},
+        NEWEST,
+    )
+    expected = np.logaddexp(x[:, 0].astype(np.float64), x[:, 1])
+    np.testing.assert_allclose(from_onnx(source).run_reference(x), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("operator", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("opset", [7, 11, 13, NEWEST])
+@pytest.mark.parametrize("axis", [None, 0, 1, 2])
+def test_softmax(operator: str, opset: int, axis: int | None) -> None:
+    """Before opset 13 the dimensions from the axis on are one; checked against NumPy."""
+    x = array(2, 3, 4)
+    attributes = {} if axis is None else {"axis": axis}
+    node = make_node(operator, ["x"], ["y"], **attributes)
+    if opset < 13:
+        first = 1 if axis is None else axis
+        rows = x.reshape(int(np.prod(x.shape[:first])), -1)
+    else:
+        first = -1 if axis is None else axis
+        rows = np.moveaxis(x, first, -1)
+    e = np.exp(rows - rows.max(axis=-1, keepdims=True))
+    expected = e / e.sum(axis=-1, keepdims=True)
+    expected = expected.reshape(x.shape) if opset < 13 else np.moveaxis(expected, -1, first)
+    if operator == "LogSoftmax":
+        expected = np.log(expected)
+    for shape in (x.shape, ("n", 3, 4)):
+        got = from_onnx(model([node], {"x": (x, shape)}, {}, opset)).run_reference(x)
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+# Shapes
+
+
+@pytest.mark.parametrize("perm", [None, [0, 1, 2], [2, 0, 1], [0, 2, 1]])
+def test_transpose(perm: list[int] | None) -> None:
+    attributes = {} if perm is None else {"perm": perm}
+    check(make_node("Transpose", ["x"], ["y"], **attributes), {"x": array(2, 3, 4)})
+
+
+@pytest.mark.parametrize(
+    "target", [[6, 4], [-1], [0, -1], [2, 0, 2, 2], [4, -1, 1, 3], [1, 2, 3, 4], [0, 0, 0]]
+)
+def test_reshape(target: list[int]) -> None:
+    node = make_node("Reshape", ["x", "t"], ["y"])
+    check(node, {"x": array(2, 3, 4)}, {"t": np.array(target)})
+
+
+def test_reshape_of_nothing() -> None:
+    for shape, target, allow in (((0, 4), [0, -1], 0), ((0, 3), [3, 0], 1), ((3, 0), [0, 5], 1)):
+        node = make_node("Reshape", ["x", "t"], ["y"], allowzero=allow)
+        source = model([node], {"x": (array(*shape), shape)}, {"t": np.array(target)}, 14)
+        expected = tuple(4 if n == -1 else n for n in target)
+        assert from_onnx(source).run_reference(array(*shape)).shape == expected
+
+
+def test_reshape_to_a_computed_shape() -> None:
+    """What exporters write for x.reshape(x.shape[0], -1, 2) with a symbolic batch."""
+    nodes = [
+        make_node("Shape", ["x"], ["s"]),
+        make_node("Gather", ["s", "zero"], ["n"], axis=0),
+        make_node("Unsqueeze", ["n", "axes"], ["head"]),
+        make_node("Concat", ["head", "rest"], ["target"], axis=0),
+        make_node("Reshape", ["x", "target"], ["y"]),
+    ]
+    constants = {"zero": np.array(0), "axes": np.array([0]), "rest": np.array([-1, 2])}
+    for batch in (1, 3):
+        x = array(batch, 3, 4)
+        check(nodes, {"x": x}, constants, symbolic={"x": ("batch", 3, 4)})
+
+
+def test_arithmetic_on_shapes() -> None:
+    """x.reshape(x.shape[0] * x.shape[1] // 2, 8), by way of a 32-bit cast and a slice."""
+    nodes = [
+        make_node("Shape", ["x"], ["s"], start=0, end=2),
+        make_node("Cast", ["s"], ["s32"], to=onnx.TensorProto.INT32),
+        make_node("ReduceProd", ["s32"], ["p32"], keepdims=1),
+        make_node("Cast", ["p32"], ["p"], to=onnx.TensorProto.INT64),
+        make_node("Div", ["p", "two"], ["rows"]),
+        make_node("Slice", ["rest", "one", "end", "first"], ["columns"]),
+        make_node("Concat", ["rows", "columns"], ["target"], axis=0),
+        make_node("Reshape", ["x", "target"], ["y"]),
+    ]
+    constants = {
+        "two": np.array([2]), "rest": np.array([7, 8]), "one": np.array([1]),
+        "end": np.array([2**40]), "first": np.array([0]),
+    }  # fmt: skip
+    check(nodes, {"x": array(3, 2, 4)}, constants)
+    check(nodes, {"x": array(3, 2, 4)}, constants, symbolic={"x": ("n", 2, 4)})
+
+
+@pytest.mark.parametrize("axis", [-2, 0, 1, 2, 3])
+def test_flatten(axis: int) -> None:
+    node = make_node("Flatten", ["x"], ["y"], axis=axis)
+    check(node, {"x": array(2, 3, 4)})
+    check(node, {"x": array(2, 3, 4)}, symbolic={"x": ("n", 3, 4)})
+
+
+def test_squeeze_and_unsqueeze() -> None:
+    x = {"x": array(2, 1, 3, 1)}
+    check(make_node("Squeeze", ["x"], ["y"]), x)
+    check(make_node("Squeeze", ["x", "a"], ["y"]), x, {"a": np.array([-1])})
+    check(make_node("Squeeze", ["x"], ["y"], axes=[1, 3]), x, opset=11)
+    check(make_node("Unsqueeze", ["x", "a"], ["y"]), x, {"a": np.array([0, -1, 3])})
+    check(make_node("Unsqueeze", ["x"], ["y"], axes=[2]), x, opset=11)
+
+
+def test_ones_between_symbols() -> None:
+    """Several symbolic dimensions keep their order while ones come and go."""
+    x, symbolic = {"x": array(2, 3, 5)}, {"x": ("a", "b", "c")}
+    for axes in ([0], [1], [0, 1, 3], [3]):
+        node = make_node("Unsqueeze", ["x", "axes"], ["y"])
+        check(node, x, {"axes": np.array(axes)}, symbolic=symbolic)
+    x, symbolic = {"x": array(1, 2, 1, 3)}, {"x": (1, "a", 1, "b")}
+    for axes in ([0], [2], [0, 2]):
+        node = make_node("Squeeze", ["x", "axes"], ["y"])
+        check(node, x, {"axes": np.array(axes)}, symbolic=symbolic)
+
+
+@pytest.mark.parametrize("target", [[4], [2, 1, 4], [1], [3, 4], [5, 2, 3, 4]])
+def test_expand(target: list[int]) -> None:
+    node = make_node("Expand", ["x", "t"], ["y"])
+    check(node, {"x": array(3, 1)}, {"t": np.array(target)})
+
+
+def test_tile() -> None:
+    node = make_node("Tile", ["x", "r"], ["y"])
+    check(node, {"x": array(2, 3)}, {"r": np.array([2, 3])})
+    check(node, {"x": array(2, 3)}, {"r": np.array([1, 1])})
+
+
+def test_concat() -> None:
+    xs = {"a": array(2, 3), "b": array(2, 1), "c": array(2, 4)}
+    check(make_node("Concat", list(xs), ["y"], axis=-1), xs)
+    check(make_node("Concat", ["a"], ["y"], axis=0), {"a": array(2, 3)})
+    symbolic = {"a": ("n", 3), "b": ("n", 1), "c": ("n", 4)}
+    check(make_node("Concat", list(xs), ["y"], axis=1), xs, symbolic=symbolic)
+    xs = {"a": array(2, 3), "b": array(4, 3)}
+    check(make_node("Concat", list(xs), ["y"], axis=0), xs, symbolic={"a": ("n", 3), "b": ("m", 3)})
+
+
+SLICES = st.tuples(
+    st.integers(-9, 9) | st.sampled_from([-(2**63), 2**63 - 1, 2**31 - 1]),
+    st.integers(-9, 9) | st.sampled_from([-(2**63), 2**63 - 1, 2**31 - 1]),
+    st.sampled_from([1, 2, 3, -1, -2]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(SLICES, min_size=1, max_size=3), st.permutations([0, 1, -1]))
+def test_slice(parts: list[tuple[int, int, int]], axes: list[int]) -> None:
+    starts, ends, steps = (np.array(column) for column in zip(*parts, strict=True))
+    constants = {"s": starts, "e": ends, "a": np.array(axes[: len(parts)]), "p": steps}
+    x = array(4, 5, 3)
+    source = model(
+        [make_node("Slice", ["x", *constants], ["y"])], {"x": (x, x.shape)}, constants, 13
+    )
+    index = [slice(None)] * 3
+    for axis, (start, end, step) in zip(axes, parts, strict=False):
+        index[axis] = slice(start, end, step)
+    np.testing.assert_array_equal(from_onnx(source).run_reference(x), x[tuple(index)])
+
+
+def test_slice_attributes() -> None:
+    node = make_node("Slice", ["x"], ["y"], starts=[1, -2], ends=[9, 4], axes=[0, 1])
+    check(node, {"x": array(4, 5)}, opset=9)
+    check(make_node("Slice", ["x"], ["y"], starts=[1], ends=[-1]), {"x": array(4, 5)}, opset=9)
+
+
+def test_slice_beside_a_symbol() -> None:
+    node = make_node("Slice", ["x", "s", "e", "a"], ["y"])
+    constants = {"s": np.array([0, 1]), "e": np.array([2**62, 3]), "a": np.array([0, 1])}
+    check(node, {"x": array(4, 5)}, constants, symbolic={"x": ("n", 5)})
+
+
+def test_split() -> None:
+    x, outputs = {"x": array(2, 6)}, ["a", "b", "c"]
+    check(make_node("Split", ["x"], outputs, axis=1), x, opset=11, outputs=outputs)
+    node = make_node("Split", ["x"], outputs, axis=1, split=[1, 2, 3])
+    check(node, x, opset=11, outputs=outputs)
+    sizes = {"s": np.array([1, 0, 5])}
+    check(make_node("Split", ["x", "s"], outputs, axis=-1), x, sizes, outputs=outputs)
+    x = {"x": array(2, 7)}
+    node = make_node("Split", ["x"], outputs, axis=1, num_outputs=3)
+    check(node, x, outputs=outputs, symbolic={"x": ("n", 7)})
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("indices", [np.array(1), np.array([-1, 0, 1]), np.array([[0], [-2]])])
+def test_gather(axis: int, indices: np.ndarray) -> None:
+    node = make_node("Gather", ["x", "i"], ["y"], axis=axis)
+    check(node, {"x": array(2, 3, 4)}, {"i": indices})
+    check(node, {"x": array(2, 3, 4), "i": indices.astype(np.int32)})
+
+
+def test_shapes_as_results() -> None:
+    x = {"x": array(2, 3, 4)}
+    check(make_node("Shape", ["x"], ["y"]), x)
+    check(make_node("Shape", ["x"], ["y"], start=-2, end=-1), x)
+    check(make_node("Size", ["x"], ["y"]), x)
+
+
+def test_constants_as_results() -> None:
+    x = {"x": array(2)}
+    nodes = [make_node("Constant", [], ["y"], value=from_array(array(3, 4)))]
+    check(nodes, x)
+    check([make_node("Constant", [], ["y"], value_float=1.5)], x)
+    check([make_node("Constant", [], ["y"], value_ints=[1, 2])], x)
+    fill = from_array(np.array([7], np.int32))
+    check(make_node("ConstantOfShape", ["s"], ["y"], value=fill), x, {"s": np.array([2, 3])})
+    check(make_node("ConstantOfShape", ["s"], ["y"]), x, {"s": np.array([300, 300])})
+    check(make_node("ConstantOfShape", ["s"], ["y"]), x, {"s": np.array([0, 3])})
+
+
+def test_space_and_depth() -> None:
+    x = {"x": array(2, 8, 4, 6)}
+    check(make_node("SpaceToDepth", ["x"], ["y"], blocksize=2), x)
+    check(make_node("DepthToSpace", ["x"], ["y"], blocksize=2), x)
+    check(make_node("DepthToSpace", ["x"], ["y"], blocksize=2, mode="CRD"), x)
+    check(make_node("DepthToSpace", ["x"], ["y"], blocksize=2), x, symbolic={"x": ("n", 8, 4, 6)})
+
+
+# Layers
+
+
+@pytest.mark.parametrize("opset", [7, 9, 14, 15, NEWEST])
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (1, 3, 1, 5)])
+def test_batch_normalization(opset: int, shape: tuple[int, ...]) -> None:
+    """Against the formula: before opset 14 the evaluator takes momentum for training."""
+    constants = {"s": array(3), "b": array(3) * 2, "m": array(3) + 1, "v": abs(array(3)) + 1}
+    node = make_node("BatchNormalization", ["x", *constants], ["y"], epsilon=1e-3, momentum=0.7)
+    scale, bias, mean, variance = (
+        v.reshape(3, *[1] * (len(shape) - 2)) for v in constants.values()
+    )
+    x = array(*shape)
+    expected = (x - mean) / np.sqrt(variance + np.float32(1e-3)) * scale + bias
+    for dims in (shape, ("n", *shape[1:])):
+        got = from_onnx(model([node], {"x": (x, dims)}, constants, opset)).run_reference(x)
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [7, 10, 12, NEWEST])
+def test_dropout(opset: int) -> None:
+    outputs = ["y"] if opset < 10 else ["y", "mask"]
+    check(make_node("Dropout", ["x"], outputs), {"x": array(2, 3)}, opset=opset, outputs=outputs)
+
+
+def test_normalizations() -> None:
+    x, scale, bias = {"x": array(2, 4, 3, 5)}, {"s": array(5)}, {"b": array(5) * 2}
+    outputs = ["y", "mean", "inverse"]
+    node = make_node("LayerNormalization", ["x", "s", "b"], outputs, axis=-1)
+    check(node, x, scale | bias, outputs=outputs)
+    node = make_node("LayerNormalization", ["x", "s"], ["y"], axis=2)
+    check(node, x, {"s": array(3, 5)})
+    check(make_node("RMSNormalization", ["x", "s"], ["y"]), x, scale)
+    channels = {"s": array(4), "b": array(4) * 2}
+    check(make_node("InstanceNormalization", ["x", *channels], ["y"]), x, channels)
+    node = make_node("GroupNormalization", ["x", *channels], ["y"], num_groups=2)
+    check(node, x, channels)
+    check(make_node("MeanVarianceNormalization", ["x"], ["y"]), x, rtol=1e-4)
+
+
+def test_global_pools() -> None:
+    for operator in ("GlobalAveragePool", "GlobalMaxPool"):
+        check(make_node(operator, ["x"], ["y"]), {"x": array(2, 3, 4, 5)})
+
+
+# Computed at import
+
+
+def test_constants_are_folded() -> None:
+    """A mask as exporters write it: operators that the dialect lacks, on constants."""
+    nodes = [
+        make_node("Range", ["zero", "n", "one"], ["r"]),
+        make_node("Unsqueeze", ["r", "last"], ["column"]),
+        make_node("LessOrEqual", ["r", "column"], ["below"]),
+        make_node("Where", ["below", "yes", "no"], ["mask"]),
+        make_node("Add", ["x", "mask"], ["y"]),
+    ]
+    constants = {
+        "zero": np.array(0), "n": np.array(4), "one": np.array(1), "last": np.array([1]),
+        "yes": np.array(0, np.float32), "no": np.array(-9, np.float32),
+    }  # fmt: skip
+    check(nodes, {"x": array(2, 4, 4)}, constants)
+
+
+def test_expand_target_computed_with_where() -> None:
+    """What exporters write for x.expand(3, -1, 4)."""
+    nodes = [
+        make_node("ConstantOfShape", ["three"], ["ones"], value=from_array(np.array([1]))),
+        make_node("Mul", ["ones", "minus"], ["all"]),
+        make_node("Equal", ["t", "all"], ["free"]),
+        make_node("Where", ["free", "ones", "t"], ["target"]),
+        make_node("Expand", ["x", "target"], ["y"]),
+    ]
+    constants = {"three": np.array([3]), "minus": np.array(-1), "t": np.array([3, -1, 4])}
+    check(nodes, {"x": array(1, 5, 1)}, constants)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_element_types(dtype: str) -> None:
+    """A small network in other precisions; 1e-2 relative because f16 has 11 bits."""
+    nodes = [
+        make_node("Gemm", ["x", "w", "b"], ["h"], transB=1),
+        make_node("Relu", ["h"], ["r"]),
+        make_node("Softmax", ["r"], ["y"], axis=-1),
+    ]
+    constants = {"w": array(3, 4, dtype=dtype), "b": array(3, dtype=dtype)}
+    check(nodes, {"x": array(5, 4, dtype=dtype)}, constants, rtol=1e-2)
