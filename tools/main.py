@@ -188,12 +188,13 @@ def bench(
 
     module = _load(model, shapes)
     inputs = random_inputs(module.inputs, parse_sizes(sizes or []))
+    peers = {name: peer(name, module, model, inputs, threads) for name in versus or []}
     exe, _ = _compile(module, level, target, threads)
     ours = exe(*inputs)
     calls: dict[str, Any] = {"stepwell": lambda: exe(*inputs)}
     differences = {"stepwell": "-"}
-    for name in versus or []:
-        calls[name], theirs = peer(name, module, model, inputs, threads)
+    for name, (call, theirs) in peers.items():
+        calls[name] = call
         differences[name] = f"{_difference(ours, theirs):.1e}"
     with _progress("timing", ROUNDS) as advance:
         times = measure(calls, advance)

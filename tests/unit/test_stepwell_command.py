@@ -1,0 +1,188 @@
+"""The command `stepwell`: what a newcomer types, and what is said when it is wrong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, save_npz
+
+import stepwell as sw
+from stepwell.core.module import ValueSpec
+from stepwell.core.pipelines import STAGES
+from stepwell.tools import main as command
+from stepwell.tools import models, timing
+
+
+def run(args: list[str]) -> int:
+    """The exit code of the command."""
+    try:
+        command.main(args)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 1
+    return 0
+
+
+@pytest.fixture(scope="module")
+def weights() -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(1)
+    return random.standard_normal((3, 5), np.float32), random.standard_normal(3, np.float32)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory, weights: tuple[np.ndarray, np.ndarray]) -> Path:
+    """A saved model `x [batch, 5] -> y [batch, 3]`."""
+    path = tmp_path_factory.mktemp("model") / "m.mlir"
+    b = sw.Builder("main")
+    x = b.input("x", ("batch", 5), "f32")
+    b.output(b.relu(b.dense(x, weights[0], bias=weights[1])), name="y")
+    b.module().save(path)
+    return path
+
+
+def test_help_shows_the_way(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    printed = capsys.readouterr().out
+    for name in ("run", "compile", "bench", "demo", "pipeline"):
+        assert re.search(rf"^\W*{name} ", printed, re.MULTILINE)
+    assert "stepwell demo" in printed
+
+
+def test_run_writes_what_numpy_computes(
+    model: Path, weights: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    x = np.random.default_rng(2).standard_normal((7, 5), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    output = tmp_path / "y.npy"
+    assert run(["run", str(model), "-i", f"x={tmp_path}/x.npy", "-o", f"y={output}"]) == 0
+    expected = np.maximum(x @ weights[0].T + weights[1], 0)
+    # Sums of five products in another order.
+    np.testing.assert_allclose(np.load(output), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_run_prints_results_that_go_nowhere(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 5), np.float32))
+    assert run(["run", str(model), "-i", str(tmp_path / "x.npy")]) == 0
+    assert "y 1x3 float32" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_compile_emits_every_stage(
+    model: Path, stage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compile", str(model), "--emit", stage]) == 0
+    printed = capsys.readouterr().out
+    mark = {"llvm-ir": "define ", "asm": "main:"}.get(stage, "builtin.module")
+    assert mark in printed
+
+
+def test_emitted_stage_can_be_read_back(model: Path, tmp_path: Path) -> None:
+    x = np.random.default_rng(3).standard_normal((4, 5), np.float32)
+    output = tmp_path / "fused.mlir"
+    assert run(["compile", str(model), "--emit", "fused", "-o", str(output)]) == 0
+    expected = sw.compile(sw.from_mlir(model))(x)
+    assert np.array_equal(sw.compile(sw.from_mlir(output))(x), expected)
+
+
+def test_compile_without_a_stage_says_what_was_made(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compile", str(model)]) == 0
+    printed = capsys.readouterr().out
+    assert "takes x: batchx5xf32" in printed
+    assert "gives y: batchx3xf32" in printed
+    assert "graph > optimized > fused" in printed
+
+
+def test_bench_compares(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["bench", str(model), "--vs", "numpy", "--size", "batch=3"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"stepwell\W.*\d", printed)
+    assert re.search(r"numpy\W.*\d", printed)
+
+
+def test_pipeline_is_what_stepwell_opt_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["pipeline", "--level", "0"]) == 0
+    assert "kernels    convert-graph-to-loop\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["compile", "{m}", "--emit", "loop"], 'got "loop"; did you mean "loops"'),
+        (["compile", "missing.onnx"], "model: no such file: missing.onnx"),
+        (["compile", "{m}", "--level", "9"], "unknown opt_level, expected 0, 1, 2 or 3, got 9"),
+        (["compile", "{m}", "--target", "z80"], "target: unknown name, expected host, "),
+        (["compile", "{m}", "--shape", "x=1x5"], "--shape: applies to ONNX models only"),
+        (["compile", "{m}", "--shape", "x=axb"], "--shape: cannot read, expected x=64x784"),
+        (["run", "{m}"], "--input: missing: x: batchx5xf32; say --input NAME=FILE.npy"),
+        (["run", "{m}", "-i", "z=z.npy"], "--input: no such input, expected x=FILE.npy, got z=z"),
+        (["run", "{m}", "-i", "x=no.npy"], "--input: cannot read no.npy: No such file"),
+        (["run", "{m}", "-i", "x={m}"], "not an array in NumPy's format"),
+        (["bench", "{m}", "--vs", "abacus"], "--vs: unknown peer, expected numpy, onnxruntime"),
+        (["bench", "{m}", "--vs", "onnxruntime"], "--vs: onnxruntime runs ONNX models only"),
+        (["bench", "{m}", "--size", "n=3"], "--size: no such symbolic size, expected ['batch']"),
+        (["bench", "{m}", "--size", "batch"], "--size: cannot read, expected batch=64, got batch"),
+    ],
+)
+def test_errors_are_one_line(
+    model: Path, args: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([arg.replace("{m}", str(model)) for arg in args]) == 1
+    printed = capsys.readouterr()
+    assert printed.err.startswith("stepwell: error: ")
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+
+
+def test_model_of_an_unknown_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.pt").write_bytes(b"")
+    assert run(["compile", str(tmp_path / "m.pt")]) == 1
+    assert "expected .onnx or .mlir, got m.pt" in capsys.readouterr().err
+
+
+def test_wrong_array_is_named(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 4), np.float32))
+    assert run(["run", str(model), "-i", str(tmp_path / "x.npy")]) == 1
+    assert "x" in capsys.readouterr().err
+
+
+def test_sparse_matrices_are_read(tmp_path: Path) -> None:
+    matrix = csr_array(np.eye(3, dtype=np.float32))
+    save_npz(tmp_path / "a.npz", matrix)
+    read = models.read_array(tmp_path / "a.npz")
+    assert (read != matrix).nnz == 0
+
+
+def test_random_inputs_fit() -> None:
+    specs = [
+        ValueSpec("x", ("n", 4), "f16"),
+        ValueSpec("i", (3,), "i64"),
+        ValueSpec("m", (2,), "i1"),
+        ValueSpec("a", (10, 10), "f32", "csr", 20),
+    ]
+    x, i, m, a = models.random_inputs(specs, {"n": 2})
+    assert (x.shape, x.dtype) == ((2, 4), np.float16)
+    assert (i.shape, i.dtype, m.dtype) == ((3,), np.int64, np.bool_)
+    assert (a.shape, a.dtype, a.nnz) == ((10, 10), np.float32, 20)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(1.234e-5, "12.3 us"), (0.00456, "4.56 ms"), (1.2, "1.2 s")]
+)
+def test_durations_read_well(seconds: float, text: str) -> None:
+    assert timing.duration(seconds) == text
+
+
+def test_measure_interleaves_its_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "ROUND_SECONDS", 0.0)
+    called: list[str] = []
+    times = timing.measure({n: (lambda n=n: called.append(n)) for n in ("a", "b")})
+    assert "".join(called) == "aabb" + "ab" * timing.ROUNDS
+    assert times["a"].minimum <= times["a"].median
