@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +20,10 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.ir import Attribute
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from .errors import CompileError, StepwellError, explain
+from .printing import module_text
 from .weights import WeightStore, write_atomically
 
 if TYPE_CHECKING:
@@ -138,9 +137,7 @@ class Module:
 
     def text(self, *, locations: bool = False) -> str:
         """The IR as MLIR text."""
-        stream = StringIO()
-        Printer(stream=stream, print_debuginfo=locations).print_op(self.op)
-        return stream.getvalue() + "\n"
+        return module_text(self.op, locations=locations)
 
     def __str__(self) -> str:
         return self.text()

@@ -39,6 +39,13 @@ _WIDTHS = (0, 8, 16, 32, 64)
 
 Format = Literal["csr", "csc", "coo"]
 
+_FORMATS: dict[tuple[tuple[int, ...], tuple[str, ...]], Format] = {
+    ((0, 1), ("dense", "compressed")): "csr",
+    ((1, 0), ("dense", "compressed")): "csc",
+    ((0, 1), ("compressed(nonunique)", "singleton")): "coo",
+}
+"""Formats by the order of dimensions and the types of levels."""
+
 
 @irdl_attr_definition
 class EncodingAttr(ParametrizedAttribute):
@@ -57,7 +64,9 @@ class EncodingAttr(ParametrizedAttribute):
     crd_width: IntAttr
 
     @staticmethod
-    def get(order: Sequence[int], levels: Sequence[str], pos: int = 0, crd: int = 0) -> EncodingAttr:
+    def get(
+        order: Sequence[int], levels: Sequence[str], pos: int = 0, crd: int = 0
+    ) -> EncodingAttr:
         """The encoding that stores dimension ``order[l]`` at level ``l`` as ``levels[l]``."""
         rank = len(order)
         expressions = tuple(AffineExpr.dimension(d) for d in order)
@@ -67,6 +76,11 @@ class EncodingAttr(ParametrizedAttribute):
             IntAttr(pos),
             IntAttr(crd),
         )
+
+    @property
+    def alias(self) -> str | None:
+        """What printed text calls the encoding: the name of its format, or None."""
+        return _FORMATS.get((self.order, self.level_types))
 
     @property
     def rank(self) -> int:
@@ -108,9 +122,7 @@ class EncodingAttr(ParametrizedAttribute):
     def print_parameters(self, printer: Printer) -> None:
         # The declarative format cannot pair the results of a map with level types.
         dims = ", ".join(f"d{i}" for i in range(self.rank))
-        levels = ", ".join(
-            f"d{d} : {t}" for d, t in zip(self.order, self.level_types, strict=True)
-        )
+        levels = ", ".join(f"d{d} : {t}" for d, t in zip(self.order, self.level_types, strict=True))
         text = f"map = ({dims}) -> ({levels})"
         if self.pos_width.data:
             text += f", posWidth = {self.pos_width.data}"
@@ -207,13 +219,7 @@ def format_of(type: Attribute) -> Format | None:
     if not is_sparse(type):
         return None
     encoding = encoding_of(type)
-    key = (encoding.order, encoding.level_types)
-    names: dict[tuple[tuple[int, ...], tuple[str, ...]], Format] = {
-        ((0, 1), ("dense", "compressed")): "csr",
-        ((1, 0), ("dense", "compressed")): "csc",
-        ((0, 1), ("compressed(nonunique)", "singleton")): "coo",
-    }
-    return names.get(key)
+    return _FORMATS.get((encoding.order, encoding.level_types))
 
 
 def index_type(type: Attribute) -> IntegerType | IndexType:
