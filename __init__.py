@@ -35,7 +35,7 @@ _PLACES = {
     "compile": "compiler",
     "from_mlir": "frontends.mlir",
     "from_onnx": "frontends.onnx.importer",
-    "register_function": "runtime.functions",
+    "register_function": "core.functions",
 }
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         TargetError,
         UnsupportedError,
     )
+    from .core.functions import register_function
     from .core.module import Module, SparseSpec, TensorSpec, ValueSpec
     from .core.target import Target
     from .core.weights import WeightStore
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from .frontends.mlir import from_mlir
     from .frontends.onnx.importer import from_onnx
     from .runtime.executable import Executable
-    from .runtime.functions import register_function
 
 __all__ = [
     "Builder",

@@ -1,52 +1,22 @@
-"""Functions that compiled programs call by name: `register_function`."""
+"""How compiled programs call the functions that are registered by name."""
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import MemRefType
 
-from ..core.errors import CompileError, StepwellError, explain
+from ..core.errors import StepwellError, explain
+from ..core.functions import registered
 from ..core.module import numpy_dtype
 from ..dialects import rt
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {}
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int64))
 _raised = threading.local()
-
-
-def register_function(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a function known under a name that `graph.call_packed` can call.
-
-    The function is given NumPy arrays: its inputs, then one array for each result, which it
-    fills. The arrays are views of the program's memory and valid during the call only.
-
-        @sw.register_function("env.linear")
-        def linear(x, w, y):
-            np.matmul(x, w.T, out=y)
-    """
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _FUNCTIONS[name] = function
-        return function
-
-    return register
-
-
-def registered(name: str) -> Callable[..., Any]:
-    """The function registered under a name.
-
-    Raises:
-        CompileError: if there is none.
-    """
-    if name not in _FUNCTIONS:
-        known = ", ".join(sorted(_FUNCTIONS)) or "none"
-        raise CompileError(explain(f'function "{name}"', "is not registered", got=known))
-    return _FUNCTIONS[name]
 
 
 def callback(op: rt.CallPackedOp) -> Any:

@@ -37,37 +37,40 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from ...core.errors import UnsupportedError, explain
+from ...core.module import numpy_dtype
 from ..sparse_tensor import is_sparse
 
-_DTYPES: dict[Attribute, np.dtype] = {
-    f16: np.dtype(np.float16),
-    f32: np.dtype(np.float32),
-    f64: np.dtype(np.float64),
-    i1: np.dtype(np.bool_),
-    i8: np.dtype(np.int8),
-    i16: np.dtype(np.int16),
-    i32: np.dtype(np.int32),
-    i64: np.dtype(np.int64),
-}
-_ELEMENT_TYPES = {dtype: element for element, dtype in _DTYPES.items()}
+_ELEMENT_TYPES = {numpy_dtype(t): t for t in (f16, f32, f64, i1, i8, i16, i32, i64)}
 
 
 def dtype_of(element_type: Attribute) -> np.dtype:
     """The NumPy dtype in which elements of this type are stored.
 
     Raises:
-        KeyError: if the type is none of f16, f32, f64, i1, i8, i16, i32, i64.
+        CompileError: if the type is none of f16, f32, f64, i1, i8, i16, i32, i64.
     """
-    return _DTYPES[element_type]
+    return numpy_dtype(element_type)
+
+
+def dtype_named(name: str) -> np.dtype:
+    """The NumPy dtype of an element type that is given by name, such as "f32"."""
+    return next(dtype for dtype, type in _ELEMENT_TYPES.items() if str(type) == name)
 
 
 def element_type_of(dtype: np.dtype) -> Attribute:
     """The element type that stores values of this NumPy dtype.
 
     Raises:
-        KeyError: if there is none.
+        UnsupportedError: if there is none.
     """
-    return _ELEMENT_TYPES[np.dtype(dtype).newbyteorder("=")]
+    native = np.dtype(dtype).newbyteorder("=")
+    if native not in _ELEMENT_TYPES:
+        known = ", ".join(str(known) for known in _ELEMENT_TYPES)
+        raise UnsupportedError(
+            explain("graph", "no element type for this dtype", expected=known, got=native)
+        )
+    return _ELEMENT_TYPES[native]
 
 
 def is_float(element_type: Attribute) -> bool:

@@ -24,7 +24,9 @@ def _forward(op: GraphOp, value: SSAValue, rewriter: PatternRewriter) -> None:
         rewriter.replace_matched_op((), (value,))
 
 
-def _replace(op: GraphOp, new: GraphOp, sources: tuple[GraphOp, ...], rewriter: PatternRewriter) -> None:
+def _replace(
+    op: GraphOp, new: GraphOp, sources: tuple[GraphOp, ...], rewriter: PatternRewriter
+) -> None:
     """Replace `op` by `new`, which stands for `sources`, if the result types agree."""
     if op.results[0].type != new.results[0].type:
         new.erase()
@@ -47,9 +49,9 @@ class AddZero(RewritePattern):
     def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
         zero = -0.0 if is_float(element_type(op.lhs)) else 0
         if _is_splat(op.rhs, zero):
-            return _forward(op, op.lhs, rewriter)
-        if _is_splat(op.lhs, zero):
-            return _forward(op, op.rhs, rewriter)
+            _forward(op, op.lhs, rewriter)
+        elif _is_splat(op.lhs, zero):
+            _forward(op, op.rhs, rewriter)
 
 
 class SubtractZero(RewritePattern):
@@ -65,9 +67,9 @@ class MultiplyOne(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.MulOp, rewriter: PatternRewriter) -> None:
         if _is_splat(op.rhs, 1):
-            return _forward(op, op.lhs, rewriter)
-        if _is_splat(op.lhs, 1):
-            return _forward(op, op.rhs, rewriter)
+            _forward(op, op.lhs, rewriter)
+        elif _is_splat(op.lhs, 1):
+            _forward(op, op.rhs, rewriter)
 
 
 class DivideByOne(RewritePattern):

@@ -141,9 +141,7 @@ class ShapeFacts:
     def fail(self, fact: str, expected: object = None, got: object = None) -> NoReturn:
         """Raise a `VerifyException` that names the operation and where it came from."""
         where = origin(self.op)
-        raise VerifyException(
-            explain(self.op.name, fact, expected=expected, got=got, origin=where)
-        )
+        raise VerifyException(explain(self.op.name, fact, expected=expected, got=got, origin=where))
 
     def equal(self, expected: Dim, got: Dim, fact: str) -> Dim:
         """Demand that two dimensions agree; returns the one that is known better."""

@@ -1,8 +1,8 @@
 """All operators of the `graph` dialect, under the one name by which others import them.
 
-    from stepwell.dialects.graph import ops as graph
+from stepwell.dialects.graph import ops as graph
 
-    y = graph.ReluOp(graph.DenseOp(x, w, bias))
+y = graph.ReluOp(graph.DenseOp(x, w, bias))
 """
 
 from __future__ import annotations

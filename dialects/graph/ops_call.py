@@ -120,7 +120,7 @@ class CalleeExists(SymbolUserOpInterface):
 class CallDpsOp(CallLikeOp):
     """Call a kernel of the module: its last parameters are the buffers of the results.
 
-    %y = graph.call_dps @kernel(%x, %w) {result_dims = [["batch", ""]]}
+    %y = graph.call_dps @kernel(%x, %w) dims [["batch", ""]]
         : (tensor<?x784xf32>, tensor<128x784xf32>) -> tensor<?x128xf32>
     """
 
@@ -130,7 +130,8 @@ class CallDpsOp(CallLikeOp):
 
     traits = traits_def(CalleeExists())
     assembly_format = (
-        "$callee `(` $arguments `)` (`dims` $result_dims^)? attr-dict `:` functional-type($arguments, $res)"
+        "$callee `(` $arguments `)` (`dims` $result_dims^)? attr-dict `:` "
+        "functional-type($arguments, $res)"
     )
 
     def __init__(
@@ -159,7 +160,8 @@ class CallPackedOp(CallLikeOp):
     callee = prop_def(StringAttr)
 
     assembly_format = (
-        "$callee `(` $arguments `)` (`dims` $result_dims^)? attr-dict `:` functional-type($arguments, $res)"
+        "$callee `(` $arguments `)` (`dims` $result_dims^)? attr-dict `:` "
+        "functional-type($arguments, $res)"
     )
 
     def __init__(

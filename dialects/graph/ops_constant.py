@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     DenseResourceAttr,
     IntegerAttr,
-    StringAttr,
     TensorType,
     i1,
     i64,

@@ -55,9 +55,7 @@ class DenseOp(GraphOp):
     bias = opt_operand_def(NUMERIC_TENSOR)
     result = result_def(NUMERIC_TENSOR)
 
-    assembly_format = (
-        "$x `,` $w (`,` $bias^)? attr-dict `:` functional-type(operands, results)"
-    )
+    assembly_format = "$x `,` $w (`,` $bias^)? attr-dict `:` functional-type(operands, results)"
 
     def __init__(
         self,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, i1, i8, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
@@ -89,9 +89,7 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
         pairs = enumerate(zip(x, self.bounds, strict=True))
         return [tuple(self._size(axis, d, *bounds, facts) for axis, (d, bounds) in pairs)]
 
-    def _size(
-        self, axis: int, dim: Dim, start: int, end: int, step: int, facts: ShapeFacts
-    ) -> Dim:
+    def _size(self, axis: int, dim: Dim, start: int, end: int, step: int, facts: ShapeFacts) -> Dim:
         if step == 0:
             facts.fail(f"step of axis {axis} is 0", "a step that is not 0")
         if (start, end, step) == (0, WHOLE_END, 1):
@@ -134,9 +132,7 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
     axis = prop_def(IntegerAttr.constr(i64))
     result = result_def(DENSE_TENSOR)
 
-    assembly_format = (
-        "$inputs `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
-    )
+    assembly_format = "$inputs `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
 
     def __init__(
         self,
@@ -165,8 +161,10 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
                 facts.fail("ranks differ", len(first), len(shape))
             for i, dim in enumerate(shape):
                 known = result[i]
-                result[i] = known + dim if i == axis else facts.equal(
-                    known, dim, f"sizes of axis {i} differ"
+                result[i] = (
+                    known + dim
+                    if i == axis
+                    else facts.equal(known, dim, f"sizes of axis {i} differ")
                 )
         return [tuple(result)]
 
@@ -187,8 +185,7 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
             extent = nest.extent(operand, axis)
             if isinstance(extent, AffineConstantExpr) and extent.value == 0:
                 continue
-            own = _clamped(nest, place, start, extent)
-            element = nest.at(operand, (*index[:axis], own, *index[axis + 1 :]))
+            element = self._element(nest, operand, index, start)
             if value is None:
                 value = element
             else:
@@ -199,16 +196,58 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
             return scalars.zero(nest, nest.compute_type(element_type(self.result)))
         return value
 
+    def _element(self, nest: Nest, operand: SSAValue, index: Index, start: AffineExpr) -> SSAValue:
+        """The element of an operand that begins at `start`; anything outside of it."""
+        axis = self.axis.value.data % rank(self.result)
+        extent = nest.extent(operand, axis)
+
+        def read(own: AffineExpr) -> SSAValue:
+            return nest.at(operand, (*index[:axis], own, *index[axis + 1 :]))
+
+        if isinstance(extent, AffineConstantExpr):
+            return read(_clamped(nest, index[axis], start, extent))
+        type = nest.compute_type(element_type(operand))
+        # There is no maximum of i1.
+        wide = i8 if type == i1 else type
+        element = _guarded(nest, index[axis], start, extent, read, wide)
+        return scalars.convert(nest, element, wide, type)
+
 
 def _clamped(
-    nest: Nest, place: SSAValue, start: AffineExpr, extent: AffineExpr
+    nest: Nest, place: AffineExpr, start: AffineExpr, extent: AffineConstantExpr
 ) -> AffineExpr:
-    """`place` - `start`, kept inside of [0, extent), so that every operand can be read."""
+    """`place` - `start`, kept inside of [0, extent), so that the operand can be read."""
     zero = nest.value(AffineExpr.constant(0))
-    own = nest.insert(arith.SubiOp(place, nest.value(start)))
-    last = nest.value(extent + -1)
-    own = nest.insert(arith.MinSIOp(own, last))
+    own = nest.insert(arith.SubiOp(nest.value(place), nest.value(start)))
+    own = nest.insert(arith.MinSIOp(own, nest.value(AffineExpr.constant(extent.value - 1))))
     return nest.index(nest.insert(arith.MaxSIOp(own, zero)))
+
+
+def _guarded(
+    nest: Nest,
+    place: AffineExpr,
+    start: AffineExpr,
+    extent: AffineExpr,
+    read: Callable[[AffineExpr], SSAValue],
+    type: Attribute,
+) -> SSAValue:
+    """What `read` gives at `place` - `start` if that is inside of [0, extent), else the least.
+
+    An operand of unknown size may be empty, and then has no element that could be read
+    instead: the reading is the body of a reduction that runs once or not at all.
+    """
+    none, once = nest.value(AffineExpr.constant(0)), nest.value(AffineExpr.constant(1))
+    own = nest.insert(arith.SubiOp(nest.value(place), nest.value(start)))
+    # As unsigned numbers, negative ones are larger than any size.
+    inside = nest.insert(arith.CmpiOp(own, nest.value(extent), "ult"))
+    times = nest.index(scalars.select(nest, inside, once, none))
+
+    def step(_: Index, least: SSAValue) -> SSAValue:
+        element = read(nest.index(own))
+        return scalars.maximum(nest, least, scalars.convert(nest, element, element.type, type))
+
+    least = nest.constant(scalars.lowest(type), type)
+    return nest.reduce([times], "max", least, step)
 
 
 @irdl_op_definition

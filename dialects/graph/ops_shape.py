@@ -184,9 +184,7 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
         return runs
 
 
-def _linearize(
-    nest: Nest, index: Sequence[AffineExpr], sizes: Sequence[AffineExpr]
-) -> AffineExpr:
+def _linearize(nest: Nest, index: Sequence[AffineExpr], sizes: Sequence[AffineExpr]) -> AffineExpr:
     """The row-major position of an index."""
     linear = AffineExpr.constant(0)
     for position, (i, size) in enumerate(zip(index, sizes, strict=True)):
@@ -194,9 +192,7 @@ def _linearize(
     return linear
 
 
-def _delinearize(
-    nest: Nest, linear: AffineExpr, sizes: Sequence[AffineExpr]
-) -> list[AffineExpr]:
+def _delinearize(nest: Nest, linear: AffineExpr, sizes: Sequence[AffineExpr]) -> list[AffineExpr]:
     """The index at a row-major position."""
     index: list[AffineExpr] = []
     for size in reversed(sizes[1:]):
@@ -261,13 +257,17 @@ class BroadcastToOp(GraphOp, HasCanonicalizationPatternsInterface):
         target = ints(self.shape)
         new = len(target) - len(x)
         if new < 0 or any(n < -1 for n in target) or -1 in target[: max(new, 0)]:
-            facts.fail(f"{text(x)} does not broadcast", "a shape of at least its rank", list(target))
+            expected = "a shape of at least its rank"
+            facts.fail(f"{text(x)} does not broadcast", expected, list(target))
         fact = f"{text(x)} does not broadcast to {list(target)}"
         leading = tuple(Dim.of(n) for n in target[:new])
-        return [leading + tuple(
-            d if n == -1 else Dim.of(n) if d == 1 else facts.equal(Dim.of(n), d, fact)
-            for n, d in zip(target[new:], x, strict=True)
-        )]
+        return [
+            leading
+            + tuple(
+                d if n == -1 else Dim.of(n) if d == 1 else facts.equal(Dim.of(n), d, fact)
+                for n, d in zip(target[new:], x, strict=True)
+            )
+        ]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = cast(np.ndarray, arrays[0])

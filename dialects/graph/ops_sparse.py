@@ -180,7 +180,8 @@ class DegreeOp(RowOp):
 
     With `self_loops` a row without a stored diagonal entry counts 1 more.
 
-    %d = graph.degree %a self_loops = true power = -5.0e-01 : (tensor<?x?xf32, #csr>) -> tensor<?xf32>
+    %d = graph.degree %a self_loops = true power = -5.0e-01
+        : (tensor<?x?xf32, #csr>) -> tensor<?xf32>
     """
 
     name = "graph.degree"

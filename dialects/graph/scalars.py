@@ -6,6 +6,7 @@ wrap around, as they do in NumPy, and no operation traps.
 
 from __future__ import annotations
 
+from math import inf
 from typing import cast
 
 from xdsl.dialects import arith, math
@@ -16,10 +17,14 @@ from .attrs import is_float
 from .interfaces import Nest
 
 
-
 def zero(nest: Nest, type: Attribute) -> SSAValue:
     """The constant 0 of a type."""
     return nest.constant(0.0 if is_float(type) else 0, type)
+
+
+def lowest(type: Attribute) -> float | int:
+    """The neutral element of `maximum`: -inf, or the smallest integer of a type."""
+    return -inf if is_float(type) else -(1 << (cast(IntegerType, type).width.data - 1))
 
 
 def number(nest: Nest, value: float, type: Attribute) -> SSAValue:

@@ -132,7 +132,7 @@ class SymbolicShapes:
         """Run the rules of a function whose arguments have shapes; returns what it returns."""
         if function in self._active or not function.body.blocks:
             what = "is recursive" if function.body.blocks else "has no body"
-            self._fail(f"the shapes of @{function.sym_name.data} are unknown: it {what}", None, None)
+            self._fail(f"shapes are unknown, @{function.sym_name.data} {what}", None, None)
         self._active.append(function)
         returned: list[SSAValue] = []
         for op in function.body.block.ops:
@@ -148,9 +148,7 @@ class SymbolicShapes:
     ) -> None:
         tensors = [result for result in op.results if isinstance(result.type, TensorType)]
         if isinstance(op, GraphOp):
-            facts = ShapeFacts(
-                op, lambda: next(self._fresh), lambda a, b: self._record(a, b, op)
-            )
+            facts = ShapeFacts(op, lambda: next(self._fresh), lambda a, b: self._record(a, b, op))
             inferred = op.infer_shapes([shapes[value] for value in op.operands], facts)
             entries = op.infer_nnz([nnz[value] for value in op.operands], facts)
         elif isinstance(op, func.CallOp):
@@ -207,5 +205,6 @@ def _is_array(attr: Attribute) -> bool:
 
 def _named_symbols(attributes: Mapping[str, Attribute]) -> list[str]:
     dims, nnz = attributes.get("graph.dims"), attributes.get("graph.nnz")
-    names = [a.data for a in dims if isinstance(a, StringAttr)] if isinstance(dims, ArrayAttr) else []
+    texts = dims.data if isinstance(dims, ArrayAttr) else ()
+    names = [a.data for a in texts if isinstance(a, StringAttr)]
     return [*names, nnz.data] if isinstance(nnz, StringAttr) else names
