@@ -54,9 +54,8 @@ clean: ## remove everything that was built, the virtual environment included
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 
 $(call MARKED,venv):
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3 ..."; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "$(PYTHON) is older than 3.11: make PYTHON=/path/to/python3 ..."; exit 1; }
+	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3 ..."; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
