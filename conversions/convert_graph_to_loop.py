@@ -238,14 +238,14 @@ class ConvertGraphToLoopPass(ModulePass):
         functions = [f for f in op.ops if isinstance(f, func.FuncOp)]
         primitives = {f.sym_name.data: f for f in functions if "graph.primitive" in f.attributes}
         calls = [c for c in op.walk() if isinstance(c, func.CallOp)]
-        constant = {name: [True] * len(f.args) for name, f in primitives.items()}
-        for call in calls:
-            if (flags := constant.get(name := call.callee.string_value())) is not None:
-                passed = [_is_constant(a) for a in call.arguments]
-                constant[name] = [a and b for a, b in zip(flags, passed, strict=True)]
         shapes = _result_shapes(functions, calls)
         for name, function in primitives.items():
-            kernel = build_kernel(function, constant[name], SymbolicShapes(function))
+            passed = [c.arguments for c in calls if c.callee.string_value() == name]
+            constant = [
+                bool(passed) and all(_is_constant(arguments[number]) for arguments in passed)
+                for number in range(len(function.args))
+            ]
+            kernel = build_kernel(function, constant, SymbolicShapes(function))
             Rewriter.replace_op(function, kernel, [])
         for call in calls:
             if call.callee.string_value() in primitives:

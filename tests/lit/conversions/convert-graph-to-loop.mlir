@@ -1,0 +1,133 @@
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics -p convert-graph-to-loop | filecheck %s
+
+// A contraction with its epilogue is one nest; a constant of the program is marked.
+// CHECK-LABEL: func.func @dense_main
+// CHECK: graph.call_dps @dense_relu(%{{.*}}, %{{.*}}, %{{.*}}) dims [["batch", ""]]
+func.func @dense_main(%x: tensor<?x8xf32> {graph.name = "x", graph.dims = ["batch", ""]}) -> tensor<?x4xf32> {
+  %w = graph.constant dense_resource<w> : tensor<4x8xf32>
+  %b = graph.constant dense_resource<b> : tensor<4xf32>
+  %y = func.call @dense_relu(%x, %w, %b) : (tensor<?x8xf32>, tensor<4x8xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  func.return %y : tensor<?x4xf32>
+}
+// CHECK-LABEL: loop.kernel @dense_relu
+// CHECK-SAME: (%x: memref<?x8xf32>, %w: memref<4x8xf32> {loop.constant}, %b: memref<4xf32> {loop.constant}) -> (%y: memref<?x4xf32>)
+// CHECK: %[[N:.*]] = memref.dim %x
+// CHECK: loop.for "i" %i to %[[N]] {
+// CHECK-NEXT: loop.for "j" %j to 4 {
+// CHECK-NEXT: %[[B:.*]] = loop.load %b (d0) -> (d0)(%j)
+// CHECK-NEXT: %[[S:.*]] = loop.reduce "k" %k to 8 combine add carry(%[[ACC:.*]] = %[[B]] : f32) {
+// CHECK-NEXT: %[[P:.*]] = loop.load %x (d0, d1) -> (d0, d1)(%i, %k)
+// CHECK-NEXT: %[[Q:.*]] = loop.load %w (d0, d1) -> (d0, d1)(%j, %k)
+// CHECK-NEXT: %[[T:.*]] = math.fma %[[P]], %[[Q]], %[[ACC]] : f32
+// CHECK-NEXT: loop.yield %[[T]] : f32
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[R:.*]] = arith.maximumf %[[S]],
+// CHECK-NEXT: loop.store %[[R]], %y (d0, d1) -> (d0, d1)(%i, %j)
+func.func private @dense_relu(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>, %b: tensor<4xf32>) -> tensor<?x4xf32> attributes {graph.primitive} {
+  %0 = graph.dense %x, %w, %b : (tensor<?x8xf32>, tensor<4x8xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %1 = graph.relu %0 : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  func.return %1 : tensor<?x4xf32>
+}
+
+// -----
+
+// What a row needs once is computed before the loop over the row.
+// CHECK-LABEL: loop.kernel @softmax
+// CHECK: loop.for "i" %i to 3 {
+// CHECK-NEXT: %[[MAX:.*]] = loop.reduce "k" %k to 5 combine max
+// CHECK: %[[SUM:.*]] = loop.reduce "k1" %k1 to 5 combine add
+// CHECK: loop.for "j" %j to 5 {
+// CHECK-NOT: loop.reduce
+// CHECK: arith.divf %{{.*}}, %[[SUM]]
+func.func private @softmax(%x: tensor<3x5xf32>) -> tensor<3x5xf32> attributes {graph.primitive} {
+  %0 = graph.softmax %x axis = 1 : (tensor<3x5xf32>) -> tensor<3x5xf32>
+  func.return %0 : tensor<3x5xf32>
+}
+
+// -----
+
+// Along axis 0 the columns come first, so that each has its maximum once.
+// CHECK-LABEL: loop.kernel @softmax_columns
+// CHECK: loop.for "i" %i to 5 {
+// CHECK-NEXT: loop.reduce "k" %k to 3 combine max
+// CHECK: loop.for "j" %j to 3 {
+// CHECK: loop.store %{{.*}}, %y (d0, d1) -> (d0, d1)(%j, %i)
+func.func private @softmax_columns(%x: tensor<3x5xf32>) -> tensor<3x5xf32> attributes {graph.primitive} {
+  %0 = graph.softmax %x axis = 0 : (tensor<3x5xf32>) -> tensor<3x5xf32>
+  func.return %0 : tensor<3x5xf32>
+}
+
+// -----
+
+// A hidden row that the next product walks over is staged: no recomputation, no buffer outside.
+// CHECK-LABEL: loop.kernel @gcn
+// CHECK-SAME: (%a: memref<?xi32>, %a_1: memref<?xi32>, %a_2: memref<?xf32>, %a_3: index, %x: memref<?x16xf32>, %w: memref<16x7xf32>)
+// CHECK: loop.for "i" %i to
+// CHECK-NEXT: %[[H:.*]] = loop.local : memref<16xf32>
+// CHECK-NEXT: loop.for "j1" %j1 to 16 {
+// CHECK-NEXT: %[[S:.*]] = loop.reduce_entries "e" %p, %c of %a, %a_1 row (d0) -> (d0)(%i) combine add
+// CHECK-NEXT: loop.load %a_2 (d0) -> (d0)(%p)
+// CHECK-NEXT: loop.load %x (d0, d1) -> (d0, d1)(%c, %j1)
+// CHECK: %[[R:.*]] = arith.maximumf %[[S]],
+// CHECK-NEXT: loop.store %[[R]], %[[H]] (d0) -> (d0)(%j1)
+// CHECK: loop.for "j" %j to 7 {
+// CHECK-NEXT: loop.reduce "k" %k to 16 combine add
+// CHECK-NEXT: loop.load %[[H]] (d0) -> (d0)(%k)
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+func.func private @gcn(%a: tensor<?x?xf32, #csr>, %x: tensor<?x16xf32>, %w: tensor<16x7xf32>) -> tensor<?x7xf32> attributes {graph.primitive} {
+  %0 = graph.spmm %a, %x : (tensor<?x?xf32, #csr>, tensor<?x16xf32>) -> tensor<?x16xf32>
+  %1 = graph.relu %0 : (tensor<?x16xf32>) -> tensor<?x16xf32>
+  %2 = graph.matmul %1, %w : (tensor<?x16xf32>, tensor<16x7xf32>) -> tensor<?x7xf32>
+  func.return %2 : tensor<?x7xf32>
+}
+
+// -----
+
+// A transpose inside of a group is an index map.
+// CHECK-LABEL: loop.kernel @transposed
+// CHECK: loop.load %x (d0, d1) -> (d0, d1)(%j, %i) : memref<5x3xf32>, f32
+// CHECK: loop.store %{{.*}}, %y (d0, d1) -> (d0, d1)(%i, %j)
+func.func private @transposed(%x: tensor<5x3xf32>) -> tensor<3x5xf32> attributes {graph.primitive} {
+  %0 = graph.transpose %x permutation = [1, 0] : (tensor<5x3xf32>) -> tensor<3x5xf32>
+  %1 = graph.relu %0 : (tensor<3x5xf32>) -> tensor<3x5xf32>
+  func.return %1 : tensor<3x5xf32>
+}
+
+// -----
+
+// Indices are checked before the kernel runs: it says against which extent.
+// CHECK-LABEL: loop.kernel @rows
+// CHECK-SAME: %ids: memref<?xi64> {loop.bounds = array<i64: 0, 0>}
+func.func private @rows(%x: tensor<?x4xf32>, %ids: tensor<?xi64>) -> tensor<?x4xf32> attributes {graph.primitive} {
+  %0 = graph.gather %x, %ids axis = 0 : (tensor<?x4xf32>, tensor<?xi64>) -> tensor<?x4xf32>
+  func.return %0 : tensor<?x4xf32>
+}
+
+// -----
+
+// f16 is computed in f32; a boolean takes a byte.
+// CHECK-LABEL: loop.kernel @half
+// CHECK: %[[X:.*]] = loop.load %x (d0) -> (d0)(%i) : memref<4xf16>, f16
+// CHECK-NEXT: %[[W:.*]] = arith.extf %[[X]] : f16 to f32
+// CHECK: arith.truncf %{{.*}} : f32 to f16
+func.func private @half(%x: tensor<4xf16>) -> tensor<4xf16> attributes {graph.primitive} {
+  %0 = graph.relu %x : (tensor<4xf16>) -> tensor<4xf16>
+  func.return %0 : tensor<4xf16>
+}
+
+// -----
+
+// A module without primitive functions has nothing to convert.
+// CHECK-LABEL: func.func @identity
+// CHECK-NEXT: func.return %x
+func.func @identity(%x: tensor<4xf32>) -> tensor<4xf32> {
+  func.return %x : tensor<4xf32>
+}
+
+// -----
+
+// CHECK: graph.relu: operator outside of a primitive function; run graph-fuse-ops first
+func.func @outside(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = graph.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}

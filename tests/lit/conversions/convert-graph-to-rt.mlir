@@ -1,0 +1,125 @@
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics -p convert-graph-to-rt | filecheck %s
+
+// Intermediate results lie in the arena; one that is no longer needed gives its place to another.
+// CHECK-LABEL: func.func @main(%ctx: !rt.context, %x: memref<8x4xf32>, %result: memref<8x4xf32>) -> i32
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[SECOND:.*]] = arith.constant 128 : index
+// CHECK-DAG: %[[BYTES:.*]] = arith.constant 256 : index
+// CHECK: %arena = rt.arena %ctx, %[[BYTES]] : memref<?xi8>
+// CHECK-NEXT: %[[A:.*]] = memref.view %arena[%[[ZERO]]][] : memref<?xi8> to memref<8x4xf32>
+// CHECK-NEXT: %[[B:.*]] = memref.view %arena[%[[SECOND]]][] : memref<?xi8> to memref<8x4xf32>
+// CHECK-NEXT: %[[C:.*]] = memref.view %arena[%[[ZERO]]][] : memref<?xi8> to memref<8x4xf32>
+// CHECK-NEXT: rt.call @relu(%x, %[[A]])
+// CHECK-NEXT: rt.call @relu(%[[A]], %[[B]])
+// CHECK-NEXT: rt.call @relu(%[[B]], %[[C]])
+// CHECK-NEXT: rt.call @relu(%[[C]], %result)
+// CHECK-NEXT: %[[OK:.*]] = arith.constant 0 : i32
+// CHECK-NEXT: func.return %[[OK]] : i32
+func.func @main(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = graph.call_dps @relu(%x) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = graph.call_dps @relu(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %2 = graph.call_dps @relu(%1) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %3 = graph.call_dps @relu(%2) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  func.return %3 : tensor<8x4xf32>
+}
+loop.kernel @relu(%x: memref<8x4xf32>) -> (%y: memref<8x4xf32>) {
+}
+
+// -----
+
+// A symbolic size is read from an argument and rounded up to the alignment.
+// CHECK-LABEL: func.func @symbolic
+// CHECK: %[[N:.*]] = memref.dim %x
+// CHECK: %[[SIZE:.*]] = arith.muli %[[N]], %{{.*}} : index
+// CHECK: arith.divui
+// CHECK: %[[BYTES:.*]] = arith.muli
+// CHECK: rt.arena %ctx, %[[BYTES]]
+// CHECK: memref.view %arena[%{{.*}}][%[[N]]] : memref<?xi8> to memref<?x4xf32>
+func.func @symbolic(%x: tensor<?x4xf32> {graph.name = "x", graph.dims = ["n", ""]}) -> tensor<?x4xf32> {
+  %0 = graph.call_dps @relu(%x) dims [["n", ""]] : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %1 = graph.call_dps @relu(%0) dims [["n", ""]] : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  func.return %1 : tensor<?x4xf32>
+}
+loop.kernel @relu(%x: memref<?x4xf32>) -> (%y: memref<?x4xf32>) {
+}
+
+// -----
+
+// Sparse arguments are three buffers, and their indices are checked; a packed constant says how.
+// CHECK-LABEL: func.func @sparse(%ctx: !rt.context, %a: memref<5xi32>, %a_1: memref<?xi32>, %a_2: memref<?xf32>, %result: memref<4x2xf32>) -> i32
+// CHECK: rt.check_csr %ctx, %a, %a_1, %{{.*}} "input \22features\22"
+// CHECK: %[[W:.*]] = rt.constant %ctx, 0 "w" {packing = affine_map<(d0, d1) -> (d1, d0)>} : memref<2x6xf32>
+// CHECK: rt.call @spmm(%a, %a_1, %a_2, %[[W]], %result)
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+func.func @sparse(%a: tensor<4x6xf32, #csr> {graph.name = "features", graph.nnz = "e"}) -> tensor<4x2xf32> {
+  %w = graph.constant dense_resource<w> : tensor<6x2xf32>
+  %0 = graph.call_dps @spmm(%a, %w) : (tensor<4x6xf32, #csr>, tensor<6x2xf32>) -> tensor<4x2xf32>
+  func.return %0 : tensor<4x2xf32>
+}
+loop.kernel @spmm(%a: memref<5xi32>, %a_1: memref<?xi32>, %a_2: memref<?xf32>, %w: memref<2x6xf32> {loop.constant, loop.packing = affine_map<(d0, d1) -> (d1, d0)>}) -> (%y: memref<4x2xf32>) {
+}
+
+// -----
+
+// A sparse constant is three entries of the table of constants.
+// CHECK-LABEL: func.func @sparse_constant
+// CHECK: %[[P:.*]] = rt.constant %ctx, 0 "a.indptr" : memref<5xi32>
+// CHECK-NEXT: %[[I:.*]] = rt.constant %ctx, 1 "a.indices" : memref<7xi32>
+// CHECK-NEXT: %[[CI:.*]] = "memref.cast"(%[[I]]) : (memref<7xi32>) -> memref<?xi32>
+// CHECK-NEXT: %[[V:.*]] = rt.constant %ctx, 2 "a.values" : memref<7xf32>
+// CHECK-NEXT: %[[CV:.*]] = "memref.cast"(%[[V]]) : (memref<7xf32>) -> memref<?xf32>
+// CHECK-NEXT: rt.call @spmm(%[[P]], %[[CI]], %[[CV]], %x, %result)
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+func.func @sparse_constant(%x: tensor<6x2xf32>) -> tensor<4x2xf32> {
+  %a = graph.constant nnz = 7 dense_resource<a> : tensor<4x6xf32, #csr>
+  %0 = graph.call_dps @spmm(%a, %x) : (tensor<4x6xf32, #csr>, tensor<6x2xf32>) -> tensor<4x2xf32>
+  func.return %0 : tensor<4x2xf32>
+}
+loop.kernel @spmm(%a: memref<5xi32>, %a_1: memref<?xi32>, %a_2: memref<?xf32>, %x: memref<6x2xf32>) -> (%y: memref<4x2xf32>) {
+}
+
+// -----
+
+// What kernels use as indices is checked first, and functions are called through the table.
+// CHECK-LABEL: func.func @checked
+// CHECK: %[[N:.*]] = memref.dim %x
+// CHECK: rt.check_index %ctx, %ids, %[[N]] "kernel rows" : memref<3xi64>
+// CHECK-NEXT: rt.call @rows(%x, %ids, %[[R:.*]])
+// CHECK-NEXT: rt.call_packed %ctx, 0 "env.scale" ins(%[[R]] : memref<3x4xf32>) outs(%result : memref<3x4xf32>)
+func.func @checked(%x: tensor<?x4xf32> {graph.name = "x", graph.dims = ["n", ""]}, %ids: tensor<3xi64>) -> tensor<3x4xf32> {
+  %0 = graph.call_dps @rows(%x, %ids) : (tensor<?x4xf32>, tensor<3xi64>) -> tensor<3x4xf32>
+  %1 = graph.call_packed "env.scale"(%0) : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  func.return %1 : tensor<3x4xf32>
+}
+loop.kernel @rows(%x: memref<?x4xf32>, %ids: memref<3xi64> {loop.bounds = array<i64: 0, 0>}) -> (%y: memref<3x4xf32>) {
+}
+
+// -----
+
+// An argument that is a result is copied, a result that is given twice as well.
+// CHECK-LABEL: func.func @copies(%ctx: !rt.context, %x: memref<4xf32>, %result: memref<4xf32>, %result_1: memref<4xf32>, %result_2: memref<4xf32>) -> i32
+// CHECK: rt.call @relu(%x, %result_1)
+// CHECK: "memref.copy"(%x, %result)
+// CHECK: "memref.copy"(%result_1, %result_2)
+func.func @copies(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %0 = graph.call_dps @relu(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %x, %0, %0 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+loop.kernel @relu(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+}
+
+// -----
+
+// A function that nobody calls from outside is left alone.
+// CHECK-LABEL: func.func private @hidden(%x: tensor<4xf32>) -> tensor<4xf32>
+func.func private @hidden(%x: tensor<4xf32>) -> tensor<4xf32> {
+  func.return %x : tensor<4xf32>
+}
+
+// -----
+
+// CHECK: graph.relu: cannot be converted to the run time
+func.func @operator(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = graph.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
