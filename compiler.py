@@ -5,18 +5,19 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType, VectorType
+from xdsl.dialects.memref import AllocaOp
 
 from .core import pipelines
 from .core.context import CompilerContext, target_of
-from .core.errors import CompileError, TargetError, UnsupportedError, explain
+from .core.errors import CompileError, UnsupportedError, explain
 from .core.module import Module
 from .core.registry import make_context
-from .core.target import Target, host, named
+from .core.target import Target, named
 from .dialects import rt
 from .dialects.graph.shapes import SymbolicShapes
 from .dialects.loop.attrs import LoopKind
@@ -25,6 +26,9 @@ from .dialects.sparse_tensor import index_type, is_sparse
 from .runtime.constants import materialise
 from .runtime.executable import Executable, Program, Signature
 from .runtime.functions import callback
+
+if TYPE_CHECKING:
+    from .backends.llvm.jit import Effort
 
 
 def compile(
@@ -48,15 +52,6 @@ def compile(
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise CompileError(explain("compile", "wrong threads", expected="1 or more", got=threads))
     chosen = target if isinstance(target, Target) else named(target)
-    if chosen.triple.partition("-")[0] != host().triple.partition("-")[0]:
-        raise TargetError(
-            explain(
-                "compile",
-                "this machine cannot run code for the target",
-                expected=host().triple,
-                got=chosen.triple,
-            )
-        )
     pipelines.pipeline(opt_level)
     start = stage_of(module.op)
     if start not in ("graph", "optimized", "fused", "kernels", "scheduled"):
@@ -130,9 +125,10 @@ def _index_dtype(kind: TensorType) -> np.dtype[np.signedinteger] | None:
 
 def _build(ctx: CompilerContext, module: Module, opt_level: int, start: str) -> Program:
     """Take a module down to machine code."""
-    from .backends.llvm.jit import generate
+    from .backends.llvm.jit import compile_module
 
     name = module.main.sym_name.data
+    effort = _effort(module.op)
     constants: list[np.ndarray] = []
     functions: list[object] = []
     messages: list[Callable[..., str]] = []
@@ -145,7 +141,8 @@ def _build(ctx: CompilerContext, module: Module, opt_level: int, start: str) -> 
             elif isinstance(inner, rt.CallPackedOp) and inner.slot.value.data == len(functions):
                 functions.append(callback(inner))
         messages += [failing.explain for failing in rt.failing_operations(module.main)]
-    code = generate(module.op, target_of(ctx))
+        effort = _effort(op)
+    code = compile_module(module.op, target_of(ctx), effort)
     return Program(code.address(name), tuple(constants), tuple(functions), tuple(messages), code)
 
 
@@ -157,21 +154,24 @@ def _stage_text(module: Module, target: Target, opt_level: int, start: str) -> C
         pipelines.check_stage(stage)
         work = source.clone()
         ctx = make_context(work.weights, target)
-        for reached, _ in pipelines.walk_stages(ctx, work.op, opt_level, start):
+        effort = _effort(work.op)
+        for reached, op in pipelines.walk_stages(ctx, work.op, opt_level, start):
             if reached == stage:
                 return work.text()
+            if reached == "loops":
+                effort = _effort(op)
         if stage not in pipelines.TEXT_STAGES:
             raise CompileError(explain("stage", f'"{stage}" is before', got=f'"{start}"'))
-        return _backend_text(work, target, stage)
+        return _backend_text(work, target, stage, effort)
 
     return text
 
 
-def _backend_text(module: Module, target: Target, stage: str) -> str:
-    from .backends.llvm.jit import generate
+def _backend_text(module: Module, target: Target, stage: str, effort: Effort) -> str:
+    from .backends.llvm import jit
 
-    code = generate(module.op, target)
-    return code.llvm_ir if stage == "llvm-ir" else code.asm()
+    ir = jit.llvm_ir(module.op, target)
+    return ir if stage == "llvm-ir" else jit.assembly(ir, target, effort)
 
 
 @contextmanager
