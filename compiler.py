@@ -146,6 +146,14 @@ def _build(ctx: CompilerContext, module: Module, opt_level: int, start: str) -> 
     return Program(code.address(name), tuple(constants), tuple(functions), tuple(messages), code)
 
 
+def _effort(op: ModuleOp) -> Effort:
+    """Kernels are scheduled already; only small buffers on the stack are left to LLVM's passes."""
+    from .backends.llvm.jit import Effort
+
+    staged = any(isinstance(inner, AllocaOp) for inner in op.walk())
+    return Effort.LIGHT if staged else Effort.NONE
+
+
 def _stage_text(module: Module, target: Target, opt_level: int, start: str) -> Callable[[str], str]:
     """Makes the text of a stage when it is asked for, from the module as it is now."""
     source = module.clone()
