@@ -153,10 +153,11 @@ def _random_input(
     if spec.format is not None:
         from scipy.sparse import csr_array, random_array
 
+        rows, columns = shape
         density = RANDOM_DENSITY
         if isinstance(spec.nnz, int):
-            density = spec.nnz / max(1, shape[0] * shape[1])
-        return csr_array(random_array(shape, density=density, dtype=dtype, rng=random))
+            density = spec.nnz / max(1, rows * columns)
+        return csr_array(random_array((rows, columns), density=density, rng=random), dtype=dtype)
     if dtype.kind != "f":
         return np.zeros(shape, dtype)
     return random.standard_normal(shape).astype(dtype)
