@@ -23,6 +23,11 @@ from xdsl.dialects.builtin import (
     I32,
     AnyFloatConstr,
     ArrayAttr,
+    BFloat16Type,
+    DenseArrayBase,
+    Float16Type,
+    Float32Type,
+    Float64Type,
     IndexType,
     IntAttr,
     IntegerAttr,
@@ -30,9 +35,11 @@ from xdsl.dialects.builtin import (
     MemRefType,
     SignlessIntegerConstraint,
     TensorType,
+    UnitAttr,
     VectorType,
     container_of,
     i1,
+    i32,
 )
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
@@ -46,6 +53,7 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -62,6 +70,10 @@ _INTEGER_LIKE = container_of(base(IntegerType))
 _INDEX_LIKE = container_of(base(IntegerType) | base(IndexType))
 _FLOAT_LIKE = container_of(AnyFloatConstr)
 _ARITH_NO_FLAGS = arith.FastMathFlagsAttr("none")
+
+
+FLOAT_TYPES = (BFloat16Type, Float16Type, Float32Type, Float64Type)
+"""The classes of the types of floats."""
 
 
 def with_element_type(like: Attribute, element_type: Attribute) -> Attribute:
@@ -558,6 +570,31 @@ class FCmpOp(IRDLOperation):
 
 
 @irdl_op_definition
+class GEPOp(llvm.GEPOp):
+    """`%ps = llvm.getelementptr %p[%is] : (!llvm.ptr, vector<4xi32>) -> vector<4x!llvm.ptr>, f32`.
+
+    xDSL's gives one address only.
+    """
+
+    name = "llvm.getelementptr"
+
+    ptr = operand_def(llvm.LLVMPointerType)
+    ssa_indices = var_operand_def(_LLVM_INT_LIKE)
+    elem_type = prop_def()
+    noWrapFlags = prop_def(IntegerAttr[I32])  # noqa: N815
+    result = result_def(base(llvm.LLVMPointerType) | VectorType.constr(llvm.LLVMPointerType))
+    rawConstantIndices = prop_def(DenseArrayBase.constr(i32))  # noqa: N815
+    inbounds = opt_prop_def(UnitAttr)
+
+    def verify_(self) -> None:
+        lanes = [value.type for value in self.ssa_indices if isinstance(value.type, VectorType)]
+        for type in lanes:
+            _check_shapes(self, self.result.type, type)
+        if isinstance(self.result.type, VectorType) and not lanes:
+            raise VerifyException(f"{self.name}: one address, got {self.result.type}")
+
+
+@irdl_op_definition
 class MaskedStoreOp(IRDLOperation):
     """`llvm.intr.masked.store %v, %p, %m {alignment = 4 : i32} : ...`. xDSL's: floats only."""
 
@@ -821,6 +858,7 @@ Llvm = _with(
     llvm.LLVM,
     LlvmSelectOp,
     FCmpOp,
+    GEPOp,
     MaskedStoreOp,
     MaskedLoadOp,
     MaskedGatherOp,

@@ -1,0 +1,218 @@
+"""LLVM IR to machine code in this process, and its text.
+
+`compile_module` gives a `CompiledModule`: addresses of the functions that are visible from
+outside, and the text of the IR and of the assembly. The machine code lives as long as the
+object; it is read only, so any number of threads may use it.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+import threading
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+import llvmlite.binding as llvm
+from xdsl.dialects.builtin import ModuleOp
+
+from ...core.errors import CompileError, TargetError, explain
+from ...core.target import Target
+from .translate import translate
+
+
+class Effort(Enum):
+    """Which of LLVM's passes run before code generation."""
+
+    NONE = "none"
+    """None: kernels are scheduled already, and LLVM's passes cannot improve a register tile."""
+    LIGHT = "light"
+    """instcombine and sroa: small buffers on the stack become registers."""
+    O1 = "1"
+    O2 = "2"
+    O3 = "3"
+
+
+_LOCK = threading.Lock()
+
+_X86_FEATURES = {
+    "x86-64": (),
+    "x86-64-v2": ("sse4.2", "ssse3", "popcnt"),
+    "x86-64-v3": ("avx2", "fma", "bmi2", "f16c"),
+    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+}
+
+
+@functools.cache
+def _initialize() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()
+
+
+def machine(target: Target, *, jit: bool = False) -> Any:
+    """LLVM's target machine for a target.
+
+    Raises:
+        TargetError: if this build of LLVM does not know the triple.
+    """
+    _initialize()
+    try:
+        found = llvm.Target.from_triple(target.triple)
+    except RuntimeError as error:
+        raise TargetError(
+            explain("target", f"unknown triple: {error}", got=target.triple)
+        ) from None
+    return found.create_target_machine(
+        cpu=target.cpu,
+        features=target.features,
+        opt=3,
+        jit=jit,
+        codemodel="jitdefault" if jit else "default",
+        reloc="default" if jit else "pic",
+    )
+
+
+def check_runs_here(target: Target) -> None:
+    """Raise where this processor lacks what code for `target` may use.
+
+    Raises:
+        TargetError: naming the missing feature.
+    """
+    if target.name == "host":
+        return
+    here, wanted = llvm.get_process_triple().partition("-")[0], target.triple.partition("-")[0]
+    if here != wanted:
+        raise TargetError(explain(target.name, "cannot run here", expected=here, got=wanted))
+    needed = _X86_FEATURES.get(target.cpu)
+    if needed is None:
+        if target.cpu == llvm.get_host_cpu_name():
+            return
+        raise TargetError(
+            explain(
+                target.name, "cannot run here", expected=target.cpu, got=llvm.get_host_cpu_name()
+            )
+        )
+    features = llvm.get_host_cpu_features()
+    missing = [name for name in needed if not features.get(name)]
+    if missing:
+        raise TargetError(
+            explain(target.name, "cannot run here", expected=missing[0], got=platform.processor())
+        )
+
+
+class CompiledModule:
+    """Machine code in this process. It stays valid while this object lives."""
+
+    def __init__(self, text: str, target: Target, effort: Effort):
+        """Compile the text of LLVM IR.
+
+        Raises:
+            CompileError: if the text is not valid LLVM IR.
+            TargetError: if this processor cannot run code for the target.
+        """
+        check_runs_here(target)
+        self.target = target
+        self.effort = effort
+        self.llvm_ir = text
+        """The IR before any of LLVM's passes."""
+        with _LOCK:
+            target_machine = machine(target, jit=True)
+            module = _optimized(text, target_machine, effort)
+            names = [f.name for f in module.functions if _is_visible(f)]
+            self._engine = llvm.create_mcjit_compiler(module, target_machine)
+            self._engine.finalize_object()
+            self.addresses: Mapping[str, int] = {
+                name: self._engine.get_function_address(name) for name in names
+            }
+            """Address of each function that is visible from outside."""
+
+    def address(self, name: str) -> int:
+        """The address of a function.
+
+        Raises:
+            CompileError: if there is no such function.
+        """
+        found = self.addresses.get(name)
+        if found is None:
+            known = ", ".join(self.addresses)
+            raise CompileError(explain("llvm", "no such function", expected=known, got=name))
+        return found
+
+    def optimized_ir(self) -> str:
+        """The IR after LLVM's passes."""
+        return optimized_ir(self.llvm_ir, self.target, self.effort)
+
+    def assembly(self) -> str:
+        """The assembly of the machine code."""
+        return assembly(self.llvm_ir, self.target, self.effort)
+
+
+def _is_visible(function: Any) -> bool:
+    return not function.is_declaration and function.linkage == llvm.Linkage.external
+
+
+def compile_module(
+    module: ModuleOp, target: Target, effort: Effort = Effort.NONE
+) -> CompiledModule:
+    """Machine code for a module of the LLVM dialect.
+
+    Raises:
+        CompileError: if the module cannot be translated.
+        TargetError: if this processor cannot run code for the target.
+    """
+    return CompiledModule(llvm_ir(module, target), target, effort)
+
+
+def llvm_ir(module: ModuleOp, target: Target) -> str:
+    """The text of the LLVM IR of a module of the LLVM dialect, before any of LLVM's passes."""
+    return str(translate(module, target))
+
+
+def optimized_ir(text: str, target: Target, effort: Effort) -> str:
+    """LLVM IR after LLVM's passes."""
+    with _LOCK:
+        return str(_optimized(text, machine(target), effort))
+
+
+def assembly(text: str, target: Target, effort: Effort = Effort.NONE) -> str:
+    """The assembly of LLVM IR, for any target that this build of LLVM knows."""
+    with _LOCK:
+        target_machine = machine(target)
+        return target_machine.emit_assembly(_optimized(text, target_machine, effort))
+
+
+def object_code(text: str, target: Target, effort: Effort = Effort.NONE) -> bytes:
+    """The relocatable object file of LLVM IR."""
+    with _LOCK:
+        target_machine = machine(target)
+        return target_machine.emit_object(_optimized(text, target_machine, effort))
+
+
+def _optimized(text: str, target_machine: Any, effort: Effort) -> Any:
+    try:
+        module = llvm.parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise CompileError(explain("llvm", f"invalid LLVM IR: {reason}")) from error
+    module.triple = target_machine.triple
+    module.data_layout = str(target_machine.target_data)
+    if effort is not Effort.NONE:
+        _run_passes(module, target_machine, effort)
+    return module
+
+
+def _run_passes(module: Any, target_machine: Any, effort: Effort) -> None:
+    level = 1 if effort is Effort.LIGHT else int(effort.value)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
+    builder = llvm.create_pass_builder(target_machine, tuning)
+    if effort is Effort.LIGHT:
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_instruction_combine_pass()
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+    else:
+        passes = builder.getModulePassManager()
+    passes.run(module, builder)

@@ -1,0 +1,294 @@
+"""The LLVM dialect to LLVM IR, as a module of llvmlite.
+
+xDSL translates most of the dialect (`xdsl.backend.llvm`). Its translation of operations is
+closed, so what it lacks or does differently is in the one table below:
+
+- operations that xDSL's dialect does not have (`dialects/upstream.py`);
+- intrinsics are declared with the types they are used with, since xDSL's bare names let only
+  one type of each appear in a module, and keep their fast-math flags;
+- the address of a stack slot is opaque, so that a vector can be stored to it;
+- addresses are computed without a cast for each;
+- calls through a pointer;
+- a branch whose two targets are one block selects what it hands over, because LLVM wants one
+  value for each predecessor of a block;
+- linkage of functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
+
+from llvmlite import ir
+from xdsl.backend.llvm.convert import convert_module
+from xdsl.backend.llvm.convert_op import convert_op
+from xdsl.backend.llvm.convert_type import convert_type
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import LLVMTranslationException
+
+from ...core.errors import CompileError, explain
+from ...core.provenance import origin
+from ...core.target import Target
+from ...dialects import upstream
+
+Values: TypeAlias = dict[SSAValue, Any]
+Blocks: TypeAlias = dict[Block, ir.Block]
+Emit: TypeAlias = Callable[[Any, ir.IRBuilder, Values, Blocks], Any]
+"""Emits an operation; what it returns is the value of the operation's result."""
+
+_I32 = ir.IntType(32)
+_OPAQUE = ir.PointerType()
+
+
+def translate(module: ModuleOp, target: Target) -> ir.Module:
+    """The LLVM IR of a module that holds the LLVM dialect only.
+
+    Raises:
+        CompileError: naming the first operation that has no translation.
+    """
+    declarations = ModuleOp([_declaration(op) for op in module.ops])
+    try:
+        result = convert_module(declarations, fallback_target_triple=target.triple)
+    except (NotImplementedError, LLVMTranslationException) as error:
+        raise CompileError(explain("llvm", f"cannot be translated: {error}")) from error
+    for op in module.ops:
+        if isinstance(op, llvm.FuncOp):
+            _translate_function(op, result.get_global(op.sym_name.data))
+    return result
+
+
+def _declaration(op: Operation) -> Operation:
+    if not isinstance(op, llvm.FuncOp):
+        return op.clone()
+    return llvm.FuncOp.create(properties=op.properties, regions=[Region()])
+
+
+def _translate_function(op: llvm.FuncOp, function: Any) -> None:
+    function.attributes.add("nounwind")
+    if not op.body.blocks:
+        return
+    if op.linkage.linkage.data != "external":
+        function.linkage = op.linkage.linkage.data
+    values: Values = {}
+    blocks: Blocks = {block: function.append_basic_block() for block in op.body.blocks}
+    for number, (block, made) in enumerate(blocks.items()):
+        if number == 0:
+            values.update(zip(block.args, function.args, strict=True))
+            continue
+        builder = ir.IRBuilder(made)
+        for argument in block.args:
+            values[argument] = builder.phi(_type(argument.type))
+    for block, made in blocks.items():
+        builder = ir.IRBuilder(made)
+        for inner in block.ops:
+            _translate_operation(inner, builder, values, blocks)
+
+
+def _translate_operation(
+    op: Operation, builder: ir.IRBuilder, values: Values, blocks: Blocks
+) -> None:
+    emit = _EMIT.get(op.name)
+    if emit is not None:
+        value = emit(op, builder, values, blocks)
+        if op.results:
+            values[op.results[0]] = value
+        return
+    if op.name.startswith("llvm.intr."):
+        values[op.results[0]] = _emit_intrinsic(op, builder, values)
+        return
+    try:
+        convert_op(op, builder, values, blocks)
+    except (NotImplementedError, LLVMTranslationException) as error:
+        fact = "has no translation to LLVM IR"
+        raise CompileError(explain(op.name, fact, origin=origin(op))) from error
+
+
+class _Poison(ir.Constant):
+    """llvmlite writes `undef`, which LLVM must keep apart from `poison`."""
+
+    def _get_reference(self) -> str:
+        return "poison"
+
+
+_TYPES: dict[Attribute, ir.Type] = {}
+
+
+def _type(type: Attribute) -> ir.Type:
+    found = _TYPES.get(type)
+    if found is None:
+        found = _TYPES[type] = convert_type(type)
+    return found
+
+
+def _suffix(type: ir.Type) -> str:
+    """How a type is spelled in the name of an intrinsic: `v16f32`, `p0`."""
+    if isinstance(type, ir.VectorType):
+        return f"v{type.count}{_suffix(cast(ir.Type, type.element))}"
+    if isinstance(type, ir.PointerType):
+        return "p0"
+    return cast(Any, type).intrinsic_name
+
+
+def _call_intrinsic(
+    builder: ir.IRBuilder,
+    name: str,
+    result: ir.Type,
+    arguments: list[Any],
+    fastmath: tuple[str, ...] = (),
+) -> Any:
+    module = builder.module
+    function = module.globals.get(name)
+    if function is None:
+        type = ir.FunctionType(result, [argument.type for argument in arguments])
+        function = ir.Function(module, type, name=name)
+    return builder.call(function, arguments, fastmath=fastmath)
+
+
+def _flags(op: Operation) -> tuple[str, ...]:
+    flags = op.properties.get("fastmathFlags")
+    if not isinstance(flags, llvm.FastMathAttr):
+        return ()
+    return tuple(flag.value for flag in flags.data)
+
+
+# All operands of an intrinsic have one type; a reduction may have a scalar before its vector.
+def _emit_intrinsic(op: Operation, builder: ir.IRBuilder, values: Values) -> Any:
+    arguments = [values[operand] for operand in op.operands]
+    name = f"llvm.{op.name.removeprefix('llvm.intr.')}.{_suffix(arguments[-1].type)}"
+    return _call_intrinsic(builder, name, _type(op.results[0].type), arguments, _flags(op))
+
+
+def _emit_masked_load(
+    op: upstream.MaskedLoadOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
+) -> Any:
+    type = _type(op.res.type)
+    align = ir.Constant(_I32, op.alignment.value.data)
+    arguments = [values[op.data], align, values[op.mask], values[op.pass_thru]]
+    return _call_intrinsic(builder, f"llvm.masked.load.{_suffix(type)}.p0", type, arguments)
+
+
+def _emit_masked_store(
+    op: upstream.MaskedStoreOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
+) -> Any:
+    value = values[op.value]
+    align = ir.Constant(_I32, op.alignment.value.data)
+    arguments = [value, values[op.data], align, values[op.mask]]
+    name = f"llvm.masked.store.{_suffix(value.type)}.p0"
+    return _call_intrinsic(builder, name, ir.VoidType(), arguments)
+
+
+def _emit_masked_gather(
+    op: upstream.MaskedGatherOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
+) -> Any:
+    type, addresses = _type(op.res.type), values[op.ptrs]
+    align = ir.Constant(_I32, op.alignment.value.data)
+    arguments = [addresses, align, values[op.mask], values[op.pass_thru]]
+    name = f"llvm.masked.gather.{_suffix(type)}.{_suffix(addresses.type)}"
+    return _call_intrinsic(builder, name, type, arguments)
+
+
+def _emit_select(
+    op: upstream.LlvmSelectOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
+) -> Any:
+    return builder.select(values[op.cond], values[op.lhs], values[op.rhs], flags=_flags(op))
+
+
+def _emit_fcmp(op: upstream.FCmpOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
+    predicate = llvm.FCmpPredicateFlag.from_int(op.predicate.value.data).value.lstrip("_")
+    instruction = ir.instructions.FCMPInstr(
+        builder.block, predicate, values[op.lhs], values[op.rhs], flags=_flags(op)
+    )
+    builder._insert(instruction)
+    return instruction
+
+
+def _emit_extract_element(
+    op: upstream.ExtractElementOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
+) -> Any:
+    return builder.extract_element(values[op.vector], values[op.position])
+
+
+def _emit_poison(
+    op: upstream.PoisonOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
+) -> Any:
+    return _Poison(_type(op.res.type), ir.Undefined)
+
+
+def _emit_cast(opcode: str) -> Emit:
+    def emit(op: Operation, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
+        instruction = ir.instructions.CastInstr(
+            builder.block, opcode, values[op.operands[0]], _type(op.results[0].type)
+        )
+        builder._insert(instruction)
+        return instruction
+
+    return emit
+
+
+def _emit_gep(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
+    ssa = iter(op.operands[1:])
+    indices = [
+        values[next(ssa)] if index == llvm.GEP_USE_SSA_VAL else ir.Constant(_I32, index)
+        for index in op.rawConstantIndices.iter_values()
+    ]
+    result = builder.gep(
+        values[op.operands[0]],
+        indices,
+        inbounds="inbounds" in op.properties,
+        source_etype=_type(op.elem_type),
+    )
+    result.type = _type(op.results[0].type)
+    return result
+
+
+def _emit_alloca(op: llvm.AllocaOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
+    result: Any = builder.alloca(_type(op.elem_type), size=values[op.size])
+    if op.alignment is not None:
+        result.align = op.alignment.value.data
+    result.type = _OPAQUE
+    return result
+
+
+def _emit_call(op: llvm.CallOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
+    arguments = [values[operand] for operand in op.operands]
+    if op.callee is not None:
+        function = builder.module.get_global(op.callee.string_value())
+    else:
+        result = _type(op.returned.type) if op.returned is not None else ir.VoidType()
+        type = ir.FunctionType(result, [argument.type for argument in arguments[1:]])
+        function = builder.bitcast(arguments.pop(0), type.as_pointer())
+    return builder.call(function, arguments, cconv=op.CConv.cconv_name, fastmath=_flags(op))
+
+
+def _emit_cond_br(op: llvm.CondBrOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
+    if op.then_block is not op.else_block:
+        convert_op(op, builder, values, blocks)
+        return
+    condition, block = values[op.cond], builder.block
+    pairs = zip(op.then_arguments, op.else_arguments, strict=True)
+    for argument, (one, other) in zip(op.then_block.args, pairs, strict=True):
+        chosen = values[one]
+        if one is not other:
+            chosen = builder.select(condition, chosen, values[other])
+        values[argument].add_incoming(chosen, block)
+    builder.branch(blocks[op.then_block])
+
+
+_EMIT: dict[str, Emit] = {
+    "llvm.intr.masked.load": _emit_masked_load,
+    "llvm.intr.masked.store": _emit_masked_store,
+    "llvm.intr.masked.gather": _emit_masked_gather,
+    "llvm.select": _emit_select,
+    "llvm.fcmp": _emit_fcmp,
+    "llvm.extractelement": _emit_extract_element,
+    "llvm.mlir.poison": _emit_poison,
+    "llvm.fptosi": _emit_cast("fptosi"),
+    "llvm.fptoui": _emit_cast("fptoui"),
+    "llvm.uitofp": _emit_cast("uitofp"),
+    "llvm.getelementptr": _emit_gep,
+    "llvm.alloca": _emit_alloca,
+    "llvm.call": _emit_call,
+    "llvm.cond_br": _emit_cond_br,
+}

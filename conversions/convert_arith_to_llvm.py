@@ -1,0 +1,263 @@
+"""Arithmetic on scalars and machine vectors to LLVM instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FixedBitwidthType,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    ModuleOp,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects import upstream
+from .llvm_lowering import Lowering, LoweringTable, Parts, lower_module
+from .llvm_types import NO_FASTMATH, dense, element_of, fastmath_of, int_attr, lanes_of, parts_of
+
+ARITH = LoweringTable()
+"""How to lower each operation of `arith`."""
+
+_INTEGER_BINARY: dict[str, type[Operation]] = {
+    "arith.addi": llvm.AddOp,
+    "arith.subi": llvm.SubOp,
+    "arith.muli": llvm.MulOp,
+    "arith.divsi": llvm.SDivOp,
+    "arith.divui": llvm.UDivOp,
+    "arith.remsi": llvm.SRemOp,
+    "arith.remui": llvm.URemOp,
+    "arith.andi": llvm.AndOp,
+    "arith.ori": llvm.OrOp,
+    "arith.xori": llvm.XOrOp,
+    "arith.shli": llvm.ShlOp,
+    "arith.shrsi": llvm.AShrOp,
+    "arith.shrui": llvm.LShrOp,
+    "arith.maxsi": upstream.INTRINSICS["smax"],
+    "arith.minsi": upstream.INTRINSICS["smin"],
+    "arith.maxui": upstream.INTRINSICS["umax"],
+    "arith.minui": upstream.INTRINSICS["umin"],
+}
+
+_FLOAT_BINARY: dict[str, type[Operation]] = {
+    "arith.addf": llvm.FAddOp,
+    "arith.subf": llvm.FSubOp,
+    "arith.mulf": llvm.FMulOp,
+    "arith.divf": llvm.FDivOp,
+    "arith.maximumf": upstream.INTRINSICS["maximum"],
+    "arith.minimumf": upstream.INTRINSICS["minimum"],
+    "arith.maxnumf": llvm.VectorFMaxOp,
+    "arith.minnumf": llvm.VectorFMinOp,
+}
+
+_CASTS: dict[str, type[Operation]] = {
+    "arith.extf": llvm.FPExtOp,
+    "arith.truncf": llvm.FPTruncOp,
+    "arith.extsi": llvm.SExtOp,
+    "arith.extui": llvm.ZExtOp,
+    "arith.trunci": llvm.TruncOp,
+    "arith.sitofp": llvm.SIToFPOp,
+    "arith.uitofp": upstream.LlvmUIToFPOp,
+    "arith.fptosi": upstream.LlvmFPToSIOp,
+    "arith.fptoui": upstream.LlvmFPToUIOp,
+}
+
+_OVERFLOW = {
+    arith.IntegerOverflowFlag.NSW: 1,
+    arith.IntegerOverflowFlag.NUW: 2,
+}
+
+
+@ARITH.on("arith.constant")
+def lower_constant(op: Operation, low: Lowering) -> SSAValue:
+    value, type = op.properties["value"], op.results[0].type
+    (target,) = parts_of(type)
+    lanes_of(type)
+    if isinstance(value, IntegerAttr):
+        number = value.value.data
+        return low.constant(IntegerAttr(number, cast(IndexType, target)), target)
+    if isinstance(value, FloatAttr):
+        return low.constant(value, target)
+    if not isinstance(value, DenseIntOrFPElementsAttr) or not isinstance(target, VectorType):
+        low.refuse("constant cannot be converted", "a number or dense elements", type)
+    if target != type:
+        value = dense(target, [int(number) for number in value.get_values()])
+    return low.constant(value, target)
+
+
+@ARITH.on(*_INTEGER_BINARY)
+def lower_integer_binary(op: Operation, low: Lowering) -> SSAValue:
+    left, right = op.operands
+    result = parts_of(op.results[0].type)[0]
+    operands = (low.value(left), low.value(right))
+    return low.emit(_INTEGER_BINARY[op.name], operands, result, _overflow(op))
+
+
+def _overflow(op: Operation) -> Mapping[str, Attribute]:
+    flags = op.properties.get("overflowFlags")
+    if not isinstance(flags, arith.IntegerOverflowAttr) or not flags.data:
+        return {}
+    return {"overflowFlags": int_attr(sum(_OVERFLOW[flag] for flag in flags.data), 32)}
+
+
+@ARITH.on(*_FLOAT_BINARY)
+def lower_float_binary(op: Operation, low: Lowering) -> SSAValue:
+    left, right = op.operands
+    operands = (low.value(left), low.value(right))
+    return low.emit(_FLOAT_BINARY[op.name], operands, op.results[0].type, fastmath_of(op))
+
+
+@ARITH.on("arith.negf")
+def lower_negf(op: Operation, low: Lowering) -> SSAValue:
+    return low.emit(llvm.FNegOp, (low.value(op.operands[0]),), op.results[0].type, fastmath_of(op))
+
+
+@ARITH.on("arith.cmpi")
+def lower_cmpi(op: Operation, low: Lowering) -> SSAValue:
+    left, right = op.operands
+    operands = (low.value(left), low.value(right))
+    properties = {"predicate": op.properties["predicate"]}
+    return low.emit(llvm.ICmpOp, operands, op.results[0].type, properties)
+
+
+@ARITH.on("arith.cmpf")
+def lower_cmpf(op: Operation, low: Lowering) -> SSAValue:
+    left, right = op.operands
+    operands = (low.value(left), low.value(right))
+    properties = {"predicate": op.properties["predicate"], **fastmath_of(op)}
+    return low.emit(upstream.FCmpOp, operands, op.results[0].type, properties)
+
+
+# Selecting between buffers selects between addresses and between sizes.
+@ARITH.on("arith.select")
+def lower_select(op: Operation, low: Lowering) -> Parts:
+    condition = low.value(op.operands[0])
+    return tuple(
+        one
+        if one is other
+        else low.emit(upstream.LlvmSelectOp, (condition, one, other), one.type, NO_FASTMATH)
+        for one, other in zip(low.parts(op.operands[1]), low.parts(op.operands[2]), strict=True)
+    )
+
+
+@ARITH.on(*_CASTS)
+def lower_cast(op: Operation, low: Lowering) -> SSAValue:
+    return low.emit(_CASTS[op.name], (low.value(op.operands[0]),), op.results[0].type)
+
+
+@ARITH.on("arith.index_cast", "arith.index_castui")
+def lower_index_cast(op: Operation, low: Lowering) -> SSAValue:
+    value, (target,) = low.value(op.operands[0]), parts_of(op.results[0].type)
+    have, want = _width(value.type), _width(target)
+    if have == want:
+        return value
+    if want < have:
+        return low.emit(llvm.TruncOp, (value,), target)
+    widen = llvm.ZExtOp if op.name == "arith.index_castui" else llvm.SExtOp
+    return low.emit(widen, (value,), target)
+
+
+def _width(type: Attribute) -> int:
+    return cast(FixedBitwidthType, element_of(type)).bitwidth
+
+
+@ARITH.on("arith.bitcast")
+def lower_bitcast(op: Operation, low: Lowering) -> SSAValue:
+    value, (target,) = low.value(op.operands[0]), parts_of(op.results[0].type)
+    return value if value.type == target else low.emit(llvm.BitcastOp, (value,), target)
+
+
+# floordiv(a, b) == a / b - 1  where the signs of the remainder and of b differ, else a / b
+@ARITH.on("arith.floordivsi")
+def lower_floordivsi(op: Operation, low: Lowering) -> SSAValue:
+    return _adjusted_division(op, low, llvm.SubOp, _signs_differ)
+
+
+# ceildiv(a, b) == a / b + 1  where the signs of the remainder and of b agree, else a / b
+@ARITH.on("arith.ceildivsi")
+def lower_ceildivsi(op: Operation, low: Lowering) -> SSAValue:
+    return _adjusted_division(op, low, llvm.AddOp, _signs_agree)
+
+
+def _signs_differ(low: Lowering, mixed: SSAValue, zero: SSAValue, bool: Attribute) -> SSAValue:
+    return low.emit(llvm.ICmpOp, (mixed, zero), bool, {"predicate": _LESS})
+
+
+def _signs_agree(low: Lowering, mixed: SSAValue, zero: SSAValue, bool: Attribute) -> SSAValue:
+    return low.emit(llvm.ICmpOp, (mixed, zero), bool, {"predicate": _NOT_LESS})
+
+
+_NOT_EQUAL, _LESS, _NOT_LESS = int_attr(1, 64), int_attr(2, 64), int_attr(5, 64)
+
+
+def _adjusted_division(op: Operation, low: Lowering, adjust, condition) -> SSAValue:
+    a, b = (low.value(operand) for operand in op.operands)
+    type = a.type
+    bool = upstream.with_element_type(type, i1)
+    zero = _splat(low, 0, type)
+    quotient = low.emit(llvm.SDivOp, (a, b), type)
+    remainder = low.emit(llvm.SRemOp, (a, b), type)
+    inexact = low.emit(llvm.ICmpOp, (remainder, zero), bool, {"predicate": _NOT_EQUAL})
+    mixed = low.emit(llvm.XOrOp, (remainder, b), type)
+    wanted = low.emit(llvm.AndOp, (inexact, condition(low, mixed, zero, bool)), bool)
+    adjusted = low.emit(adjust, (quotient, _splat(low, 1, type)), type)
+    operands = (wanted, adjusted, quotient)
+    return low.emit(upstream.LlvmSelectOp, operands, type, NO_FASTMATH)
+
+
+# ceildiv(a, b) == a / b + (a mod b != 0)
+@ARITH.on("arith.ceildivui")
+def lower_ceildivui(op: Operation, low: Lowering) -> SSAValue:
+    a, b = (low.value(operand) for operand in op.operands)
+    type = a.type
+    bool = upstream.with_element_type(type, i1)
+    quotient = low.emit(llvm.UDivOp, (a, b), type)
+    remainder = low.emit(llvm.URemOp, (a, b), type)
+    operands = (remainder, _splat(low, 0, type))
+    inexact = low.emit(llvm.ICmpOp, operands, bool, {"predicate": _NOT_EQUAL})
+    return low.emit(llvm.AddOp, (quotient, low.emit(llvm.ZExtOp, (inexact,), type)), type)
+
+
+def _splat(low: Lowering, number: int, type: Attribute) -> SSAValue:
+    if not isinstance(type, VectorType):
+        return low.integer(number, type)
+    return low.constant(dense(type, [number]), type)
+
+
+@dataclass(frozen=True)
+class ConvertArithToLlvmPass(ModulePass):
+    """Lower arithmetic on scalars and machine vectors to the LLVM dialect.
+
+    Before:
+    ```mlir
+    func.func @f(%a: i32, %b: i32) -> i1 {
+      %0 = arith.addi %a, %b : i32
+      %1 = arith.cmpi slt, %0, %b : i32
+      func.return %1 : i1
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%a: i32, %b: i32) -> i1 {
+      %0 = llvm.add %a, %b : i32
+      %1 = llvm.icmp "slt" %0, %b : i32
+      func.return %1 : i1
+    }
+    ```
+    Requires: vectors of one fixed dimension.
+    Leaves: no operation of `arith`; an `index` is an i64, with casts where others use it.
+    """
+
+    name = "convert-arith-to-llvm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lower_module(op, ARITH, ["arith"])

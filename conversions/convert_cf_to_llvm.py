@@ -1,0 +1,132 @@
+"""Branches between blocks to LLVM branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import cf, llvm
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i1, i32
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from .llvm_lowering import Lowering, LoweringTable, lower_module
+from .llvm_types import int_attr
+
+CF = LoweringTable()
+"""How to lower each operation of `cf`; the arguments of blocks are converted beside it."""
+
+_EQUAL = int_attr(0, 64)
+
+
+def _flat(low: Lowering, values: Sequence[SSAValue]) -> list[SSAValue]:
+    return [part for value in values for part in low.parts(value)]
+
+
+@CF.on("cf.br")
+def lower_br(op: Operation, low: Lowering) -> None:
+    operands = _flat(low, op.operands)
+    low.perform(llvm.BrOp.create(operands=operands, successors=op.successors))
+
+
+@CF.on("cf.cond_br")
+def lower_cond_br(op: Operation, low: Lowering) -> None:
+    branch = cast(cf.ConditionalBranchOp, op)
+    low.perform(
+        conditional_branch(
+            low.value(branch.cond),
+            branch.then_block,
+            _flat(low, branch.then_arguments),
+            branch.else_block,
+            _flat(low, branch.else_arguments),
+        )
+    )
+
+
+def conditional_branch(
+    condition: SSAValue,
+    then_block: Block,
+    then_operands: Sequence[SSAValue],
+    else_block: Block,
+    else_operands: Sequence[SSAValue],
+) -> llvm.CondBrOp:
+    """`llvm.cond_br` without the cost of its constructor."""
+    sizes = [1, len(then_operands), len(else_operands)]
+    return llvm.CondBrOp.create(
+        operands=[condition, *then_operands, *else_operands],
+        successors=[then_block, else_block],
+        properties={"operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)},
+    )
+
+
+# switch(x, a, b) == if x == a ... else if x == b ... else default
+@CF.on("cf.switch")
+def lower_switch(op: Operation, low: Lowering) -> None:
+    switch = cast(cf.SwitchOp, op)
+    flag = low.value(switch.flag)
+    block, region = op.parent, op.parent_region()
+    assert block is not None
+    assert region is not None
+    values = switch.case_values.get_values() if switch.case_values is not None else ()
+    default = _flat(low, switch.default_operands)
+    operands = [_flat(low, case) for case in switch.case_operand]
+    cases = list(zip(values, switch.case_blocks, operands, strict=True))
+    for number, (value, target, arguments) in enumerate(cases):
+        wanted = low.integer(int(value), flag.type)
+        compare = llvm.ICmpOp.create(
+            operands=[flag, wanted], result_types=[i1], properties={"predicate": _EQUAL}
+        )
+        last = number == len(cases) - 1
+        following = switch.default_block if last else Block()
+        branch = conditional_branch(
+            compare.res, target, arguments, following, default if last else []
+        )
+        _append(low, op, block, (compare, branch))
+        if not last:
+            region.insert_block_after(following, block)
+            block = following
+    if not cases:
+        branch = llvm.BrOp.create(operands=default, successors=[switch.default_block])
+        _append(low, op, block, (branch,))
+
+
+def _append(low: Lowering, op: Operation, block: Block, new: Sequence[Operation]) -> None:
+    for one in new:
+        if block is op.parent:
+            low.perform(one)
+        else:
+            one.location = op.location
+            block.add_op(one)
+
+
+@dataclass(frozen=True)
+class ConvertCfToLlvmPass(ModulePass):
+    """Lower branches to the LLVM dialect, and the arguments of the blocks they lead to.
+
+    Before:
+    ```mlir
+    func.func @f(%c: i1, %a: i32, %b: i32) -> i32 {
+      cf.cond_br %c, ^bb1(%a : i32), ^bb1(%b : i32)
+    ^bb1(%x: i32):
+      func.return %x : i32
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%c: i1, %a: i32, %b: i32) -> i32 {
+      llvm.cond_br %c, ^bb1(%a : i32), ^bb1(%b : i32)
+    ^bb1(%x: i32):
+      func.return %x : i32
+    }
+    ```
+    Requires: nothing.
+    Leaves: no operation of `cf`, and no `index` or buffer as the argument of a block, but for
+    the first of a function.
+    """
+
+    name = "convert-cf-to-llvm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lower_module(op, CF, ["cf"])

@@ -1,0 +1,165 @@
+"""Functions, calls and returns to the LLVM dialect.
+
+Every function has the plain calling convention: an `index` is an i64, a buffer is its address
+followed by one i64 for each symbolic dimension. Several results are returned as a struct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import func, llvm
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects import upstream
+from .llvm_lowering import Lowering, LoweringTable, lower_module
+from .llvm_types import NO_FLAGS, parts_of
+
+FUNC = LoweringTable()
+"""How to lower each operation of `func`."""
+
+_EXTERNAL, _INTERNAL = llvm.LinkageAttr("external"), llvm.LinkageAttr("internal")
+_NO_ATTRIBUTES = DictionaryAttr({})
+
+
+@FUNC.on("func.func")
+def lower_func(op: Operation, low: Lowering) -> None:
+    old = cast(func.FuncOp, op)
+    body = old.detach_region(old.body)
+    new = llvm.FuncOp(
+        old.sym_name,
+        llvm.LLVMFunctionType(
+            [part for type in old.function_type.inputs for part in parts_of(type)],
+            _result_type(old.function_type.outputs.data),
+        ),
+        # A private function with a body can be inlined away; one without comes from elsewhere.
+        linkage=_INTERNAL
+        if old.sym_visibility == StringAttr("private") and body.blocks
+        else _EXTERNAL,
+        body=body,
+        other_props={"arg_attrs": _argument_attributes(old)},
+    )
+    old.add_region(Region())
+    low.perform(new)
+    if body.blocks:
+        low.convert_arguments(body.blocks[0])
+        low.walk_function(body)
+
+
+def _result_type(types: Sequence[Attribute]) -> Attribute | None:
+    parts = [part for type in types for part in parts_of(type)]
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return llvm.LLVMStructType.from_type_list(parts)
+
+
+def _argument_attributes(op: func.FuncOp) -> ArrayAttr[DictionaryAttr] | None:
+    """LLVM's attributes of each argument, given to the address of a buffer; no others."""
+    if op.arg_attrs is None:
+        return None
+    result: list[DictionaryAttr] = []
+    for type, given in zip(op.function_type.inputs, op.arg_attrs, strict=True):
+        kept = {key: value for key, value in given.data.items() if key.startswith("llvm.")}
+        result.append(DictionaryAttr(kept) if kept else _NO_ATTRIBUTES)
+        result += [_NO_ATTRIBUTES] * (len(parts_of(type)) - 1)
+    return ArrayAttr(result) if any(one.data for one in result) else None
+
+
+@FUNC.on("func.return")
+def lower_return(op: Operation, low: Lowering) -> None:
+    parts = [part for operand in op.operands for part in low.parts(operand)]
+    if len(parts) < 2:
+        low.perform(llvm.ReturnOp.create(operands=parts))
+        return
+    type = llvm.LLVMStructType.from_type_list([part.type for part in parts])
+    result = low.emit(upstream.PoisonOp, (), type)
+    for number, part in enumerate(parts):
+        position = {"position": DenseArrayBase.from_list(i64, [number])}
+        result = low.emit(llvm.InsertValueOp, (result, part), type, position)
+    low.perform(llvm.ReturnOp.create(operands=[result]))
+
+
+@FUNC.on("func.call")
+def lower_call(op: Operation, low: Lowering) -> None:
+    call = cast(func.CallOp, op)
+    arguments = [part for operand in op.operands for part in low.parts(operand)]
+    result_type = _result_type([result.type for result in op.results])
+    new = low.perform(direct_call(call.callee, arguments, result_type))
+    if not op.results:
+        return
+    returned = new.results[0]
+    flat = [part for result in op.results for part in parts_of(result.type)]
+    if len(flat) > 1:
+        values = [
+            low.emit(
+                llvm.ExtractValueOp,
+                (returned,),
+                type,
+                {"position": DenseArrayBase.from_list(i64, [number])},
+            )
+            for number, type in enumerate(flat)
+        ]
+    else:
+        values = [returned]
+    for result in op.results:
+        count = len(parts_of(result.type))
+        low.define(result, tuple(values[:count]))
+        values = values[count:]
+
+
+def direct_call(
+    callee: SymbolRefAttr, arguments: Sequence[SSAValue], result_type: Attribute | None
+) -> llvm.CallOp:
+    """`llvm.call` without the cost of its constructor."""
+    return llvm.CallOp.create(
+        operands=arguments,
+        result_types=[] if result_type is None else [result_type],
+        properties={
+            "callee": callee,
+            "fastmathFlags": NO_FLAGS,
+            "CConv": llvm.CallingConventionAttr("ccc"),
+            "TailCallKind": llvm.TailCallKindAttr(llvm.TailCallKind.NONE),
+            "op_bundle_sizes": DenseArrayBase.from_list(i32, []),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(arguments), 0]),
+        },
+    )
+
+
+@dataclass(frozen=True)
+class ConvertFuncToLlvmPass(ModulePass):
+    """Lower functions, calls and returns to the LLVM dialect.
+
+    Before:
+    ```mlir
+    func.func @f(%x: memref<?x4xf32> {llvm.noalias}, %i: i64) -> i64 {
+      func.return %i : i64
+    }
+    ```
+    After:
+    ```mlir
+    llvm.func @f(%x: !llvm.ptr {llvm.noalias}, %0: i64, %i: i64) -> i64 {
+      llvm.return %i : i64
+    }
+    ```
+    Requires: contiguous buffers.
+    Leaves: no operation of `func`. Attributes of arguments are kept where LLVM knows them.
+    """
+
+    name = "convert-func-to-llvm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lower_module(op, FUNC, ["func"])

@@ -1,0 +1,144 @@
+"""Mathematical functions to LLVM instructions, intrinsics and calls of libm.
+
+Intrinsics on vectors whose function has no instruction are split into lanes by LLVM itself.
+What neither LLVM nor an instruction knows (erf and a few others) calls libm lane by lane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    ModuleOp,
+    SymbolRefAttr,
+    VectorType,
+    f32,
+    f64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects import upstream
+from .llvm_lowering import Lowering, LoweringTable, lower_module
+from .llvm_types import dense, element_of, fastmath_of, lanes_of
+
+MATH = LoweringTable()
+"""How to lower each operation of `math`."""
+
+_INTRINSICS: dict[str, type[Operation]] = {
+    "math.absf": llvm.FAbsOp,
+    "math.ceil": llvm.FCeilOp,
+    "math.floor": llvm.FFloorOp,
+    "math.sqrt": llvm.FSqrtOp,
+    "math.exp": llvm.FExpOp,
+    "math.exp2": llvm.FExp2Op,
+    "math.log": llvm.FLogOp,
+    "math.log2": llvm.FLog2Op,
+    "math.sin": llvm.FSinOp,
+    "math.cos": llvm.FCosOp,
+    "math.powf": llvm.FPowOp,
+    "math.copysign": llvm.FCopySignOp,
+    "math.fma": llvm.FMAOp,
+    **{
+        f"math.{name}": upstream.INTRINSICS[name]
+        for name in (
+            *("trunc", "round", "roundeven", "log10", "tan", "asin", "acos", "atan", "atan2"),
+            *("sinh", "cosh", "tanh"),
+        )
+    },
+}
+
+_LIBM = ("erf", "expm1", "log1p", "cbrt", "asinh", "acosh", "atanh")
+
+
+@MATH.on(*_INTRINSICS)
+def lower_intrinsic(op: Operation, low: Lowering) -> SSAValue:
+    lanes_of(op.results[0].type)
+    operands = [low.value(operand) for operand in op.operands]
+    return low.emit(_INTRINSICS[op.name], operands, op.results[0].type, fastmath_of(op))
+
+
+# rsqrt(x) == 1 / sqrt(x)
+@MATH.on("math.rsqrt")
+def lower_rsqrt(op: Operation, low: Lowering) -> SSAValue:
+    type, flags = op.results[0].type, fastmath_of(op)
+    root = low.emit(llvm.FSqrtOp, (low.value(op.operands[0]),), type, flags)
+    return low.emit(llvm.FDivOp, (_one(low, type), root), type, flags)
+
+
+def _one(low: Lowering, type: Attribute) -> SSAValue:
+    if isinstance(type, VectorType):
+        lanes_of(type)
+        return low.constant(dense(type, [1.0]), type)
+    return low.constant(FloatAttr(1.0, type), type)  # type: ignore[arg-type]
+
+
+# abs(x) == max(x, 0 - x)
+@MATH.on("math.absi")
+def lower_absi(op: Operation, low: Lowering) -> SSAValue:
+    value = low.value(op.operands[0])
+    type = value.type
+    if isinstance(type, VectorType):
+        zero = low.constant(dense(type, [0]), type)
+    else:
+        zero = low.integer(0, type)
+    negated = low.emit(llvm.SubOp, (zero, value), type)
+    return low.emit(upstream.INTRINSICS["smax"], (value, negated), type)
+
+
+@MATH.on(*(f"math.{name}" for name in _LIBM))
+def lower_libm(op: Operation, low: Lowering) -> SSAValue:
+    value = low.value(op.operands[0])
+    element = element_of(value.type)
+    if element not in (f32, f64):
+        low.refuse("no function of libm for this type", "f32 or f64", element)
+    name = op.name.removeprefix("math.") + ("f" if element == f32 else "")
+    low.declare(name, llvm.LLVMFunctionType([element], element))
+    lanes = lanes_of(value.type)
+    if lanes is None:
+        return _call(low, name, value)
+    result = low.emit(upstream.PoisonOp, (), value.type)
+    for lane in range(lanes):
+        at = low.integer(lane)
+        called = _call(low, name, low.emit(upstream.ExtractElementOp, (value, at), element))
+        result = low.emit(llvm.InsertElementOp, (result, called, at), value.type)
+    return result
+
+
+def _call(low: Lowering, name: str, argument: SSAValue) -> SSAValue:
+    call = llvm.CallOp(SymbolRefAttr(name), argument, return_type=argument.type)
+    return low.perform(call).results[0]
+
+
+@dataclass(frozen=True)
+class ConvertMathToLlvmPass(ModulePass):
+    """Lower mathematical functions to instructions, intrinsics and libm.
+
+    Before:
+    ```mlir
+    func.func @f(%a: vector<4xf32>, %b: vector<4xf32>) -> vector<4xf32> {
+      %0 = math.sqrt %a : vector<4xf32>
+      %1 = math.copysign %0, %b : vector<4xf32>
+      func.return %1 : vector<4xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%a: vector<4xf32>, %b: vector<4xf32>) -> vector<4xf32> {
+      %0 = llvm.intr.sqrt(%a) : (vector<4xf32>) -> vector<4xf32>
+      %1 = llvm.intr.copysign(%0, %b) : (vector<4xf32>, vector<4xf32>) -> vector<4xf32>
+      func.return %1 : vector<4xf32>
+    }
+    ```
+    Requires: vectors of one fixed dimension. Fast single-precision functions come from
+    `convert-math-to-arith`, before this.
+    Leaves: no operation of `math`.
+    """
+
+    name = "convert-math-to-llvm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lower_module(op, MATH, ["math"])

@@ -1,0 +1,193 @@
+"""Accesses to contiguous buffers to LLVM loads, stores and address arithmetic.
+
+A buffer is its address followed by one i64 for each symbolic dimension. Buffers on the stack
+are made at the entry of the function, once, wherever `memref.alloca` stands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import llvm, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    i1,
+    i8,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from .llvm_addresses import element_address, number_of_elements, offset_address, sum_of
+from .llvm_lowering import Lowering, LoweringTable, Parts, lower_module
+from .llvm_types import PTR, alignment, byte_size, check_contiguous, int_attr, parts_of, stored
+
+MEMREF = LoweringTable()
+"""How to lower each operation of `memref`."""
+
+_NOT_EQUAL = int_attr(1, 64)
+_STACK_ALIGNMENT = 64
+_PLAIN = int_attr(0, 64)
+
+
+@MEMREF.on("memref.load")
+def lower_load(op: Operation, low: Lowering) -> SSAValue:
+    load = cast(memref.LoadOp, op)
+    element = load.res.type
+    address = element_address(low, load.memref, load.indices)
+    kept = stored(element)
+    value = low.emit(llvm.LoadOp, (address,), kept, access(element))
+    if element != i1:
+        return value
+    operands = (value, low.integer(0, i8))
+    return low.emit(llvm.ICmpOp, operands, i1, {"predicate": _NOT_EQUAL})
+
+
+@MEMREF.on("memref.store")
+def lower_store(op: Operation, low: Lowering) -> None:
+    store = cast(memref.StoreOp, op)
+    element = store.value.type
+    address = element_address(low, store.memref, store.indices)
+    value = low.value(store.value)
+    if element == i1:
+        value = low.emit(llvm.ZExtOp, (value,), i8)
+    low.perform(llvm.StoreOp.create(operands=[value, address], properties=access(element)))
+
+
+def access(element: Attribute) -> dict[str, Attribute]:
+    """Properties of a load or a store: an element's alignment, whatever the vector."""
+    return {"alignment": alignment(element), "ordering": _PLAIN}
+
+
+@MEMREF.on("memref.dim")
+def lower_dim(op: Operation, low: Lowering) -> SSAValue:
+    dim = cast(memref.DimOp, op)
+    type = dim.source.type
+    number = low.known_integer(low.value(dim.index))
+    if number is None or not isinstance(type, MemRefType):
+        low.refuse("dimension is not known", "a constant")
+    if not 0 <= number < type.get_num_dims():
+        low.refuse("no such dimension", f"0 to {type.get_num_dims() - 1}", number)
+    return _sizes(low, dim.source)[number]
+
+
+def _sizes(low: Lowering, buffer: SSAValue) -> list[SSAValue]:
+    symbolic = iter(low.parts(buffer)[1:])
+    shape = cast(MemRefType, buffer.type).get_shape()
+    return [next(symbolic) if size == DYNAMIC_INDEX else low.integer(size) for size in shape]
+
+
+@MEMREF.on("memref.alloca")
+def lower_alloca(op: Operation, low: Lowering) -> SSAValue:
+    alloca = cast(memref.AllocaOp, op)
+    type = cast(MemRefType, alloca.memref.type)
+    check_contiguous(type)
+    if not type.has_static_shape():
+        low.refuse("size on the stack is not known", "a static shape", type)
+    wanted = alloca.alignment.value.data if alloca.alignment is not None else _STACK_ALIGNMENT
+    properties: dict[str, Attribute] = {
+        "elem_type": stored(type.element_type),
+        "alignment": int_attr(max(wanted, byte_size(type.element_type)), 64),
+    }
+    count = low.integer(math.prod(type.get_shape()))
+    return low.hoist(op, llvm.AllocaOp, (count,), PTR, properties)
+
+
+# The view is of bytes, its address is that of the buffer plus the shift.
+@MEMREF.on("memref.view")
+def lower_view(op: Operation, low: Lowering) -> Parts:
+    view = cast(memref.ViewOp, op)
+    terms = sum_of(low, [(view.byte_shift, 1, ())])
+    address = offset_address(low, low.parts(view.source)[0], terms, i8)
+    parts_of(view.result.type)
+    return (address, *(low.value(size) for size in view.sizes))
+
+
+@MEMREF.on("memref.cast")
+def lower_cast(op: Operation, low: Lowering) -> Parts:
+    source, target = op.operands[0], op.results[0].type
+    if not isinstance(source.type, MemRefType) or not isinstance(target, MemRefType):
+        low.refuse("rank is not known", "ranked buffers")
+    parts_of(target)
+    sizes = _sizes(low, source)
+    return (low.parts(source)[0], *_symbolic(target, sizes))
+
+
+def _symbolic(type: MemRefType, sizes: Sequence[SSAValue]) -> list[SSAValue]:
+    return [size for size, known in zip(sizes, type.get_shape(), strict=True) if known < 0]
+
+
+@MEMREF.on("memref.reinterpret_cast")
+def lower_reinterpret_cast(op: Operation, low: Lowering) -> Parts:
+    cast_op = cast(memref.ReinterpretCastOp, op)
+    type = cast(MemRefType, cast_op.result.type)
+    parts_of(type)
+    address = low.parts(cast_op.source)[0]
+    (offset,) = cast_op.static_offsets.get_values()
+    if offset == DYNAMIC_INDEX:
+        terms = sum_of(low, [(cast_op.offsets[0], 1, ())])
+    else:
+        terms = {(): offset}
+    return (
+        offset_address(low, address, terms, stored(type.element_type)),
+        *(low.value(size) for size in cast_op.sizes),
+    )
+
+
+@MEMREF.on("memref.assume_alignment")
+def lower_assume_alignment(op: Operation, low: Lowering) -> Parts:
+    return low.parts(op.operands[0])
+
+
+@MEMREF.on("memref.copy")
+def lower_copy(op: Operation, low: Lowering) -> None:
+    source, target = op.operands
+    type = cast(MemRefType, source.type)
+    count = number_of_elements(low, source)
+    size = low.integer(byte_size(type.element_type))
+    bytes = low.emit(llvm.MulOp, (count, size), i64)
+    arguments = [low.parts(target)[0], low.parts(source)[0], bytes]
+    arguments.append(low.constant(IntegerAttr(0, i1), i1))
+    low.perform(llvm.CallIntrinsicOp("llvm.memcpy.p0.p0.i64", arguments, []))
+
+
+@dataclass(frozen=True)
+class ConvertMemrefToLlvmPass(ModulePass):
+    """Lower accesses to contiguous buffers to loads, stores and address arithmetic.
+
+    Before:
+    ```mlir
+    func.func @f(%x: memref<?x4xf32>, %i: index, %j: index) -> f32 {
+      %0 = memref.load %x[%i, %j] : memref<?x4xf32>
+      func.return %0 : f32
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: memref<?x4xf32>, %i: index, %j: index) -> f32 {
+      %0 = llvm.mlir.constant(4) : i64
+      %x1, %x2 = builtin.unrealized_conversion_cast %x : memref<?x4xf32> to !llvm.ptr, i64
+      %1 = builtin.unrealized_conversion_cast %i : index to i64
+      %2 = llvm.mul %1, %0 : i64
+      %3 = llvm.getelementptr %x1[%2] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+      %4 = builtin.unrealized_conversion_cast %j : index to i64
+      %5 = llvm.getelementptr %3[%4] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+      %6 = llvm.load %5 {alignment = 4 : i64} : !llvm.ptr -> f32
+      func.return %6 : f32
+    }
+    ```
+    Requires: contiguous buffers; buffers on the stack of a static shape.
+    Leaves: no operation of `memref`.
+    """
+
+    name = "convert-memref-to-llvm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lower_module(op, MEMREF, ["memref"])

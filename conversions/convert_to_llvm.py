@@ -1,0 +1,53 @@
+"""All standard dialects to the LLVM dialect in one walk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from .convert_arith_to_llvm import ARITH
+from .convert_cf_to_llvm import CF
+from .convert_func_to_llvm import FUNC
+from .convert_math_to_llvm import MATH
+from .convert_memref_to_llvm import MEMREF
+from .convert_vector_to_llvm import VECTOR
+from .llvm_lowering import lower_module
+
+_SOURCES = ("arith", "math", "memref", "vector", "cf", "func", "scf", "rt", "loop", "graph")
+
+
+@dataclass(frozen=True)
+class ConvertToLlvmPass(ModulePass):
+    """Lower what the conversions of single dialects lower, in one walk over the module.
+
+    Before:
+    ```mlir
+    func.func @f(%x: memref<?xf32>, %i: index) {
+      %0 = memref.load %x[%i] : memref<?xf32>
+      %1 = arith.addf %0, %0 : f32
+      memref.store %1, %x[%i] : memref<?xf32>
+      func.return
+    }
+    ```
+    After:
+    ```mlir
+    llvm.func @f(%x: !llvm.ptr, %0: i64, %i: i64) {
+      %1 = llvm.getelementptr %x[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+      %2 = llvm.load %1 {alignment = 4 : i64} : !llvm.ptr -> f32
+      %3 = llvm.fadd %2, %2 : f32
+      llvm.store %3, %1 {alignment = 4 : i64} : f32, !llvm.ptr
+      llvm.return
+    }
+    ```
+    Requires: no `scf` (`convert-scf-to-cf`) and no `rt` (`convert-rt-to-llvm`).
+    Leaves: the LLVM dialect only.
+    """
+
+    name = "convert-to-llvm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        table = ARITH | MATH | MEMREF | VECTOR | CF | FUNC
+        lower_module(op, table, _SOURCES)

@@ -1,0 +1,339 @@
+"""Operations on machine vectors to LLVM instructions.
+
+A machine vector has one fixed dimension. Its accesses are aligned like one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import llvm, vector
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    VectorType,
+    i1,
+    i8,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects import upstream
+from .llvm_addresses import element_address
+from .llvm_lowering import Lowering, LoweringTable, lower_module
+from .llvm_types import (
+    NO_FASTMATH,
+    PTR,
+    alignment,
+    dense,
+    fastmath_of,
+    int_attr,
+    lanes_of,
+    parts_of,
+    stored,
+    vector_of,
+)
+
+VECTOR = LoweringTable()
+"""How to lower each operation of `vector`."""
+
+_PLAIN = int_attr(0, 64)
+_NOT_EQUAL, _GREATER = int_attr(1, 64), int_attr(4, 64)
+
+
+def _lanes(low: Lowering, type: Attribute) -> int:
+    lanes = lanes_of(type)
+    if lanes is None:
+        low.refuse("not a machine vector", "one fixed dimension", type)
+    return lanes
+
+
+def _kept(low: Lowering, type: Attribute) -> VectorType:
+    """The vector type in which elements lie in memory."""
+    return vector_of(stored(cast(VectorType, type).element_type), _lanes(low, type))
+
+
+def _access(type: Attribute) -> dict[str, Attribute]:
+    return {"alignment": alignment(cast(VectorType, type).element_type), "ordering": _PLAIN}
+
+
+def _masked(type: Attribute) -> dict[str, Attribute]:
+    return {"alignment": alignment(cast(VectorType, type).element_type, 32)}
+
+
+def _from_memory(low: Lowering, value: SSAValue, type: Attribute) -> SSAValue:
+    """A loaded vector as a value: i1 is a byte that is not 0."""
+    if cast(VectorType, type).element_type != i1:
+        return value
+    zero = low.constant(dense(value.type, [0]), value.type)
+    return low.emit(llvm.ICmpOp, (value, zero), type, {"predicate": _NOT_EQUAL})
+
+
+def _to_memory(low: Lowering, value: SSAValue) -> SSAValue:
+    """A vector as it is stored: i1 is a byte."""
+    type = cast(VectorType, value.type)
+    if type.element_type != i1:
+        return value
+    return low.emit(llvm.ZExtOp, (value,), vector_of(i8, _lanes(low, type)))
+
+
+@VECTOR.on("vector.load")
+def lower_load(op: Operation, low: Lowering) -> SSAValue:
+    load = cast(vector.LoadOp, op)
+    type = load.result.type
+    kept = _kept(low, type)
+    address = element_address(low, load.base, load.indices)
+    return _from_memory(low, low.emit(llvm.LoadOp, (address,), kept, _access(type)), type)
+
+
+@VECTOR.on("vector.store")
+def lower_store(op: Operation, low: Lowering) -> None:
+    store = cast(vector.StoreOp, op)
+    _kept(low, store.vector.type)
+    address = element_address(low, store.base, store.indices)
+    value = _to_memory(low, low.value(store.vector))
+    properties = _access(store.vector.type)
+    low.perform(llvm.StoreOp.create(operands=[value, address], properties=properties))
+
+
+@VECTOR.on("vector.maskedload")
+def lower_maskedload(op: Operation, low: Lowering) -> SSAValue:
+    load = cast(vector.MaskedLoadOp, op)
+    type = load.result.type
+    kept = _kept(low, type)
+    address = element_address(low, load.base, load.indices)
+    rest = _to_memory(low, low.value(load.pass_thru))
+    operands = (address, low.value(load.mask), rest)
+    loaded = low.emit(upstream.MaskedLoadOp, operands, kept, _masked(type))
+    return _from_memory(low, loaded, type)
+
+
+@VECTOR.on("vector.maskedstore")
+def lower_maskedstore(op: Operation, low: Lowering) -> None:
+    store = cast(vector.MaskedStoreOp, op)
+    type = store.value_to_store.type
+    _kept(low, type)
+    address = element_address(low, store.base, store.indices)
+    value = _to_memory(low, low.value(store.value_to_store))
+    operands = [value, address, low.value(store.mask)]
+    low.perform(upstream.MaskedStoreOp.create(operands=operands, properties=_masked(type)))
+
+
+@VECTOR.on("vector.gather")
+def lower_gather(op: Operation, low: Lowering) -> SSAValue:
+    gather = cast(upstream.GatherOp, op)
+    type = gather.result.type
+    kept = _kept(low, type)
+    base = element_address(low, gather.base, gather.indices)
+    addresses = low.emit(
+        upstream.GEPOp,
+        (base, low.value(gather.offsets)),
+        vector_of(PTR, _lanes(low, type)),
+        {
+            "rawConstantIndices": DenseArrayBase.from_list(i32, [llvm.GEP_USE_SSA_VAL]),
+            "elem_type": kept.element_type,
+            "noWrapFlags": int_attr(0, 32),
+        },
+    )
+    rest = _to_memory(low, low.value(gather.pass_thru))
+    operands = (addresses, low.value(gather.mask), rest)
+    loaded = low.emit(upstream.MaskedGatherOp, operands, kept, _masked(type))
+    return _from_memory(low, loaded, type)
+
+
+# create_mask(n)[lane] == lane < n == clamp(n, 0, lanes) > lane, which needs 32 bits only
+@VECTOR.on("vector.create_mask")
+def lower_create_mask(op: Operation, low: Lowering) -> SSAValue:
+    type = op.results[0].type
+    lanes = _lanes(low, type)
+    wide = vector_of(i32, lanes)
+    count = low.value(op.operands[0])
+    known = low.known_integer(count)
+    if known is not None:
+        mask = [int(lane < known) for lane in range(lanes)]
+        return low.constant(dense(type, mask), type)
+    count = low.emit(upstream.INTRINSICS["smax"], (count, low.integer(0)), i64)
+    count = low.emit(upstream.INTRINSICS["smin"], (count, low.integer(lanes)), i64)
+    counts = _splat(low, low.emit(llvm.TruncOp, (count,), i32), wide)
+    numbers = low.constant(dense(wide, range(lanes)), wide)
+    return low.emit(llvm.ICmpOp, (counts, numbers), type, {"predicate": _GREATER})
+
+
+@VECTOR.on("vector.broadcast")
+def lower_broadcast(op: Operation, low: Lowering) -> SSAValue:
+    (target,) = parts_of(op.results[0].type)
+    lanes = _lanes(low, target)
+    value = low.value(op.operands[0])
+    if not isinstance(value.type, VectorType):
+        return _splat(low, value, cast(VectorType, target))
+    if value.type == target:
+        return value
+    if _lanes(low, value.type) != 1:
+        low.refuse("cannot stretch", target, value.type)
+    return _shuffle(low, value, value, [0] * lanes)
+
+
+def _splat(low: Lowering, value: SSAValue, type: VectorType) -> SSAValue:
+    owner = value.owner
+    if isinstance(owner, llvm.ConstantOp) and isinstance(owner.value, IntegerAttr | FloatAttr):
+        number = owner.value.value.data
+        return low.constant(dense(type, [number]), type)
+    poison = low.hoist(("poison", type), upstream.PoisonOp, (), type)
+    first = low.emit(llvm.InsertElementOp, (poison, value, low.integer(0)), type)
+    return _shuffle(low, first, poison, [0] * type.get_shape()[0])
+
+
+def _shuffle(low: Lowering, one: SSAValue, other: SSAValue, mask: Sequence[int]) -> SSAValue:
+    type = vector_of(cast(VectorType, one.type).element_type, len(mask))
+    properties = {"mask": DenseArrayBase.from_list(i32, mask)}
+    return low.emit(llvm.ShuffleVectorOp, (one, other), type, properties)
+
+
+@VECTOR.on("vector.extract")
+def lower_extract(op: Operation, low: Lowering) -> SSAValue:
+    extract = cast(vector.ExtractOp, op)
+    _lanes(low, extract.vector.type)
+    value = low.value(extract.vector)
+    if not extract.static_position.get_values():
+        return value
+    operands = (value, _position(low, extract))
+    return low.emit(upstream.ExtractElementOp, operands, parts_of(extract.result.type)[0])
+
+
+@VECTOR.on("vector.insert")
+def lower_insert(op: Operation, low: Lowering) -> SSAValue:
+    insert = cast(vector.InsertOp, op)
+    _lanes(low, insert.dest.type)
+    if not insert.static_position.get_values():
+        return low.value(insert.source)
+    target = low.value(insert.dest)
+    operands = (target, low.value(insert.source), _position(low, insert))
+    return low.emit(llvm.InsertElementOp, operands, target.type)
+
+
+def _position(low: Lowering, op: vector.ExtractOp | vector.InsertOp) -> SSAValue:
+    (position,) = op.static_position.get_values()
+    if position == DYNAMIC_INDEX:
+        return low.value(op.dynamic_position[0])
+    return low.integer(position)
+
+
+@VECTOR.on("vector.fma")
+def lower_fma(op: Operation, low: Lowering) -> SSAValue:
+    _lanes(low, op.results[0].type)
+    operands = [low.value(operand) for operand in op.operands]
+    return low.emit(llvm.FMAOp, operands, op.results[0].type, NO_FASTMATH)
+
+
+# With an accumulator, fadd and fmul start from it; the others join it at the end.
+_FLOAT_REDUCTIONS: dict[str, tuple[str, type[Operation]]] = {
+    "maxnumf": ("vector.reduce.fmax", llvm.VectorFMaxOp),
+    "minnumf": ("vector.reduce.fmin", llvm.VectorFMinOp),
+    "maximumf": ("vector.reduce.fmaximum", upstream.INTRINSICS["maximum"]),
+    "minimumf": ("vector.reduce.fminimum", upstream.INTRINSICS["minimum"]),
+}
+_INT_REDUCTIONS: dict[str, tuple[str, type[Operation]]] = {
+    "add": ("vector.reduce.add", llvm.AddOp),
+    "mul": ("vector.reduce.mul", llvm.MulOp),
+    "and": ("vector.reduce.and", llvm.AndOp),
+    "or": ("vector.reduce.or", llvm.OrOp),
+    "xor": ("vector.reduce.xor", llvm.XOrOp),
+    "maxsi": ("vector.reduce.smax", upstream.INTRINSICS["smax"]),
+    "minsi": ("vector.reduce.smin", upstream.INTRINSICS["smin"]),
+    "maxui": ("vector.reduce.umax", upstream.INTRINSICS["umax"]),
+    "minui": ("vector.reduce.umin", upstream.INTRINSICS["umin"]),
+}
+
+
+@VECTOR.on("vector.reduction")
+def lower_reduction(op: Operation, low: Lowering) -> SSAValue:
+    reduction = cast(upstream.ReductionOp, op)
+    _lanes(low, reduction.vector.type)
+    kind = reduction.kind.data.value
+    value = low.value(reduction.vector)
+    start = low.value(reduction.acc) if reduction.acc is not None else None
+    type = parts_of(reduction.dest.type)[0]
+    is_float = isinstance(type, upstream.FLOAT_TYPES)
+    flags = fastmath_of(op)
+    if is_float and kind in ("add", "mul"):
+        if start is None:
+            start = low.constant(FloatAttr(-0.0 if kind == "add" else 1.0, type), type)
+        reduce = llvm.VectorReduceFAddOp if kind == "add" else llvm.VectorReduceFMulOp
+        return low.emit(reduce, (start, value), type, flags)
+    table = _FLOAT_REDUCTIONS if is_float else _INT_REDUCTIONS
+    if kind not in table:
+        low.refuse("no such reduction of this type", ", ".join(table), f"{kind} of {type}")
+    name, join = table[kind]
+    properties = flags if is_float else {}
+    result = low.emit(upstream.INTRINSICS[name], (value,), type, properties)
+    return result if start is None else low.emit(join, (result, start), type, properties)
+
+
+@VECTOR.on("vector.shuffle")
+def lower_shuffle(op: Operation, low: Lowering) -> SSAValue:
+    shuffle = cast(vector.ShuffleOp, op)
+    one, other = low.value(shuffle.v1), low.value(shuffle.v2)
+    have, more = _lanes(low, one.type), _lanes(low, other.type)
+    mask = list(shuffle.mask.get_values())
+    if have == more:
+        return _shuffle(low, one, other, mask)
+    # LLVM wants operands of one length: the shorter one is padded with lanes nobody reads.
+    lanes = max(have, more)
+    one, other = (
+        value if count == lanes else _shuffle(low, value, value, _padded(count, lanes))
+        for value, count in ((one, have), (other, more))
+    )
+    return _shuffle(low, one, other, [at if at < have else at - have + lanes for at in mask])
+
+
+def _padded(count: int, lanes: int) -> list[int]:
+    return [lane if lane < count else -1 for lane in range(lanes)]
+
+
+@VECTOR.on("vector.bitcast")
+def lower_bitcast(op: Operation, low: Lowering) -> SSAValue:
+    (target,) = parts_of(op.results[0].type)
+    _lanes(low, target)
+    value = low.value(op.operands[0])
+    return value if value.type == target else low.emit(llvm.BitcastOp, (value,), target)
+
+
+@dataclass(frozen=True)
+class ConvertVectorToLlvmPass(ModulePass):
+    """Lower operations on machine vectors to the LLVM dialect.
+
+    Before:
+    ```mlir
+    func.func @f(%x: f32, %v: vector<4xf32>) -> vector<4xf32> {
+      %0 = vector.broadcast %x : f32 to vector<4xf32>
+      %1 = vector.shuffle %0, %v [0, 4, 1, 5] : vector<4xf32>, vector<4xf32>
+      func.return %1 : vector<4xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f(%x: f32, %v: vector<4xf32>) -> vector<4xf32> {
+      %0 = llvm.mlir.poison : vector<4xf32>
+      %1 = llvm.mlir.constant(0) : i64
+      %2 = llvm.insertelement %x, %0[%1 : i64] : vector<4xf32>
+      %3 = llvm.shufflevector %2, %0 [0, 0, 0, 0] : vector<4xf32>
+      %4 = llvm.shufflevector %3, %v [0, 4, 1, 5] : vector<4xf32>
+      func.return %4 : vector<4xf32>
+    }
+    ```
+    Requires: vectors of one fixed dimension, contiguous buffers.
+    Leaves: no operation of `vector`.
+    """
+
+    name = "convert-vector-to-llvm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lower_module(op, VECTOR, ["vector"])

@@ -1,0 +1,406 @@
+"""The walk by which operations of the standard dialects become operations of the LLVM dialect.
+
+The conversions `convert-<dialect>-to-llvm` are tables from an operation's name to a function
+that builds its replacement. `Lowering` walks a module once, in an order in which definitions
+come before uses, with one such table or with several joined: `convert-to-llvm` joins all, so
+that a module is visited once.
+
+A value of a type that LLVM does not have (`index`, a buffer) is known by its parts, see
+`llvm_types`. Where a conversion runs alone, parts meet operations that are not converted yet
+through `builtin.unrealized_conversion_cast`; the next conversion looks through these, so that
+none is left after the last.
+
+Patterns are functions rather than rewrite patterns because a module has many operations and a
+lookup by name costs a tenth of a pattern visit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NoReturn, TypeAlias
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    UnrealizedConversionCastOp,
+    i64,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.traits import ConstantLike, IsolatedFromAbove, NoMemoryEffect, Pure
+from xdsl.utils.exceptions import PassFailedException
+
+from ..core.errors import explain
+from ..core.provenance import origin
+from .llvm_types import NotLowerableError, parts_of
+
+Parts: TypeAlias = tuple[SSAValue, ...]
+Lower: TypeAlias = Callable[[Operation, "Lowering"], SSAValue | Parts | None]
+"""Builds the replacement of an operation: the parts of its only result, or None if it has none."""
+
+
+class LoweringTable(dict[str, Lower]):
+    """How to lower operations, by their names."""
+
+    def on(self, *names: str) -> Callable[[Lower], Lower]:
+        """Decorator: the function lowers the operations of these names."""
+
+        def register(function: Lower) -> Lower:
+            for name in names:
+                self[name] = function
+            return function
+
+        return register
+
+
+def lower_module(module: ModuleOp, table: Mapping[str, Lower], dialects: Iterable[str]) -> None:
+    """Replace what `table` lowers; any other operation of `dialects` is an error.
+
+    Raises:
+        PassFailedException: naming the first operation that cannot be converted.
+    """
+    Lowering(table, frozenset(dialects)).run(module)
+
+
+class Lowering:
+    """One walk over one module. See the module's documentation."""
+
+    def __init__(self, table: Mapping[str, Lower], dialects: frozenset[str]):
+        self._table = table
+        self._dialects = dialects
+        self._parts: dict[SSAValue, Parts] = {}
+        self._replaced: list[Operation] = []
+        self._old_arguments: list[BlockArgument] = []
+        self._emitted: list[Operation] = []
+        # When each operation and block was met; what is hoisted counts as what it follows.
+        self._order: dict[Operation | Block, int] = {}
+        self._anchors: dict[Operation, Operation | Block] = {}
+        self._tails: dict[Operation | Block, Operation] = {}
+        self._hoisted: dict[object, SSAValue] = {}
+        self._entry: Block | None = None
+        self._declared: set[str] = set()
+        self._module: ModuleOp
+        self.op: Operation
+        """The operation that is being lowered; what is emitted goes before it."""
+
+    # For the functions of a table
+
+    def parts(self, value: SSAValue) -> Parts:
+        """The LLVM values that stand for `value`, cast to them where nobody made them yet."""
+        known = self._parts.get(value)
+        if known is not None:
+            return known
+        types = parts_of(value.type)
+        if types == (value.type,):
+            return (value,)
+        number = ConstantLike.get_constant_value(value)
+        if isinstance(number, IntegerAttr):
+            return (self.integer(number.value.data, types[0]),)
+        cast = UnrealizedConversionCastOp.create(operands=[value], result_types=types)
+        anchor = self._last_definition([value])
+        if anchor is None:
+            self._place_before(cast)
+            return tuple(cast.results)
+        self._place_after(cast, anchor)
+        self._parts[value] = tuple(cast.results)
+        return self._parts[value]
+
+    def value(self, value: SSAValue) -> SSAValue:
+        """The only LLVM value that stands for `value`."""
+        known = self._parts.get(value)
+        return (known or self.parts(value))[0]
+
+    def emit(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        result_type: Attribute,
+        properties: Mapping[str, Attribute] = {},
+    ) -> SSAValue:
+        """Put an operation with one result before the one that is being lowered."""
+        op = kind.create(operands=operands, result_types=[result_type], properties=properties)
+        self._place_before(op)
+        return op.results[0]
+
+    def perform(self, op: Operation) -> Operation:
+        """Put an operation before the one that is being lowered."""
+        self._place_before(op)
+        return op
+
+    def hoist(
+        self,
+        key: object,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        result_type: Attribute,
+        properties: Mapping[str, Attribute] = {},
+    ) -> SSAValue:
+        """The result of a pure operation placed right after the last of its operands.
+
+        It is built once for each `key`, so that an address which does not change in a loop is
+        computed before it. An operation without operands goes to the entry of the function.
+        """
+        found = self._hoisted.get(key)
+        if found is not None:
+            return found
+        op = kind.create(operands=operands, result_types=[result_type], properties=properties)
+        anchor = self._last_definition(operands)
+        if anchor is None:
+            self._place_before(op)
+        else:
+            self._place_after(op, anchor)
+        self._hoisted[key] = op.results[0]
+        return op.results[0]
+
+    def constant(self, attribute: Attribute, type: Attribute) -> SSAValue:
+        """A constant, at the entry of the function."""
+        return self.hoist((attribute, type), llvm.ConstantOp, (), type, {"value": attribute})
+
+    def integer(self, number: int, type: Attribute = i64) -> SSAValue:
+        """An integer constant of an integer type."""
+        return self.constant(IntegerAttr(number, type), type)  # type: ignore[arg-type]
+
+    def known_integer(self, value: SSAValue) -> int | None:
+        """The number that an LLVM value is known to be."""
+        owner = value.owner
+        if not isinstance(owner, llvm.ConstantOp) or not isinstance(owner.value, IntegerAttr):
+            return None
+        return owner.value.value.data
+
+    def define(self, old: SSAValue, parts: Parts) -> None:
+        """Say which LLVM values stand for `old`."""
+        self._parts[old] = parts
+
+    def declare(self, name: str, type: llvm.LLVMFunctionType) -> None:
+        """Declare a function that comes from elsewhere, once in a module."""
+        if name in self._declared:
+            return
+        self._declared.add(name)
+        module = self._module
+        if any(getattr(op, "sym_name", None) == StringAttr(name) for op in module.ops):
+            return
+        block = module.body.block
+        declared = llvm.FuncOp(name, type, linkage=llvm.LinkageAttr("external"))
+        if block.first_op is None:
+            block.add_op(declared)
+        else:
+            block.insert_op_before(declared, block.first_op)
+
+    def convert_arguments(self, block: Block) -> None:
+        """Give a block arguments of LLVM types for those it has."""
+        if all(parts_of(old.type) == (old.type,) for old in block.args):
+            return
+        for old in block.args:
+            first = len(block.args)
+            types = parts_of(old.type)
+            parts = tuple(block.insert_arg(t, first + i) for i, t in enumerate(types))
+            parts[0].name_hint = old.name_hint
+            self._parts[old] = parts
+            self._old_arguments.append(old)
+
+    def walk(self, region: Region) -> None:
+        """Lower what is in a region, blocks in an order in which definitions come first."""
+        blocks = list(region.blocks)
+        if len(blocks) > 1:
+            blocks = _definitions_first(blocks)
+            if "cf.br" in self._table:
+                for block in blocks[1:]:
+                    self.convert_arguments(block)
+        for block in blocks:
+            self._order[block] = len(self._order)
+            op = block.first_op
+            while op is not None:
+                following = op.next_op
+                self._visit(op)
+                op = following
+
+    def walk_function(self, region: Region) -> None:
+        """Lower a region that sees nothing of what surrounds it."""
+        outer = self._entry, self._hoisted
+        self._entry, self._hoisted = region.blocks.first, {}
+        self.walk(region)
+        self._entry, self._hoisted = outer
+
+    def refuse(self, fact: str, expected: object = None, got: object = None) -> NoReturn:
+        """Raise the error that the current operation cannot be converted."""
+        op = self.op
+        raise PassFailedException(
+            explain(op.name, fact, expected=expected, got=got, origin=origin(op))
+        )
+
+    # The walk
+
+    def run(self, module: ModuleOp) -> None:
+        """Lower the whole module."""
+        self._module = module
+        self.walk(module.body)
+        self._erase_replaced()
+        self._erase_unused()
+
+    def _visit(self, op: Operation) -> None:
+        self._order[op] = len(self._order)
+        self.op = op
+        lower = self._table.get(op.name)
+        if lower is not None:
+            try:
+                result = lower(op, self)
+            except NotLowerableError as error:
+                self.op = op
+                self.refuse(error.fact, error.expected, error.got)
+            if result is not None:
+                parts = result if isinstance(result, tuple) else (result,)
+                self._parts[op.results[0]] = parts
+                hint = op.results[0].name_hint
+                if hint and parts[0].name_hint is None:
+                    parts[0].name_hint = hint
+            self._replaced.append(op)
+            return
+        if isinstance(op, UnrealizedConversionCastOp):
+            self._look_through(op)
+        elif op.name.partition(".")[0] in self._dialects:
+            self.refuse("cannot be converted to the llvm dialect")
+        for region in op.regions:
+            if op.has_trait(IsolatedFromAbove):
+                self.walk_function(region)
+            else:
+                self._walk_nested(region)
+
+    def _walk_nested(self, region: Region) -> None:
+        if self._entry is None:  # the body of a module or of a function that is not converted
+            self.walk_function(region)
+        else:
+            self.walk(region)
+
+    def _look_through(self, op: UnrealizedConversionCastOp) -> None:
+        """Note which parts an earlier conversion made, or hand over the parts it asked for."""
+        if len(op.results) == 1 and parts_of(op.results[0].type) == op.operand_types:
+            self._parts[op.results[0]] = tuple(op.operands)
+            self._replaced.append(op)
+            return
+        if len(op.operands) != 1:
+            return
+        known = self._parts.get(op.operands[0])
+        if known is None or tuple(part.type for part in known) != op.result_types:
+            return
+        for result, part in zip(op.results, known, strict=True):
+            self._parts[result] = (part,)
+        self._replaced.append(op)
+
+    # Places
+
+    def _place_before(self, op: Operation) -> None:
+        place = self.op
+        op.location = place.location
+        block = place.parent
+        assert block is not None
+        block.insert_op_before(op, place)
+        self._order[op] = len(self._order)
+        self._emitted.append(op)
+
+    def _place_after(self, op: Operation, anchor: Operation | Block) -> None:
+        op.location = self.op.location
+        tail = self._tails.get(anchor, anchor)
+        if isinstance(tail, Operation):
+            assert tail.parent is not None
+            tail.parent.insert_op_after(op, tail)
+        elif tail.first_op is None:
+            tail.add_op(op)
+        else:
+            tail.insert_op_before(op, tail.first_op)
+        self._tails[anchor] = op
+        self._anchors[op] = anchor
+        self._emitted.append(op)
+
+    def time_of(self, value: SSAValue) -> int:
+        """When the definition of an LLVM value was met; what is met later may use it."""
+        return self._order.get(self._anchor_of(value), len(self._order))
+
+    def _anchor_of(self, value: SSAValue) -> Operation | Block:
+        owner = value.owner
+        return self._anchors.get(owner, owner) if isinstance(owner, Operation) else owner
+
+    def _last_definition(self, operands: Sequence[SSAValue]) -> Operation | Block | None:
+        """What the latest of `operands` belongs to; None where that is not known."""
+        last: Operation | Block | None = self._entry
+        time = -1 if last is None else self._order.get(last, -1)
+        for operand in operands:
+            anchor = self._anchor_of(operand)
+            met = self._order.get(anchor)
+            if met is None:
+                return None
+            if met > time:
+                last, time = anchor, met
+        return last
+
+    # The end
+
+    def _erase_unused(self) -> None:
+        """Erase what was emitted without need: sizes nobody asked for, sums seen through."""
+        for op in reversed(self._emitted):
+            if op.results and _is_pure(op) and not any(result.uses for result in op.results):
+                op.detach()
+                op.erase()
+
+    def _erase_replaced(self) -> None:
+        for op in reversed(self._replaced):
+            for result in op.results:
+                if result.uses:
+                    self._hand_over(result)
+            op.detach()
+            op.erase(safe_erase=False)
+        for old in self._old_arguments:
+            if old.uses:
+                self._hand_over(old)
+            old.block.erase_arg(old)
+
+    def _hand_over(self, old: SSAValue) -> None:
+        """Give the parts of `old` to operations that are not converted."""
+        parts = self._parts[old]
+        if len(parts) == 1 and parts[0].type == old.type:
+            old.replace_all_uses_with(parts[0])
+            return
+        cast = UnrealizedConversionCastOp.create(operands=parts, result_types=[old.type])
+        if isinstance(old.owner, Operation):
+            assert old.owner.parent is not None
+            old.owner.parent.insert_op_before(cast, old.owner)
+        else:
+            first = old.owner.first_op
+            assert first is not None
+            old.owner.insert_op_before(cast, first)
+        old.replace_all_uses_with(cast.results[0])
+
+
+_PURE: dict[type[Operation], bool] = {}
+
+
+def _is_pure(op: Operation) -> bool:
+    kind = type(op)
+    known = _PURE.get(kind)
+    if known is None:
+        known = op.has_trait(Pure) or op.has_trait(NoMemoryEffect)
+        known = _PURE[kind] = known or kind in (llvm.ConstantOp, UnrealizedConversionCastOp)
+    return known
+
+
+def _definitions_first(blocks: list[Block]) -> list[Block]:
+    """Blocks in reverse post-order from the first, then those that cannot be reached."""
+    order: list[Block] = []
+    seen = {blocks[0]}
+    stack = [(blocks[0], iter(_successors(blocks[0])))]
+    while stack:
+        block, successors = stack[-1]
+        following = next(successors, None)
+        if following is None:
+            order.append(block)
+            stack.pop()
+        elif following not in seen:
+            seen.add(following)
+            stack.append((following, iter(_successors(following))))
+    order.reverse()
+    return order + [block for block in blocks if block not in seen]
+
+
+def _successors(block: Block) -> Sequence[Block]:
+    last = block.last_op
+    return () if last is None else tuple(last.successors)
