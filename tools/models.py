@@ -157,7 +157,7 @@ def _random_input(
         density = RANDOM_DENSITY
         if isinstance(spec.nnz, int):
             density = spec.nnz / max(1, rows * columns)
-        return csr_array(random_array((rows, columns), density=density, rng=random), dtype=dtype)
+        return csr_array(random_array((rows, columns), density=density, rng=random)).astype(dtype)
     if dtype.kind != "f":
         return np.zeros(shape, dtype)
     return random.standard_normal(shape).astype(dtype)
