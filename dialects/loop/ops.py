@@ -786,13 +786,12 @@ class FoldOp(IRDLOperation):
         kind = parser.parse_type()
         parser.parse_punctuation("->")
         result = parser.parse_type()
-        op = cls.create(
+        return cls.create(
             operands=[parser.resolve_operand(value, kind)],
             properties={"axis": IntegerAttr(axis, i64), "combine": CombineAttr(combine)},
             result_types=[result],
             attributes=attrs,
         )
-        return op
 
 
 @irdl_op_definition

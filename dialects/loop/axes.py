@@ -1,0 +1,225 @@
+"""Which values become blocks when loops become axes, and whether they may.
+
+Turning a loop into an axis gives a dimension to every value that depends on its variable. The
+analysis walks the nest once, takes the smallest fixed point around accumulators, and refuses
+where a value would have to be something that a block cannot be.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr
+
+from .attrs import Combine, LoopKind
+from .nests import Loop, ScheduleError, bound_of, enclosing, refusal
+from .ops import (
+    ForOp,
+    KernelOp,
+    LoadOp,
+    LocalOp,
+    ReduceEntriesOp,
+    ReduceOp,
+    StoreOp,
+    YieldOp,
+)
+
+AxisSet = frozenset[int]
+
+Target = ForOp | ReduceOp
+"""A loop that becomes an axis."""
+
+NONE: AxisSet = frozenset()
+
+
+class Axes:
+    """The axes that values will have; `lanes` is the length of each axis.
+
+    Args:
+        step: the name of the primitive, for its errors.
+        kernel: the kernel.
+        targets: the loops that become axes, in the order of the axes. One is around the other;
+            a reduction is the whole body of another one, the outer half of a split.
+
+    Raises:
+        ScheduleError: if one of the loops cannot be an axis.
+    """
+
+    def __init__(self, step: str, kernel: KernelOp, targets: Sequence[Loop]) -> None:
+        self.step, self.kernel = step, kernel
+        self.targets: list[Target] = []
+        self.lanes: list[int] = []
+        self.of: dict[SSAValue, AxisSet] = {}
+        self.inner: dict[ReduceOp, ReduceOp] = {}
+        """The outer half of each reduction that becomes an axis, and that reduction."""
+        self._variables: dict[SSAValue, Target] = {}
+        for target in targets:
+            self._take(target)
+        self.root = self._outermost()
+        self._visit(self.root)
+
+    def axis(self, target: Target) -> int:
+        """The number of the axis that a loop becomes."""
+        return self.targets.index(target)
+
+    def refuse(
+        self, loop: Loop, fact: str, expected: object = None, got: object = None
+    ) -> ScheduleError:
+        """The error of the primitive for one of its loops."""
+        return refusal(self.step, self.kernel, loop, fact, expected, got)
+
+    def _take(self, target: Loop) -> None:
+        if isinstance(target, ReduceEntriesOp):
+            raise self.refuse(target, "rows differ in length, so that entries are no axis")
+        if target in self.targets:
+            raise self.refuse(target, "is named twice")
+        lanes = bound_of(target)[0]
+        if not isinstance(lanes, AffineConstantExpr):
+            raise self.refuse(target, "its size is not known", "a constant bound; split it first")
+        limited = len(bound_of(target)) > 1
+        if lanes.value < 1 or (limited and lanes.value == 1):
+            raise self.refuse(target, "wrong number of lanes", "at least 1", lanes.value)
+        if isinstance(target, ForOp):
+            if target.kind.data in (LoopKind.SERIAL, LoopKind.TILES):
+                raise self.refuse(target, "wrong kind", LoopKind.PARALLEL, target.kind.data)
+        else:
+            self._take_reduction(target, lanes.value, limited)
+        self.targets.append(target)
+        self.lanes.append(lanes.value)
+        self._variables[target.variable] = target
+
+    def _take_reduction(self, target: ReduceOp, lanes: int, limited: bool) -> None:
+        outer = target.parent_op()
+        if target.combine.data == Combine.CUSTOM:
+            raise self.refuse(target, "it is not known how its accumulators would join")
+        if limited or lanes < 2:
+            raise self.refuse(target, "wrong size of a reduction", "a constant above 1")
+        if (
+            not isinstance(outer, ReduceOp)
+            or outer.body.block.first_op is not target
+            or outer.yielded is not target.result
+            or target.init is not outer.accumulator
+            or outer.combine != target.combine
+        ):
+            raise self.refuse(target, "is not the whole body of another reduction; split it first")
+        self.inner[outer] = target
+
+    def _outermost(self) -> Target:
+        """The operation around all of the targets.
+
+        Raises:
+            ScheduleError: if they are not one inside of the other.
+        """
+        around = {target: set(enclosing(target)) for target in self.targets}
+        chain = sorted(self.targets, key=lambda target: len(around[target]))
+        for outer, inner in itertools.pairwise(chain):
+            if outer not in around[inner]:
+                raise self.refuse(inner, f'is not inside of loop "{outer.loop_name.data}"')
+        first = chain[0]
+        return (
+            next(o for o, i in self.inner.items() if i is first)
+            if isinstance(first, ReduceOp)
+            else first
+        )
+
+    # The walk.
+
+    def _axes(self, values: Sequence[SSAValue]) -> AxisSet:
+        return NONE.union(*(self.of.get(value, NONE) for value in values))
+
+    def _blame(self, axes: AxisSet) -> Target:
+        """The first of the loops that these axes come from."""
+        return self.targets[min(axes)]
+
+    def _visit_body(self, loop: Loop) -> None:
+        for op in loop.body.block.ops:
+            if not isinstance(op, YieldOp):
+                self._visit(op)
+
+    def _visit(self, op: Operation) -> None:
+        match op:
+            case ForOp():
+                self._visit_for(op)
+            case ReduceOp():
+                self._visit_reduce(op)
+            case ReduceEntriesOp():
+                if axes := self._axes(op.row_operands):
+                    loop = self._blame(axes)
+                    entries = f'"{op.loop_name.data}"'
+                    raise self.refuse(loop, f"its rows differ in length, see {entries}")
+                self._accumulate(op, op)
+            case LoadOp():
+                self._check_index(op)
+                self.of[op.result] = self._axes(op.indices)
+            case StoreOp():
+                self._visit_store(op)
+            case LocalOp():
+                loop = next(t for t in enclosing(op) if t in self.targets)
+                raise self.refuse(loop, "each of its iterations has a local buffer")
+            case _:
+                self._visit_other(op)
+
+    def _visit_for(self, op: ForOp) -> None:
+        self._check_bound(op)
+        if op in self.targets and self.lanes[self.axis(op)] > 1:
+            self.of[op.variable] = frozenset({self.axis(op)})
+        self._visit_body(op)
+
+    def _visit_reduce(self, op: ReduceOp) -> None:
+        self._check_bound(op)
+        inner = self.inner.get(op)
+        if inner is None:
+            self._accumulate(op, op)
+            return
+        axis = frozenset({self.axis(inner)})
+        self.of[inner.variable] = axis
+        self._accumulate(op, inner, axis)
+        self.of[op.result] = self.of[op.accumulator] - axis
+
+    def _accumulate(
+        self, outer: ReduceOp | ReduceEntriesOp, op: ReduceOp | ReduceEntriesOp, own: AxisSet = NONE
+    ) -> None:
+        """The axes of an accumulator: those of the first value, and of what is added to it."""
+        axes = self._axes([outer.init]) | own
+        while True:
+            self.of[outer.accumulator] = self.of[op.accumulator] = axes
+            self._visit_body(op)
+            wider = axes | self._axes([op.yielded])
+            if wider == axes:
+                break
+            axes = wider
+        self.of[op.result] = self.of[outer.result] = axes
+
+    def _visit_store(self, op: StoreOp) -> None:
+        self._check_index(op)
+        value, place = self._axes([op.value]), self._axes(op.indices)
+        if missing := value - place:
+            raise self.refuse(self._blame(missing), "its iterations store to one place")
+
+    def _visit_other(self, op: Operation) -> None:
+        for operand in op.operands:
+            if isinstance(operand.type, VectorType):
+                raise self.refuse(self.root, "has blocks already; all axes are made at once")
+            if target := self._variables.get(operand):
+                raise self.refuse(target, f"its variable is used as a value by {op.name}")
+        axes = self._axes(op.operands)
+        if axes and not op.name.startswith(("arith.", "math.")):
+            raise self.refuse(self._blame(axes), f"{op.name} takes no blocks")
+        for result in op.results:
+            self.of[result] = axes
+
+    def _check_bound(self, op: ForOp | ReduceOp) -> None:
+        if axes := self._axes(op.bounds):
+            fact = f'the bound of "{op.loop_name.data}" depends on it'
+            raise self.refuse(self._blame(axes), fact)
+
+    def _check_index(self, op: LoadOp | StoreOp) -> None:
+        if op.map.data.num_symbols:
+            raise self.refuse(self.root, "has blocks already; all axes are made at once")
+        for operand in op.indices:
+            if operand not in self._variables and (axes := self._axes([operand])):
+                fact = f"an index of {op.name} is computed from it"
+                raise self.refuse(self._blame(axes), fact)

@@ -1,0 +1,159 @@
+"""Questions about the nests of a kernel: its loops by name, their sizes, what is inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.utils.exceptions import PassFailedException
+
+from ...core.errors import explain
+from ...core.provenance import origin
+from .linear import normalized, value_of
+from .ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
+
+Loop = ForOp | ReduceOp | ReduceEntriesOp
+"""An operation that has a name and iterations."""
+
+
+class ScheduleError(PassFailedException):
+    """A step of a schedule is not legal; nothing has been changed."""
+
+
+def refusal(
+    step: str,
+    kernel: KernelOp,
+    loop: Loop | str,
+    fact: str,
+    expected: object = None,
+    got: object = None,
+    hint: str | None = None,
+) -> ScheduleError:
+    """The error of a primitive that refuses: names the kernel, the loop and the reason."""
+    name = loop if isinstance(loop, str) else loop.loop_name.data
+    where = origin(kernel) if isinstance(loop, str) else origin(loop) or origin(kernel)
+    subject = f'{step}: loop "{name}" of @{kernel.sym_name.data}'
+    text = explain(subject, fact, expected=expected, got=got, origin=where, hint=hint)
+    return ScheduleError(text)
+
+
+def kernel_named(step: str, module: ModuleOp, name: str | None) -> KernelOp:
+    """The kernel of a module called `name`; without a name its only kernel.
+
+    Raises:
+        ScheduleError: if there is none, or more than one to choose from.
+    """
+    kernels = [op for op in module.ops if isinstance(op, KernelOp)]
+    names = ", ".join(f"@{k.sym_name.data}" for k in kernels) or "none"
+    found = [k for k in kernels if name is None or k.sym_name.data == name]
+    if len(found) == 1:
+        return found[0]
+    if name is None:
+        fact = "which kernel is meant is not said" if kernels else "the module has no kernel"
+        raise ScheduleError(explain(step, fact, expected="one of " + names if kernels else None))
+    raise ScheduleError(explain(step, "no such kernel", expected=names, got=f"@{name}"))
+
+
+def loops_of(kernel: KernelOp) -> Iterator[Loop]:
+    """The loops of a kernel, outer ones first."""
+    for op in kernel.walk():
+        if isinstance(op, Loop):
+            yield op
+
+
+def loop_names(kernel: KernelOp) -> set[str]:
+    """The names of the loops of a kernel."""
+    return {loop.loop_name.data for loop in loops_of(kernel)}
+
+
+def loop_named(step: str, kernel: KernelOp, name: str) -> Loop:
+    """The loop called `name`.
+
+    Raises:
+        ScheduleError: if the kernel has no such loop.
+    """
+    for loop in loops_of(kernel):
+        if loop.loop_name.data == name:
+            return loop
+    names = ", ".join(f'"{n.loop_name.data}"' for n in loops_of(kernel)) or "none"
+    raise ScheduleError(
+        explain(
+            step,
+            f'no loop "{name}" in @{kernel.sym_name.data}',
+            expected=names,
+            origin=origin(kernel),
+        )
+    )
+
+
+def constant_index(value: SSAValue) -> int | None:
+    """The value of an index that is an `arith.constant`, None for any other."""
+    owner = value.owner
+    if not isinstance(owner, arith.ConstantOp) or not isinstance(value.type, IndexType):
+        return None
+    return owner.value.value.data if isinstance(owner.value, IntegerAttr) else None
+
+
+def bound_of(loop: ForOp | ReduceOp) -> list[AffineExpr]:
+    """The bounds of a loop, over its operands; constants among these are filled in."""
+    dims: list[AffineExpr] = []
+    for number, operand in enumerate(loop.bounds):
+        value = constant_index(operand)
+        expr = AffineExpr.dimension(number) if value is None else AffineExpr.constant(value)
+        dims.append(expr)
+    return [normalized(e.replace_dims_and_symbols(dims, [])) for e in loop.bound.data.results]
+
+
+def extent_of(loop: Loop) -> int | None:
+    """The number of iterations, None where it is not known at compile time."""
+    if isinstance(loop, ReduceEntriesOp):
+        return None
+    numbers = [value_of(e) for e in bound_of(loop)]
+    known = [n for n in numbers if n is not None]
+    return max(0, min(known)) if len(known) == len(numbers) else None
+
+
+def most_iterations(loop: Loop) -> int | None:
+    """A number that the iterations never exceed, None where none is known."""
+    if isinstance(loop, ReduceEntriesOp):
+        return None
+    known = [n for e in bound_of(loop) if (n := value_of(e)) is not None]
+    return max(0, min(known)) if known else None
+
+
+def enclosing(op: Operation) -> Iterator[Loop]:
+    """The loops around an operation, inner ones first."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, KernelOp):
+        if isinstance(parent, Loop):
+            yield parent
+        parent = parent.parent_op()
+
+
+def body_of(loop: Loop) -> list[Operation]:
+    """The operations of a loop's body."""
+    return list(loop.body.block.ops)
+
+
+def only_loop(block: Block) -> ForOp | None:
+    """The loop that is all there is in a block, None for any other block."""
+    op = block.first_op
+    return op if isinstance(op, ForOp) and op.next_op is None else None
+
+
+def perfect_nest(loop: ForOp) -> list[ForOp]:
+    """The loop and the loops perfectly nested in it, outer ones first."""
+    nest = [loop]
+    while (inner := only_loop(nest[-1].body.block)) is not None:
+        nest.append(inner)
+    return nest
+
+
+def fresh_name(base: str, taken: set[str]) -> str:
+    """`base`, with underscores after it as long as a loop has that name."""
+    while base in taken:
+        base += "_"
+    return base

@@ -1,0 +1,378 @@
+"""Rebuilding a kernel: the one visitor that every schedule primitive overrides.
+
+A `Rebuild` walks a kernel and emits a new one, operation by operation. It knows for each old
+value the new value, and for each old index (a loop variable, a size, a column) the affine
+expression over new indices that stands for it. Splitting a loop is then to bind its variable
+to `12 * i0 + i1`; every map and bound that used it is composed with that, normalised, and
+compressed to the indices it still needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from xdsl.dialects import affine, arith, memref
+from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, IndexType, IntegerAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
+from xdsl.rewriter import Rewriter
+from xdsl.traits import is_side_effect_free
+
+from .attrs import LoopKind
+from .linear import normalized
+from .nests import constant_index
+from .ops import ForOp, KernelOp, LoadOp, ReduceEntriesOp, ReduceOp, StoreOp, YieldOp
+from .syntax import compress
+
+INDEX = IndexType()
+
+EmittedOp = TypeVar("EmittedOp", bound=Operation)
+
+_INDEX_OPS: dict[AffineBinaryOpKind, Callable[[SSAValue, SSAValue], Operation]] = {
+    AffineBinaryOpKind.Add: arith.AddiOp,
+    AffineBinaryOpKind.Mul: arith.MuliOp,
+    AffineBinaryOpKind.FloorDiv: arith.FloorDivSIOp,
+    AffineBinaryOpKind.CeilDiv: arith.CeilDivSIOp,
+    AffineBinaryOpKind.Mod: arith.RemSIOp,
+}
+
+
+class Rebuild:
+    """Builds a copy of a kernel; a subclass overrides the operations it changes."""
+
+    def __init__(self, kernel: KernelOp) -> None:
+        self.kernel = kernel
+        self.open: list[Block] = []
+        self.suffix = ""
+        self._values: dict[SSAValue, SSAValue] = {}
+        self._exprs: dict[SSAValue, AffineExpr] = {}
+        self._indices: list[SSAValue] = []
+        self._numbers: dict[SSAValue, AffineExpr] = {}
+        self._computed: dict[tuple[Block, AffineExpr], SSAValue] = {}
+
+    def run(self) -> KernelOp:
+        """Build the new kernel and put it in the place of the old one."""
+        old, args = self.kernel, self.argument_types()
+        count = len(old.function_type.inputs)
+        block = Block(arg_types=args)
+        for before, after in zip(old.body.block.args, block.args, strict=True):
+            after.name_hint = before.name_hint
+            self._values[before] = after
+        with self.inside(block):
+            self.visit_body(old.body.block)
+        _erase_unused(block)
+        new = KernelOp(
+            old.sym_name.data, args[:count], args[count:], Region(block), self.argument_attrs()
+        )
+        new.attributes |= old.attributes
+        new.location = old.location
+        if old.parent is not None:
+            Rewriter.replace_op(old, new, [])
+        return new
+
+    def argument_types(self) -> list[Attribute]:
+        """The types of the arguments of the new kernel."""
+        return [arg.type for arg in self.kernel.body.block.args]
+
+    def argument_attrs(self) -> Sequence[DictionaryAttr] | None:
+        """The attributes of the arguments of the new kernel."""
+        attrs = self.kernel.arg_attrs
+        return None if attrs is None else attrs.data
+
+    # Where operations go.
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        """Emit into `block` for as long as the context lasts."""
+        self.open.append(block)
+        yield
+        self.open.pop()
+
+    @property
+    def block(self) -> Block:
+        """Where operations go."""
+        return self.open[-1]
+
+    def emit(self, op: EmittedOp, source: Operation | None = None) -> EmittedOp:
+        """Append an operation; `source` is the old one that it comes from."""
+        if source is not None:
+            op.location = source.location
+        self.block.add_op(op)
+        return op
+
+    # Values and indices.
+
+    def bind(self, old: SSAValue, new: SSAValue | AffineExpr) -> None:
+        """Say what stands for an old value: a new one, or an expression over new indices."""
+        if isinstance(new, AffineExpr):
+            self._exprs[old] = new
+            self._values.pop(old, None)
+            return
+        self._values[old] = new
+        self._exprs.pop(old, None)
+        if new.name_hint is None:
+            new.name_hint = old.name_hint
+
+    def value(self, old: SSAValue) -> SSAValue:
+        """The new value that stands for an old one; an expression is computed here."""
+        if old in self._values:
+            return self._values[old]
+        return self.compute(self._exprs[old])
+
+    def expr(self, old: SSAValue) -> AffineExpr:
+        """The expression over new indices that stands for an old index."""
+        if old in self._exprs:
+            return self._exprs[old]
+        return self.number(self._values[old])
+
+    def number(self, new: SSAValue) -> AffineExpr:
+        """The expression of a new index value: its constant, or a dimension of its own."""
+        if new not in self._numbers:
+            constant = constant_index(new)
+            if constant is None:
+                self._indices.append(new)
+                self._numbers[new] = AffineExpr.dimension(len(self._indices) - 1)
+            else:
+                self._numbers[new] = AffineExpr.constant(constant)
+        return self._numbers[new]
+
+    def compute(self, expr: AffineExpr) -> SSAValue:
+        """An index expression as an `index` value."""
+        if isinstance(expr, AffineDimExpr):
+            return self._indices[expr.position]
+        for block in self.open:
+            if (known := self._computed.get((block, expr))) is not None:
+                return known
+        if isinstance(expr, AffineConstantExpr):
+            value = self.emit(arith.ConstantOp(IntegerAttr(expr.value, INDEX))).result
+        else:
+            assert isinstance(expr, AffineBinaryOpExpr), expr
+            left, right = self.compute(expr.lhs), self.compute(expr.rhs)
+            value = self.emit(_INDEX_OPS[expr.kind](left, right)).results[0]
+        self._computed[self.block, expr] = value
+        return value
+
+    def composed(
+        self, map: AffineMap, operands: Sequence[SSAValue], symbols: Sequence[AffineExpr] = ()
+    ) -> list[AffineExpr]:
+        """The results of an old map on old operands, over new indices and `symbols`."""
+        dims = [self.expr(operand) for operand in operands]
+        return [normalized(e.replace_dims_and_symbols(dims, symbols)) for e in map.results]
+
+    def bound(self, loop: ForOp | ReduceOp) -> list[AffineExpr]:
+        """The bounds of an old loop over new indices."""
+        return self.composed(loop.bound.data, loop.bounds)
+
+    def map(
+        self, exprs: Sequence[AffineExpr], num_symbols: int = 0
+    ) -> tuple[AffineMap, list[SSAValue]]:
+        """The map of these expressions, and the indices it is applied to."""
+        return compress(exprs, self._indices, num_symbols)
+
+    # Loops.
+
+    def name(self, old: str) -> str:
+        """The name that a copied loop gets."""
+        return old + self.suffix
+
+    @contextmanager
+    def loop(
+        self, name: str, bound: Sequence[AffineExpr], kind: LoopKind, source: Operation
+    ) -> Iterator[AffineExpr]:
+        """Open a loop for as long as the context lasts; gives its variable."""
+        map, operands = self.map(_without_repeats(bound))
+        op = ForOp(name, map, operands, kind)
+        op.variable.name_hint = name
+        with self.inside(op.body.block):
+            yield self.number(op.variable)
+        self.emit(op, source)
+
+    def reduction(
+        self,
+        source: ReduceOp,
+        name: str,
+        bound: Sequence[AffineExpr],
+        init: SSAValue,
+        body: Callable[[AffineExpr, SSAValue], SSAValue],
+    ) -> SSAValue:
+        """Emit a reduction like `source`; `body` maps variable and accumulator to the result."""
+        map, operands = self.map(_without_repeats(bound))
+        unroll = source.unroll.value.data if source.unroll is not None else None
+        op = ReduceOp(name, map, operands, source.combine.data, init, unroll=unroll)
+        op.variable.name_hint = name
+        op.accumulator.name_hint = source.accumulator.name_hint
+        with self.inside(op.body.block):
+            self.emit(YieldOp(body(self.number(op.variable), op.accumulator)))
+        return self.emit(op, source).result
+
+    # The operations of the old kernel.
+
+    def visit_body(self, block: Block) -> None:
+        """Visit the operations of an old block, except for the yield at its end."""
+        for op in block.ops:
+            if not isinstance(op, YieldOp):
+                self.visit(op)
+
+    def visit(self, op: Operation) -> None:
+        """Emit what takes the place of an old operation."""
+        match op:
+            case ForOp():
+                self.visit_for(op)
+            case ReduceOp():
+                self.visit_reduce(op)
+            case ReduceEntriesOp():
+                self.visit_entries(op)
+            case LoadOp():
+                self.visit_load(op)
+            case StoreOp():
+                self.visit_store(op)
+            case affine.MinOp() | affine.ApplyOp():
+                self.visit_affine(op)
+            case _:
+                self.visit_other(op)
+
+    def visit_for(self, op: ForOp) -> None:
+        """A loop, as it is."""
+        name = self.name(op.loop_name.data)
+        with self.loop(name, self.bound(op), op.kind.data, op) as variable:
+            self.bind(op.variable, variable)
+            self.visit_body(op.body.block)
+
+    def visit_reduce(self, op: ReduceOp) -> None:
+        """A reduction, as it is."""
+
+        def body(variable: AffineExpr, accumulator: SSAValue) -> SSAValue:
+            return self.step(op, variable, accumulator)
+
+        init = self.value(op.init)
+        name = self.name(op.loop_name.data)
+        self.bind(op.result, self.reduction(op, name, self.bound(op), init, body))
+
+    def step(self, op: ReduceOp, variable: AffineExpr, accumulator: SSAValue) -> SSAValue:
+        """Emit one iteration of a reduction; returns the new accumulator."""
+        self.bind(op.variable, variable)
+        self.bind(op.accumulator, accumulator)
+        self.visit_body(op.body.block)
+        return self.yielded(op)
+
+    def yielded(self, op: ReduceOp | ReduceEntriesOp) -> SSAValue:
+        """The accumulator after one iteration of an old reduction."""
+        return self.value(op.yielded)
+
+    def visit_entries(self, op: ReduceEntriesOp) -> None:
+        """A reduction over entries, as it is."""
+        self.bind(op.result, self.entries(op, self.value(op.init)))
+
+    def entries(self, op: ReduceEntriesOp, init: SSAValue) -> SSAValue:
+        """Emit a reduction over the same entries, which starts at `init`."""
+        map, operands = self.map(self.composed(op.row.data, op.row_operands))
+        new = ReduceEntriesOp(
+            self.name(op.loop_name.data),
+            self.value(op.indptr),
+            self.value(op.indices),
+            map,
+            operands,
+            op.combine.data,
+            init,
+            unroll=op.unroll.value.data if op.unroll is not None else None,
+        )
+        for old, arg in zip(op.body.block.args, new.body.block.args, strict=True):
+            self.bind(old, arg)
+        with self.inside(new.body.block):
+            self.visit_body(op.body.block)
+            self.emit(YieldOp(self.yielded(op)))
+        return self.emit(new, op).result
+
+    def visit_load(self, op: LoadOp) -> None:
+        """A load, as it is."""
+        map, operands = self._access(op)
+        limits = self._limits(op)
+        new = LoadOp(self.value(op.buffer), map, operands, op.result.type, limits)
+        self.bind(op.result, self.emit(new, op).result)
+
+    def visit_store(self, op: StoreOp) -> None:
+        """A store, as it is."""
+        map, operands = self._access(op)
+        value, buffer = self.value(op.value), self.value(op.buffer)
+        self.emit(StoreOp(value, buffer, map, operands, self._limits(op)), op)
+
+    def _access(self, op: LoadOp | StoreOp) -> tuple[AffineMap, list[SSAValue]]:
+        count = op.map.data.num_symbols
+        symbols = [AffineExpr.symbol(s) for s in range(count)]
+        return self.map(self.composed(op.map.data, op.indices, symbols), count)
+
+    def _limits(self, op: LoadOp | StoreOp) -> list[tuple[int, SSAValue]]:
+        values = [self.value(limit) for limit in op.limits]
+        return list(zip(op.limited.get_values(), values, strict=True))
+
+    def visit_affine(self, op: affine.MinOp | affine.ApplyOp) -> None:
+        """An index computed by a map of its own: one result that is a sum becomes its uses'."""
+        operands = list(op.operands)
+        map = op.map.data
+        count = map.num_dims
+        symbols = [self.expr(operand) for operand in operands[count:]]
+        exprs = self.composed(map, operands[:count], symbols)
+        if len(exprs) == 1:
+            self.bind(op.results[0], exprs[0])
+            return
+        self.bind(op.results[0], self.smallest(exprs, op))
+
+    def smallest(self, exprs: Sequence[AffineExpr], source: Operation) -> SSAValue:
+        """The smallest of some index expressions as an `index` value."""
+        constants = [e.value for e in exprs if isinstance(e, AffineConstantExpr)]
+        others = list(dict.fromkeys(e for e in exprs if not isinstance(e, AffineConstantExpr)))
+        if constants:
+            others.insert(0, AffineExpr.constant(min(constants)))
+        if len(others) == 1:
+            return self.compute(others[0])
+        map, operands = self.map(others)
+        return self.emit(affine.MinOp(operands, AffineMapAttr(map)), source).result
+
+    def visit_other(self, op: Operation) -> None:
+        """An operation without regions, on the new operands."""
+        new = type(op).create(
+            operands=[self.value(operand) for operand in op.operands],
+            result_types=[result.type for result in op.results],
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+        )
+        self.emit(new, op)
+        for before, after in zip(op.results, new.results, strict=True):
+            self.bind(before, after)
+
+
+def _without_repeats(exprs: Sequence[AffineExpr]) -> list[AffineExpr]:
+    """The same minimum in fewer expressions.
+
+    The first constant stays even where another one is smaller: it says how many lanes the
+    loop has as an axis, the others how many of them are valid.
+    """
+    result: list[AffineExpr] = []
+    for expr in dict.fromkeys(exprs):
+        known = [e.value for e in result if isinstance(e, AffineConstantExpr)]
+        if not isinstance(expr, AffineConstantExpr) or not known or expr.value < min(known):
+            result.append(expr)
+    return result
+
+
+def _erase_unused(block: Block) -> None:
+    """Erase operations that only compute or read, and whose results nobody uses."""
+    for op in reversed(list(block.ops)):
+        for region in op.regions:
+            _erase_unused(region.block)
+        if op.results and not any(r.first_use for r in op.results) and _only_reads(op):
+            op.detach()
+            op.erase()
+
+
+def _only_reads(op: Operation) -> bool:
+    return isinstance(op, LoadOp | memref.DimOp) or is_side_effect_free(op)

@@ -1,0 +1,205 @@
+"""Lay a constant argument out as the loops that read it run: `loop-pack`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, MemRefType, ModuleOp
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.passes import ModulePass
+
+from ...core.errors import explain
+from ...core.provenance import origin
+from ...dialects.loop.linear import normalized
+from ...dialects.loop.nests import (
+    ScheduleError,
+    constant_index,
+    kernel_named,
+    loop_named,
+    most_iterations,
+    refusal,
+)
+from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, ReduceOp
+from ...dialects.loop.rebuild import Rebuild
+
+STEP = "loop-pack"
+
+
+def pack(kernel: KernelOp, argument: int, loops: Sequence[str]) -> KernelOp:
+    """Give a constant argument one dimension for each of the loops that read it.
+
+        for j0: reduce k: for j1: w[32 * j0 + j1, k]
+        ->  the same with w[j0, k, j1], where loop.packing is (j0, k, j1) -> (32 * j0 + j1, k)
+
+    Places of the new layout that are outside of the constant hold 0, and the argument is as
+    large as the loops can become, so that reading a whole chunk needs no mask.
+
+    Raises:
+        ScheduleError: if the argument is not a constant, is packed already, or is read in
+            another way than by one map of just these loops; if the size of a loop is unknown.
+    """
+    args = kernel.body.block.args
+    if not 0 <= argument < len(kernel.inputs):
+        raise _refusal(kernel, argument, "no such input", f"below {len(kernel.inputs)}", argument)
+    attrs, kind = kernel.attrs_of(argument), args[argument].type
+    if "loop.constant" not in attrs or not isinstance(kind, MemRefType):
+        raise _refusal(kernel, argument, "is not a constant", "loop.constant")
+    if "loop.packing" in attrs:
+        raise _refusal(kernel, argument, "is packed already")
+    sizes: list[int] = []
+    variables: list[SSAValue] = []
+    for name in loops:
+        loop = loop_named(STEP, kernel, name)
+        size = most_iterations(loop)
+        if size is None or not isinstance(loop, ForOp | ReduceOp):
+            raise refusal(STEP, kernel, loop, "its size is not known", "a constant bound")
+        sizes.append(size)
+        variables.append(loop.variable)
+    packing = _packing(kernel, argument, loops, variables)
+    return _Pack(kernel, argument, variables, MemRefType(kind.element_type, sizes), packing).run()
+
+
+def _packing(
+    kernel: KernelOp, argument: int, loops: Sequence[str], variables: Sequence[SSAValue]
+) -> AffineMap:
+    """The map from loop variables to the constant, the same in all reads.
+
+    Raises:
+        ScheduleError: if the argument is read in any other way.
+    """
+    found: AffineMap | None = None
+    for use in kernel.body.block.args[argument].uses:
+        load = use.operation
+        if not isinstance(load, LoadOp):
+            raise _refusal(kernel, argument, f"is used by {load.name}", "loads only")
+        if load.map.data.num_symbols:
+            raise _refusal(kernel, argument, "is read by blocks", hint="pack before vectorize")
+        map = _map_over(load, variables)
+        if map is None:
+            raise _refusal(kernel, argument, "is read at an index of other loops", ", ".join(loops))
+        if found not in (None, map):
+            raise _refusal(kernel, argument, "is read by several maps", found, map)
+        found = map
+    if found is None:
+        raise _refusal(kernel, argument, "is not read")
+    for position, name in enumerate(loops):
+        if position not in found.used_dims():
+            raise _refusal(kernel, argument, f'its index does not depend on loop "{name}"')
+    return found
+
+
+def _map_over(load: LoadOp, variables: Sequence[SSAValue]) -> AffineMap | None:
+    """The index of a load over these variables, None if it depends on something else."""
+    dims: list[AffineExpr] = []
+    for operand in load.indices:
+        constant = constant_index(operand)
+        if constant is not None:
+            dims.append(AffineExpr.constant(constant))
+        elif operand in variables:
+            dims.append(AffineExpr.dimension(list(variables).index(operand)))
+        else:
+            return None
+    results = [normalized(e.replace_dims_and_symbols(dims, [])) for e in load.map.data.results]
+    return AffineMap(len(variables), 0, tuple(results))
+
+
+def _refusal(
+    kernel: KernelOp,
+    argument: int,
+    fact: str,
+    expected: object = None,
+    got: object = None,
+    hint: str | None = None,
+) -> ScheduleError:
+    subject = f"{STEP}: argument {argument} of @{kernel.sym_name.data}"
+    where = origin(kernel)
+    text = explain(subject, fact, expected=expected, got=got, origin=where, hint=hint)
+    return ScheduleError(text)
+
+
+class _Pack(Rebuild):
+    def __init__(
+        self,
+        kernel: KernelOp,
+        argument: int,
+        variables: Sequence[SSAValue],
+        kind: MemRefType,
+        packing: AffineMap,
+    ) -> None:
+        super().__init__(kernel)
+        self.argument, self.variables = argument, variables
+        self.kind, self.packing = kind, packing
+
+    def argument_types(self) -> list[Attribute]:
+        types = super().argument_types()
+        types[self.argument] = self.kind
+        return types
+
+    def argument_attrs(self) -> Sequence[DictionaryAttr]:
+        attrs = list(cast(Sequence[DictionaryAttr], super().argument_attrs()))
+        packing = {"loop.packing": AffineMapAttr(self.packing)}
+        attrs[self.argument] = DictionaryAttr(attrs[self.argument].data | packing)
+        return attrs
+
+    def visit_load(self, op: LoadOp) -> None:
+        if op.buffer is not self.kernel.body.block.args[self.argument]:
+            super().visit_load(op)
+            return
+        map, operands = self.map([self.expr(variable) for variable in self.variables])
+        new = LoadOp(self.value(op.buffer), map, operands, op.result.type)
+        self.bind(op.result, self.emit(new, op).result)
+
+
+@dataclass(frozen=True)
+class LoopPackPass(ModulePass):
+    """Lay a constant argument out as the loops that read it run.
+
+    Before:
+
+    ```mlir
+    loop.kernel @transpose(%w: memref<8x4xf32> {loop.constant}) -> (%y: memref<4x8xf32>) {
+      loop.for "i" %i to 4 {
+        loop.for "j" %j to 8 {
+          %v = loop.load %w (d0, d1) -> (d1, d0)(%i, %j) : memref<8x4xf32>, f32
+          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+        }
+      }
+    }
+    ```
+
+    Options: `argument=0 loops=i,j`
+
+    After:
+
+    ```mlir
+    loop.kernel @transpose(%w: memref<4x8xf32>
+        {loop.constant, loop.packing = affine_map<(d0, d1) -> (d1, d0)>})
+        -> (%y: memref<4x8xf32>) {
+      loop.for "i" %i to 4 {
+        loop.for "j" %j to 8 {
+          %v = loop.load %w (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
+          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+        }
+      }
+    }
+    ```
+
+    Requires: an argument with `loop.constant` that is read by one map of just these loops.
+    Leaves: the argument with another type, and `loop.packing`.
+    """
+
+    name = "loop-pack"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    argument: int = 0
+    """The number of the argument."""
+    loops: tuple[str, ...] = ()
+    """The loops, in the order of the dimensions of the new layout."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        pack(kernel_named(self.name, op, self.kernel), self.argument, self.loops)

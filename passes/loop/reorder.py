@@ -1,0 +1,136 @@
+"""Change the order of perfectly nested loops: `loop-reorder`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.nests import kernel_named, loop_named, perfect_nest, refusal
+from ...dialects.loop.ops import ForOp, KernelOp
+from ...dialects.loop.rebuild import Rebuild
+
+STEP = "loop-reorder"
+
+
+def reorder(kernel: KernelOp, loops: Sequence[str]) -> KernelOp:
+    """Nest some perfectly nested loops, whose iterations are independent, in this order.
+
+        for i: for j: body  ->  for j: for i: body
+
+    Raises:
+        ScheduleError: if something stands between the loops, if one of them keeps its order,
+            or if a bound would depend on a loop inside of it.
+    """
+    wanted: list[ForOp] = []
+    for name in loops:
+        loop = loop_named(STEP, kernel, name)
+        if not isinstance(loop, ForOp):
+            raise refusal(STEP, kernel, loop, "a reduction stays where it is", "a loop.for")
+        if loop.kind.data == LoopKind.SERIAL:
+            raise refusal(STEP, kernel, loop, "its iterations keep their order")
+        if loop in wanted:
+            raise refusal(STEP, kernel, loop, "is named twice")
+        wanted.append(loop)
+    if not wanted:
+        return kernel
+    nest = _nest_of(kernel, wanted)
+    for position, loop in enumerate(wanted):
+        later = {other.variable for other in wanted[position + 1 :]}
+        if later & set(loop.bounds):
+            inner = next(o for o in wanted[position + 1 :] if o.variable in loop.bounds)
+            fact = f'its bound depends on loop "{inner.loop_name.data}"'
+            raise refusal(STEP, kernel, loop, fact)
+    return _Reorder(kernel, nest, wanted).run()
+
+
+def _nest_of(kernel: KernelOp, wanted: Sequence[ForOp]) -> list[ForOp]:
+    """The loops in the order they are nested in now.
+
+    Raises:
+        ScheduleError: if they are not perfectly nested.
+    """
+    for candidate in wanted:
+        nest = perfect_nest(candidate)[: len(wanted)]
+        if set(nest) == set(wanted):
+            return nest
+    outermost = min(wanted, key=_depth)
+    inside = perfect_nest(outermost)
+    missing = next(loop for loop in wanted if loop not in inside[: len(wanted)])
+    raise refusal(STEP, kernel, missing, f'is not perfectly nested in "{outermost.loop_name.data}"')
+
+
+def _depth(loop: ForOp) -> int:
+    depth, parent = 0, loop.parent_op()
+    while parent is not None:
+        depth, parent = depth + 1, parent.parent_op()
+    return depth
+
+
+class _Reorder(Rebuild):
+    def __init__(self, kernel: KernelOp, nest: Sequence[ForOp], wanted: Sequence[ForOp]) -> None:
+        super().__init__(kernel)
+        self.nest, self.wanted = nest, wanted
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is not self.nest[0]:
+            super().visit_for(op)
+            return
+        with ExitStack() as opened:
+            for loop in self.wanted:
+                name, bound = self.name(loop.loop_name.data), self.bound(loop)
+                variable = opened.enter_context(self.loop(name, bound, loop.kind.data, loop))
+                self.bind(loop.variable, variable)
+            self.visit_body(self.nest[-1].body.block)
+
+
+@dataclass(frozen=True)
+class LoopReorderPass(ModulePass):
+    """Change the order of perfectly nested loops.
+
+    Before:
+
+    ```mlir
+    loop.kernel @copy(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>) {
+      loop.for "i" %i to 4 {
+        loop.for "j" %j to 8 {
+          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
+          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+        }
+      }
+    }
+    ```
+
+    Options: `loops=j,i`
+
+    After:
+
+    ```mlir
+    loop.kernel @copy(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>) {
+      loop.for "j" %j to 8 {
+        loop.for "i" %i to 4 {
+          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
+          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+        }
+      }
+    }
+    ```
+
+    Requires: loops of these names with nothing between them, whose iterations are independent.
+    Leaves: the same statements in the innermost loop.
+    """
+
+    name = "loop-reorder"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    loops: tuple[str, ...] = ()
+    """The loops, outermost first."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        reorder(kernel_named(self.name, op, self.kernel), self.loops)

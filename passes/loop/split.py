@@ -1,0 +1,222 @@
+"""Cut a loop into an outer and an inner one: `loop-split`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.passes import ModulePass
+
+from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.linear import minus, quotient, remainder, rounded_up_quotient, value_of
+from ...dialects.loop.nests import (
+    bound_of,
+    kernel_named,
+    loop_named,
+    loop_names,
+    refusal,
+)
+from ...dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
+from ...dialects.loop.rebuild import Rebuild
+
+STEP = "loop-split"
+TAILS = ("peel", "mask", "split")
+
+
+@dataclass(frozen=True)
+class SplitNames:
+    """What the loops are called that come out of a split."""
+
+    outer: str
+    inner: str
+    suffix: str
+    """What the names of the loops in the tail end with, the inner one included."""
+
+    @property
+    def tail(self) -> str:
+        """The loop over the iterations that are left."""
+        return self.inner + self.suffix
+
+
+def split_names(kernel: KernelOp, loop: str) -> SplitNames:
+    """What the loops will be called: `i0`, `i1` and `i1t`, with underscores where those exist."""
+    taken = loop_names(kernel)
+    nested = [n.loop_name.data for n in loops_of_body(loop_named(STEP, kernel, loop))]
+    base, suffix = loop, "t"
+    while {f"{base}0", f"{base}1"} & taken:
+        base += "_"
+    copied = [*nested, f"{base}0", f"{base}1"]
+    while any(name + suffix in taken for name in copied):
+        suffix += "t"
+    return SplitNames(f"{base}0", f"{base}1", suffix)
+
+
+def loops_of_body(loop: ForOp | ReduceOp | ReduceEntriesOp) -> list[ForOp | ReduceOp]:
+    """The loops inside of a loop."""
+    inside = [op for op in loop.walk() if op is not loop]
+    return [op for op in inside if isinstance(op, ForOp | ReduceOp | ReduceEntriesOp)]
+
+
+def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel") -> KernelOp:
+    """Cut a loop into one over chunks of `factor` iterations and one inside of a chunk.
+
+        for i to n: body(i)
+        ->  for i0 to n floordiv f: for i1 to f: body(f * i0 + i1)
+            for i1t to n mod f: body(f * (n floordiv f) + i1t)           (tail "peel")
+        ->  for i0 to n ceildiv f: for i1 to min(f, n - f * i0): ...     (tail "mask")
+        ->  for i0 to n floordiv f: for i1 to f: ...                     (tail "split")
+            for i0t to (n mod f) ceildiv f: for i1t to min(f, n mod f): ...
+
+    The tail "split" keeps the chunks whole and puts what is left into one masked chunk; its
+    outer loop has at most one iteration. Where `factor` divides the size there is no tail.
+
+    Raises:
+        ScheduleError: for an entries loop, and for a tail other than "peel" of a reduction.
+    """
+    target = loop_named(STEP, kernel, loop)
+    if isinstance(target, ReduceEntriesOp):
+        raise refusal(STEP, kernel, target, "rows differ in length", hint="unroll its entries")
+    if factor < 1:
+        raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
+    if tail not in TAILS:
+        raise refusal(STEP, kernel, target, "unknown tail", ", ".join(TAILS), tail)
+    if isinstance(target, ReduceOp) and tail != "peel":
+        raise refusal(STEP, kernel, target, "a reduction has no masked tail", "tail=peel", tail)
+    if tail != "mask" and len(bound_of(target)) > 1:
+        fact = f"its bound is the smaller of several, which tail={tail} cannot cut"
+        raise refusal(STEP, kernel, target, fact)
+    return _Split(kernel, target, factor, tail, split_names(kernel, loop)).run()
+
+
+class _Split(Rebuild):
+    def __init__(
+        self, kernel: KernelOp, target: ForOp | ReduceOp, factor: int, tail: str, names: SplitNames
+    ) -> None:
+        super().__init__(kernel)
+        self.target, self.factor, self.tail, self.names = target, factor, tail, names
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is not self.target:
+            super().visit_for(op)
+        elif self.tail == "mask":
+            self.masked(op)
+        else:
+            self.chunks_and_rest(op)
+
+    def masked(self, op: ForOp) -> None:
+        """Chunks of which the last one may be cut short."""
+        bound, f = self.bound(op), self.factor
+        outer = [rounded_up_quotient(b, f) for b in bound]
+        with self.loop(self.names.outer, outer, op.kind.data, op) as i0:
+            rest = [minus(b, i0 * f) for b in bound if value_of(remainder(b, f)) != 0]
+            self.chunk(op, self.names.inner, [AffineExpr.constant(f), *rest], i0 * f)
+
+    def chunks_and_rest(self, op: ForOp) -> None:
+        """Whole chunks, then what is left."""
+        (bound,), f = self.bound(op), self.factor
+        full, rest = quotient(bound, f), remainder(bound, f)
+        whole = AffineExpr.constant(f)
+        if value_of(full) != 0:
+            with self.loop(self.names.outer, [full], op.kind.data, op) as i0:
+                self.chunk(op, self.names.inner, [whole], i0 * f)
+        if value_of(rest) == 0:
+            return
+        outside, self.suffix = self.suffix, self.names.suffix
+        tail = self.names.tail
+        if self.tail == "peel":
+            self.chunk(op, tail, [rest], full * f)
+        elif value_of(rest) is not None:
+            self.chunk(op, tail, [whole, rest], full * f)
+        else:
+            name = self.names.outer + self.suffix
+            with self.loop(name, [rounded_up_quotient(rest, f)], _inner_kind(op), op):
+                self.chunk(op, tail, [whole, rest], full * f)
+        self.suffix = outside
+
+    def chunk(self, op: ForOp, name: str, bound: Sequence[AffineExpr], start: AffineExpr) -> None:
+        """A loop over the iterations of one chunk."""
+        with self.loop(name, bound, _inner_kind(op), op) as i1:
+            self.bind(op.variable, start + i1)
+            self.visit_body(op.body.block)
+
+    def visit_reduce(self, op: ReduceOp) -> None:
+        if op is not self.target:
+            super().visit_reduce(op)
+            return
+        (bound,), f = self.bound(op), self.factor
+        full, rest = quotient(bound, f), remainder(bound, f)
+        total = self.value(op.init)
+        whole = AffineExpr.constant(f)
+
+        def chunk(k0: AffineExpr, accumulator: SSAValue) -> SSAValue:
+            def body(k1: AffineExpr, inner: SSAValue) -> SSAValue:
+                return self.step(op, k0 * f + k1, inner)
+
+            return self.reduction(op, self.names.inner, [whole], accumulator, body)
+
+        if value_of(full) != 0:
+            total = self.reduction(op, self.names.outer, [full], total, chunk)
+        if value_of(rest) != 0:
+            outside, self.suffix = self.suffix, self.names.suffix
+            total = self.reduction(
+                op, self.names.tail, [rest], total, lambda k, acc: self.step(op, full * f + k, acc)
+            )
+            self.suffix = outside
+        self.bind(op.result, total)
+
+
+def _inner_kind(op: ForOp) -> LoopKind:
+    return LoopKind.PARALLEL if op.kind.data == LoopKind.TILES else op.kind.data
+
+
+@dataclass(frozen=True)
+class LoopSplitPass(ModulePass):
+    """Cut a loop into chunks.
+
+    Before:
+
+    ```mlir
+    loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
+      loop.for "i" %i to 100 {
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<100xf32>, f32
+        loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<100xf32>
+      }
+    }
+    ```
+
+    Options: `loop=i factor=16 tail=mask`
+
+    After:
+
+    ```mlir
+    loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
+      loop.for "i0" %i0 to 7 {
+        loop.for "i1" %i1 to min (d0) -> (16, d0 * -16 + 100)(%i0) {
+          %v = loop.load %x (d0, d1) -> (d0 * 16 + d1)(%i0, %i1) : memref<100xf32>, f32
+          loop.store %v, %y (d0, d1) -> (d0 * 16 + d1)(%i0, %i1) : f32, memref<100xf32>
+        }
+      }
+    }
+    ```
+
+    Requires: a loop of that name that is not over entries; a reduction is only peeled.
+    Leaves: loops named after it, with 0 and 1 at their ends, and t in the tail.
+    """
+
+    name = "loop-split"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    loop: str = ""
+    """The loop that is cut."""
+    factor: int = 1
+    """The iterations of a chunk."""
+    tail: str = "peel"
+    """What becomes of the rest: `peel`, `mask` or `split`."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        split(kernel_named(self.name, op, self.kernel), self.loop, self.factor, self.tail)

@@ -1,0 +1,97 @@
+"""Share the iterations of a loop among threads: `loop-tiles`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.nests import enclosing, kernel_named, loop_named, refusal
+from ...dialects.loop.ops import ForOp, KernelOp
+from ...dialects.loop.rebuild import Rebuild
+
+STEP = "loop-tiles"
+
+
+def tiles(kernel: KernelOp, loop: str) -> KernelOp:
+    """Make the iterations of a loop the tiles that threads take.
+
+        for i: body  ->  for i tiles: body
+
+    Raises:
+        ScheduleError: if the iterations are not independent, or the loop is inside of a
+            reduction or of another loop of tiles.
+    """
+    target = loop_named(STEP, kernel, loop)
+    if not isinstance(target, ForOp):
+        raise refusal(STEP, kernel, target, "its iterations share an accumulator")
+    if target.kind.data != LoopKind.PARALLEL:
+        raise refusal(STEP, kernel, target, "wrong kind", LoopKind.PARALLEL, target.kind.data)
+    for outer in enclosing(target):
+        name = outer.loop_name.data
+        if not isinstance(outer, ForOp):
+            raise refusal(STEP, kernel, target, f'is inside of the reduction "{name}"')
+        if outer.kind.data == LoopKind.TILES:
+            raise refusal(STEP, kernel, target, f'is inside of the tiles of "{name}"')
+    return _Kind(kernel, target, LoopKind.TILES).run()
+
+
+class _Kind(Rebuild):
+    def __init__(self, kernel: KernelOp, target: ForOp, kind: LoopKind) -> None:
+        super().__init__(kernel)
+        self.target, self.kind = target, kind
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is not self.target:
+            super().visit_for(op)
+            return
+        name = self.name(op.loop_name.data)
+        with self.loop(name, self.bound(op), self.kind, op) as variable:
+            self.bind(op.variable, variable)
+            self.visit_body(op.body.block)
+
+
+@dataclass(frozen=True)
+class LoopTilesPass(ModulePass):
+    """Share the iterations of a loop among threads.
+
+    Before:
+
+    ```mlir
+    loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
+      loop.for "i" %i to 100 {
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<100xf32>, f32
+        loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<100xf32>
+      }
+    }
+    ```
+
+    Options: `loop=i`
+
+    After:
+
+    ```mlir
+    loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
+      loop.for "i" %i to 100 tiles {
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<100xf32>, f32
+        loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<100xf32>
+      }
+    }
+    ```
+
+    Requires: a parallel loop that is in no reduction and in no other loop of tiles.
+    Leaves: a loop of kind `tiles`.
+    """
+
+    name = "loop-tiles"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    loop: str = ""
+    """The loop whose iterations become tiles."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        tiles(kernel_named(self.name, op, self.kernel), self.loop)

@@ -1,0 +1,100 @@
+"""Copy the iterations of a loop out: `loop-unroll`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.passes import ModulePass
+
+from ...dialects.loop.attrs import Combine, LoopKind, LoopKindAttr
+from ...dialects.loop.nests import extent_of, kernel_named, loop_named, refusal
+from ...dialects.loop.ops import ForOp, KernelOp
+
+STEP = "loop-unroll"
+
+
+def unroll(kernel: KernelOp, loop: str, factor: int | None = None) -> KernelOp:
+    """Give a reduction `factor` accumulators; copy all iterations of another loop out.
+
+        s = reduce k: s + x[k]  ->  s = (reduce k in steps of 4: s0 + x[k], s1 + x[k + 1], ...)
+
+    The accumulators are joined after the loop, in another order than before. Nothing but the
+    loop's attribute is changed: the copies are made when the loop is lowered.
+
+    Raises:
+        ScheduleError: for a reduction that joins in an unknown way, and for another loop whose
+            size is unknown or not `factor`.
+    """
+    target = loop_named(STEP, kernel, loop)
+    if isinstance(target, ForOp):
+        size = extent_of(target)
+        if size is None:
+            raise refusal(STEP, kernel, target, "its size is not known", "a constant bound")
+        if factor not in (None, size):
+            raise refusal(STEP, kernel, target, "only all of it can be unrolled", size, factor)
+        if target.kind.data == LoopKind.TILES:
+            raise refusal(STEP, kernel, target, "its iterations are shared among threads")
+        if target.kind.data == LoopKind.SERIAL:
+            raise refusal(STEP, kernel, target, "its iterations keep their order")
+        target.kind = LoopKindAttr(LoopKind.UNROLL)
+        return kernel
+    if factor is None or factor < 1:
+        raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
+    if target.combine.data == Combine.CUSTOM:
+        fact = "it is not known how its accumulators would join"
+        raise refusal(STEP, kernel, target, fact, "combine add, mul, max or min", "custom")
+    target.unroll = IntegerAttr(factor, i64) if factor > 1 else None
+    return kernel
+
+
+@dataclass(frozen=True)
+class LoopUnrollPass(ModulePass):
+    """Give a reduction several accumulators, or copy the iterations of a loop out.
+
+    Before:
+
+    ```mlir
+    loop.kernel @sum(%x: memref<100xf32>, %s: memref<1xf32>) -> (%y: memref<1xf32>) {
+      %a = loop.load %s () -> (0)() : memref<1xf32>, f32
+      %r = loop.reduce "k" %k to 100 combine add carry(%acc = %a : f32) {
+        %v = loop.load %x (d0) -> (d0)(%k) : memref<100xf32>, f32
+        %t = arith.addf %acc, %v : f32
+        loop.yield %t : f32
+      }
+      loop.store %r, %y () -> (0)() : f32, memref<1xf32>
+    }
+    ```
+
+    Options: `loop=k factor=4`
+
+    After:
+
+    ```mlir
+    loop.kernel @sum(%x: memref<100xf32>, %s: memref<1xf32>) -> (%y: memref<1xf32>) {
+      %a = loop.load %s () -> (0)() : memref<1xf32>, f32
+      %r = loop.reduce "k" %k to 100 combine add unroll 4 carry(%acc = %a : f32) {
+        %v = loop.load %x (d0) -> (d0)(%k) : memref<100xf32>, f32
+        %t = arith.addf %acc, %v : f32
+        loop.yield %t : f32
+      }
+      loop.store %r, %y () -> (0)() : f32, memref<1xf32>
+    }
+    ```
+
+    Requires: a reduction whose combine is not custom, or an independent loop of constant size.
+    Leaves: the reduction with `unroll`, the loop with kind `unroll`.
+    """
+
+    name = "loop-unroll"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    loop: str = ""
+    """The loop that is unrolled."""
+    factor: int | None = None
+    """The number of accumulators of a reduction; for another loop all of it."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        unroll(kernel_named(self.name, op, self.kernel), self.loop, self.factor)

@@ -1,0 +1,304 @@
+"""Turn loops into axes of blocks: `loop-vectorize`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    VectorType,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineSymExpr
+from xdsl.passes import ModulePass
+
+from ...dialects.loop.attrs import Combine
+from ...dialects.loop.axes import NONE, Axes, AxisSet
+from ...dialects.loop.linear import coefficient
+from ...dialects.loop.nests import kernel_named, loop_named
+from ...dialects.loop.ops import (
+    FoldOp,
+    ForOp,
+    KernelOp,
+    LoadOp,
+    ReduceEntriesOp,
+    ReduceOp,
+    StoreOp,
+    element_type,
+)
+from ...dialects.loop.rebuild import Rebuild
+from ...dialects.upstream import Arith
+
+STEP = "loop-vectorize"
+
+_CLASSES: dict[str, type[Operation]] = {op.name: op for op in Arith.operations}
+"""The classes that take blocks; xDSL's own of the same name may be for scalars only."""
+
+
+def vectorize(kernel: KernelOp, loops: Sequence[str]) -> KernelOp:
+    """Turn loops into axes of blocks, all those of a nest at once, the lanes last.
+
+        for i1 to 12: for j1 to 32: s = reduce k: fma(x[i1, k], w[k, j1], acc); y[i1, j1] = s
+        ->  s : 12x32 = reduce k: fma(x[s0, k] : 12x1, w[k, s1] : 1x32, acc); y[s0, s1] = s
+
+    A loop that is bounded by a number and something else gets that many lanes, of which only
+    some are valid. The inner half of a split reduction becomes partial accumulators, which a
+    `loop.fold` joins after the outer half.
+
+    Raises:
+        ScheduleError: naming the loop that cannot be an axis, and why.
+    """
+    if not loops:
+        return kernel
+    targets = [loop_named(STEP, kernel, name) for name in loops]
+    return _Vectorize(kernel, Axes(STEP, kernel, targets)).run()
+
+
+class _Vectorize(Rebuild):
+    def __init__(self, kernel: KernelOp, axes: Axes) -> None:
+        super().__init__(kernel)
+        self.axes = axes
+        self.limits: dict[int, SSAValue] = {}
+        self.base = 0
+        self._types: dict[tuple[Attribute, AxisSet], Attribute] = {}
+        self._wide: dict[tuple[Block, SSAValue, AxisSet], SSAValue] = {}
+
+    # Shapes.
+
+    def block_type(self, element: Attribute, axes: AxisSet) -> Attribute:
+        """The type of a value that has these axes."""
+        if not axes:
+            return element
+        if (element, axes) not in self._types:
+            lanes = enumerate(self.axes.lanes)
+            shape = [n if a in axes else 1 for a, n in lanes]
+            self._types[element, axes] = VectorType(element, shape)
+        return self._types[element, axes]
+
+    def widened(self, new: SSAValue, axes: AxisSet) -> SSAValue:
+        """A new value stretched to these axes, outside of the reductions it does not need."""
+        kind = self.block_type(element_type(new.type), axes)
+        if not axes or new.type == kind:
+            return new
+        owner = new.owner if isinstance(new.owner, Block) else new.owner.parent
+        level = self.open.index(owner) if owner in self.open else len(self.open) - 1
+        home = self.open[max(level, self.base)]
+        if (home, new, axes) not in self._wide:
+            stretched = vector.BroadcastOp.create(operands=[new], result_types=[kind])
+            home.add_op(stretched)
+            self._wide[home, new, axes] = stretched.results[0]
+        return self._wide[home, new, axes]
+
+    # Loops.
+
+    def visit(self, op: Operation) -> None:
+        if op is self.axes.root:
+            self.base = len(self.open) - 1
+        super().visit(op)
+
+    def visit_for(self, op: ForOp) -> None:
+        if op not in self.axes.targets:
+            super().visit_for(op)
+            return
+        axis, bound = self.axes.axis(op), self.bound(op)
+        if len(bound) > 1:
+            self.limits[axis] = self.smallest(bound, op)
+        one = self.axes.lanes[axis] == 1
+        self.bind(op.variable, AffineExpr.constant(0) if one else AffineExpr.symbol(axis))
+        self.visit_body(op.body.block)
+
+    def visit_reduce(self, op: ReduceOp) -> None:
+        axes = self.axes.of.get(op.accumulator, NONE)
+        inner = self.axes.inner.get(op)
+        name, bound = self.name(op.loop_name.data), self.bound(op)
+        if inner is None:
+            init = self.widened(self.value(op.init), axes)
+            total = self.reduction(op, name, bound, init, lambda k, acc: self.step(op, k, acc))
+            self.bind(op.result, total)
+            return
+        axis = self.axes.axis(inner)
+
+        def body(variable: AffineExpr, accumulator: SSAValue) -> SSAValue:
+            self.bind(op.variable, variable)
+            return self.step(inner, AffineExpr.symbol(axis), accumulator)
+
+        neutral = self.emit(_neutral(op.combine.data, op.init.type), op).result
+        total = self.reduction(op, name, bound, self.widened(neutral, axes), body)
+        self.bind(op.result, self.joined(op, total, axis, axes - {axis}))
+
+    def joined(self, op: ReduceOp, partial: SSAValue, axis: int, axes: AxisSet) -> SSAValue:
+        """The first value of a reduction combined with its partial accumulators."""
+        folded = self.emit(FoldOp(partial, axis, op.combine.data), op).result
+        if not axes:
+            zeros = DenseArrayBase.from_list(i64, [0] * len(self.axes.lanes))
+            first = vector.ExtractOp.create(
+                operands=[folded],
+                result_types=[op.init.type],
+                properties={"static_position": zeros},
+            )
+            folded = self.emit(first, op).results[0]
+        init = self.value(op.init)
+        if _is_neutral(op.combine.data, init):
+            return folded
+        combine = _combining(op.combine.data, op.init.type)
+        init = self.widened(init, axes)
+        joined = combine.create(operands=[init, folded], result_types=[folded.type], properties={})
+        return self.emit(joined, op).results[0]
+
+    def visit_entries(self, op: ReduceEntriesOp) -> None:
+        axes = self.axes.of.get(op.accumulator, NONE)
+        self.bind(op.result, self.entries(op, self.widened(self.value(op.init), axes)))
+
+    def yielded(self, op: ReduceOp | ReduceEntriesOp) -> SSAValue:
+        return self.widened(self.value(op.yielded), self.axes.of.get(op.accumulator, NONE))
+
+    # Accesses.
+
+    def visit_load(self, op: LoadOp) -> None:
+        axes = self.axes.of.get(op.result, NONE)
+        if not axes:
+            super().visit_load(op)
+            return
+        exprs = self.composed(op.map.data, op.indices)
+        limits = [
+            (axis, self.limits[axis])
+            for axis in sorted(axes & self.limits.keys())
+            if not self._is_covered(op, exprs, axis)
+        ]
+        map, operands = self.map(exprs, len(self.axes.lanes))
+        kind = self.block_type(op.result.type, axes)
+        new = LoadOp(self.value(op.buffer), map, operands, kind, limits)
+        self.bind(op.result, self.emit(new, op).result)
+
+    def _is_covered(self, op: LoadOp, exprs: Sequence[AffineExpr], axis: int) -> bool:
+        """Whether the buffer has a dimension for the axis, with a place for each lane."""
+        using = [dim for dim, e in enumerate(exprs) if coefficient(e, AffineSymExpr(axis)) != 0]
+        if len(using) != 1 or exprs[using[0]] != AffineSymExpr(axis):
+            return False
+        return cast(MemRefType, op.buffer.type).get_shape()[using[0]] >= self.axes.lanes[axis]
+
+    def visit_store(self, op: StoreOp) -> None:
+        axes = NONE.union(*(self.axes.of.get(index, NONE) for index in op.indices))
+        if not axes:
+            super().visit_store(op)
+            return
+        exprs = self.composed(op.map.data, op.indices)
+        map, operands = self.map(exprs, len(self.axes.lanes))
+        limits = [(axis, self.limits[axis]) for axis in sorted(axes & self.limits.keys())]
+        value = self.widened(self.value(op.value), axes)
+        self.emit(StoreOp(value, self.value(op.buffer), map, operands, limits), op)
+
+    def visit_other(self, op: Operation) -> None:
+        axes = NONE.union(*(self.axes.of.get(operand, NONE) for operand in op.operands))
+        if not axes:
+            super().visit_other(op)
+            return
+        new = _CLASSES.get(op.name, type(op)).create(
+            operands=[self.widened(self.value(operand), axes) for operand in op.operands],
+            result_types=[self.block_type(result.type, axes) for result in op.results],
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+        )
+        self.emit(new, op)
+        for before, after in zip(op.results, new.results, strict=True):
+            self.bind(before, after)
+
+
+_COMBINING: dict[Combine, tuple[type[Operation], type[Operation]]] = {
+    Combine.ADD: (arith.AddfOp, arith.AddiOp),
+    Combine.MUL: (arith.MulfOp, arith.MuliOp),
+    Combine.MAX: (arith.MaximumfOp, arith.MaxSIOp),
+    Combine.MIN: (arith.MinimumfOp, arith.MinSIOp),
+}
+
+
+def _combining(combine: Combine, kind: Attribute) -> type[Operation]:
+    """The operation that joins two accumulators of a scalar type."""
+    return _COMBINING[combine][0 if isinstance(kind, AnyFloat) else 1]
+
+
+def _neutral_value(combine: Combine, kind: Attribute) -> float | int:
+    if combine in (Combine.ADD, Combine.MUL):
+        return 0 if combine == Combine.ADD else 1
+    sign = -1 if combine == Combine.MAX else 1
+    if isinstance(kind, AnyFloat):
+        return sign * float("inf")
+    half = 1 << (cast(IntegerType, kind).width.data - 1)
+    return -half if combine == Combine.MAX else half - 1
+
+
+def _neutral(combine: Combine, kind: Attribute) -> arith.ConstantOp:
+    """What joined to an accumulator changes nothing."""
+    value = _neutral_value(combine, kind)
+    if isinstance(kind, AnyFloat):
+        return arith.ConstantOp(FloatAttr(float(value), kind))
+    return arith.ConstantOp(IntegerAttr(int(value), cast(IntegerType, kind)))
+
+
+def _is_neutral(combine: Combine, value: SSAValue) -> bool:
+    owner = value.owner
+    if not isinstance(owner, arith.ConstantOp):
+        return False
+    constant = owner.value
+    if not isinstance(constant, FloatAttr | IntegerAttr):
+        return False
+    return constant.value.data == _neutral_value(combine, value.type)
+
+
+@dataclass(frozen=True)
+class LoopVectorizePass(ModulePass):
+    """Turn loops into axes of blocks.
+
+    Before:
+
+    ```mlir
+    loop.kernel @add(%x: memref<4x8xf32>, %b: memref<8xf32>) -> (%y: memref<4x8xf32>) {
+      loop.for "i" %i to 4 {
+        loop.for "j" %j to 8 {
+          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
+          %w = loop.load %b (d0) -> (d0)(%j) : memref<8xf32>, f32
+          %s = arith.addf %v, %w : f32
+          loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+        }
+      }
+    }
+    ```
+
+    Options: `loops=i,j`
+
+    After:
+
+    ```mlir
+    loop.kernel @add(%x: memref<4x8xf32>, %b: memref<8xf32>) -> (%y: memref<4x8xf32>) {
+      %v = loop.load %x ()[s0, s1] -> (s0, s1)() : memref<4x8xf32>, vector<4x8xf32>
+      %w = loop.load %b ()[s0, s1] -> (s1)() : memref<8xf32>, vector<1x8xf32>
+      %w2 = vector.broadcast %w : vector<1x8xf32> to vector<4x8xf32>
+      %s = arith.addf %v, %w2 : vector<4x8xf32>
+      loop.store %s, %y ()[s0, s1] -> (s0, s1)() : vector<4x8xf32>, memref<4x8xf32>
+    }
+    ```
+
+    Requires: loops of constant size, one inside the other; reductions are split before.
+    Leaves: blocks of full rank, with 1 for an axis that a value does not depend on.
+    """
+
+    name = "loop-vectorize"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    loops: tuple[str, ...] = ()
+    """The loops, in the order of the axes; the last one runs along the lanes."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        vectorize(kernel_named(self.name, op, self.kernel), self.loops)
