@@ -72,7 +72,8 @@ def test_import_is_light(tmp_path: Path) -> None:
     heavy = {"onnx", "llvmlite", "networkx", "typer", "rich", "safetensors", "google"}
     found = loaded_by("import stepwell", tmp_path)
     assert "stepwell" in found
-    assert not found & (heavy | PEERS)
+    loaded = sorted(found & (heavy | PEERS))
+    assert not loaded, f"import stepwell loads {loaded}"
 
 
 def test_gnn_does_not_load_onnx_or_llvm(tmp_path: Path) -> None:
