@@ -132,17 +132,25 @@ class EncodingAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets(), parser.in_braces():
-            parser.parse_keyword("map")
+        order: list[int] | None = None
+        levels: list[str] = []
+        widths = {"posWidth": 0, "crdWidth": 0}
+
+        def item() -> None:
+            nonlocal order, levels
+            key = parser.parse_identifier()
+            if key != "map" and key not in widths:
+                parser.raise_error(f"expected map, posWidth or crdWidth, got {key}")
             parser.parse_punctuation("=")
-            order, levels = _parse_map(parser)
-            widths = {"posWidth": 0, "crdWidth": 0}
-            while parser.parse_optional_punctuation(","):
-                key = parser.parse_identifier()
-                if key not in widths:
-                    parser.raise_error(f"expected posWidth or crdWidth, got {key}")
-                parser.parse_punctuation("=")
+            if key == "map":
+                order, levels = _parse_map(parser)
+            else:
                 widths[key] = parser.parse_integer(allow_boolean=False, allow_negative=False)
+
+        with parser.in_angle_brackets():
+            parser.parse_comma_separated_list(parser.Delimiter.BRACES, item)
+        if order is None:
+            parser.raise_error("the encoding has no map")
         attr = EncodingAttr.get(order, levels, widths["posWidth"], widths["crdWidth"])
         return attr.parameters
 

@@ -1,0 +1,239 @@
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<2xf32>) {
+  // CHECK: graph.add: shapes [4, 3] and [2] do not broadcast, expected 3, got 2
+  %y = graph.add %a, %b : (tensor<4x3xf32>, tensor<2xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<2xf32>) {
+  // CHECK: graph.sub: shapes [4, 3] and [2] do not broadcast, expected 3, got 2
+  %y = graph.sub %a, %b : (tensor<4x3xf32>, tensor<2xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<2xf32>) {
+  // CHECK: graph.mul: shapes [4, 3] and [2] do not broadcast, expected 3, got 2
+  %y = graph.mul %a, %b : (tensor<4x3xf32>, tensor<2xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<2xf32>) {
+  // CHECK: graph.div: shapes [4, 3] and [2] do not broadcast, expected 3, got 2
+  %y = graph.div %a, %b : (tensor<4x3xf32>, tensor<2xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<2xf32>) {
+  // CHECK: graph.max: shapes [4, 3] and [2] do not broadcast, expected 3, got 2
+  %y = graph.max %a, %b : (tensor<4x3xf32>, tensor<2xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<2xf32>) {
+  // CHECK: graph.min: shapes [4, 3] and [2] do not broadcast, expected 3, got 2
+  %y = graph.min %a, %b : (tensor<4x3xf32>, tensor<2xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<2xf32>) {
+  // CHECK: graph.pow: shapes [4, 3] and [2] do not broadcast, expected 3, got 2
+  %y = graph.pow %a, %b : (tensor<4x3xf32>, tensor<2xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<3xf32>, %b: tensor<3xf64>) {
+  // CHECK: graph.add: element types differ, expected f32, got f64
+  %y = graph.add %a, %b : (tensor<3xf32>, tensor<3xf64>) -> tensor<3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<3xf32>, %b: tensor<3xf32>) {
+  // CHECK: graph.add: result type differs, expected tensor<3xf32>, got tensor<4xf32>
+  %y = graph.add %a, %b : (tensor<3xf32>, tensor<3xf32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<3xi1>, %b: tensor<3xi1>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, i8, i16, i32, i64, got tensor<3xi1>
+  %y = graph.add %a, %b : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  %y = graph.exp %x : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  %y = graph.log %x : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  %y = graph.sqrt %x : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  %y = graph.rsqrt %x : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  %y = graph.tanh %x : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  %y = graph.sigmoid %x : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  %y = graph.erf %x : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x3xf32>) {
+  // CHECK: graph.neg: result type differs, expected tensor<?x3xf32>, got tensor<?x4xf32>
+  %y = graph.neg %x : (tensor<?x3xf32>) -> tensor<?x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x3xf32>) {
+  // CHECK: graph.relu: result type differs, expected tensor<?x3xf32>, got tensor<?x4xf32>
+  %y = graph.relu %x : (tensor<?x3xf32>) -> tensor<?x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xf32>) {
+  // CHECK: graph.relu: result type differs, expected tensor<3xf32>, got tensor<3x1xf32>
+  %y = graph.relu %x : (tensor<3xf32>) -> tensor<3x1xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  %y = graph.leaky_relu %x alpha = 1.0e-02 : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xf32>) {
+  // CHECK: Expected `none`, or `tanh`.
+  %y = graph.gelu %x approximate = exact : (tensor<3xf32>) -> tensor<3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xf32>) {
+  // CHECK: graph.clip: minimum is not a number, got nan
+  %y = graph.clip %x minimum = 0x7ff8000000000000 : f64 : (tensor<3xf32>) -> tensor<3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: graph.clip: maximum of an integer tensor is not whole, expected a whole number, got 1.5
+  %y = graph.clip %x maximum = 1.5 : f64 : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: graph.cast: result type differs, expected tensor<3xf32>, got tensor<4xf32>
+  %y = graph.cast %x : (tensor<3xi32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, i1, i8, i16, i32, i64, got tensor<3xi7>
+  %y = graph.cast %x : (tensor<3xi32>) -> tensor<3xi7>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xf32>) {
+  // CHECK: graph.dropout: ratio out of range, expected 0 <= ratio <= 1, got 1.5
+  %y = graph.dropout %x ratio = 1.5 : (tensor<3xf32>) -> tensor<3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<2xf32>) {
+  // CHECK: graph.batch_norm: length of scale differs from the channels, expected 3, got 2
+  %y = graph.batch_norm %x, %s, %s, %s, %s epsilon = 1.0e-05 axis = 1 : (tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %s: tensor<1x3xf32>) {
+  // CHECK: graph.batch_norm: scale is not a vector, expected rank 1, got rank 2
+  %y = graph.batch_norm %x, %s, %s, %s, %s epsilon = 1.0e-05 axis = 1 : (tensor<2x3xf32>, tensor<1x3xf32>, tensor<1x3xf32>, tensor<1x3xf32>, tensor<1x3xf32>) -> tensor<2x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xf32>, %s: tensor<3xf32>) {
+  // CHECK: graph.batch_norm: axis out of range, expected -1 <= axis < 1, got 1
+  %y = graph.batch_norm %x, %s, %s, %s, %s epsilon = 1.0e-05 axis = 1 : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  func.return
+}
