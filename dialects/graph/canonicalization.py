@@ -21,7 +21,7 @@ from .interfaces import GraphOp, element_type, rank, tensor_type
 def _forward(op: GraphOp, value: SSAValue, rewriter: PatternRewriter) -> None:
     """Replace the only result of `op` by `value` if the types agree."""
     if op.results[0].type == value.type:
-        rewriter.replace_matched_op((), (value,))
+        rewriter.replace(op, (), (value,))
 
 
 def _replace(
@@ -32,7 +32,7 @@ def _replace(
         new.erase()
         return
     new.location = fuse(sources)
-    rewriter.replace_matched_op(new)
+    rewriter.replace(op, new)
 
 
 def _is_splat(value: SSAValue, number: float) -> bool:

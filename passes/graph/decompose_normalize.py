@@ -1,0 +1,102 @@
+"""The product with a normalised adjacency matrix becomes products with its factors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import NormalizeKind
+
+
+class SpmmOfNormalized(RewritePattern):
+    """Scale the rows of the features instead of the entries of the matrix."""
+
+    # spmm(normalize(a), x) == s * (spmm(a, t) + m * t)  for t = s * x, s = degree(a)^-1/2
+    # spmm(normalize row (a), x) == s * (spmm(a, x) + m * x)  for s = degree(a)^-1
+    # where m is 1 for the rows to which normalize adds a self loop and 0 for the others
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.SpmmOp, rewriter: PatternRewriter) -> None:
+        normalize = op.a.owner
+        if not isinstance(normalize, graph.NormalizeOp):
+            return
+        symmetric = normalize.kind.data == NormalizeKind.SYMMETRIC
+        loops = bool(normalize.self_loops.value.data)
+        new: list[Operation] = []
+        scale = _column(
+            graph.DegreeOp(normalize.a, self_loops=loops, power=-0.5 if symmetric else -1.0), new
+        )
+        x = _append(graph.MulOp(op.x, scale), new) if symmetric else op.x
+        y = _append(graph.SpmmOp(normalize.a, x), new)
+        if loops:
+            missing = _column(graph.MissingSelfLoopsOp(normalize.a), new)
+            y = _append(graph.AddOp(y, _append(graph.MulOp(x, missing), new)), new)
+        y = _append(graph.MulOp(y, scale, result_type=op.result.type), new)
+        for part in new:
+            part.location = op.location
+        rewriter.replace(op, new, [y])
+        if not normalize.result.uses:
+            rewriter.erase(normalize)
+
+
+def _append(op: Operation, new: list[Operation]) -> SSAValue:
+    new.append(op)
+    return op.results[0]
+
+
+def _column(vector: Operation, new: list[Operation]) -> SSAValue:
+    """One number for each row, as a matrix of one column."""
+    return _append(graph.ReshapeOp(_append(vector, new), [-1, 1]), new)
+
+
+@dataclass(frozen=True)
+class GraphDecomposeNormalizePass(ModulePass):
+    """Rewrite ``spmm(normalize(a), x)`` so that only products with `a` itself are left.
+
+    The normalised matrix of a graph that is known at run time only would have to be built on
+    every call, with a number of entries that is not known before. Its factors are cheap.
+
+    Before:
+
+    ```mlir
+    #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
+    !csr = tensor<?x?xf32, #csr>
+    func.func @main(%a: !csr, %x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+      %n = graph.normalize row %a self_loops = false : (!csr) -> !csr
+      %y = graph.spmm %n, %x : (!csr, tensor<?x8xf32>) -> tensor<?x8xf32>
+      func.return %y : tensor<?x8xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
+    !csr = tensor<?x?xf32, #csr>
+    func.func @main(%a: !csr, %x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+      %d = graph.degree %a self_loops = false power = -1.0 : (!csr) -> tensor<?xf32>
+      %s = graph.reshape %d shape = [-1, 1] : (tensor<?xf32>) -> tensor<?x1xf32>
+      %p = graph.spmm %a, %x : (!csr, tensor<?x8xf32>) -> tensor<?x8xf32>
+      %y = graph.mul %p, %s : (tensor<?x8xf32>, tensor<?x1xf32>) -> tensor<?x8xf32>
+      func.return %y : tensor<?x8xf32>
+    }
+    ```
+
+    Requires: nothing; a constant graph is better folded first (`graph-fold-constant`).
+    Leaves: no `graph.normalize` in front of a `graph.spmm`.
+    """
+
+    name = "graph-decompose-normalize"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        PatternRewriteWalker(SpmmOfNormalized()).rewrite_module(op)

@@ -1,0 +1,182 @@
+"""Operators on constants are evaluated by the compiler."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ...core.context import CompilerContext
+from ...core.weights import WeightStore
+from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import dtype_of
+from ...dialects.graph.interfaces import FusionKind, GraphOp
+from ...dialects.sparse_tensor import is_sparse
+
+if TYPE_CHECKING:
+    from ...dialects.graph.interfaces import Array
+
+_LITERAL_SIZE = 16
+"""A result of up to this many elements stays readable in the text."""
+
+
+class _Folder:
+    """Evaluates the operators of a block in order and keeps the arrays that are known.
+
+    Args:
+        store: where results that are no literals go; None keeps to literals.
+        max_growth: bytes by which a result may exceed four times its operands.
+    """
+
+    def __init__(self, store: WeightStore | None, max_growth: int) -> None:
+        self.store = store
+        self.max_growth = max_growth
+
+    def fold(self, op: GraphOp) -> None:
+        """Replace `op` by constants if its operands are constants."""
+        arrays = self._operands(op)
+        if arrays is None:
+            return
+        budget = 4 * sum(_bytes(a) for a in arrays) + self.max_growth
+        if sum(_dense_bytes(result.type) for result in op.results) > budget:
+            return
+        results = op.reference(*arrays)
+        if sum(_bytes(result) for result in results) > budget:
+            return
+        constants = [self._constant(op, r, a) for r, a in zip(op.results, results, strict=True)]
+        new = [c for c in constants if c is not None]
+        if len(new) != len(constants):
+            return
+        for constant in new:
+            constant.location = op.location
+        Rewriter.replace_op(op, new, [c.result for c in new])
+
+    def _operands(self, op: GraphOp) -> list[Array] | None:
+        """The values of the operands, if all are known and folding is wanted."""
+        if not op.operands or op.fusion == FusionKind.CONTRACTION or _calls(op):
+            return None
+        if not all(_is_static(result.type) for result in op.results):
+            return None
+        arrays: list[Array] = []
+        for operand in op.operands:
+            constant = operand.owner
+            if not isinstance(constant, graph.ConstantOp):
+                return None
+            if constant.key is not None and (self.store is None or constant.key not in self.store):
+                return None
+            arrays.append(constant.array(self.store or WeightStore()))
+        return arrays
+
+    def _constant(self, op: GraphOp, result: SSAValue, array: Array) -> graph.ConstantOp | None:
+        """The constant that holds an array; None if there is no place for it."""
+        if isinstance(array, np.ndarray) and 0 < array.size and _is_literal(array):
+            constant = graph.ConstantOp.literal(array)
+        elif self.store is not None:
+            name = self.store.add(_name(op), array)
+            type = result.type
+            assert isinstance(type, TensorType)
+            entries = None if isinstance(array, np.ndarray) else int(array.nnz)
+            constant = graph.ConstantOp.resource(name, type, entries)
+        else:
+            return None
+        constant.result.name_hint = result.name_hint
+        return constant
+
+
+def _calls(op: GraphOp) -> bool:
+    return isinstance(op, (graph.CallDpsOp, graph.CallPackedOp))
+
+
+def _is_static(type: Attribute) -> bool:
+    return isinstance(type, TensorType) and type.has_static_shape()
+
+
+def _is_literal(array: np.ndarray) -> bool:
+    flat = array.reshape(-1)
+    return flat.size <= _LITERAL_SIZE or flat.tobytes() == flat[:1].tobytes() * flat.size
+
+
+def _dense_bytes(type: Attribute) -> int:
+    """The bytes of a dense tensor of static shape; 0 for a sparse one, which is not known."""
+    if not isinstance(type, TensorType) or is_sparse(type):
+        return 0
+    return math.prod(type.get_shape()) * dtype_of(type.element_type).itemsize
+
+
+def _bytes(array: Array) -> int:
+    if isinstance(array, np.ndarray):
+        return array.nbytes
+    return array.data.nbytes + array.indices.nbytes + array.indptr.nbytes
+
+
+def _name(op: GraphOp) -> str:
+    """What the weight store calls a result: the operator and the weight it is made of."""
+    keys = [o.owner.key for o in op.operands if isinstance(o.owner, graph.ConstantOp)]
+    first = next((key for key in keys if key is not None), "constant")
+    return f"{first}.{op.name.rpartition('.')[2]}"
+
+
+def _erase_unused(function: func.FuncOp) -> None:
+    """Erase the constants that nothing uses any more."""
+    for op in list(function.walk()):
+        if isinstance(op, graph.ConstantOp) and not op.result.uses:
+            Rewriter.erase_op(op)
+
+
+@dataclass(frozen=True)
+class GraphFoldConstantPass(ModulePass):
+    """Evaluate operators whose operands are constants, by their NumPy reference.
+
+    Small results and those with one value everywhere become literals, others go to the weight
+    store beside the module. A normalised constant graph becomes a CSR constant. Contractions
+    stay in the program: they are what a model is asked to compute, and the reference is not
+    the way to compute them. So does what would grow the program: a result may take four times
+    the bytes of its operands and `max_growth` more.
+
+    Before:
+
+    ```mlir
+    func.func @main(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
+      %v = graph.constant dense<[4.0, 9.0]> : tensor<2xf32>
+      %r = graph.sqrt %v : (tensor<2xf32>) -> tensor<2xf32>
+      %s = graph.reshape %r shape = [1, 2] : (tensor<2xf32>) -> tensor<1x2xf32>
+      %y = graph.mul %x, %s : (tensor<?x2xf32>, tensor<1x2xf32>) -> tensor<?x2xf32>
+      func.return %y : tensor<?x2xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @main(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
+      %s = graph.constant dense<[[2.0, 3.0]]> : tensor<1x2xf32>
+      %y = graph.mul %x, %s : (tensor<?x2xf32>, tensor<1x2xf32>) -> tensor<?x2xf32>
+      func.return %y : tensor<?x2xf32>
+    }
+    ```
+
+    Requires: nothing.
+    Leaves: no unused constant; operators on constants only where they are too large or stay.
+    """
+
+    name = "graph-fold-constant"
+
+    max_growth: int = 4096
+    """Bytes by which a result may exceed four times its operands."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        store = ctx.weights if isinstance(ctx, CompilerContext) else None
+        folder = _Folder(store, self.max_growth)
+        for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
+            for inner in list(function.walk()):
+                if isinstance(inner, GraphOp):
+                    folder.fold(inner)
+            _erase_unused(function)

@@ -1,0 +1,385 @@
+"""Operators are grouped, and each group becomes a function that is compiled to one kernel.
+
+Groups are made in three steps, all by fusion kind, so that operators of plug-ins take part:
+
+1. A contraction, then a reduction, takes the elementwise operators that follow it and need
+   its result at their own index only: its epilogue.
+2. Every other operator joins the group in which all its users are, if computing it there, at
+   the index that is asked for, costs nothing extra; otherwise it starts a group.
+3. A sparse product whose rows are only read by a small dense product goes into the kernel of
+   that product, which then computes row by row.
+
+In each group every operator but the last is used within the group only, and the last comes
+last in the function. A path that leaves a group therefore leaves it at its last operator and
+cannot come back: groups never form a cycle.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeGuard, cast
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, StringAttr, UnitAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ...core.context import decide
+from ...core.provenance import fuse
+from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
+
+_ANCHORS = (FusionKind.CONTRACTION, FusionKind.REDUCTION)
+# What costs no more than loading what it is made of, so that it may be computed repeatedly.
+_CHEAP = (
+    graph.AddOp,
+    graph.SubOp,
+    graph.MulOp,
+    graph.MaxOp,
+    graph.MinOp,
+    graph.NegOp,
+    graph.ReluOp,
+    graph.LeakyReluOp,
+    graph.ClipOp,
+    graph.CastOp,
+    graph.DropoutOp,
+)
+# Injective operators that ask for each operand element at most once. (A gather may ask for
+# one often, and a concatenation computes all its operands everywhere.)
+_ONCE = (graph.TransposeOp, graph.ReshapeOp, graph.SliceOp)
+_LONGEST_NAME = 8
+_LONGEST_STAGED_ROW = 1024
+
+
+@dataclass(eq=False)
+class Group:
+    """Operators that become one kernel, and why they may."""
+
+    anchor: GraphOp | None
+    ops: list[GraphOp] = field(default_factory=list)
+    repeated: set[GraphOp] = field(default_factory=set)
+    """Those that are computed more often than they have elements."""
+    why: str = "elementwise operators are computed where they are used"
+
+    def sort(self, position: dict[Operation, int]) -> None:
+        """Bring the operators into the order of the function."""
+        self.ops.sort(key=lambda op: position[op])
+
+
+class Grouping:
+    """The groups of the operators of one block.
+
+    Args:
+        block: the body of a function.
+        max_ops: the largest number of operators in a group; 0 sets no limit.
+        max_width: the largest width of the dense product of step 3.
+    """
+
+    def __init__(self, block: Block, max_ops: int, max_width: int) -> None:
+        self.max_ops = max_ops or math.inf
+        self.position = {op: number for number, op in enumerate(block.ops)}
+        self.members = [op for op in block.ops if _has_value(op)]
+        self.group_of: dict[Operation, Group] = {}
+        for kind in _ANCHORS:
+            for op in self.members:
+                if op.fusion == kind:
+                    self._start_with_epilogue(op)
+        for op in reversed(self.members):
+            if op not in self.group_of:
+                self._join_users(op)
+        for op in self.members:
+            self._stage_rows_for(op, max_width)
+
+    @property
+    def groups(self) -> list[Group]:
+        """All groups, in the order of their last operators."""
+        found = list(dict.fromkeys(self.group_of[op] for op in self.members))
+        for group in found:
+            group.sort(self.position)
+        return sorted(found, key=lambda group: self.position[group.ops[-1]])
+
+    def _add(self, group: Group, ops: Iterable[GraphOp]) -> None:
+        for op in ops:
+            group.ops.append(op)
+            self.group_of[op] = group
+
+    def _start_with_epilogue(self, anchor: GraphOp) -> None:
+        """Step 1: the longest run of elementwise operators that only its last one leaves."""
+        region, closed = {anchor: None}, 1
+        leaving: set[Operation] = {anchor}
+        for user in self._followers(region):
+            if len(region) >= self.max_ops or not self._is_epilogue(user, region):
+                break
+            region[user] = None
+            makers = {o.owner for o in user.operands}
+            leaving = {
+                op
+                for op in {*leaving, user}
+                if op not in makers or any(u not in region for u in _users(op))
+            }
+            if leaving == {user}:
+                closed = len(region)
+        group = Group(anchor)
+        if closed > 1:
+            group.why = "its epilogue is computed while the result is in registers"
+        self._add(group, list(region)[:closed])
+
+    def _followers(self, region: Mapping[GraphOp, None]) -> Iterator[Operation]:
+        """The users of the growing `region`, in the order of the function."""
+        seen: set[Operation] = set()
+        queue: list[tuple[int, Operation]] = []
+        newest = next(iter(region))
+        while True:
+            for user in _users(newest):
+                # A user inside the region of another operation counts as one outside.
+                if user in self.position and user not in seen:
+                    seen.add(user)
+                    heapq.heappush(queue, (self.position[user], user))
+            if not queue:
+                return
+            follower = heapq.heappop(queue)[1]
+            yield follower
+            # Whoever asks for the next one has put this one into the region.
+            newest = follower
+
+    def _is_epilogue(self, op: Operation, region: Mapping[GraphOp, None]) -> TypeGuard[GraphOp]:
+        return (
+            _has_value(op)
+            and op.fusion == FusionKind.ELEMENTWISE
+            and op not in self.group_of
+            and all(_is_whole(op, o) for o in op.operands if o.owner in region)
+        )
+
+    def _join_users(self, op: GraphOp) -> None:
+        """Step 2: put `op` into the group of all its users, or into one of its own."""
+        users = _users(op)
+        groups = {self.group_of.get(user) for user in users}
+        group = groups.pop() if len(groups) == 1 else None
+        if group is None or len(group.ops) >= self.max_ops:
+            self._add(Group(None), [op])
+            return
+        repeated = any(user in group.repeated or _repeats(user, op) for user in users)
+        whole = all(_is_whole(user, op.results[0]) for user in users)
+        affordable = _is_cheap(op) or (not repeated and (whole or len(users) == 1))
+        if op.fusion == FusionKind.OPAQUE or not affordable or any(_bars(u, op) for u in users):
+            self._add(Group(None), [op])
+            return
+        self._add(group, [op])
+        if repeated:
+            group.repeated.add(op)
+
+    def _stage_rows_for(self, op: GraphOp, max_width: int) -> None:
+        """Step 3: bring the rows that a small dense product reads into its kernel."""
+        # dense(relu(spmm(a, x) + b), w)[i] needs the row relu(spmm(a, x) + b)[i] only
+        group = self.group_of[op]
+        if group.anchor is not op or not isinstance(op, (graph.DenseOp, graph.MatmulOp)):
+            return
+        hidden = op.operands[0]
+        rows = self.group_of.get(cast(Operation, hidden.owner))
+        if rows is None or rows is group or not isinstance(rows.anchor, graph.SpmmOp):
+            return
+        width, hidden_width = _width(op.results[0]), _width(hidden)
+        small = 0 < width <= max_width and 0 < hidden_width <= _LONGEST_STAGED_ROW
+        total = len(rows.ops) + len(group.ops)
+        if not small or not hidden.has_one_use() or total > self.max_ops:
+            return
+        if any(isinstance(part, (graph.DenseOp, graph.MatmulOp)) for part in rows.ops):
+            return
+        self._add(group, rows.ops)
+        group.repeated |= rows.repeated
+        group.why = f"the row of {hidden_width} values between the products never leaves the cache"
+
+
+def _has_value(op: Operation) -> TypeGuard[GraphOp]:
+    """Whether `op` can be (part of) a kernel: it gives its value at an index."""
+    if not isinstance(op, GraphOp) or isinstance(op, graph.ConstantOp):
+        return False
+    return type(op).value_at is not GraphOp.value_at
+
+
+def _users(op: Operation) -> list[Operation]:
+    """The operations that use a result of `op`, each once, in a fixed order."""
+    return list(dict.fromkeys(use.operation for result in op.results for use in result.uses))
+
+
+def _is_whole(op: Operation, operand: SSAValue) -> bool:
+    """Whether an elementwise `op` needs `operand` at its own index: it is not broadcast."""
+    if not isinstance(op, GraphOp) or op.fusion != FusionKind.ELEMENTWISE:
+        return False
+    given, wanted = (tensor_type(v).get_shape() for v in (operand, op.results[0]))
+    pairs = zip(given, wanted, strict=False)
+    return len(given) == len(wanted) and all(g != 1 or w == 1 for g, w in pairs)
+
+
+def _repeats(user: Operation, op: GraphOp) -> bool:
+    """Whether `user` may ask for one element of `op` more than once."""
+    if not isinstance(user, GraphOp) or user.fusion in _ANCHORS or isinstance(user, _ONCE):
+        return False
+    return not _is_whole(user, op.results[0])
+
+
+def _bars(user: Operation, op: GraphOp) -> bool:
+    """Whether `op` must not be computed inside `user`."""
+    if not isinstance(user, GraphOp):
+        return True
+    if user.fusion in (FusionKind.CONTRACTION, FusionKind.OPAQUE):
+        return True
+    # Indices are checked before a kernel runs: they have to be there then.
+    return isinstance(user, graph.GatherOp) and user.indices.owner is op
+
+
+def _is_cheap(op: GraphOp) -> bool:
+    moves = op.fusion in (FusionKind.BROADCAST, FusionKind.INJECTIVE)
+    return isinstance(op, _CHEAP) or (moves and not isinstance(op, graph.ConcatOp))
+
+
+def _width(value: SSAValue) -> int:
+    """The number of columns of a matrix; 0 where it is none or the number is not known."""
+    shape = tensor_type(value).get_shape()
+    return shape[1] if len(shape) == 2 and shape[1] != DYNAMIC_INDEX else 0
+
+
+class Outliner:
+    """Moves groups into functions of their own; equal groups share one."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.module = module
+        self.functions: list[func.FuncOp] = []
+        self.taken = {f.sym_name.data for f in module.walk() if isinstance(f, func.FuncOp)}
+
+    def outline(self, group: Group) -> func.FuncOp:
+        """Replace a group by a call of a primitive function, which is returned."""
+        arguments = _arguments(group)
+        function = self._shared(_primitive(group, arguments), _name(group))
+        last = group.ops[-1]
+        call = func.CallOp(function.sym_name.data, arguments, list(last.result_types))
+        call.location = function.location = fuse(group.ops)
+        for result, old in zip(call.results, last.results, strict=True):
+            result.name_hint = old.name_hint
+        Rewriter.replace_op(last, call)
+        for op in reversed(group.ops[:-1]):
+            Rewriter.erase_op(op)
+        return function
+
+    def _shared(self, function: func.FuncOp, name: str) -> func.FuncOp:
+        for known in self.functions:
+            if known.function_type == function.function_type and (
+                known.body.is_structurally_equivalent(function.body)
+            ):
+                return known
+        count, unique = 0, name
+        while unique in self.taken:
+            count += 1
+            unique = f"{name}_{count}"
+        self.taken.add(unique)
+        function.properties["sym_name"] = StringAttr(unique)
+        self.functions.append(function)
+        self.module.body.block.add_op(function)
+        return function
+
+
+def _arguments(group: Group) -> list[SSAValue]:
+    """The values that a group uses and does not make, in order of use, but for splats."""
+    inside = set(group.ops)
+    values = [v for op in group.ops for v in op.operands if v.owner not in inside]
+    return [v for v in dict.fromkeys(values) if graph.splat_of(v) is None]
+
+
+def _primitive(group: Group, arguments: Sequence[SSAValue]) -> func.FuncOp:
+    """The function that computes a group; constants with one value everywhere are cloned."""
+    block = Block(arg_types=[value.type for value in arguments])
+    copies: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
+    for argument, value in zip(block.args, arguments, strict=True):
+        argument.name_hint = value.name_hint
+    for op in group.ops:
+        for operand in op.operands:
+            if operand not in copies:
+                block.add_op(cast(Operation, operand.owner).clone(copies))
+        block.add_op(op.clone(copies))
+    returned = [copies[result] for result in group.ops[-1].results]
+    block.add_op(func.ReturnOp(*returned))
+    types = ([a.type for a in block.args], [v.type for v in returned])
+    function = func.FuncOp("primitive", types, Region(block), "private")
+    function.attributes["graph.primitive"] = UnitAttr()
+    return function
+
+
+def _name(group: Group) -> str:
+    mnemonics = [op.name.partition(".")[2].replace(".", "_") for op in group.ops]
+    shown, rest = mnemonics[:_LONGEST_NAME], len(mnemonics) - _LONGEST_NAME
+    return "_".join(["fused", *shown, *([f"and_{rest}_more"] if rest > 0 else [])])
+
+
+def _erase_unused(block: Block) -> None:
+    for op in reversed(list(block.ops)):
+        if (_has_value(op) or isinstance(op, graph.ConstantOp)) and not _users(op):
+            Rewriter.erase_op(op)
+
+
+@dataclass(frozen=True)
+class GraphFuseOpsPass(ModulePass):
+    """Group operators and move each group into a primitive function, one kernel each.
+
+    Before:
+
+    ```mlir
+    func.func @main(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>) -> tensor<?x4xf32> {
+      %d = graph.dense %x, %w : (tensor<?x8xf32>, tensor<4x8xf32>) -> tensor<?x4xf32>
+      %y = graph.relu %d : (tensor<?x4xf32>) -> tensor<?x4xf32>
+      func.return %y : tensor<?x4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @main(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>) -> tensor<?x4xf32> {
+      %y = func.call @fused_dense_relu(%x, %w)
+          : (tensor<?x8xf32>, tensor<4x8xf32>) -> tensor<?x4xf32>
+      func.return %y : tensor<?x4xf32>
+    }
+    func.func private @fused_dense_relu(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>)
+        -> tensor<?x4xf32> attributes {graph.primitive} {
+      %d = graph.dense %x, %w : (tensor<?x8xf32>, tensor<4x8xf32>) -> tensor<?x4xf32>
+      %y = graph.relu %d : (tensor<?x4xf32>) -> tensor<?x4xf32>
+      func.return %y : tensor<?x4xf32>
+    }
+    ```
+
+    A group holds at most one contraction (but for a small dense product after a sparse one,
+    see `max_staged_width`) or one reduction. Nothing is computed twice unless it is cheap, and
+    indices of a gather are never made inside its kernel. Groups of the same structure share
+    one function. Constants with one value everywhere are cloned into the group, other
+    constants are arguments. Operators without a value at an index stay where they are.
+
+    Requires: nothing.
+    Leaves: in each function that is no primitive, only constants, calls, and operators that
+        have no value at an index.
+    """
+
+    name = "graph-fuse-ops"
+
+    max_ops: int = 0
+    """The largest number of operators in a group; 0 sets no limit, 1 fuses nothing."""
+
+    max_staged_width: int = 64
+    """The largest width of a dense product that goes into one kernel with a sparse one."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        outliner = Outliner(op)
+        for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
+            if "graph.primitive" in function.attributes or len(function.body.blocks) != 1:
+                continue
+            block = function.body.block
+            _erase_unused(block)
+            for group in Grouping(block, self.max_ops, self.max_staged_width).groups:
+                primitive = outliner.outline(group)
+                if len(group.ops) > 1:
+                    what = "one kernel for " + ", ".join(part.name for part in group.ops)
+                    decide(ctx, f"@{primitive.sym_name.data}", what, group.why)
+            _erase_unused(block)

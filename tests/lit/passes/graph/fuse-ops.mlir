@@ -1,0 +1,186 @@
+// RUN: stepwell-opt %s --split-input-file -p graph-fuse-ops | filecheck %s
+
+// A contraction takes its epilogue; constants with one value everywhere come along.
+// CHECK-LABEL: func.func @epilogue
+// CHECK-SAME: (%[[x:[^:]*]]: tensor<?x8xf32>, %[[w:[^:]*]]: tensor<4x8xf32>, %[[b:[^:]*]]: tensor<4xf32>)
+// CHECK-NEXT: %[[y:.*]] = func.call @fused_dense_mul_relu(%[[x]], %[[w]], %[[b]])
+// CHECK-NEXT: func.return %[[y]]
+// CHECK: func.func private @fused_dense_mul_relu({{.*}}) -> tensor<?x4xf32> attributes {graph.primitive}
+// CHECK-NEXT: %[[d:.*]] = graph.dense
+// CHECK-NEXT: %[[two:.*]] = graph.constant dense<2.000000e+00>
+// CHECK-NEXT: %[[s:.*]] = graph.mul %[[d]], %[[two]]
+// CHECK-NEXT: %[[r:.*]] = graph.relu %[[s]]
+// CHECK-NEXT: func.return %[[r]]
+func.func @epilogue(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>, %b: tensor<4xf32>) -> tensor<?x4xf32> {
+  %two = graph.constant dense<2.0> : tensor<f32>
+  %d = graph.dense %x, %w, %b : (tensor<?x8xf32>, tensor<4x8xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %s = graph.mul %d, %two : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+  %y = graph.relu %s : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  func.return %y : tensor<?x4xf32>
+}
+
+// -----
+
+// Both branches of a diamond belong to the epilogue, whose only way out is its end.
+// CHECK-LABEL: func.func @diamond
+// CHECK-NEXT: func.call @fused_dense_sigmoid_mul
+// CHECK-NEXT: func.return
+func.func @diamond(%x: tensor<3x8xf32>, %w: tensor<4x8xf32>) -> tensor<3x4xf32> {
+  %d = graph.dense %x, %w : (tensor<3x8xf32>, tensor<4x8xf32>) -> tensor<3x4xf32>
+  %s = graph.sigmoid %d : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %y = graph.mul %d, %s : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  func.return %y : tensor<3x4xf32>
+}
+
+// -----
+
+// What leaves a group is its last value: here the product leaves too.
+// CHECK-LABEL: func.func @result_with_two_ways_out
+// CHECK-NEXT: %[[d:.*]] = func.call @fused_dense(
+// CHECK-NEXT: %[[r:.*]] = func.call @fused_relu(%[[d]])
+// CHECK-NEXT: func.return %[[d]], %[[r]]
+func.func @result_with_two_ways_out(%x: tensor<3x8xf32>, %w: tensor<4x8xf32>) -> (tensor<3x4xf32>, tensor<3x4xf32>) {
+  %d = graph.dense %x, %w : (tensor<3x8xf32>, tensor<4x8xf32>) -> tensor<3x4xf32>
+  %r = graph.relu %d : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  func.return %d, %r : tensor<3x4xf32>, tensor<3x4xf32>
+}
+
+// -----
+
+// Two contractions are two kernels; the sum is the epilogue of the first.
+// CHECK-LABEL: func.func @two_contractions
+// CHECK-NEXT: %[[second:.*]] = func.call @fused_dense(
+// CHECK-NEXT: %[[y:.*]] = func.call @fused_dense_add({{.*}}%[[second]])
+// CHECK-NEXT: func.return %[[y]]
+func.func @two_contractions(%x: tensor<3x8xf32>, %w: tensor<4x8xf32>) -> tensor<3x4xf32> {
+  %a = graph.dense %x, %w : (tensor<3x8xf32>, tensor<4x8xf32>) -> tensor<3x4xf32>
+  %b = graph.dense %x, %w : (tensor<3x8xf32>, tensor<4x8xf32>) -> tensor<3x4xf32>
+  %y = graph.add %a, %b : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  func.return %y : tensor<3x4xf32>
+}
+
+// -----
+
+// Nothing is computed inside a contraction, which would repeat it for each column.
+// CHECK-LABEL: func.func @no_prologue_of_contractions
+// CHECK-NEXT: func.call @fused_exp
+// CHECK-NEXT: func.call @fused_dense(
+// CHECK-NEXT: func.return
+func.func @no_prologue_of_contractions(%x: tensor<3x8xf32>, %w: tensor<4x8xf32>) -> tensor<3x4xf32> {
+  %e = graph.exp %x : (tensor<3x8xf32>) -> tensor<3x8xf32>
+  %y = graph.dense %e, %w : (tensor<3x8xf32>, tensor<4x8xf32>) -> tensor<3x4xf32>
+  func.return %y : tensor<3x4xf32>
+}
+
+// -----
+
+// Elementwise and injective operators go where they are used, softmax takes its neighbours.
+// CHECK-LABEL: func.func @softmax_with_neighbours
+// CHECK-NEXT: func.call @fused_transpose_add_softmax_mul(
+// CHECK-NEXT: func.return
+func.func @softmax_with_neighbours(%x: tensor<8x3xf32>, %b: tensor<8xf32>) -> tensor<3x8xf32> {
+  %t = graph.transpose %x permutation = [1, 0] : (tensor<8x3xf32>) -> tensor<3x8xf32>
+  %a = graph.add %t, %b : (tensor<3x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+  %s = graph.softmax %a axis = -1 : (tensor<3x8xf32>) -> tensor<3x8xf32>
+  %y = graph.mul %s, %b : (tensor<3x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+  func.return %y : tensor<3x8xf32>
+}
+
+// -----
+
+// A relu after a product is its epilogue, not what softmax starts with.
+// CHECK-LABEL: func.func @epilogue_before_prologue
+// CHECK-NEXT: func.call @fused_dense_relu(
+// CHECK-NEXT: func.call @fused_softmax(
+// CHECK-NEXT: func.return
+func.func @epilogue_before_prologue(%x: tensor<3x8xf32>, %w: tensor<4x8xf32>) -> tensor<3x4xf32> {
+  %d = graph.dense %x, %w : (tensor<3x8xf32>, tensor<4x8xf32>) -> tensor<3x4xf32>
+  %r = graph.relu %d : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %y = graph.softmax %r axis = -1 : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  func.return %y : tensor<3x4xf32>
+}
+
+// -----
+
+// An exponential that is broadcast would be computed again for each row; a sum may be.
+// CHECK-LABEL: func.func @costly_is_not_repeated
+// CHECK-NEXT: %[[e:.*]] = func.call @fused_exp(
+// CHECK-NEXT: func.call @fused_add_mul_add({{.*}}%[[e]]{{.*}})
+// CHECK-NEXT: func.return
+func.func @costly_is_not_repeated(%x: tensor<3x8xf32>, %b: tensor<8xf32>) -> tensor<3x8xf32> {
+  %e = graph.exp %b : (tensor<8xf32>) -> tensor<8xf32>
+  %s = graph.add %b, %b : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %m = graph.mul %x, %e : (tensor<3x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+  %y = graph.add %m, %s : (tensor<3x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+  func.return %y : tensor<3x8xf32>
+}
+
+// -----
+
+// Indices are checked before the kernel: they are never computed inside it.
+// CHECK-LABEL: func.func @indices_come_from_outside
+// CHECK-NEXT: %[[i:.*]] = func.call @fused_add(
+// CHECK-NEXT: func.call @fused_neg_gather_relu({{.*}}%[[i]])
+// CHECK-NEXT: func.return
+func.func @indices_come_from_outside(%x: tensor<9x4xf32>, %i: tensor<5xi64>) -> tensor<5x4xf32> {
+  %j = graph.add %i, %i : (tensor<5xi64>, tensor<5xi64>) -> tensor<5xi64>
+  %n = graph.neg %x : (tensor<9x4xf32>) -> tensor<9x4xf32>
+  %g = graph.gather %n, %j axis = 0 : (tensor<9x4xf32>, tensor<5xi64>) -> tensor<5x4xf32>
+  %y = graph.relu %g : (tensor<5x4xf32>) -> tensor<5x4xf32>
+  func.return %y : tensor<5x4xf32>
+}
+
+// -----
+
+// Equal groups are one function; a group that differs in an attribute is another.
+// CHECK-LABEL: func.func @equal_groups
+// CHECK-NEXT: func.call @fused_leaky_relu(
+// CHECK-NEXT: func.call @fused_leaky_relu(
+// CHECK-NEXT: func.call @fused_leaky_relu_1(
+// CHECK-NEXT: func.return
+// CHECK: func.func private @fused_leaky_relu(
+// CHECK: alpha = 1.000000e-01
+// CHECK: func.func private @fused_leaky_relu_1(
+// CHECK: alpha = 2.000000e-01
+// CHECK-NOT: func.func
+func.func @equal_groups(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %x = graph.leaky_relu %a alpha = 1.0e-01 : (tensor<4xf32>) -> tensor<4xf32>
+  %y = graph.leaky_relu %b alpha = 1.0e-01 : (tensor<4xf32>) -> tensor<4xf32>
+  %z = graph.leaky_relu %b alpha = 2.0e-01 : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %x, %y, %z : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Arguments, constants and calls stay as they are; what nothing uses goes.
+// CHECK-LABEL: func.func @nothing_to_fuse
+// CHECK-SAME: (%[[x:[^:]*]]: tensor<2xf32>)
+// CHECK-NEXT: %[[c:.*]] = graph.constant
+// CHECK-NEXT: %[[p:.*]] = graph.call_packed
+// CHECK-NEXT: func.return %[[x]], %[[c]], %[[p]]
+// CHECK-NOT: func.func
+func.func @nothing_to_fuse(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
+  %c = graph.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %unused = graph.exp %c : (tensor<2xf32>) -> tensor<2xf32>
+  %p = graph.call_packed "env.f"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  func.return %x, %c, %p : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+}
+
+// -----
+
+// What is a kernel already is not fused again.
+// CHECK-LABEL: func.func @already_fused
+// CHECK-NEXT: func.call @fused_exp(
+// CHECK-NEXT: func.call @fused_exp_1(
+// CHECK-NEXT: func.return
+// CHECK: func.func private @fused_exp(
+// CHECK: func.func private @fused_exp_1(
+func.func @already_fused(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %a = func.call @fused_exp(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %y = graph.exp %a : (tensor<2xf32>) -> tensor<2xf32>
+  func.return %y : tensor<2xf32>
+}
+func.func private @fused_exp(%x: tensor<2xf32>) -> tensor<2xf32> attributes {graph.primitive} {
+  %y = graph.exp %x : (tensor<2xf32>) -> tensor<2xf32>
+  func.return %y : tensor<2xf32>
+}
