@@ -133,7 +133,7 @@ class _MainConverter:
         size = cast(MemRefType, buffer.type).get_shape()[dimension]
         if size != DYNAMIC_INDEX:
             return self._number(size)
-        return self._insert(memref.DimOp.from_source_and_index(buffer, self._number(dimension)))
+        return self._insert(memref.DimOp(buffer, self._number(dimension)))
 
     def _number(self, value: int) -> SSAValue:
         if value not in self.numbers:

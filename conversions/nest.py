@@ -455,7 +455,7 @@ class NestBuilder:
 
     def _buffer_size(self, buffer: SSAValue, dimension: int) -> SSAValue:
         return self.insert(
-            memref.DimOp.from_source_and_index(buffer, self.constant(dimension, INDEX))
+            memref.DimOp(buffer, self.constant(dimension, INDEX))
         )
 
     def _bind(self, variable: SSAValue, frame: Frame) -> AffineExpr:
