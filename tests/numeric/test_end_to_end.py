@@ -10,9 +10,10 @@ import networkx as nx
 import numpy as np
 import onnx
 import pytest
-import stepwell as sw
 from onnx import TensorProto, helper, numpy_helper
 from scipy.sparse import csr_array
+
+import stepwell as sw
 from stepwell.frontends import gnn
 
 RealData = Callable[[str], Path]
@@ -44,7 +45,8 @@ def fashion(real_data: RealData) -> dict[str, np.ndarray]:
     weights = {name: array.astype(np.float32) for name, array in weights.items()}
     x = data["images"].astype(np.float32) / np.float32(255)
     hidden = np.maximum(x @ weights["w0"].T + weights["b0"], 0)
-    return {**weights, "x": x, "labels": data["labels"], "y": hidden @ weights["w1"].T + weights["b1"]}
+    y = hidden @ weights["w1"].T + weights["b1"]
+    return {**weights, "x": x, "labels": data["labels"], "y": y}
 
 
 @pytest.mark.parametrize("batch", [1, 64, 900])

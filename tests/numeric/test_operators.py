@@ -1,0 +1,388 @@
+"""Every operator, compiled, gives what its NumPy reference gives.
+
+Sizes are odd, 1 and 0; dimensions are static and symbolic; both a scalar kernel for each
+operator (level 0) and the default schedule (level 3) are run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import stepwell as sw
+from stepwell.frontends.builder import Value
+
+Build = Callable[..., Value]
+RELATIVE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-12}
+"""A few units in the last place of sums of a dozen terms, and of functions of 4 ulp."""
+
+
+def random(shape: Sequence[int], dtype: str = "f32", seed: int = 0) -> np.ndarray:
+    """Numbers of both signs; integers are small."""
+    rng = np.random.default_rng(seed)
+    if dtype == "i1":
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if dtype.startswith("i"):
+        return rng.integers(-9, 10, shape).astype(f"int{dtype[1:]}")
+    return rng.standard_normal(shape).astype(f"float{dtype[1:]}")
+
+
+def element_type(array: Any) -> str:
+    """The name that the builder has for the elements of an array."""
+    kind, bits = array.dtype.kind, array.dtype.itemsize * 8
+    return "i1" if kind == "b" else f"{kind}{bits}"
+
+
+def build(program: Build, inputs: Sequence[Any], symbolic: bool) -> sw.Module:
+    """The module of a program; with `symbolic` every dimension has a name for its size."""
+    b = sw.Builder("main")
+    values: list[Value] = []
+    for number, array in enumerate(inputs):
+        shape = tuple(f"n{size}" if symbolic else size for size in array.shape)
+        if isinstance(array, np.ndarray):
+            values.append(b.input(f"x{number}", shape, element_type(array)))
+        else:
+            spec = sw.SparseSpec(shape, element_type(array), nnz=None if symbolic else array.nnz)
+            values.append(b.input(f"x{number}", spec))
+    b.output(program(b, *values), name="y")
+    return b.module()
+
+
+def check(program: Build, inputs: Sequence[Any], *, symbolic: bool = False) -> None:
+    """Compile a program at both levels, and compare with the reference."""
+    module = build(program, inputs, symbolic)
+    expected = module.run_reference(*inputs)
+    for level in (0, 3):
+        result = sw.compile(module, threads=1, opt_level=level)(*inputs)
+        assert result.dtype == expected.dtype
+        assert result.shape == expected.shape
+        tolerance = RELATIVE.get(result.dtype.name, 0)
+        scale = np.abs(expected[np.isfinite(expected)]).max(initial=0) if tolerance else 0
+        np.testing.assert_allclose(
+            result, expected, rtol=tolerance, atol=tolerance * scale, err_msg=f"level {level}"
+        )
+
+
+SHAPES = [(3, 5), (1, 1), (7,), (17, 33), (0, 4), (2, 3, 19), ()]
+
+UNARY: dict[str, Build] = {
+    "neg": lambda b, x: b.neg(x),
+    "exp": lambda b, x: b.exp(x),
+    "tanh": lambda b, x: b.tanh(x),
+    "sigmoid": lambda b, x: b.sigmoid(x),
+    "relu": lambda b, x: b.relu(x),
+    "leaky_relu": lambda b, x: b.leaky_relu(x, 0.1),
+    "gelu": lambda b, x: b.gelu(x),
+    "gelu_tanh": lambda b, x: b.gelu(x, "tanh"),
+    "erf": lambda b, x: b.erf(x),
+    "clip": lambda b, x: b.clip(x, -0.5, 0.75),
+    "clip_below": lambda b, x: b.clip(x, minimum=0.25),
+    "dropout": lambda b, x: b.dropout(x, 0.3),
+    "log_of_square": lambda b, x: b.log(x * x),
+    "sqrt_of_square": lambda b, x: b.sqrt(x * x),
+    "rsqrt_of_square": lambda b, x: b.rsqrt(x * x + 0.5),
+}
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16"])
+def test_unary(name: str, dtype: str) -> None:
+    check(UNARY[name], [random((5, 37), dtype)])
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_unary_shapes(shape: tuple[int, ...]) -> None:
+    check(lambda b, x: b.relu(x) * 0.5, [random(shape)])
+    if shape:
+        check(lambda b, x: b.relu(x) * 0.5, [random(shape)], symbolic=True)
+
+
+def test_special_values() -> None:
+    x = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, 3.4e38, -3.4e38], np.float32)
+    for name, program in UNARY.items():
+        module = build(program, [x], False)
+        result = sw.compile(module, threads=1)(x)
+        expected = module.run_reference(x)
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-30, err_msg=name)
+
+
+BINARY: dict[str, Build] = {
+    "add": lambda b, x, y: x + y,
+    "sub": lambda b, x, y: x - y,
+    "mul": lambda b, x, y: x * y,
+    "div": lambda b, x, y: x / y,
+    "max": lambda b, x, y: b.max(x, y),
+    "min": lambda b, x, y: b.min(x, y),
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "i8", "i16", "i32", "i64"])
+def test_binary(name: str, dtype: str) -> None:
+    check(BINARY[name], [random((5, 37), dtype), random((5, 37), dtype, seed=1)])
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((5, 37), (37,)),
+        ((5, 37), (5, 1)),
+        ((5, 1), (1, 37)),
+        ((4, 1, 6), (3, 1)),
+        ((), (4,)),
+        ((0, 3), (3,)),
+    ],
+    ids=str,
+)
+def test_broadcasting(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    check(lambda b, x, y: x * y + x, [random(shapes[0]), random(shapes[1], seed=1)])
+
+
+def test_integer_division_cannot_trap() -> None:
+    x = np.array([7, -7, np.iinfo(np.int32).min, 5], np.int32)
+    y = np.array([2, 2, -1, 0], np.int32)
+    check(BINARY["div"], [x, y])
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64"])
+def test_pow(dtype: str) -> None:
+    base, exponent = np.abs(random((5, 9), dtype)), np.abs(random((5, 9), dtype, seed=1))
+    check(lambda b, x, y: x**y, [base, exponent])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 12, 13, 64])
+@pytest.mark.parametrize("columns", [1, 7, 10, 32, 33, 128])
+def test_dense(rows: int, columns: int) -> None:
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal((columns, 23)).astype(np.float32)
+    bias = rng.standard_normal(columns).astype(np.float32)
+
+    def program(b: sw.Builder, x: Value) -> Value:
+        return b.relu(b.dense(x, w, bias))
+
+    check(program, [random((rows, 23))])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 12, 40])
+def test_dense_with_a_symbolic_batch(rows: int) -> None:
+    w = random((33, 23), seed=1)
+    b = sw.Builder("main")
+    b.output(b.relu(b.dense(b.input("x", ("batch", 23), "f32"), w)), name="y")
+    module = b.module()
+    exe = sw.compile(module, threads=1)
+    x = random((rows, 23))
+    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "i32"])
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((5, 7), (7, 19)),
+        ((1, 1), (1, 1)),
+        ((3, 5, 7), (7, 19)),
+        ((3, 5, 7), (3, 7, 4)),
+        ((2, 1, 5, 7), (3, 7, 4)),
+        ((4, 0), (0, 3)),
+        ((13, 64), (64, 33)),
+    ],
+    ids=str,
+)
+def test_matmul(shapes: tuple[tuple[int, ...], tuple[int, ...]], dtype: str) -> None:
+    check(lambda b, x, y: x @ y, [random(shapes[0], dtype), random(shapes[1], dtype, seed=1)])
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_dense_with_weights_at_run_time(dtype: str) -> None:
+    inputs = [random((6, 11), dtype), random((9, 11), dtype, 1), random((9,), dtype, 2)]
+    check(lambda b, x, w, c: b.dense(x, w, c), inputs)
+    check(lambda b, x, w, c: b.dense(x, w, c), inputs, symbolic=True)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("shape", [(5, 37), (1, 1), (3, 4, 18), (33, 2)], ids=str)
+def test_softmax(name: str, axis: int, shape: tuple[int, ...]) -> None:
+    check(lambda b, x: getattr(b, name)(x, axis=axis), [random(shape) * 10])
+
+
+def test_softmax_with_symbolic_sizes() -> None:
+    check(lambda b, x: b.softmax(x), [random((5, 37))], symbolic=True)
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize("axes", [[0], [1], [0, 1], [-1]], ids=str)
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i64"])
+def test_reduce(kind: str, axes: list[int], dtype: str) -> None:
+
+    def program(b: sw.Builder, x: Value) -> Value:
+        return b.reduce(x, kind, axes)
+
+    if kind == "mean" and dtype == "i64":
+        pytest.skip("the mean of integers is not an integer")
+    x = random((6, 35), dtype)
+    check(program, [np.clip(x, -2, 2) if kind == "prod" else x])
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reduce_keeps_dimensions(keepdims: bool) -> None:
+
+    def program(b: sw.Builder, x: Value) -> Value:
+        return b.reduce(x, "sum", [1], keepdims)
+
+    check(program, [random((3, 4, 5))])
+    check(program, [random((3, 4, 5))], symbolic=True)
+    check(program, [random((3, 0, 5))])
+
+
+def test_layer_norm_as_it_is_composed() -> None:
+    def program(b: sw.Builder, x: Value) -> Value:
+        centred = x - b.reduce(x, "mean", [1], True)
+        variance = b.reduce(centred * centred, "mean", [1], True)
+        return centred * b.rsqrt(variance + 1e-5)
+
+    check(program, [random((7, 45))])
+    check(program, [random((7, 45))], symbolic=True)
+
+
+SHAPED: dict[str, tuple[Build, list[tuple[int, ...]]]] = {
+    "transpose": (lambda b, x: b.transpose(x, [1, 0]), [(5, 37), (1, 3), (32, 48)]),
+    "transpose3": (lambda b, x: b.transpose(x, [2, 0, 1]), [(3, 4, 18)]),
+    "reshape": (lambda b, x: b.reshape(x, [-1, 6]), [(4, 9), (2, 3, 6), (6,)]),
+    "reshape_keep": (lambda b, x: b.reshape(x, [0, -1]), [(4, 3, 3), (1, 2, 2)]),
+    "slice": (lambda b, x: b.slice(x, [1, 30], [4, 3], [1, -2]), [(5, 37)]),
+    "slice_empty": (lambda b, x: b.slice(x, [2, 0], [2, 5], [1, 1]), [(5, 37)]),
+    "concat": (lambda b, x: b.concat([x, x * 2.0, x], axis=1), [(5, 7), (1, 1), (3, 16)]),
+    "concat_rows": (lambda b, x: b.concat([x, -x], axis=0), [(5, 7), (0, 3)]),
+    "broadcast_to": (lambda b, x: b.broadcast_to(x, [4, 5, 7]), [(5, 7), (1, 7), (7,)]),
+}
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_shaped(name: str) -> None:
+    program, shapes = SHAPED[name]
+    for shape in shapes:
+        check(program, [random(shape)])
+        check(lambda b, x, program=program: b.relu(program(b, b.neg(x))), [random(shape)])
+
+
+@pytest.mark.parametrize("name", ["transpose", "concat", "concat_rows"])
+def test_shaped_with_symbolic_sizes(name: str) -> None:
+    check(SHAPED[name][0], [random((5, 7))], symbolic=True)
+
+
+@pytest.mark.parametrize("index_type", ["i32", "i64"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_gather(axis: int, index_type: str) -> None:
+    ids = np.array([[0, 3, -1], [2, 2, -4]]).astype(f"int{index_type[1:]}")
+    check(
+        lambda b, x, i: b.gather(x, i, axis=axis),
+        [random((4, 19)).T if axis else random((4, 19)), ids][::1],
+    )
+
+
+def test_gather_out_of_range() -> None:
+    module = build(
+        lambda b, x, i: b.gather(x, i, axis=0), [random((4, 3)), np.zeros(2, np.int64)], False
+    )
+    exe = sw.compile(module, threads=1)
+    with pytest.raises(sw.InputError, match="index out of range"):
+        exe(random((4, 3)), np.array([0, 4]))
+    with pytest.raises(sw.InputError, match="index out of range"):
+        exe(random((4, 3)), np.array([-5, 0]))
+
+
+CASTS = ["f32", "f64", "f16", "i8", "i32", "i64", "i1"]
+
+
+@pytest.mark.parametrize("source", CASTS)
+@pytest.mark.parametrize("target", CASTS)
+def test_cast(source: str, target: str) -> None:
+    check(lambda b, x: b.cast(x, target), [random((3, 21), source)])
+
+
+def test_cast_rounds_to_half() -> None:
+    check(lambda b, x: b.cast(b.cast(x, "f16"), "f32") + 0.0, [random((40,)) * 1000])
+
+
+def test_batch_norm() -> None:
+    scale, bias, mean = random((6,), seed=1), random((6,), seed=2), random((6,), seed=3)
+    variance = np.abs(random((6,), seed=4)) + 0.1
+    check(lambda b, x: b.batch_norm(x, scale, bias, mean, variance), [random((3, 6))])
+    check(lambda b, x: b.batch_norm(x, scale, bias, mean, variance), [random((2, 6, 5))])
+
+
+def sparse(rows: int, columns: int, dtype: str = "f32", density: float = 0.3) -> csr_array:
+    """A CSR matrix with empty rows, 32-bit indices and entries of both signs."""
+    dense = random((rows, columns), dtype)
+    rng = np.random.default_rng(5)
+    dense[rng.random((rows, columns)) > density] = 0
+    dense[: rows // 3] = 0
+    result = csr_array(dense)
+    result.indptr, result.indices = result.indptr.astype(np.int32), result.indices.astype(np.int32)
+    return result
+
+
+@pytest.mark.parametrize("width", [1, 3, 7, 16, 17, 40, 130])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_spmm(width: int, dtype: str) -> None:
+    inputs = [sparse(11, 9, dtype), random((9, width), dtype, 1)]
+    check(lambda b, a, x: b.relu(b.spmm(a, x)), inputs)
+    check(lambda b, a, x: b.relu(b.spmm(a, x)), inputs, symbolic=True)
+
+
+def test_spmm_without_entries() -> None:
+    empty = csr_array((5, 9), dtype=np.float32)
+    empty.indptr, empty.indices = empty.indptr.astype(np.int32), empty.indices.astype(np.int32)
+    check(lambda b, a, x: b.spmm(a, x), [empty, random((9, 4))])
+    none = csr_array((0, 9), dtype=np.float32)
+    none.indptr, none.indices = none.indptr.astype(np.int32), none.indices.astype(np.int32)
+    check(lambda b, a, x: b.spmm(a, x), [none, random((9, 4))], symbolic=True)
+
+
+@pytest.mark.parametrize("self_loops", [False, True])
+@pytest.mark.parametrize("kind", ["symmetric", "row"])
+def test_normalized_product(kind: str, self_loops: bool) -> None:
+    a = abs(sparse(10, 10))
+
+    def program(b: sw.Builder, a: Value, x: Value) -> Value:
+        return b.spmm(b.normalize(a, kind=kind, self_loops=self_loops), x)
+
+    check(program, [a, random((10, 5), seed=1)])
+    check(program, [a, random((10, 5), seed=1)], symbolic=True)
+
+
+def test_degrees() -> None:
+    a = abs(sparse(10, 10))
+    check(lambda b, a: b.degree(a, self_loops=True, power=-0.5), [a])
+    check(lambda b, a: b.degree(a), [a])
+    check(lambda b, a: b.missing_self_loops(a), [a])
+
+
+def test_the_hidden_row_of_a_graph_convolution() -> None:
+    w, bias = random((16, 7), seed=1), random((16,), seed=2)
+
+    def program(b: sw.Builder, a: Value, x: Value) -> Value:
+        return b.log_softmax(b.relu(b.spmm(a, x) + bias) @ w)
+
+    check(program, [sparse(13, 13), random((13, 16), seed=3)])
+    check(program, [sparse(13, 13), random((13, 16), seed=3)], symbolic=True)
+
+
+def test_several_results_and_shared_values() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 9), "f32")
+    h = b.relu(x)
+    b.output(h, name="h")
+    b.output(b.softmax(h) + h, name="p")
+    b.output(x, name="same")
+    module = b.module()
+    exe = sw.compile(module, threads=1)
+    for rows in (0, 1, 6):
+        value = random((rows, 9))
+        for result, expected in zip(exe(value), module.run_reference(value), strict=True):
+            np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
