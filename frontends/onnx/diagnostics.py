@@ -15,22 +15,38 @@ class UnsupportedNodeError(Exception):
     """Raised inside a conversion: the node is valid ONNX that this version cannot express.
 
     The importer collects these and reports all of them in one `ImportModelError`.
+
+    Attributes:
+        reason: what is not supported.
+        closest: what is supported and comes closest, or None.
     """
+
+    def __init__(self, reason: str, closest: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.closest = closest
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One node that is not supported, and the closest thing that is."""
+    """A part of a model that is not supported, and the closest thing that is.
 
-    node: str
-    operator: str
-    opset: int
+    Attributes:
+        part: such as ``node "conv1"`` or ``input "x"``.
+        what: for a node its operator and opset.
+        reason: what is not supported.
+        closest: what is supported and comes closest, or None.
+    """
+
+    part: str
+    what: str | None
     reason: str
-    closest: str | None = None
+    closest: str | None
 
     def __str__(self) -> str:
+        what = f"{self.what}: " if self.what else ""
         closest = f"; closest supported: {self.closest}" if self.closest else ""
-        return f'node "{self.node}": {self.operator} (opset {self.opset}): {self.reason}{closest}'
+        return f"{self.part}: {what}{self.reason}{closest}"
 
 
 def broken(
@@ -50,10 +66,10 @@ def broken(
 def unsupported(problems: Sequence[Problem]) -> ImportModelError:
     """One error for everything in a model that is not supported."""
     count = len(problems)
-    noun = "node is" if count == 1 else "nodes are"
-    lines = [f"onnx: {count} {noun} not supported", *(f"  {p}" for p in problems[:_LISTED])]
-    rest = Counter(p.operator for p in problems[_LISTED:])
+    parts = "part of the model is" if count == 1 else "parts of the model are"
+    lines = [f"onnx: {count} {parts} not supported", *(f"  {p}" for p in problems[:_LISTED])]
+    rest = Counter(p.what or p.part.partition(" ")[0] for p in problems[_LISTED:])
     if rest:
-        names = ", ".join(f"{operator} ({n} times)" for operator, n in rest.most_common(_LISTED))
+        names = ", ".join(f"{what} {n} times" for what, n in rest.most_common(_LISTED))
         lines.append(f"  and {count - _LISTED} more: {names}")
     return ImportModelError("\n".join(lines))

@@ -7,6 +7,7 @@ from onnx import TensorProto
 from onnx.helper import tensor_dtype_to_np_dtype
 from xdsl.ir import Attribute
 
+from ...core.errors import UnsupportedError
 from ...dialects.graph.attrs import element_type_of
 from .diagnostics import UnsupportedNodeError
 
@@ -30,10 +31,14 @@ _NUMPY: dict[int, np.dtype] = {
 
 _CLOSEST = {
     "bfloat16": "float16 or float32",
-    "uint8": "int16 or int32",
+    "uint8": "int16",
     "uint16": "int32",
     "uint32": "int64",
     "uint64": "int64",
+    "int2": "int8",
+    "int4": "int8",
+    "uint2": "int8",
+    "uint4": "int8",
 }
 
 
@@ -51,7 +56,7 @@ def numpy_dtype(number: int) -> np.dtype:
         UnsupportedNodeError: for strings, complex numbers and types of 8 bits and less.
     """
     if number not in _NUMPY:
-        raise UnsupportedNodeError(f"{type_name(number)} is no element type of the IR")
+        raise _no_element_type(type_name(number))
     return _NUMPY[number]
 
 
@@ -63,7 +68,10 @@ def element_type(dtype: np.dtype) -> Attribute:
     """
     try:
         return element_type_of(dtype)
-    except KeyError:
-        closest = _CLOSEST.get(dtype.name)
-        hint = f", closest is {closest}" if closest else ""
-        raise UnsupportedNodeError(f"{dtype.name} is no element type of the IR{hint}") from None
+    except UnsupportedError:
+        raise _no_element_type(dtype.name) from None
+
+
+def _no_element_type(name: str) -> UnsupportedNodeError:
+    closest = "float16" if name.startswith("float") else _CLOSEST.get(name)
+    return UnsupportedNodeError(f"{name} is no element type of the IR", closest)

@@ -17,6 +17,7 @@ from onnx import (
     TensorProto,
     ValueInfoProto,
 )
+from onnx.defs import OpSchema
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, ModuleOp, TensorType
 from xdsl.ir import Block, Region
@@ -31,7 +32,14 @@ from .dtypes import element_type, numpy_dtype
 from .loading import default_domain, load, opsets
 from .nodes import LARGEST_CONSTANT, LARGEST_FOLDED, Emitter, Node, hint
 from .ordering import label, ordered
-from .registry import Evaluation, closest, converter, evaluation, load_conversions, why_not
+from .registry import (
+    Evaluation,
+    converter,
+    evaluation,
+    load_conversions,
+    not_supported,
+    schema_of,
+)
 from .signature import Input, Size, read_inputs
 from .tensors import array_of
 from .values import Value, static_shape
@@ -91,7 +99,7 @@ class _Importer:
         graph = self.model.graph
         scope = _Scope(opsets(self.model.opset_import))
         self._initialisers(graph, scope)
-        inputs, problems = read_inputs(graph, set(scope.values), shapes, scope.opsets.get("", 0))
+        inputs, problems = read_inputs(graph, set(scope.values), shapes)
         self.problems += problems
         _check_outputs(graph)
         self._arguments(graph, inputs, scope)
@@ -104,23 +112,23 @@ class _Importer:
     # Constants and arguments
 
     def _initialisers(self, graph: GraphProto, scope: _Scope) -> None:
-        opset = scope.opsets.get("", 0)
         for tensor in graph.initializer:
             if not tensor.name:
                 raise broken("an initialiser has no name")
             if tensor.name in scope.values:
                 raise broken(f'value "{tensor.name}" is defined twice', origin="initialisers")
-            scope.values[tensor.name] = self._initialiser(tensor, opset)
+            scope.values[tensor.name] = self._initialiser(tensor)
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
-            self._problem(name, "sparse initialiser", opset, "sparse tensors are not supported")
+            error = UnsupportedNodeError("sparse tensors are not supported", "dense initialisers")
+            self._problem(f'sparse initialiser "{name}"', error)
             scope.values[name] = None
 
-    def _initialiser(self, tensor: TensorProto, opset: int) -> Value | None:
+    def _initialiser(self, tensor: TensorProto) -> Value | None:
         try:
             array = array_of(tensor, self.folder, f'onnx: initialiser "{tensor.name}"')
         except UnsupportedNodeError as error:
-            self._problem(tensor.name, "initialiser", opset, str(error))
+            self._problem(f'initialiser "{tensor.name}"', error)
             return None
         return Value(tensor.name, array.dtype, static_shape(array), array, stored=True)
 
@@ -133,7 +141,7 @@ class _Importer:
             try:
                 usable.append((spec, TensorType(element_type(spec.dtype), _sizes(spec.shape))))
             except UnsupportedNodeError as error:
-                self._problem(spec.name, "input", scope.opsets.get("", 0), str(error))
+                self._problem(f'input "{spec.name}"', error)
         self.body = Block(arg_types=[kind for _, kind in usable])
         self.emitter = Emitter(self.body, self.weights)
         for (spec, _), argument in zip(usable, self.body.args, strict=True):
@@ -141,8 +149,8 @@ class _Importer:
             hint(argument, spec.name)
             scope.values[spec.name] = Value(spec.name, spec.dtype, spec.shape, ssa=argument)
 
-    def _problem(self, name: str, what: str, opset: int, reason: str) -> None:
-        self.problems.append(Problem(name, what, opset, reason))
+    def _problem(self, part: str, error: UnsupportedNodeError, what: str | None = None) -> None:
+        self.problems.append(Problem(part, what, error.reason, error.closest))
 
     # Nodes
 
@@ -154,10 +162,9 @@ class _Importer:
             try:
                 results = self._convert(proto, scope)
             except UnsupportedNodeError as error:
-                name, operator = scope.prefix + label(proto), _qualified(proto)
-                opset = scope.opsets.get(default_domain(proto.domain), 0)
-                near = closest(proto.op_type) if error.args[1:] else None
-                self.problems.append(Problem(name, operator, opset, str(error.args[0]), near))
+                opset = scope.opsets.get(default_domain(proto.domain))
+                what = f"{_qualified(proto)} (opset {opset})"
+                self._problem(f'node "{scope.prefix}{label(proto)}"', error, what)
                 results = []
             self._define(proto, results, scope)
 
@@ -187,10 +194,11 @@ class _Importer:
         opset = scope.opsets.get(domain)
         if opset is None:
             raise broken(f'domain "{domain}" is not imported', origin=f'node "{name}"')
+        _check_counts(proto, name, schema_of(domain, proto.op_type, opset))
         known = converter(domain, proto.op_type, opset)
         evaluate = evaluation(domain, proto.op_type, opset)
         if known is None and evaluate is None:
-            raise UnsupportedNodeError(why_not(domain, proto.op_type, opset), "closest")
+            raise not_supported(domain, proto.op_type, opset)
         node = Node(proto, name, opset, inputs, attributes, self.emitter, self.folder)
         node.insist(known.only if known is not None else {})
         if blocked:
@@ -199,7 +207,7 @@ class _Importer:
         if results is not None:
             return _checked(node, results)
         if known is None:
-            raise UnsupportedNodeError(why_not(domain, proto.op_type, opset), "closest")
+            raise not_supported(domain, proto.op_type, opset)
         converted = known.convert(node)
         return _checked(node, [converted] if isinstance(converted, Value) else list(converted))
 
@@ -246,7 +254,7 @@ class _Importer:
                 self.emitter.ssa(value, named(info.name))
                 _check_declared(info, value)
             except UnsupportedNodeError as error:
-                self._problem(info.name, "output", scope.opsets.get("", 0), str(error))
+                self._problem(f'output "{info.name}"', error)
             outputs.append((info.name, value))
         return outputs
 
@@ -292,6 +300,25 @@ def _attributes(proto: NodeProto, name: str, scope: _Scope) -> dict[str, Attribu
     return result
 
 
+def _check_counts(proto: NodeProto, name: str, schema: OpSchema | None) -> None:
+    """Compare the numbers of operands and results with ONNX's declaration of the operator."""
+    if schema is None:
+        return
+    counts = (
+        ("operands", len(proto.input), schema.max_input),
+        ("results", len(proto.output), schema.max_output),
+    )
+    for what, count, most in counts:
+        if count > most:
+            raise broken(
+                f"too many {what}",
+                subject=f"onnx.{proto.op_type}",
+                expected=f"at most {most}",
+                got=count,
+                origin=f'node "{name}"',
+            )
+
+
 def _evaluated(node: Node, evaluate: Evaluation | None, limit: int) -> list[Value] | None:
     """The results of a node whose operands are known and small; None if it becomes an operator."""
     operands = [value.contents for value in node.inputs if value is not None]
@@ -301,12 +328,13 @@ def _evaluated(node: Node, evaluate: Evaluation | None, limit: int) -> list[Valu
         return None
     try:
         with np.errstate(all="ignore"):
-            arrays = evaluate(node)
+            result = evaluate(node)
     except (ValueError, IndexError, TypeError, OverflowError) as error:
         raise node.broken(f"operands do not fit: {error}") from error
-    if arrays is None:
-        return None
-    return [node.known(a) for a in ([arrays] if isinstance(arrays, np.ndarray) else arrays)]
+    if result is None or isinstance(result, Value):
+        return None if result is None else [result]
+    symbolic = [value.dtype for value in node.inputs if value is not None and value.is_symbolic]
+    return [node.known(result, symbolic[0] if result.dtype == object else None)]
 
 
 def _checked(node: Node, results: Sequence[Value | None]) -> Sequence[Value | None]:

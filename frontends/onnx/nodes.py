@@ -331,7 +331,7 @@ class Node:
         """The error for an operator that refused its operands: their shapes, or their types."""
         text = str(error).strip().splitlines()[-1].strip()
         if text.startswith("graph."):
-            return self.broken(text)
+            return self.broken(text.partition(": ")[2])
         types = sorted({value.dtype.name for value in self.inputs if value is not None})
         return self.unsupported(f"not supported for {', '.join(types)}")
 

@@ -63,15 +63,19 @@ def dropout(node: Node) -> list[Value | None]:
     node.ignore("seed")
     if node.optional(2) is not None and node.contents(2).any():
         raise node.unsupported("training_mode = true is not supported")
-    ratio = 0.5 if node.optional(1) is None else float(node.contents(1).reshape(-1)[0])
-    return _dropout(node, ratio, np.dtype(np.bool_))
+    ratio = node.optional(1)
+    if ratio is not None and (ratio.contents is None or ratio.contents.size != 1):
+        return _dropout(node, None, np.dtype(np.bool_))
+    fixed = 0.5 if ratio is None else float(node.contents(1).reshape(()))
+    return _dropout(node, fixed, np.dtype(np.bool_))
 
 
-def _dropout(node: Node, ratio: float, mask: np.dtype) -> list[Value | None]:
+def _dropout(node: Node, ratio: float | None, mask: np.dtype) -> list[Value | None]:
+    """`ratio` means nothing at inference; None where it comes at run time."""
     x = node.input(0)
-    if not 0 <= ratio < 1:
+    if ratio is not None and not 0 <= ratio < 1:
         raise node.broken("ratio out of range", "0 <= ratio < 1", ratio)
-    y = node.emit(graph.DropoutOp, x, ratio=ratio)
+    y = x if ratio is None else node.emit(graph.DropoutOp, x, ratio=ratio)
     if not node.wants(1):
         return [y]
     if not is_static(x.shape):

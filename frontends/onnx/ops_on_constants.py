@@ -15,13 +15,20 @@ import numpy as np
 from ...core.dims import Dim
 from .nodes import LARGEST_CONSTANT, Node
 from .registry import Evaluation, evaluates
-from .values import as_dims, combine, differ, from_dims
+from .values import Value, as_dims, combine, differ, from_dims
 
 Answer = Dim | bool | None
 
 
 def _operands(node: Node) -> list[np.ndarray]:
     return [node.contents(i) for i, value in enumerate(node.inputs) if value is not None]
+
+
+def _same_types(node: Node, first: int = 0) -> None:
+    """Demand that all operands from `first` on have one element type."""
+    types = list(dict.fromkeys(value.dtype.name for value in node.inputs[first:] if value))
+    if len(types) > 1:
+        raise node.broken("element types differ", types[0], types[1])
 
 
 def _fits(*shape: int) -> bool:
@@ -94,6 +101,8 @@ def _negated(answer: bool | None) -> bool | None:
 def _binary(numbers: Callable[[Any, Any], Any], dims: Callable[[Dim, Dim], Answer]) -> Evaluation:
     def evaluate(node: Node) -> np.ndarray | None:
         operands = _operands(node)
+        if node.operator != "Pow":
+            _same_types(node)
         if not _fits(*np.broadcast_shapes(*(a.shape for a in operands))):
             return None
         result: np.ndarray | None = operands[0]
@@ -108,35 +117,35 @@ for _operator, _rules in _BINARY.items():
     evaluates(_operator, since=7)(_binary(*_rules))
 
 
-_UNARY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "Abs": np.abs,
-    "Neg": np.negative,
-    "Sign": np.sign,
-    "Floor": np.floor,
-    "Ceil": np.ceil,
-    "Round": np.round,
-    "Sqrt": np.sqrt,
-    "Exp": np.exp,
-    "Log": np.log,
-    "Sin": np.sin,
-    "Cos": np.cos,
-    "Reciprocal": np.reciprocal,
-    "Not": np.logical_not,
-    "BitwiseNot": np.invert,
-    "IsNaN": np.isnan,
+_UNARY: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+    "Abs": ("fiu", np.abs),
+    "Neg": ("fi", np.negative),
+    "Sign": ("fiu", np.sign),
+    "Floor": ("f", np.floor),
+    "Ceil": ("f", np.ceil),
+    "Round": ("f", np.round),
+    "Sqrt": ("f", np.sqrt),
+    "Exp": ("f", np.exp),
+    "Log": ("f", np.log),
+    "Sin": ("f", np.sin),
+    "Cos": ("f", np.cos),
+    "Reciprocal": ("f", np.reciprocal),
+    "Not": ("b", np.logical_not),
+    "BitwiseNot": ("iu", np.invert),
+    "IsNaN": ("f", np.isnan),
 }
 
 
-def _unary(function: Callable[[np.ndarray], np.ndarray]) -> Evaluation:
+def _unary(kinds: str, function: Callable[[np.ndarray], np.ndarray]) -> Evaluation:
     def evaluate(node: Node) -> np.ndarray | None:
         x = node.contents(0)
-        return None if x.dtype == object else np.asarray(function(x))
+        return np.asarray(function(x)) if x.dtype.kind in kinds else None
 
     return evaluate
 
 
-for _operator, _function in _UNARY.items():
-    evaluates(_operator, since=1)(_unary(_function))
+for _operator, _meaning in _UNARY.items():
+    evaluates(_operator, since=1)(_unary(*_meaning))
 
 
 @evaluates("Mod", since=10)
@@ -151,6 +160,7 @@ def mod(node: Node) -> np.ndarray | None:
 @evaluates("Where", since=9)
 def where(node: Node) -> np.ndarray | None:
     condition, x, y = _operands(node)
+    _same_types(node, first=1)
     if not _fits(*np.broadcast_shapes(condition.shape, x.shape, y.shape)):
         return None
     if object not in (x.dtype, y.dtype):
@@ -161,6 +171,7 @@ def where(node: Node) -> np.ndarray | None:
 
 @evaluates("Range", since=11)
 def range_(node: Node) -> np.ndarray | None:
+    _same_types(node)
     start, limit, step = (a.reshape(()) for a in _operands(node))
     if object in (start.dtype, limit.dtype, step.dtype):
         return None
@@ -185,21 +196,21 @@ def trilu(node: Node) -> np.ndarray | None:
 
 
 @evaluates("Cast", since=6)
-def cast(node: Node) -> np.ndarray | None:
-    node.ignore("saturate", "round_mode")
-    x, dtype = node.contents(0), node.attr_dtype("to")
-    if x.dtype == object:
-        return x if dtype in (np.int64, np.int32) else None
-    return x.astype(dtype)
+def cast(node: Node) -> np.ndarray | Value | None:
+    return _cast(node, node.attr_dtype("to"))
 
 
 @evaluates("CastLike", since=15)
-def cast_like(node: Node) -> np.ndarray | None:
+def cast_like(node: Node) -> np.ndarray | Value | None:
+    return _cast(node, node.input(1).dtype)
+
+
+def _cast(node: Node, dtype: np.dtype) -> np.ndarray | Value | None:
     node.ignore("saturate", "round_mode")
-    x, dtype = node.contents(0), node.input(1).dtype
-    if x.dtype == object:
-        return x if dtype in (np.int64, np.int32) else None
-    return x.astype(dtype)
+    x = node.contents(0)
+    if x.dtype != object:
+        return x.astype(dtype)
+    return node.known(x, dtype) if dtype in (np.int64, np.int32) else None
 
 
 # Reductions
@@ -252,6 +263,7 @@ def gather(node: Node) -> np.ndarray | None:
 def concat(node: Node) -> np.ndarray | None:
     axis = node.attr_int("axis")
     parts = _operands(node)
+    _same_types(node)
     if not _fits(sum(part.size for part in parts)):
         return None
     if any(part.dtype == object for part in parts):

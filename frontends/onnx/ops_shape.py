@@ -388,7 +388,8 @@ def _even_parts(node: Node, size: int, uneven: bool) -> list[int]:
 
 @converts("SpaceToDepth", since=1)
 def space_to_depth(node: Node) -> Value:
-    # y[n, (a, b, c), h, w] == x[n, c, (h, a), (w, b)]
+    # DCR: y[n, (a, b, c), h, w] == x[n, c, (h, a), (w, b)];  CRD: y[n, (c, a, b), h, w]
+    order = [0, 3, 5, 1, 2, 4] if _mode(node) == "DCR" else [0, 1, 3, 5, 2, 4]
     x, block = node.input(0), _block(node)
     n, c, h, w = x.shape
     rows, columns = h.exact_div(block), w.exact_div(block)
@@ -396,17 +397,14 @@ def space_to_depth(node: Node) -> Value:
         raise node.broken("blocks do not divide the image", f"multiples of {block}", f"{h}x{w}")
     b = Dim.of(block)
     apart = reshaped(node, x, [n, c, rows, b, columns, b])
-    moved = transposed(node, apart, [0, 3, 5, 1, 2, 4])
-    return reshaped(node, moved, [n, c * block * block, rows, columns])
+    return reshaped(node, transposed(node, apart, order), [n, c * block * block, rows, columns])
 
 
 @converts("DepthToSpace", since=1)
 def depth_to_space(node: Node) -> Value:
     # DCR: y[n, c, (h, a), (w, b)] == x[n, (a, b, c), h, w];  CRD: x[n, (c, a, b), h, w]
     x, block = node.input(0), _block(node)
-    mode = node.attr_string("mode", "DCR")
-    if mode not in ("DCR", "CRD"):
-        raise node.broken('attribute "mode" is unknown', "DCR or CRD", mode)
+    mode = _mode(node)
     n, c, h, w = x.shape
     depth = c.exact_div(block * block)
     if depth is None:
@@ -416,6 +414,13 @@ def depth_to_space(node: Node) -> Value:
     order = [0, 3, 4, 1, 5, 2] if mode == "DCR" else [0, 1, 4, 2, 5, 3]
     moved = transposed(node, reshaped(node, x, [n, *inner, h, w]), order)
     return reshaped(node, moved, [n, depth, h * block, w * block])
+
+
+def _mode(node: Node) -> str:
+    mode = node.attr_string("mode", "DCR")
+    if mode not in ("DCR", "CRD"):
+        raise node.broken('attribute "mode" is unknown', "DCR or CRD", mode)
+    return mode
 
 
 def _block(node: Node) -> int:

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from onnx import defs
 
+from .diagnostics import UnsupportedNodeError
+
 if TYPE_CHECKING:
     from .nodes import Node
     from .values import Value
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Conversion = Callable[["Node"], "Value | Sequence[Value | None]"]
-Evaluation = Callable[["Node"], np.ndarray | Sequence[np.ndarray] | None]
+Evaluation = Callable[["Node"], "np.ndarray | Value | None"]
 
 _CONVERSIONS: dict[tuple[str, str], dict[int, Converter]] = {}
 _EVALUATIONS: dict[tuple[str, str], dict[int, Evaluation]] = {}
@@ -65,6 +67,7 @@ _CLOSEST = {
     "RNN": "MatMul, Tanh",
     "ArgMax": "ReduceMax",
     "ArgMin": "ReduceMin",
+    "Gelu": "Erf, Tanh",
     "GatherND": "Gather",
     "GatherElements": "Gather",
     "QuantizeLinear": "Cast, Mul",
@@ -136,13 +139,36 @@ def _newest(versions: dict[int, _T], opset: int) -> _T | None:
     return versions[max(usable)] if usable else None
 
 
-def supported(domain: str = "") -> list[str]:
-    """The operators of a domain that can be converted, sorted."""
-    return sorted(operator for known, operator in _CONVERSIONS if known == domain)
+def supported(domain: str = "", opset: int | None = None) -> list[str]:
+    """The operators of a domain that can be converted (in an opset, if one is given), sorted."""
+    return sorted(
+        operator
+        for (known, operator), versions in _CONVERSIONS.items()
+        if known == domain and (opset is None or min(versions) <= opset)
+    )
 
 
-def why_not(domain: str, operator: str, opset: int) -> str:
-    """The reason why there is no conversion, as an error gives it."""
+def not_supported(domain: str, operator: str, opset: int) -> UnsupportedNodeError:
+    """The error for an operator without a conversion: the reason, and the closest that has one."""
+    return UnsupportedNodeError(
+        _why_not(domain, operator, opset), _closest(operator, None if domain else opset)
+    )
+
+
+def schema_of(domain: str, operator: str, opset: int) -> defs.OpSchema | None:
+    """ONNX's own declaration of an operator; None for what ONNX does not declare.
+
+    Raises:
+        UnsupportedNodeError: if ONNX has the operator only in later opsets.
+    """
+    if domain or not defs.has(operator):
+        return None
+    if not defs.has(operator, opset):
+        raise not_supported(domain, operator, opset)
+    return defs.get_schema(operator, opset)
+
+
+def _why_not(domain: str, operator: str, opset: int) -> str:
     if domain:
         return f'domain "{domain}" is not supported'
     if not defs.has(operator):
@@ -150,13 +176,14 @@ def why_not(domain: str, operator: str, opset: int) -> str:
     begins = min(s.since_version for s in defs.get_all_schemas_with_history() if s.name == operator)
     if begins > opset:
         return f"the operator begins with opset {begins}"
+    if operator in _REASONS:
+        return _REASONS[operator]
     if (domain, operator) in _EVALUATIONS:
         return "only supported where all its operands are constants"
-    return _REASONS.get(operator, "no conversion")
+    return "no conversion"
 
 
-def closest(operator: str) -> str | None:
-    """The supported operators that are nearest to `operator`, or None."""
+def _closest(operator: str, opset: int | None) -> str | None:
     if operator in _CLOSEST:
         return _CLOSEST[operator]
-    return ", ".join(difflib.get_close_matches(operator, supported(), n=2)) or None
+    return ", ".join(difflib.get_close_matches(operator, supported(opset=opset), n=2)) or None

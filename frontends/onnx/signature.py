@@ -30,15 +30,17 @@ def read_inputs(
     graph: GraphProto,
     initialised: set[str],
     shapes: Mapping[str, Sequence[Size]] | None,
-    opset: int,
 ) -> tuple[list[Input], list[Problem]]:
     """The inputs of `graph` that are no initialisers, and those that are not supported.
 
     Raises:
         ImportModelError: if a shape is missing or absurd, or `shapes` does not fit the model.
     """
+    if shapes is not None and not isinstance(shapes, Mapping):
+        got = type(shapes).__name__
+        raise broken("shapes: expected a mapping of input names", got=got)
     infos = [info for info in graph.input if info.name not in initialised]
-    sizes, problems = _declared(infos, dict(shapes or {}), opset)
+    sizes, problems = _declared(infos, dict(shapes or {}))
     names = _Symbols()
     declared = {name: _given(name, dims, shapes or {}) for name, (_, dims) in sizes.items()}
     bound = _bindings(sizes, declared)
@@ -55,7 +57,8 @@ def read_inputs(
 
 
 def _declared(
-    infos: Sequence[ValueInfoProto], shapes: dict[str, Sequence[Size]], opset: int
+    infos: Sequence[ValueInfoProto],
+    shapes: dict[str, Sequence[Size]],
 ) -> tuple[dict[str, tuple[np.dtype, list[Size]]], list[Problem]]:
     """Input name -> element type and dimensions (a str is a symbol, None has no name)."""
     result: dict[str, tuple[np.dtype, list[Size]]] = {}
@@ -76,10 +79,10 @@ def _declared(
                 raise broken(f'input "{info.name}" has no type')
             if kind != "tensor_type":
                 noun = kind.removesuffix("_type").replace("_", " ")
-                raise UnsupportedNodeError(f"{noun} inputs are not supported, only tensors")
+                raise UnsupportedNodeError(f"{noun} inputs are not supported", "tensor inputs")
             dtype = numpy_dtype(info.type.tensor_type.elem_type)
         except UnsupportedNodeError as error:
-            problems.append(Problem(info.name, "input", opset, str(error)))
+            problems.append(Problem(f'input "{info.name}"', None, error.reason, error.closest))
             continue
         result[info.name] = (dtype, _dimensions(info, shapes.get(info.name)))
     return result, problems

@@ -69,6 +69,7 @@ def check(
     got = from_onnx(source).run_reference(*xs.values())
     results = got if isinstance(got, tuple) else (got,)
     for want, have in zip(expected, results, strict=True):
+        assert isinstance(want, np.ndarray)
         assert have.dtype == want.dtype
         assert have.shape == want.shape
         np.testing.assert_allclose(have, want, rtol=rtol, atol=1e-6)

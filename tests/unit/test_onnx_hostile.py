@@ -224,6 +224,14 @@ def test_missing_operand() -> None:
     )
 
 
+def test_too_many_operands_and_results() -> None:
+    refused(
+        model([make_node("Relu", ["x", "x"], ["y"], name="act")]),
+        'onnx.Relu: too many operands, expected at most 1, got 2 (node "act")',
+    )
+    refused(model([make_node("Relu", ["x"], ["y", "z"])]), "onnx.Relu: too many results")
+
+
 def test_attribute_of_another_type() -> None:
     refused(
         model([make_node("Softmax", ["x"], ["y"], name="p", axis="last")]),
