@@ -22,6 +22,7 @@ from ..core.module import Module
 from ..core.registry import make_context
 from ..core.target import named
 from ..core.weights import write_atomically
+from .messages import one_line
 from .models import (
     load_model,
     parse_shapes,
@@ -62,9 +63,12 @@ def options(
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", help="Show where in the compiler an error arose.")
+    ] = False,
 ) -> None:
-    """Options of the command itself; `--version` is done when it is read."""
-    del version
+    """Options of the command itself: each is done when it is read."""
+    del version, traceback
 
 
 ModelPath = Annotated[
@@ -291,14 +295,18 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command; exits with 1 after an error, of which it prints one line."""
+    arguments = sys.argv[1:] if args is None else list(args)
     try:
-        app(args=None if args is None else list(args))
-    except StepwellError as error:
-        print(f"stepwell: error: {error}", file=sys.stderr)
-        sys.exit(1)
+        app(args=arguments)
     except BrokenPipeError:
         # The reader has left (`| head`): what Python would flush at exit goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        # The boundary of the process: whatever happened inside, a user sees one line.
+        if arguments[:1] == ["--traceback"]:
+            raise
+        print(f"stepwell: error: {one_line(error)}", file=sys.stderr)
         sys.exit(1)
 
 

@@ -18,7 +18,7 @@ from typing import IO, ClassVar, NoReturn
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import ArgSpecParseError, ParseError, PassFailedException
+from xdsl.utils.exceptions import ArgSpecParseError, PassFailedException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ..core.context import CompilerContext
@@ -26,6 +26,7 @@ from ..core.errors import StepwellError
 from ..core.pipelines import parse_passes
 from ..core.registry import make_context, own_passes, passes
 from ..core.weights import WeightStore, write_atomically
+from .messages import one_line
 
 _DESCRIPTION = """\
 Reads MLIR text, runs passes on it, and prints the result.
@@ -141,22 +142,6 @@ class StepwellOptMain(xDSLOptMain):
             raise StepwellError(f"cannot write {output}: {error.strerror}") from error
 
 
-def describe(error: BaseException) -> str:
-    """An error as one line."""
-    if isinstance(error, ParseError):
-        line = " ".join(error.msg.split())
-        return f"{error.span.get_location()}: {line}"
-    if isinstance(error, RecursionError):
-        return "the input is nested too deeply"
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"cannot open {error.filename}: {error.strerror}"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if isinstance(error, ArgSpecParseError):
-        # A headline, the place, the text, carets, and last what is wrong.
-        return f"pipeline: {lines[-1]}, at {lines[1]}"
-    return lines[0] if lines else type(error).__name__
-
-
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command; exits with 1 after an error, of which it prints one line."""
     arguments = sys.argv[1:] if args is None else list(args)
@@ -171,7 +156,7 @@ def main(args: Sequence[str] | None = None) -> None:
         # The boundary of the process: whatever happened inside, a user sees one line.
         if "--traceback" in arguments:
             raise
-        print(f"stepwell-opt: error: {describe(error)}", file=sys.stderr)
+        print(f"stepwell-opt: error: {one_line(error)}", file=sys.stderr)
         sys.exit(1)
 
 

@@ -139,6 +139,20 @@ def test_errors_are_one_line(
     assert printed.err.count("\n") == 1
 
 
+def test_defects_of_the_compiler_are_called_that(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect(*_: object) -> None:
+        raise KeyError("w0")
+
+    monkeypatch.setattr(command, "load_model", defect)
+    assert run(["compile", str(model)]) == 1
+    expected = "stepwell: error: internal error: KeyError: 'w0'; --traceback shows where it arose"
+    assert capsys.readouterr().err.strip() == expected
+    with pytest.raises(KeyError):
+        run(["--traceback", "compile", str(model)])
+
+
 def test_model_of_an_unknown_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.pt").write_bytes(b"")
     assert run(["compile", str(tmp_path / "m.pt")]) == 1

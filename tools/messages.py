@@ -1,0 +1,25 @@
+"""What the commands say when something went wrong: one line, never a traceback."""
+
+from __future__ import annotations
+
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
+
+from ..core.errors import StepwellError
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one line; what only a defect of the compiler can raise is called that."""
+    if isinstance(error, ParseError):
+        return f"{error.span.get_location()}: {' '.join(error.msg.split())}"
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"cannot open {error.filename}: {error.strerror}"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if isinstance(error, ArgSpecParseError):
+        # A headline, the place, the text, carets, and last what is wrong.
+        return f"pipeline: {lines[-1]}, at {lines[1]}"
+    first = lines[0] if lines else ""
+    if isinstance(error, (StepwellError, DiagnosticException, ValueError)):
+        return first or type(error).__name__
+    return f"internal error: {type(error).__name__}: {first}; --traceback shows where it arose"
