@@ -1,18 +1,18 @@
 """The functions of `math` for f32 as arithmetic: formulas, coefficients, errors.
 
 Each function emits operations through an `Arithmetic` and returns the value. The errors that
-are stated were measured over every f32 (over 2^32 pairs for `power`) against f64, on x86-64
-with FMA; `tests/numeric/test_math_functions.py` repeats it, all of it if the environment says
-`STEPWELL_EXHAUSTIVE=1`. An ulp is the distance of f32 numbers at the exact result, 2^-149 for
-a denormal one. Nothing is flushed: denormal arguments and results are like any others. A NaN
-argument gives NaN. As in the C library: exact results at zeros and infinities with their
-signs, log of a negative number is NaN, log(0) is -inf.
+are stated are the largest over every f32 (over 10^9 pairs for `power`), against f64, of machine
+code for x86-64 with FMA; `STEPWELL_EXHAUSTIVE=1 pytest tests/numeric/test_math_functions.py`
+measures them again. An ulp is the distance of f32 numbers at the exact result, 2^-149 for a
+denormal one. Nothing is flushed: denormal arguments and results are like any others. A NaN
+argument gives NaN. Infinities, zeros and their signs, poles and overflow are as in the C
+library: the logarithm of a negative number is NaN, that of a zero is -inf.
 
 The techniques are those of Cephes, of W. J. Cody and W. Waite (Software Manual for the
 Elementary Functions) and of N. Juffa's published single-precision functions: reduce the range
-with a fused multiply-add, evaluate a polynomial or a rational function, scale by bits. The
-coefficients are minimax in relative error: Lawson's weights on a Chebyshev grid, rounded to f32
-one after the other, each time with the rest fitted anew.
+with a fused multiply-add, evaluate a polynomial, scale by bits. The coefficients are minimax in
+relative error: least squares with Lawson's weights on a Chebyshev grid, rounded to f32 one after
+the other, each time with the rest fitted anew.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def square(e: Arithmetic, x: SSAValue) -> SSAValue:
 
 
 def cube(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """x^3 to 1.0 ulp."""
+    """x^3 to 1.29 ulp."""
     return e.mul(e.mul(x, x), x)
 
 
 def fourth(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """x^4 to 1.5 ulp."""
+    """x^4 to 1.91 ulp."""
     return square(e, square(e, x))
 
 
@@ -59,7 +59,7 @@ def reciprocal(e: Arithmetic, x: SSAValue) -> SSAValue:
 
 
 def rsqrt(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """1 / sqrt(x) to 1.0 ulp; rsqrt(-0.0) is -inf."""
+    """1 / sqrt(x) to 1.50 ulp; rsqrt(-0.0) is -inf."""
     return reciprocal(e, e.unary(math.SqrtOp, x))
 
 
@@ -71,7 +71,7 @@ def root(e: Arithmetic, x: SSAValue) -> SSAValue:
 
 
 def reciprocal_root(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """x^-0.5 to 1.0 ulp."""
+    """x^-0.5 to 1.50 ulp."""
     return reciprocal(e, root(e, x))
 
 
@@ -127,7 +127,7 @@ def _two_to(e: Arithmetic, rounded: SSAValue) -> SSAValue:
 
 
 def exp(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """e^x.
+    """e^x to 1.63 ulp.
 
     x = 2 n ln 2 + r, e^x = e^r 2^n 2^n: the scale in two halves reaches denormals and inf
     without a case, for one more coefficient.
@@ -142,7 +142,7 @@ def exp(e: Arithmetic, x: SSAValue) -> SSAValue:
 
 
 def exp2(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """2^x: x = 2 n + r as in `exp`."""
+    """2^x to 1.21 ulp: x = 2 n + r as in `exp`."""
     x = e.clamp(x, e.constant(-152.0), e.constant(129.0))
     rounded = e.fma(x, e.constant(0.5), e.constant(_ROUND))
     n = e.sub(rounded, e.constant(_ROUND))
@@ -152,7 +152,7 @@ def exp2(e: Arithmetic, x: SSAValue) -> SSAValue:
 
 
 def expm1(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """e^x - 1.
+    """e^x - 1 to 2.02 ulp.
 
     x = n ln 2 + r, and with s = 2^(n - 1): e^x - 1 = 2 (s (e^r - 1) + (s - 1/2)). Half of
     it is computed since 2^n overflows before the result does.
@@ -218,14 +218,14 @@ def _log_special(e: Arithmetic, x: SSAValue, result: SSAValue, pole: float) -> S
 
 
 def log(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """Natural logarithm."""
+    """Natural logarithm to 1.07 ulp."""
     k, f = _split(e, x)
     result = e.fma(k, e.constant(_LN2 * 2.0**-23), _log_of_one_plus(e, f))
     return _log_special(e, x, result, 0.0)
 
 
 def log2(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """Logarithm to base 2; exact at powers of 2."""
+    """Logarithm to base 2 to 2.10 ulp; exact at powers of 2."""
     k, f = _split(e, x)
     k = e.mul(k, e.constant(2.0**-23))
     result = e.fma(_log_of_one_plus(e, f), e.constant(2 * _HALF_LOG2_E), k)
@@ -233,7 +233,7 @@ def log2(e: Arithmetic, x: SSAValue) -> SSAValue:
 
 
 def log1p(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """log(1 + x): as `log`, but 1 + f = 2^-k (1 + x) is not rounded on the way.
+    """log(1 + x) to 1.82 ulp: as `log`, but 1 + f = 2^-k (1 + x) is not rounded on the way.
 
     f = 2^-k x + (2^-k - 1), where 2^-k x is a subtraction from the exponent of x: k is not
     zero for |x| > 1/4 only.
@@ -285,7 +285,7 @@ _EXP2M1 = (
 
 
 def tanh(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """Hyperbolic tangent.
+    """Hyperbolic tangent to 3.33 ulp; 1 from 9.02 on, never more.
 
     With t = |x| = n ln(2) / 2 + r and m = e^2t - 1 as in `expm1`, tanh(t) = m / (m + 2). The
     quotient cannot exceed 1. A rational function of x would be shorter and does: where the
@@ -302,7 +302,7 @@ def tanh(e: Arithmetic, x: SSAValue) -> SSAValue:
 
 
 def erf(e: Arithmetic, x: SSAValue) -> SSAValue:
-    """Error function.
+    """Error function to 3.10 ulp; 1 from 3.93 on, never more.
 
     erf(t) = 1 - 2^w, w = log2(1 - erf(t)) a polynomial of t = |x| without a constant term,
     w = n + r, 2^w = 2^n (1 + (2^r - 1)): precise at 0 and never above 1.
@@ -371,7 +371,7 @@ def _exp2_f64(e: Arithmetic, z: SSAValue) -> SSAValue:
 
 
 def power(e: Arithmetic, x: SSAValue, y: SSAValue) -> SSAValue:
-    """x^y = 2^(y log2 |x|), the product in f64; special cases as IEEE 754 `pow`."""
+    """x^y to 1.49 ulp: 2^(y log2 |x|), the product in f64; special cases as IEEE 754 `pow`."""
     largest = e.constant(3.4028234663852886e38)
     magnitude = e.unary(math.AbsFOp, x)
     # A finite y keeps 1^inf = 1.
