@@ -59,10 +59,8 @@ def pipeline(opt_level: int = 3) -> dict[str, str]:
         "buffers": "convert-graph-to-rt",
         "loops": "convert-loop-to-scf",
         "llvm": (
-            "rt-outline-tiles,convert-math-to-arith,convert-scf-to-cf,convert-memref-to-llvm,"
-            "convert-vector-to-llvm,convert-math-to-llvm,convert-arith-to-llvm,"
-            "convert-cf-to-llvm,convert-rt-to-llvm,convert-func-to-llvm,"
-            "reconcile-unrealized-casts"
+            "rt-outline-tiles,convert-math-to-arith,convert-scf-to-cf,convert-rt-to-llvm,"
+            "convert-to-llvm"
         ),
     }
 
