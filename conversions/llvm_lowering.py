@@ -31,6 +31,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import ConstantLike, IsolatedFromAbove, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import PassFailedException
 
+from ..core.control_flow import definitions_first
 from ..core.errors import explain
 from ..core.provenance import origin
 from .llvm_types import NotLowerableError, parts_of
@@ -79,7 +80,7 @@ class Lowering:
         self._tails: dict[Operation | Block, Operation] = {}
         self._hoisted: dict[object, SSAValue] = {}
         self._entry: Block | None = None
-        self._declared: set[str] = set()
+        self._symbols: set[str] | None = None
         self._module: ModuleOp
         self.op: Operation
         """The operation that is being lowered; what is emitted goes before it."""
@@ -172,20 +173,25 @@ class Lowering:
         """Say which LLVM values stand for `old`."""
         self._parts[old] = parts
 
+    def is_declared(self, name: str) -> bool:
+        """Whether the module has a function of this name."""
+        if self._symbols is None:
+            named = (op.properties.get("sym_name") for op in self._module.ops)
+            self._symbols = {symbol.data for symbol in named if isinstance(symbol, StringAttr)}
+        return name in self._symbols
+
     def declare(self, name: str, type: llvm.LLVMFunctionType) -> None:
         """Declare a function that comes from elsewhere, once in a module."""
-        if name in self._declared:
-            return
-        self._declared.add(name)
-        module = self._module
-        if any(getattr(op, "sym_name", None) == StringAttr(name) for op in module.ops):
-            return
-        block = module.body.block
-        declared = llvm.FuncOp(name, type, linkage=llvm.LinkageAttr("external"))
-        if block.first_op is None:
-            block.add_op(declared)
-        else:
-            block.insert_op_before(declared, block.first_op)
+        if not self.is_declared(name):
+            self.add_function(llvm.FuncOp(name, type, linkage=llvm.LinkageAttr("external")))
+
+    def add_function(self, function: llvm.FuncOp) -> None:
+        """Put a new function before the others of the module."""
+        assert self._symbols is not None
+        self._symbols.add(function.sym_name.data)
+        block = self._module.body.block
+        assert block.first_op is not None
+        block.insert_op_before(function, block.first_op)
 
     def convert_arguments(self, block: Block) -> None:
         """Give a block arguments of LLVM types for those it has."""
@@ -203,7 +209,7 @@ class Lowering:
         """Lower what is in a region, blocks in an order in which definitions come first."""
         blocks = list(region.blocks)
         if len(blocks) > 1:
-            blocks = _definitions_first(blocks)
+            blocks = definitions_first(blocks)
             if "cf.br" in self._table:
                 for block in blocks[1:]:
                     self.convert_arguments(block)
@@ -361,13 +367,13 @@ class Lowering:
             old.replace_all_uses_with(parts[0])
             return
         cast = UnrealizedConversionCastOp.create(operands=parts, result_types=[old.type])
-        if isinstance(old.owner, Operation):
+        anchor = self._last_definition(parts)
+        if anchor is not None:
+            self._place_after(cast, anchor)
+        else:
+            assert isinstance(old.owner, Operation)
             assert old.owner.parent is not None
             old.owner.parent.insert_op_before(cast, old.owner)
-        else:
-            first = old.owner.first_op
-            assert first is not None
-            old.owner.insert_op_before(cast, first)
         old.replace_all_uses_with(cast.results[0])
 
 
@@ -381,26 +387,3 @@ def _is_pure(op: Operation) -> bool:
         known = op.has_trait(Pure) or op.has_trait(NoMemoryEffect)
         known = _PURE[kind] = known or kind in (llvm.ConstantOp, UnrealizedConversionCastOp)
     return known
-
-
-def _definitions_first(blocks: list[Block]) -> list[Block]:
-    """Blocks in reverse post-order from the first, then those that cannot be reached."""
-    order: list[Block] = []
-    seen = {blocks[0]}
-    stack = [(blocks[0], iter(_successors(blocks[0])))]
-    while stack:
-        block, successors = stack[-1]
-        following = next(successors, None)
-        if following is None:
-            order.append(block)
-            stack.pop()
-        elif following not in seen:
-            seen.add(following)
-            stack.append((following, iter(_successors(following))))
-    order.reverse()
-    return order + [block for block in blocks if block not in seen]
-
-
-def _successors(block: Block) -> Sequence[Block]:
-    last = block.last_op
-    return () if last is None else tuple(last.successors)

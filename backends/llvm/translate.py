@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import LLVMTranslationException
 
+from ...core.control_flow import definitions_first
 from ...core.errors import CompileError, explain
 from ...core.provenance import origin
 from ...core.target import Target
@@ -80,8 +81,8 @@ def _translate_function(op: llvm.FuncOp, function: Any) -> None:
         builder = ir.IRBuilder(made)
         for argument in block.args:
             values[argument] = builder.phi(_type(argument.type))
-    for block, made in blocks.items():
-        builder = ir.IRBuilder(made)
+    for block in definitions_first(op.body.blocks):
+        builder = ir.IRBuilder(blocks[block])
         for inner in block.ops:
             _translate_operation(inner, builder, values, blocks)
 
@@ -258,7 +259,10 @@ def _emit_call(op: llvm.CallOp, builder: ir.IRBuilder, values: Values, blocks: B
     else:
         result = _type(op.returned.type) if op.returned is not None else ir.VoidType()
         type = ir.FunctionType(result, [argument.type for argument in arguments[1:]])
-        function = builder.bitcast(arguments.pop(0), type.as_pointer())
+        function = ir.instructions.CastInstr(
+            builder.block, "bitcast", arguments.pop(0), type.as_pointer()
+        )
+        builder._insert(function)
     return builder.call(function, arguments, cconv=op.CConv.cconv_name, fastmath=_flags(op))
 
 

@@ -1,0 +1,285 @@
+"""The run time's operations to the LLVM dialect, with `cf` and `func` for control flow.
+
+A check that fails leaves its details in the context and returns its number from the public
+function at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import arith, cf, func, llvm
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    SymbolRefAttr,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects import rt
+from . import rt_checks
+from .convert_func_to_llvm import direct_call
+from .llvm_addresses import number_of_elements
+from .llvm_lowering import Lowering, LoweringTable, Parts, lower_module
+from .llvm_types import NO_FLAGS, PTR, int_attr
+from .rt_checks import Assembler
+
+RT = LoweringTable()
+"""How to lower each operation of `rt`."""
+
+_WORD = {"alignment": int_attr(8, 64), "ordering": int_attr(0, 64)}
+_EQUAL, _NOT_ABOVE = int_attr(0, 64), int_attr(3, 64)
+_INDEX = IndexType()
+
+
+def _word_address(low: Lowering, base: SSAValue, word: int) -> SSAValue:
+    if not word:
+        return base
+    return low.hoist(
+        ("word", base, word),
+        llvm.GEPOp,
+        (base,),
+        PTR,
+        {
+            "rawConstantIndices": DenseArrayBase.from_list(i32, [word]),
+            "elem_type": i64,
+            "noWrapFlags": int_attr(0, 32),
+        },
+    )
+
+
+# The words of the context do not change during a call, nor do the tables it leads to.
+def _word(low: Lowering, base: SSAValue, word: int, type: Attribute = PTR) -> SSAValue:
+    address = _word_address(low, base, word)
+    return low.hoist(("load", address, type), llvm.LoadOp, (address,), type, _WORD)
+
+
+@RT.on("rt.constant")
+def lower_constant(op: Operation, low: Lowering) -> SSAValue:
+    constant = cast(rt.ConstantOp, op)
+    table = _word(low, low.value(constant.context), rt.Word.CONSTANTS)
+    return _word(low, table, constant.slot.value.data)
+
+
+@RT.on("rt.arena")
+def lower_arena(op: Operation, low: Lowering) -> Parts:
+    arena = cast(rt.ArenaOp, op)
+    context, wanted = low.value(arena.context), low.value(arena.bytes)
+    have = _word(low, context, rt.Word.ARENA_BYTES, i64)
+    enough = low.emit(llvm.ICmpOp, (wanted, have), i1, {"predicate": _NOT_ABOVE})
+    base = _word(low, context, rt.Word.ARENA)
+    _return_unless(low, enough, rt.ARENA_TOO_SMALL, _leave(context, (wanted,)))
+    return (base, wanted)
+
+
+def _leave(context: SSAValue, details: Sequence[SSAValue]) -> Callable[[Assembler], None]:
+    """Writes details into the context."""
+
+    def write(at: Assembler) -> None:
+        for number, detail in enumerate(details):
+            at.store_word(context, rt.Word.DETAILS + number, detail)
+
+    return write
+
+
+def _return_unless(
+    low: Lowering, condition: SSAValue, number: int, leave: Callable[[Assembler], None]
+) -> None:
+    """End the function with an error number where `condition` is false."""
+    op = low.op
+    block, region = op.parent, op.parent_region()
+    function = op.parent_op()
+    if block is None or region is None or not isinstance(function, func.FuncOp):
+        low.refuse("not at the top of a function", "func.func", function and function.name)
+    if tuple(function.function_type.outputs) != (i32,):
+        low.refuse("function cannot return an error number", "-> i32", function.function_type)
+    following = op.next_op
+    if following is None:
+        low.refuse("nothing follows in the block", "a terminator")
+    rest = block.split_before(following)
+    failed = Block()
+    region.insert_block(failed, len(region.blocks))
+    low.perform(cf.ConditionalBranchOp(condition, rest, (), failed, ()))
+    at = Assembler(failed)
+    leave(at)
+    at.perform(func.ReturnOp(at.integer(number, i32)))
+
+
+def _number(op: Operation) -> int:
+    """The number of an operation that can fail: its place among those of its function."""
+    function = op.parent_op()
+    assert function is not None
+    return rt.failing_operations(function).index(cast(rt.FailingOp, op)) + 1
+
+
+@RT.on("rt.check")
+def lower_check(op: Operation, low: Lowering) -> None:
+    check = cast(rt.CheckOp, op)
+    details = [low.value(detail) for detail in check.details]
+    leave = _leave(low.value(check.context), details)
+    _return_unless(low, low.value(check.condition), _number(op), leave)
+
+
+def _nothing(at: Assembler) -> None:
+    """The compiled check left the details itself."""
+
+
+def _provide(
+    low: Lowering, name: str, make: Callable[..., llvm.FuncOp], *types: IntegerType
+) -> None:
+    if not low.is_declared(name):
+        low.add_function(make(*types))
+
+
+@RT.on("rt.check_index")
+def lower_check_index(op: Operation, low: Lowering) -> None:
+    check = cast(rt.CheckIndexOp, op)
+    element = cast(IntegerType, cast(MemRefType, check.indices.type).element_type)
+    _provide(low, f"rt_first_outside_{element}", rt_checks.first_outside, element)
+    name = rt_checks.check_index_name(element)
+    _provide(low, name, rt_checks.check_index, element)
+    address = low.parts(check.indices)[0]
+    count, extent = number_of_elements(low, check.indices), low.value(check.extent)
+    details = _word_address(low, low.value(check.context), rt.Word.DETAILS)
+    good = _call(low, name, (address, count, extent, details))
+    _return_unless(low, good, _number(op), _nothing)
+
+
+@RT.on("rt.check_csr")
+def lower_check_csr(op: Operation, low: Lowering) -> None:
+    check = cast(rt.CheckCsrOp, op)
+    pointer, index = (
+        cast(IntegerType, cast(MemRefType, buffer.type).element_type)
+        for buffer in (check.indptr, check.indices)
+    )
+    _provide(low, f"rt_first_outside_{index}", rt_checks.first_outside, index)
+    _provide(low, f"rt_first_decrease_{pointer}", rt_checks.first_decrease, pointer)
+    name = rt_checks.check_csr_name(pointer, index)
+    _provide(low, name, rt_checks.check_csr, pointer, index)
+    arguments: list[SSAValue] = []
+    for buffer in (check.indptr, check.indices):
+        arguments += [low.parts(buffer)[0], number_of_elements(low, buffer)]
+    arguments.append(low.value(check.columns))
+    arguments.append(_word_address(low, low.value(check.context), rt.Word.DETAILS))
+    good = _call(low, name, arguments)
+    _return_unless(low, good, _number(op), _nothing)
+
+
+def _call(low: Lowering, name: str, arguments: Sequence[SSAValue]) -> SSAValue:
+    return low.perform(direct_call(SymbolRefAttr(name), arguments, i1)).results[0]
+
+
+@RT.on("rt.call")
+def lower_call(op: Operation, low: Lowering) -> None:
+    call = cast(rt.CallOp, op)
+    low.perform(func.CallOp(call.callee, call.arguments, []))
+
+
+@RT.on("rt.call_packed")
+def lower_call_packed(op: Operation, low: Lowering) -> None:
+    call = cast(rt.CallPackedOp, op)
+    words = [word for buffer in call.operands[1:] for word in _words(low, buffer)]
+    properties = {"elem_type": i64, "alignment": int_attr(8, 64)}
+    count = low.integer(max(1, len(words)))
+    array = low.hoist(op, llvm.AllocaOp, (count,), PTR, properties)
+    for number, word in enumerate(words):
+        operands = [word, _word_address(low, array, number)]
+        low.perform(llvm.StoreOp.create(operands=operands, properties=_WORD))
+    table = _word(low, low.value(call.context), rt.Word.FUNCTIONS)
+    function = _word(low, table, call.slot.value.data)
+    called = llvm.CallOp.create(
+        operands=[function, array],
+        result_types=[i32],
+        properties={
+            "fastmathFlags": NO_FLAGS,
+            "CConv": llvm.CallingConventionAttr("ccc"),
+            "TailCallKind": llvm.TailCallKindAttr(llvm.TailCallKind.NONE),
+            "op_bundle_sizes": DenseArrayBase.from_list(i32, []),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [2, 0]),
+        },
+    )
+    status = low.perform(called).results[0]
+    operands = (status, low.integer(0, i32))
+    good = low.emit(llvm.ICmpOp, operands, i1, {"predicate": _EQUAL})
+    _return_unless(low, good, _number(op), _nothing)
+
+
+def _words(low: Lowering, buffer: SSAValue) -> list[SSAValue]:
+    """The address of a buffer and all its sizes."""
+    address, *symbolic = low.parts(buffer)
+    sizes = iter(symbolic)
+    shape = cast(MemRefType, buffer.type).get_shape()
+    return [
+        address,
+        *(next(sizes) if size == DYNAMIC_INDEX else low.integer(size) for size in shape),
+    ]
+
+
+# tiles(n, f) == for t in 0..n: f(t)
+@RT.on("rt.call_tiles")
+def lower_call_tiles(op: Operation, low: Lowering) -> None:
+    call = cast(rt.CallTilesOp, op)
+    block, region = op.parent, op.parent_region()
+    following = op.next_op
+    if block is None or region is None or following is None:
+        low.refuse("not in a block that goes on", "a terminator after it")
+    rest = block.split_before(following)
+    head, body = Block(arg_types=[_INDEX]), Block()
+    region.insert_block_before(head, rest)
+    region.insert_block_before(body, rest)
+    zero = arith.ConstantOp(IntegerAttr(0, _INDEX))
+    low.perform(zero)
+    low.perform(cf.BranchOp(head, zero))
+    tile = head.args[0]
+    more = arith.CmpiOp(tile, call.count, "slt")
+    head.add_ops([more, cf.ConditionalBranchOp(more, body, (), rest, ())])
+    one = arith.ConstantOp(IntegerAttr(1, _INDEX))
+    step = arith.AddiOp(tile, one)
+    run = func.CallOp(call.callee, [tile, *call.arguments], [])
+    body.add_ops([run, one, step, cf.BranchOp(head, step)])
+
+
+@dataclass(frozen=True)
+class ConvertRtToLlvmPass(ModulePass):
+    """Lower the run time's operations to the LLVM dialect, with `cf` and `func` around it.
+
+    Before:
+    ```mlir
+    func.func @main(%ctx: !rt.context, %ok: i1) -> i32 {
+      rt.check %ctx, %ok, "sizes differ"
+      %0 = arith.constant 0 : i32
+      func.return %0 : i32
+    }
+    ```
+    After:
+    ```mlir
+    func.func @main(%ctx: !rt.context, %ok: i1) -> i32 {
+      cf.cond_br %ok, ^bb1, ^bb2
+    ^bb1:
+      %0 = arith.constant 0 : i32
+      func.return %0 : i32
+    ^bb2:
+      %1 = llvm.mlir.constant(1 : i32) : i32
+      func.return %1 : i32
+    }
+    ```
+    Requires: `rt-outline-tiles`, no `scf` around (`convert-scf-to-cf`), `func` not yet converted.
+    Leaves: no operation of `rt`.
+    """
+
+    name = "convert-rt-to-llvm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lower_module(op, RT, ["rt"])
