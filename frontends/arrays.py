@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from xdsl.ir import Attribute
 
-from ..core.errors import InputError, explain
+from ..core.errors import InputError, UnsupportedError, explain
 from ..dialects.graph.attrs import dtype_of, element_type_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def dense_array(values: Any, subject: str, element: Attribute | None = None) -> 
     try:
         array = np.asarray(values)
         own = element_type_of(array.dtype)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (UnsupportedError, TypeError, ValueError, OverflowError) as error:
         got = getattr(values, "dtype", type(values).__name__)
         raise _error(subject, "unknown dtype", ", ".join(ELEMENT_TYPES), got) from error
     array = np.array(array, dtype=dtype_of(own), order="C", copy=True)
@@ -62,20 +62,26 @@ def dense_array(values: Any, subject: str, element: Attribute | None = None) -> 
     return array.astype(np.float32) if array.dtype == np.float64 and not is_numpy else array
 
 
-def csr_matrix_of(matrix: Any, subject: str) -> csr_array:
+def csr_matrix_of(matrix: Any, subject: str, element: Attribute | None = None) -> csr_array:
     """A copy of a `scipy.sparse` matrix in canonical CSR form with int32 indices.
 
-    Entries given twice are summed; stored zeros stay.
+    Its values are f32 or f64, converted to `element` if one is given. Entries given twice are
+    summed; stored zeros stay.
 
     Raises:
-        InputError: if it is not two-dimensional, inconsistent, or too large for int32.
+        InputError: if it is not two-dimensional, inconsistent, too large for int32, or of a dtype
+            that does not go into `element`.
     """
     from scipy.sparse import csr_array
 
     if len(matrix.shape) != 2:
         raise _error(subject, "a sparse constant has two dimensions", got=matrix.shape)
-    if (matrix.dtype.kind == "f" and matrix.dtype.itemsize > 8) or matrix.dtype.kind not in "fiub":
-        raise _error(subject, "unknown dtype", "f16, f32 or f64", matrix.dtype)
+    if matrix.dtype.kind not in "fiub" or matrix.dtype.itemsize > 8:
+        raise _error(subject, "unknown dtype", "f32 or f64", matrix.dtype)
+    if element is None and matrix.dtype.kind != "f":
+        raise _error(subject, "a sparse constant has floats", "f32 or f64", matrix.dtype)
+    if element is not None and str(element) not in ("f32", "f64"):
+        raise _error(subject, "a sparse constant has floats", "f32 or f64", element)
     try:
         if hasattr(matrix, "check_format"):
             matrix.check_format(full_check=True)
@@ -88,7 +94,7 @@ def csr_matrix_of(matrix: Any, subject: str) -> csr_array:
     result.sort_indices()
     result.indptr = result.indptr.astype(np.int32)
     result.indices = result.indices.astype(np.int32)
-    return result
+    return result if element is None else cast("csr_array", converted(result, element, subject))
 
 
 def converted(array: Array, element: Attribute, subject: str) -> Array:

@@ -52,7 +52,6 @@ from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.sparse_tensor import csr, is_sparse
 from .arrays import (
     ELEMENT_TYPES,
-    converted,
     csr_matrix_of,
     dense_array,
     element_type_named,
@@ -178,8 +177,12 @@ class Builder:
         """
         if not isinstance(name, str) or not name or name in self._inputs:
             raise _error("Builder", "input name is taken or empty", got=repr(name))
-        is_spec = isinstance(shape, (TensorSpec, SparseSpec))
-        type, attrs = _argument(name, shape if is_spec else TensorSpec(tuple(shape), dtype))
+        if isinstance(shape, (TensorSpec, SparseSpec)):
+            type, attrs = _argument(name, shape)
+        elif isinstance(shape, (tuple, list)):
+            type, attrs = _argument(name, TensorSpec(tuple(shape), dtype))
+        else:
+            raise _error(f'input "{name}"', "the shape is no sequence", got=repr(shape))
         self._inputs[name] = attrs
         argument = self._block.insert_arg(type, len(self._block.args))
         argument.location = named(name)
@@ -281,6 +284,8 @@ class Builder:
                 [bound.arguments.get(n) for n in operands if n not in _INDEPENDENT]
             )
             for key, argument in bound.arguments.items():
+                if argument is None and signature.parameters[key].default is not None:
+                    raise TypeError(f"{key} is None")
                 if key in operands and argument is not None:
                     target = None if key in _INDEPENDENT else like
                     label = f"{operator.name.partition('.')[2]}_{key}"
@@ -304,8 +309,7 @@ class Builder:
         self, array: Operand, name: str, element: Attribute | None, location: LocationAttr
     ) -> Value:
         if is_scipy(array):
-            values = csr_matrix_of(array, name)
-            values = values if element is None else converted(values, element, name)
+            values = csr_matrix_of(array, name, element)
         else:
             values = dense_array(array, name, element)
         key = None

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ...core.errors import InputError, explain
+from ..arrays import is_scipy
 
 if TYPE_CHECKING:
     import networkx
     from scipy.sparse import csr_array
 
-_VALUES = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+# SciPy has no sparse matrices of float16.
+_VALUES = {"f32": np.float32, "f64": np.float64}
 _INDEX_LIMIT = np.iinfo(np.int32).max
 
 
@@ -47,14 +49,14 @@ class Graph:
         return int(self.adjacency.nnz)
 
     def to_csr(self, dtype: str = "f32") -> csr_array:
-        """The adjacency matrix with values of `dtype`: "f16", "f32" or "f64".
+        """The adjacency matrix with values of `dtype`: "f32" or "f64".
 
         Raises:
             InputError: if `dtype` is another one.
         """
         if dtype not in _VALUES:
-            raise _error("unknown dtype", expected="f16, f32 or f64", got=dtype)
-        return self.adjacency.astype(_VALUES[dtype], copy=False)
+            raise _error("unknown dtype", expected="f32 or f64", got=dtype)
+        return cast("csr_array", self.adjacency.astype(_VALUES[dtype], copy=False))
 
     @staticmethod
     def from_networkx(
@@ -130,9 +132,7 @@ class Graph:
         Raises:
             InputError: if it is not sparse, square and of real numbers, or inconsistent.
         """
-        from scipy.sparse import issparse
-
-        if not issparse(matrix):
+        if not is_scipy(matrix):
             raise _error("not a scipy.sparse matrix", got=type(matrix).__name__)
         if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
             raise _error("the matrix is not square", expected="(N, N)", got=matrix.shape)
@@ -167,7 +167,7 @@ class GraphSpec:
                 )
         if self.dtype is not None and self.dtype not in _VALUES:
             raise InputError(
-                explain("GraphSpec", "unknown dtype", expected="f16, f32 or f64", got=self.dtype)
+                explain("GraphSpec", "unknown dtype", expected="f32 or f64", got=self.dtype)
             )
 
 

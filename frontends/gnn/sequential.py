@@ -16,7 +16,8 @@ from .layers import Context, Layer
 
 Spec = TensorSpec | SparseSpec
 
-_DTYPES = {"float16": "f16", "float32": "f32", "float64": "f64"}
+# Sparse matrices, that of the graph among them, have no other values in SciPy.
+_DTYPES = {"float32": "f32", "float64": "f64"}
 
 
 class Sequential:
@@ -83,7 +84,7 @@ class Sequential:
         if len(spec.shape) != 2:
             raise _error("features are no matrix", "(nodes, features)", tuple(spec.shape))
         if spec.dtype not in _DTYPES.values():
-            raise _error("features have the wrong dtype", "f16, f32 or f64", spec.dtype)
+            raise _error("features have the wrong dtype", "f32 or f64", spec.dtype)
         if spec.shape[1] is None or isinstance(spec.shape[1], str):
             raise _error("the width of the features is not known", "a number", spec.shape[1])
         return spec
@@ -96,7 +97,7 @@ class Sequential:
         floats = [d for d in (dtype, *(w.dtype for w in weights)) if d.kind == "f"]
         promoted = np.result_type(*floats) if floats else np.dtype(np.float32)
         if str(promoted) not in _DTYPES:
-            raise _error("features have the wrong dtype", "f16, f32 or f64", promoted)
+            raise _error("features have the wrong dtype", "f32 or f64", promoted)
         return _DTYPES[str(promoted)]
 
 

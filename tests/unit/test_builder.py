@@ -1,0 +1,268 @@
+"""`Builder`: inputs, constants, operators as methods and as signs, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from xdsl.dialects.builtin import DenseResourceAttr
+
+from stepwell.core.errors import InputError
+from stepwell.core.module import Module, SparseSpec, TensorSpec
+from stepwell.dialects.graph.dialect import Graph
+from stepwell.dialects.graph.ops import ConstantOp
+from stepwell.frontends.builder import Builder, Value
+from stepwell.frontends.mlir import from_mlir
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def run(build: Callable[[Builder, Value], Value], x: np.ndarray) -> Any:
+    """Build a program of one input like `x`, and run it on `x`."""
+    b = Builder()
+    dtypes = {"float32": "f32", "float64": "f64", "int64": "i64", "int8": "i8"}
+    b.output(build(b, b.input("x", x.shape, dtypes[str(x.dtype)])))
+    return b.module().run_reference(x)
+
+
+def constants(module: Module) -> list[ConstantOp]:
+    return [op for op in module.op.walk() if isinstance(op, ConstantOp)]
+
+
+def test_the_program_of_the_documentation() -> None:
+    w, bias, x = floats(128, 784), floats(128), floats(5, 784)
+    b = Builder("main")
+    value = b.input("x", ("batch", 784), "f32")
+    b.output(b.relu(b.dense(value, w, bias=bias)) * 2 + 1, name="y")
+    module = b.module()
+    assert [str(v) for v in module.inputs] == ["x: batchx784xf32"]
+    assert [str(v) for v in module.outputs] == ["y: batchx128xf32"]
+    np.testing.assert_allclose(
+        module.run_reference(x), np.maximum(x @ w.T + bias, 0) * 2 + 1, rtol=1e-4, atol=1e-4
+    )
+    assert list(module.weights) == ["dense_w", "dense_bias"]
+
+
+SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "**": lambda a, b: a**b,
+}
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+@pytest.mark.parametrize("other", [2, 2.5, np.float64(0.5), np.array([1.0, 2, 3], np.float32)])
+def test_signs_on_either_side(sign: str, other: Any) -> None:
+    x = np.abs(floats(2, 3)) + 0.5
+    wanted = np.asarray(other, dtype=np.float32)
+    left = run(lambda b, v: SIGNS[sign](v, other), x)
+    right = run(lambda b, v: SIGNS[sign](other, v), x)
+    np.testing.assert_allclose(left, SIGNS[sign](x, wanted), rtol=1e-6)
+    np.testing.assert_allclose(right, SIGNS[sign](wanted, x), rtol=1e-6)
+    assert left.dtype == right.dtype == np.float32
+
+
+def test_negation_and_products() -> None:
+    x = floats(3, 4)
+    np.testing.assert_array_equal(run(lambda b, v: -v, x), -x)
+    np.testing.assert_allclose(run(lambda b, v: v @ floats(4, 2), x), x @ floats(4, 2), rtol=1e-5)
+    np.testing.assert_allclose(run(lambda b, v: floats(2, 3) @ v, x), floats(2, 3) @ x, rtol=1e-5)
+    a = sp.csr_array(np.eye(3, dtype=np.float32))
+    np.testing.assert_array_equal(run(lambda b, v: b.constant(a) @ v, x), x)
+
+
+def test_a_number_takes_the_type_of_the_other_side() -> None:
+    x = np.array([1, -2, 3])
+    np.testing.assert_array_equal(run(lambda b, v: 10 - v * 3 + 1, x), 10 - x * 3 + 1)
+    assert run(lambda b, v: v + 0.1, np.zeros(1))[0] == 0.1
+    assert run(lambda b, v: v + True, np.zeros(2, np.int8)).dtype == np.int8
+
+
+def test_constants() -> None:
+    b = Builder()
+    w = floats(4, 5)
+    kept = w.copy()
+    values = [
+        b.constant(w, "w"),
+        b.constant(w, "same"),
+        b.constant(2.5),
+        b.constant(3),
+        b.constant([1, 2], dtype="i8"),
+        b.constant(np.ones((2, 2), bool)),
+        b.constant(w.astype(">f8").T),
+        b.constant(
+            sp.coo_array(([1.0, 2.0, 3.0], ([1, 1, 0], [0, 0, 1])), shape=(2, 2)), dtype="f32"
+        ),
+        b.constant(np.zeros((0, 3), np.float32)),
+    ]
+    assert [v.dtype for v in values] == [
+        "f32",
+        "f32",
+        "f32",
+        "i64",
+        "i8",
+        "i1",
+        "f64",
+        "f32",
+        "f32",
+    ]
+    for value in values[:-2]:
+        b.output(value)
+    module = b.module()
+    assert [c.key for c in constants(module)][:5] == ["w", "w", None, None, "constant"]
+    w[:] = 0
+    np.testing.assert_array_equal(module.run_reference()[0], kept)
+    np.testing.assert_array_equal(module.run_reference()[6], kept.T)
+    sparse = constants(module)[7]
+    assert sparse.nnz is not None
+    assert sparse.nnz.value.data == 2
+    assert sparse.key is not None
+    np.testing.assert_array_equal(module.weights[sparse.key].toarray(), [[0, 3], [3, 0]])
+
+
+def test_an_array_changed_between_two_uses_is_two_weights() -> None:
+    b, w = Builder(), floats(3)
+    first = b.constant(w)
+    w[0] = 100
+    second = b.constant(w)
+    b.output(first)
+    b.output(second)
+    one, two = b.module().run_reference()
+    assert one[0] != two[0] == 100
+
+
+def test_inputs() -> None:
+    b = Builder()
+    b.input("a", (2, None, "n"))
+    b.input("b", TensorSpec((), "f16"))
+    a = b.input("c d", SparseSpec(("n", "n"), "f64", nnz=7))
+    b.input("e", SparseSpec((3, 4)))
+    b.output(b.spmm(a, np.ones((4, 2))), "y")
+    assert [str(v) for v in b.module().inputs] == [
+        "a: 2xa.1xnxf32",
+        "b: f16",
+        "c d: nxnxf64, csr, nnz=7",
+        "e: 3x4xf32, csr, nnz=e.nnz",
+    ]
+
+
+def test_every_operator_is_a_method() -> None:
+    b = Builder()
+    for op in Graph.operations:
+        mnemonic = op.name.partition(".")[2]
+        assert callable(getattr(b, mnemonic))
+        assert mnemonic in dir(b)
+    assert b.softmax.__doc__
+    with pytest.raises(AttributeError, match='no operator "soft_max"; nearest: softmax'):
+        _ = b.soft_max
+
+
+def test_operators_with_lists_enumerations_and_types() -> None:
+    x = floats(2, 3)
+    np.testing.assert_allclose(
+        run(lambda b, v: b.reduce(v, "max", axes=[1], keepdims=True), x), x.max(1, keepdims=True)
+    )
+    np.testing.assert_array_equal(
+        run(lambda b, v: b.concat([v, np.ones((1, 3)), v], axis=0), x),
+        np.concatenate([x, np.ones((1, 3)), x]),
+    )
+    assert run(lambda b, v: b.cast(v, "f16"), x).dtype == np.float16
+    table = floats(5, 2)
+    np.testing.assert_array_equal(
+        run(lambda b, v: b.gather(table, v, axis=0), np.array([4, 0])), table[[4, 0]]
+    )
+    np.testing.assert_array_equal(
+        run(lambda b, v: b.gather(v, np.array([1, 0]), axis=1), x), x[:, [1, 0]]
+    )
+
+
+def test_locations_are_names_or_lines_of_the_program() -> None:
+    b = Builder()
+    x = b.input("x", (2,))
+    b.output(b.exp(b.relu(x, name="act")))
+    text = b.module().text(locations=True)
+    assert 'loc("act")' in text
+    assert '"test_builder.py":' in text
+
+
+def test_the_builder_goes_on_after_a_module() -> None:
+    b = Builder()
+    x = b.input("x", (2,))
+    b.output(x + 1)
+    first = b.module()
+    b.output(x * 3)
+    assert len(first.outputs) == 1
+    assert len(b.module().outputs) == 2
+    assert str(first) == str(from_mlir(str(first)))
+
+
+def test_weights_are_named_in_the_text() -> None:
+    b = Builder()
+    b.output(b.constant(floats(3), "layer/0 weight"))
+    (constant,) = constants(b.module())
+    assert isinstance(constant.value, DenseResourceAttr)
+    assert constant.key == "layer_0_weight"
+    assert "dense_resource<layer_0_weight>" in str(b.module())
+
+
+def program() -> tuple[Builder, Value, Value]:
+    b = Builder()
+    return b, b.input("x", (2, 3)), b.input("i", (3,), "i64")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda b, x, i: i + 1.5, "add_rhs: the element types do not agree, expected i64, got 1.5"),
+        (lambda b, x, i: i + np.ones(3), "expected i64, got float64"),
+        (lambda b, x, i: b.cast(i, "i8") + 300, "an integer does not fit, expected i8, got 300"),
+        (lambda b, x, i: x + 2j, "add_rhs: unknown dtype"),
+        (lambda b, x, i: x + "one", "add_rhs: unknown dtype"),
+        (lambda b, x, i: x + None, "graph.add: rhs is None"),
+        (lambda b, x, i: x + i, "graph.add: element types differ, expected f32, got i64 .node"),
+        (lambda b, x, i: x @ x, "graph.matmul: .*expected 3, got 2"),
+        (lambda b, x, i: b.add(x, np.ones(4), name="sum"), r'do not broadcast.*\(node "sum"\)'),
+        (lambda b, x, i: b.relu(), "graph.relu: missing a required argument: 'x'"),
+        (lambda b, x, i: b.relu(x, 1, 2), "graph.relu: too many positional arguments"),
+        (lambda b, x, i: b.softmax(x, axis=7), "graph.softmax: axis out of range"),
+        (lambda b, x, i: b.reduce(x, "median", axes=[0]), "'median' is not a valid ReduceKind"),
+        (lambda b, x, i: b.relu(Builder().input("y", (2,))), "belongs to another builder"),
+        (lambda b, x, i: b.output(3), "output: not a value of a builder, got int"),
+        (lambda b, x, i: (b.output(x, "y"), b.output(x, "y")), "output name is taken, got 'y'"),
+        (lambda b, x, i: b.module(), "the program has no output"),
+        (lambda b, x, i: b.input("x", (2,)), "input name is taken or empty, got 'x'"),
+        (lambda b, x, i: b.input("", (2,)), "input name is taken or empty"),
+        (lambda b, x, i: b.input("z", (-1,)), 'input "z": bad size, expected a count'),
+        (lambda b, x, i: b.input("z", (2.5,)), "bad size, .*got 2.5"),
+        (lambda b, x, i: b.input("z", (2**70,)), "bad size"),
+        (lambda b, x, i: b.input("z", ("a b",)), "bad size, .*got 'a b'"),
+        (lambda b, x, i: b.input("z", 3), 'input "z": the shape is no sequence'),
+        (lambda b, x, i: b.input("z", (2,), "float"), 'input "z": unknown dtype, expected f16'),
+        (lambda b, x, i: b.input("z", SparseSpec((2,))), "a CSR matrix has two dimensions"),
+        (lambda b, x, i: b.constant(np.array(["a"])), "constant: unknown dtype"),
+        (lambda b, x, i: b.constant([[1], [1, 2]]), "constant: unknown dtype"),
+        (lambda b, x, i: b.constant(1.5, dtype="i32"), "expected i32, got 1.5"),
+        (lambda b, x, i: b.constant(1, dtype="i1"), "expected i1, got 1"),
+        (lambda b, x, i: b.constant(sp.csr_array(np.eye(2, dtype=int))), "has floats"),
+        (lambda b, x, i: b.spmm(x, x), "graph.spmm: "),
+        (lambda b, x, i: Builder("a b"), "Builder: bad function name"),
+    ],
+)
+def test_a_mistake_is_one_error(call: Callable[..., object], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        call(*program())
+    assert "\n" not in str(caught.value)
+
+
+def test_inconsistent_csr_is_refused() -> None:
+    matrix = sp.csr_array(np.eye(3))
+    matrix.indices = np.array([0, 1, 99], dtype=np.int32)
+    with pytest.raises(InputError, match="constant: the matrix is inconsistent"):
+        Builder().constant(matrix)
