@@ -1,0 +1,367 @@
+"""Blocks broken into machine vectors.
+
+A block is an n-dimensional vector whose dimensions are axes. The last axis is the lanes: it is
+cut into machine vectors, its other axes are rows, each with vectors of its own. A block with
+one lane is a scalar in each row. `Layout` says how a shape is cut.
+
+The pieces of a block are made when they are asked for: a load or a splat comes just before the
+operation that needs it, which is what keeps a register tile in registers. They are made in the
+scope where the block was defined, wherever they are asked for, and only once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import cast
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ..dialects.loop.attrs import Combine
+from .scopes import PLAIN, Emitter, number
+
+Row = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Lanes `offset` to `offset + lanes` of a row, in a machine vector of `width` lanes."""
+
+    offset: int
+    lanes: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a shape is cut: for each row the same chunks.
+
+    `merged` axes at the end share one machine vector: 1, or 2 for two small ones.
+    """
+
+    shape: tuple[int, ...]
+    chunks: tuple[Chunk, ...]
+    merged: int = 1
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows, in order."""
+        return list(product(*(range(n) for n in self.shape[: len(self.shape) - self.merged])))
+
+    def places(self) -> list[tuple[Row, int]]:
+        """Every row with the number of each chunk, in order."""
+        return [(row, chunk) for row in self.rows for chunk in range(len(self.chunks))]
+
+    def position(self, row: Row, lane: int) -> Row:
+        """The position in the block of a lane of a row."""
+        if self.merged == 1:
+            return (*row, lane)
+        return (*row, *divmod(lane, self.shape[-1]))
+
+
+class Layouts:
+    """The layouts of one kernel.
+
+    Args:
+        lanes: how many elements a machine vector holds.
+        masks: whether the machine has masked loads and stores for every type: a remainder is
+            then one vector with lanes to spare, else several vectors of halving width.
+        merged: shapes whose last two axes share a machine vector.
+    """
+
+    def __init__(self, lanes: int, masks: bool, merged: frozenset[tuple[int, ...]]) -> None:
+        self.lanes = lanes
+        self.masks = masks
+        self.merged = merged
+        self._made: dict[tuple[int, ...], Layout] = {}
+
+    def __getitem__(self, shape: tuple[int, ...]) -> Layout:
+        if shape not in self._made:
+            if shape in self.merged:
+                lanes = shape[-1] * shape[-2]
+                self._made[shape] = Layout(shape, (Chunk(0, lanes, lanes),), 2)
+            else:
+                self._made[shape] = Layout(shape, self._cut(shape[-1]))
+        return self._made[shape]
+
+    def _cut(self, lanes: int) -> tuple[Chunk, ...]:
+        chunks: list[Chunk] = []
+        offset = 0
+        while offset < lanes:
+            rest = lanes - offset
+            width = min(self.lanes, 1 << (rest - 1).bit_length())
+            if width > rest and not self.masks:
+                width //= 2
+            chunks.append(Chunk(offset, min(width, rest), width))
+            offset += width
+        return tuple(chunks)
+
+
+class Block(ABC):
+    """A value that is several machine vectors, each made when first asked for."""
+
+    def __init__(self, emitter: Emitter, layout: Layout, element: Attribute) -> None:
+        self.emitter = emitter
+        self.layout = layout
+        self.element = element
+        self.depth = emitter.here
+        self.location = emitter.location
+        self._pieces: dict[tuple[Row, int], SSAValue] = {}
+
+    def piece(self, row: Row, chunk: int) -> SSAValue:
+        """A machine vector of the block; a scalar where its width is 1."""
+        key = (row, chunk)
+        found = self._pieces.get(key)
+        if found is None:
+            outer, self.emitter.location = self.emitter.location, self.location
+            found = self._pieces[key] = self.make(row, chunk)
+            self.emitter.location = outer
+        return found
+
+    def pieces(self) -> list[SSAValue]:
+        """All machine vectors of the block, in order."""
+        return [self.piece(row, chunk) for row, chunk in self.layout.places()]
+
+    def type_of(self, chunk: int) -> Attribute:
+        """The type of a piece."""
+        return self.emitter.machine(self.element, self.layout.chunks[chunk].width)
+
+    @abstractmethod
+    def make(self, row: Row, chunk: int) -> SSAValue:
+        """Emit a piece."""
+
+
+class GivenBlock(Block):
+    """A block whose pieces are there: an accumulator, the result of a loop."""
+
+    def __init__(
+        self, emitter: Emitter, layout: Layout, element: Attribute, values: Sequence[SSAValue]
+    ) -> None:
+        super().__init__(emitter, layout, element)
+        self._pieces = dict(zip(layout.places(), values, strict=True))
+
+    def make(self, row: Row, chunk: int) -> SSAValue:
+        raise KeyError((row, chunk))
+
+
+class ConstantBlock(Block):
+    """A block of numbers."""
+
+    def __init__(self, emitter: Emitter, layout: Layout, value: DenseIntOrFPElementsAttr) -> None:
+        super().__init__(emitter, layout, value.get_element_type())
+        self.value = value
+
+    def make(self, row: Row, chunk: int) -> SSAValue:
+        part = self.layout.chunks[chunk]
+        values = cast(tuple[float, ...], self.value.get_values())
+        if self.value.is_splat():
+            return self.emitter.splat(number(values[0], self.element), part.width)
+        attrs: list[IntegerAttr | FloatAttr] = []
+        for lane in range(part.offset, part.offset + part.lanes):
+            flat = 0
+            place = self.layout.position(row, lane)
+            for size, index in zip(self.layout.shape, place, strict=True):
+                flat = flat * size + index
+            attrs.append(number(values[flat], self.element))
+        attrs += [number(0, self.element)] * (part.width - part.lanes)
+        return self.emitter.scalar(attrs[0]) if part.width == 1 else self.emitter.lanes((*attrs,))
+
+
+class MappedBlock(Block):
+    """An operation that does the same to each element, done to each machine vector."""
+
+    def __init__(
+        self,
+        emitter: Emitter,
+        layout: Layout,
+        op: Operation,
+        operands: Sequence[Block | SSAValue],
+    ) -> None:
+        super().__init__(emitter, layout, cast(VectorType, op.results[0].type).element_type)
+        self.op = op
+        self.operands = operands
+
+    def make(self, row: Row, chunk: int) -> SSAValue:
+        op = self.op.create(
+            operands=[o.piece(row, chunk) if isinstance(o, Block) else o for o in self.operands],
+            result_types=[self.type_of(chunk)],
+            properties=self.op.properties,
+            attributes=self.op.attributes,
+            location=self.location,
+        )
+        self.emitter.scopes[self.depth].block.add_op(op)
+        self.emitter.depths[op.results[0]] = self.depth
+        return op.results[0]
+
+
+class BroadcastBlock(Block):
+    """A scalar or a block stretched along axes on which it has one lane."""
+
+    def __init__(self, emitter: Emitter, layout: Layout, source: Block | SSAValue, kind: Attribute):
+        super().__init__(emitter, layout, kind)
+        self.source = source
+
+    def make(self, row: Row, chunk: int) -> SSAValue:
+        width = self.layout.chunks[chunk].width
+        source = self.source
+        if not isinstance(source, Block):
+            return self.emitter.broadcast(source, width)
+        shape = source.layout.shape
+        if source.layout.merged != self.layout.merged:
+            return self._merge(source, row)
+        lead = len(self.layout.shape) - len(shape)
+        place = tuple(
+            0 if size == 1 else index for size, index in zip(shape[:-1], row[lead:], strict=False)
+        )
+        if shape[-1] == 1:
+            return self.emitter.broadcast(source.piece(place, 0), width)
+        return source.piece(place, chunk)
+
+    def _merge(self, source: Block, row: Row) -> SSAValue:
+        # Rows of the source, or copies of its one row, beside each other in one vector.
+        *_, count, lanes = self.layout.shape
+        shape = source.layout.shape
+        lead = len(self.layout.shape) - len(shape)
+        place = tuple(
+            0 if size == 1 else index for size, index in zip(shape[:-2], row[lead:], strict=False)
+        )
+        stretched = not shape or shape[-1] == 1
+        several = len(shape) > 1 and shape[-2] > 1
+        parts: list[SSAValue] = []
+        for part in range(count):
+            inner = (part if several else 0,) if len(shape) > 1 else ()
+            piece = source.piece((*place, *inner), 0)
+            if stretched:
+                if not several:
+                    return self.emitter.broadcast(piece, count * lanes)
+                piece = self.emitter.broadcast(piece, lanes)
+            parts.append(piece)
+        while len(parts) > 1:
+            width = lanes * count // len(parts)
+            order = range(2 * width)
+            parts = [
+                self.emitter.shuffle(parts[i], parts[i + 1], order) for i in range(0, len(parts), 2)
+            ]
+        return parts[0]
+
+
+class FoldBlock(Block):
+    """The lanes of one axis joined: pairs first, so that it takes few steps."""
+
+    def __init__(
+        self, emitter: Emitter, layout: Layout, source: Block, axis: int, combine: Combine
+    ) -> None:
+        super().__init__(emitter, layout, source.element)
+        self.source = source
+        self.axis = axis
+        self.combine = combine
+
+    def make(self, row: Row, chunk: int) -> SSAValue:
+        source = self.source
+        rank = len(source.layout.shape)
+        if source.layout.merged == 2 and self.axis >= rank - 2:
+            return self._unmerge(row)
+        if self.axis == rank - 1:
+            parts = source.layout.chunks
+            lanes = [self._lanes(source.piece(row, n), part) for n, part in enumerate(parts)]
+            return self._halve(lanes)
+        count = source.layout.shape[self.axis]
+        rows = [(*row[: self.axis], n, *row[self.axis + 1 :]) for n in range(count)]
+        return self._tree([source.piece(r, chunk) for r in rows])
+
+    def _lanes(self, value: SSAValue, part: Chunk) -> SSAValue:
+        """A piece without effect in the lanes that are to spare."""
+        if part.lanes == part.width:
+            return value
+        filler = self.emitter.splat(neutral(self.combine, self.element), part.width)
+        order = [n if n < part.lanes else n + part.width for n in range(part.width)]
+        return self.emitter.shuffle(value, filler, order)
+
+    def _halve(self, values: Sequence[SSAValue]) -> SSAValue:
+        """Join vectors of equal width pairwise, then halves of vectors, down to a scalar."""
+        by_width: dict[int, list[SSAValue]] = {}
+        for value in values:
+            by_width.setdefault(_width(value), []).append(value)
+        width = max(by_width)
+        joined = self._tree(by_width.pop(width))
+        while width > 1:
+            emit, half = self.emitter, width // 2
+            low = emit.shuffle(joined, joined, range(half))
+            high = emit.shuffle(joined, joined, range(half, width))
+            joined = self._tree([low, high, *by_width.pop(half, [])])
+            width = half
+        return joined
+
+    def _unmerge(self, row: Row) -> SSAValue:
+        source, emit = self.source, self.emitter
+        count, lanes = source.layout.shape[-2:]
+        if self.axis == len(source.layout.shape) - 1:
+            whole = source.piece(row[:-1], 0)
+            first = row[-1] * lanes
+            return self._halve([emit.shuffle(whole, whole, range(first, first + lanes))])
+        joined = source.piece(row[:-1], 0)
+        while count > 1:
+            half = count * lanes // 2
+            low = emit.shuffle(joined, joined, range(half))
+            high = emit.shuffle(joined, joined, range(half, 2 * half))
+            joined = self._tree([low, high])
+            count //= 2
+        return joined
+
+    def _tree(self, values: Sequence[SSAValue]) -> SSAValue:
+        return join(self.emitter, self.combine, values, self.depth)
+
+
+def _width(value: SSAValue) -> int:
+    return value.type.get_shape()[0] if isinstance(value.type, VectorType) else 1
+
+
+_JOIN: dict[Combine, tuple[type[Operation], type[Operation]]] = {
+    Combine.ADD: (arith.AddfOp, arith.AddiOp),
+    Combine.MUL: (arith.MulfOp, arith.MuliOp),
+    Combine.MAX: (arith.MaximumfOp, arith.MaxSIOp),
+    Combine.MIN: (arith.MinimumfOp, arith.MinSIOp),
+}
+
+
+def join(
+    emitter: Emitter, combine: Combine, values: Sequence[SSAValue], depth: int | None = None
+) -> SSAValue:
+    """Join partial results pairwise."""
+    while len(values) > 1:
+        kind = values[0].type
+        element = kind.element_type if isinstance(kind, VectorType) else kind
+        choice = _JOIN[combine][isinstance(element, IntegerType | IndexType)]
+        properties = PLAIN.get(choice, {})
+        pairs = zip(values[::2], values[1::2], strict=False)
+        joined = [
+            emitter.emit(choice, [a, b], [kind], properties, depth).results[0] for a, b in pairs
+        ]
+        values = joined + list(values[len(joined) * 2 :])
+    return values[0]
+
+
+def neutral(combine: Combine, element: Attribute) -> IntegerAttr | FloatAttr:
+    """The number that changes no result of a combination."""
+    if combine == Combine.ADD:
+        return number(0, element)
+    if combine == Combine.MUL:
+        return number(1, element)
+    if isinstance(element, IntegerType | IndexType):
+        width = element.width.data if isinstance(element, IntegerType) else 64
+        extreme = -(1 << (width - 1)) if combine == Combine.MAX else (1 << (width - 1)) - 1
+        return IntegerAttr(extreme, element)
+    infinite = float("-inf") if combine == Combine.MAX else float("inf")
+    return FloatAttr(infinite, cast(AnyFloat, element))

@@ -1,0 +1,82 @@
+"""Kernels become functions of loops, memory accesses and machine vectors.
+
+Source: `loop`, with the scalar operations of `arith`, `math` and `memref` in it. Target: `func`,
+`scf`, `memref`, `vector` (one-dimensional), `arith`, `math`, and `rt` for tiles.
+
+`statements.py` converts a kernel statement by statement; `blocks.py` breaks blocks into machine
+vectors; `accesses.py` makes loads and stores of them; `indices.py` does index arithmetic;
+`scopes.py` puts each operation into the outermost loop that it can be in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ..core.context import target_of
+from ..core.target import named
+from ..dialects.loop.ops import KernelOp
+from .statements import convert_kernel, refuse
+
+
+@dataclass(frozen=True)
+class ConvertLoopToScfPass(ModulePass):
+    """Turn kernels into functions, and their blocks into the target's vectors.
+
+    Before:
+
+    ```mlir
+    loop.kernel @scale(%x: memref<?x8xf32>, %s: memref<8xf32>) -> (%y: memref<?x8xf32>) {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %x, %c0 : memref<?x8xf32>
+      loop.for "i" %i to %n {
+        %v = loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<?x8xf32>, vector<8xf32>
+        %w = loop.load %s ()[s0] -> (s0)() : memref<8xf32>, vector<8xf32>
+        %p = arith.mulf %v, %w : vector<8xf32>
+        loop.store %p, %y (d0)[s0] -> (d0, s0)(%i) : vector<8xf32>, memref<?x8xf32>
+      }
+    }
+    ```
+
+    Options: `target=x86-64-v4`
+
+    After:
+
+    ```mlir
+    func.func private @scale(%x: memref<?x8xf32> {llvm.noalias}, %s: memref<8xf32> {llvm.noalias},
+                             %y: memref<?x8xf32> {llvm.noalias}) {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %x, %c0 : memref<?x8xf32>
+      %c1 = arith.constant 1 : index
+      %w = vector.load %s[%c0] : memref<8xf32>, vector<8xf32>
+      scf.for %i = %c0 to %n step %c1 {
+        %v = vector.load %x[%i, %c0] : memref<?x8xf32>, vector<8xf32>
+        %p = arith.mulf %v, %w : vector<8xf32>
+        vector.store %p, %y[%i, %c0] : memref<?x8xf32>, vector<8xf32>
+      } func.return }
+    ```
+
+    Requires: a kernel's operations to be those of `loop`, and operations without a body that
+    do the same to every element.
+    Leaves: no operation of `loop`; tile loops as `rt.parallel_tiles`.
+    """
+
+    name = "convert-loop-to-scf"
+
+    target: str | None = None
+    """The name of the machine to break blocks for; by default that of the compilation."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = target_of(ctx) if self.target is None else named(self.target)
+        for kernel in [inner for inner in op.walk() if isinstance(inner, KernelOp)]:
+            function = convert_kernel(kernel, target)
+            block = kernel.parent
+            assert block is not None
+            block.insert_op_before(function, kernel)
+            block.erase_op(kernel)
+        for inner in op.walk():
+            if inner.name.startswith("loop."):
+                refuse(inner, "is in no kernel", "a loop.kernel around it")

@@ -1,0 +1,321 @@
+"""Blocks that are being filled: the body of a function and of the loops that are open in it.
+
+All of them are open at once: an operation goes to the block of the innermost loop that its
+operands depend on, so that what a loop does not change is computed before it. The operation
+of a loop is made after its body, and so comes after what its body has put outside.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.dialects import arith, scf, vector
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    AnyFloat,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    VectorType,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ..dialects import upstream
+
+INDEX = IndexType()
+
+_EXACT = {"overflowFlags": arith.IntegerOverflowAttr("none")}
+_STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}
+PLAIN: Mapping[type[Operation], Mapping[str, Attribute]] = {
+    arith.AddiOp: _EXACT,
+    arith.SubiOp: _EXACT,
+    arith.MuliOp: _EXACT,
+    arith.AddfOp: _STRICT,
+    arith.MulfOp: _STRICT,
+    arith.MaximumfOp: _STRICT,
+    arith.MinimumfOp: _STRICT,
+}
+"""Properties that `create` does not fill in by itself."""
+
+_COMPARISONS = {
+    name: IntegerAttr(number, i64) for number, name in enumerate(arith.CMPI_COMPARISON_OPERATIONS)
+}
+
+
+@dataclass(eq=False)
+class Scope:
+    """One block that is being filled."""
+
+    block: Block
+    depth: int
+    frame: int
+    """Depth of the function's or tile's body that it is in: no vector comes from outside."""
+    memo: dict[object, SSAValue] = field(default_factory=dict)
+    head: list[Operation] = field(default_factory=list)
+    """In the body of a function or a tile: operations that go before all others."""
+
+
+class Emitter:
+    """Makes operations in the scopes that are open, each distinct pure one once a scope."""
+
+    def __init__(self, entry: Block) -> None:
+        self.scopes = [Scope(entry, 0, 0)]
+        self.location: LocationAttr = UNKNOWN_LOC
+        self.depths: dict[SSAValue, int] = dict.fromkeys(entry.args, 0)
+        self._constants: dict[object, SSAValue] = {}
+        self._vectors: dict[tuple[Attribute, int], VectorType] = {}
+
+    # Scopes.
+
+    @property
+    def here(self) -> int:
+        """The depth of the innermost scope."""
+        return len(self.scopes) - 1
+
+    @property
+    def frame(self) -> int:
+        """The depth of the function's or the tile's body."""
+        return self.scopes[-1].frame
+
+    def open(self, block: Block, frame: bool = False) -> None:
+        """Fill `block` from now on; with `frame`, it will be isolated from above."""
+        depth = len(self.scopes)
+        self.scopes.append(Scope(block, depth, depth if frame else self.frame))
+        for arg in block.args:
+            self.depths[arg] = depth
+
+    def close(self) -> Block:
+        """End the innermost scope and return its block."""
+        scope = self.scopes.pop()
+        if scope.head:
+            first = scope.block.first_op
+            if first is None:
+                scope.block.add_ops(scope.head)
+            else:
+                scope.block.insert_ops_before(scope.head, first)
+        return scope.block
+
+    # Operations.
+
+    def emit(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        results: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute] | None = None,
+        depth: int | None = None,
+        regions: Sequence[Region] = (),
+    ) -> Operation:
+        """Append an operation to a scope, by default the innermost one."""
+        if depth is None:
+            depth = len(self.scopes) - 1
+        op = kind.create(
+            operands=operands,
+            result_types=results,
+            properties=PLAIN.get(kind, {}) if properties is None else properties,
+            location=self.location,
+            regions=regions,
+        )
+        self.scopes[depth].block.add_op(op)
+        for result in op.results:
+            self.depths[result] = depth
+        return op
+
+    def emit_head(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        result: Attribute,
+        properties: Mapping[str, Attribute],
+        depth: int,
+    ) -> SSAValue:
+        """Put an operation at the top of a frame."""
+        op = kind.create(
+            operands=operands, result_types=[result], properties=properties, location=self.location
+        )
+        self.scopes[depth].head.append(op)
+        self.depths[op.results[0]] = depth
+        return op.results[0]
+
+    def depth_of(self, *values: SSAValue) -> int:
+        """The depth of the innermost scope that `values` come from."""
+        depths = self.depths
+        return max((depths[value] for value in values), default=0)
+
+    def pure(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        result: Attribute,
+        properties: Mapping[str, Attribute] | None = None,
+    ) -> SSAValue:
+        """A pure operation in the outermost scope that its operands allow, made once there.
+
+        Vectors stay in the frame: they are not handed to threads.
+        """
+        depth = self.depth_of(*operands)
+        if isinstance(result, VectorType):
+            depth = max(depth, self.frame)
+        extra = tuple(properties.values()) if properties else ()
+        key = (kind, *operands, *extra, result)
+        memo = self.scopes[depth].memo
+        if key not in memo:
+            op = self.emit(kind, operands, [result], properties, depth)
+            memo[key] = op.results[0]
+        return memo[key]
+
+    def compare(self, predicate: str, left: SSAValue, right: SSAValue) -> SSAValue:
+        """An i1 from two indices."""
+        properties = {"predicate": _COMPARISONS[predicate]}
+        return self.pure(upstream.CmpiOp, [left, right], i1, properties)
+
+    # Types and constants.
+
+    def machine(self, element: Attribute, width: int) -> Attribute:
+        """The type of a machine vector; a width of 1 is a scalar."""
+        if width == 1:
+            return element
+        key = (element, width)
+        if key not in self._vectors:
+            self._vectors[key] = VectorType(element, [width])
+        return self._vectors[key]
+
+    def _constant(self, key: object, make: IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr):
+        value = self.emit_head(arith.ConstantOp, [], make.get_type(), {"value": make}, 0)
+        self._constants[key] = value
+        return value
+
+    def index(self, value: int) -> SSAValue:
+        """A constant index."""
+        return self._constants.get(value) or self._constant(value, IntegerAttr(value, INDEX))
+
+    def scalar(self, attr: Attribute) -> SSAValue:
+        """A constant of an `IntegerAttr` or a `FloatAttr`."""
+        assert isinstance(attr, IntegerAttr | FloatAttr)
+        key = (repr(attr.value.data), attr.type)
+        return self._constants.get(key) or self._constant(key, attr)
+
+    def splat(self, attr: Attribute, width: int) -> SSAValue:
+        """A constant machine vector with equal lanes; a width of 1 gives the scalar."""
+        assert isinstance(attr, IntegerAttr | FloatAttr)
+        if width == 1:
+            return self.scalar(attr)
+        return self.lanes((attr,) * width)
+
+    def lanes(self, attrs: tuple[IntegerAttr | FloatAttr, ...]) -> SSAValue:
+        """A constant machine vector with these lanes."""
+        values = tuple(attr.value.data for attr in attrs)
+        element = attrs[0].type
+        key = (repr(values), element)
+        if found := self._constants.get(key):
+            return found
+        kind = self.machine(element, len(values))
+        assert isinstance(kind, VectorType)
+        if len({repr(v) for v in values}) == 1:
+            values = values[:1]
+        return self._constant(key, DenseIntOrFPElementsAttr.from_list(kind, values))
+
+    def zero(self, element: Attribute, width: int) -> SSAValue:
+        """A constant of zeros."""
+        return self.splat(number(0, element), width)
+
+    def known(self, value: SSAValue) -> Attribute | None:
+        """The attribute of a scalar constant, None for other values."""
+        owner = value.owner
+        if isinstance(owner, arith.ConstantOp) and not isinstance(value.type, VectorType):
+            return owner.value
+        return None
+
+    # Lanes of a machine vector.
+
+    def broadcast(self, value: SSAValue, width: int) -> SSAValue:
+        """A machine vector with equal lanes."""
+        if width == 1:
+            return value
+        if (attr := self.known(value)) is not None:
+            return self.splat(attr, width)
+        return self.pure(upstream.BroadcastOp, [value], self.machine(value.type, width))
+
+    def shuffle(self, left: SSAValue, right: SSAValue, order: Sequence[int]) -> SSAValue:
+        """A machine vector of lanes of two others; of one lane, a scalar."""
+        kind = left.type
+        assert isinstance(kind, VectorType)
+        if len(order) == 1:
+            return self.extract(left, order[0])
+        result = self.machine(kind.element_type, len(order))
+        mask = {"mask": DenseArrayBase.from_list(i64, list(order))}
+        return self.pure(vector.ShuffleOp, [left, right], result, mask)
+
+    def extract(self, value: SSAValue, lane: int) -> SSAValue:
+        """One lane of a machine vector; a scalar is its own only lane."""
+        kind = value.type
+        if not isinstance(kind, VectorType):
+            return value
+        place = {"static_position": lane_number(lane)}
+        return self.pure(vector.ExtractOp, [value], kind.element_type, place)
+
+    # Control flow.
+
+    def guarded(
+        self, condition: SSAValue, results: Sequence[Attribute] = (), depth: int | None = None
+    ) -> Guard:
+        """`with emitter.guarded(...)`: what goes into the innermost scope is conditional."""
+        return Guard(self, condition, results, self.here if depth is None else depth)
+
+
+class Guard:
+    """An `scf.if` that is being filled; it is put into the scope `depth`.
+
+    `given` is what it gives where the condition holds, `otherwise` where it does not; the
+    values are then `results`.
+    """
+
+    def __init__(
+        self, emitter: Emitter, condition: SSAValue, results: Sequence[Attribute], depth: int
+    ) -> None:
+        self.depth = depth
+        self.emitter = emitter
+        self.condition = condition
+        self.types = results
+        self.given: Sequence[SSAValue] = ()
+        self.otherwise: Sequence[SSAValue] = ()
+        self.results: Sequence[SSAValue] = ()
+
+    def __enter__(self) -> Guard:
+        self.emitter.open(Block())
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            return
+        emitter = self.emitter
+        emitter.emit(scf.YieldOp, self.given)
+        regions = [Region(emitter.close()), Region()]
+        if self.types:
+            emitter.open(Block())
+            emitter.emit(scf.YieldOp, self.otherwise)
+            regions[1] = Region(emitter.close())
+        op = emitter.emit(scf.IfOp, [self.condition], self.types, depth=self.depth, regions=regions)
+        self.results = op.results
+
+
+def number(value: float, element: Attribute) -> IntegerAttr | FloatAttr:
+    """A number as an attribute of an integer, index or float type."""
+    if isinstance(element, IntegerType | IndexType):
+        return IntegerAttr(int(value), element)
+    return FloatAttr(value, cast(AnyFloat, element))
+
+
+@functools.cache
+def lane_number(lane: int) -> DenseArrayBase:
+    """The number of a lane as `vector.extract` and `vector.insert` take it."""
+    return DenseArrayBase.from_list(i64, [lane])
