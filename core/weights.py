@@ -33,15 +33,15 @@ class WeightStore:
 
     def __init__(self) -> None:
         self._arrays: dict[str, Array] = {}
+        self._names: dict[int, str] = {}  # id of an array, which is kept alive here -> name
 
     def add(self, name: str, array: Array) -> str:
         """Store `array` and return its name: `name`, or `name_1`, ... where that is taken.
 
         An array that is already stored (the same object) keeps the name it has.
         """
-        for known, stored in self._arrays.items():
-            if stored is array:
-                return known
+        if id(array) in self._names:
+            return self._names[id(array)]
         base = re.sub(r"[^\w.$-]", "_", name) or "weight"
         if base[0].isdigit() or base[0] in ".-":
             base = f"w_{base}"
@@ -50,6 +50,7 @@ class WeightStore:
             count += 1
             unique = f"{base}_{count}"
         self._arrays[unique] = array
+        self._names[id(array)] = unique
         return unique
 
     def __getitem__(self, name: str) -> Array:
@@ -68,6 +69,7 @@ class WeightStore:
         """A store of its own with the same arrays."""
         result = WeightStore()
         result._arrays = dict(self._arrays)
+        result._names = dict(self._names)
         return result
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -107,6 +109,7 @@ class WeightStore:
         for name, shape in sparse.items():
             result._arrays[name] = _csr(name, shape, arrays)
         result._arrays.update(arrays)
+        result._names = {id(array): name for name, array in result._arrays.items()}
         return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,6 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, ModuleOp, TensorType
 from xdsl.ir import Block, Region
 
 from ...core.dims import Shape
-from ...core.errors import CompileError, ImportModelError
 from ...core.module import Module, argument_attrs
 from ...core.provenance import named
 from ...core.weights import WeightStore
@@ -235,7 +235,7 @@ class _Importer:
             scope.values.setdefault(name, None)
         scope.attributes = {a.name: a for a in function.attribute_proto} | dict(attributes)
         self._convert_all(ordered(function.node, scope.values), scope)
-        missing = [name for name in function.output if name not in scope.values]
+        missing = [n for n in function.output if n not in scope.values or n in scope.absent]
         if missing:
             raise broken(f'value "{missing[0]}" is not defined', origin=origin)
         return [scope.values[name] for name in function.output]
@@ -268,12 +268,7 @@ class _Importer:
             arg_attrs=ArrayAttr(argument_attrs(i.name, _names(i.shape)) for i in inputs),
             res_attrs=ArrayAttr(argument_attrs(n, _names(v.shape)) for n, v in outputs),
         )
-        module = Module(ModuleOp([main]), self.weights)
-        try:
-            module.verify()
-        except CompileError as error:
-            raise ImportModelError(str(error)) from error
-        return module
+        return Module(ModuleOp([main]), self.weights)
 
 
 def _functions(model: ModelProto) -> dict[tuple[str, str, str], FunctionProto]:
@@ -352,10 +347,10 @@ def _check_outputs(graph: GraphProto) -> None:
     names = [info.name for info in graph.output]
     if not names:
         raise broken("the graph has no outputs")
-    for index, name in enumerate(names):
+    for name, count in Counter(names).items():
         if not name:
             raise broken("an output has no name")
-        if name in names[:index]:
+        if count > 1:
             raise broken(f'output "{name}" is listed twice')
 
 

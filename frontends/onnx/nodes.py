@@ -324,7 +324,13 @@ class Node:
         return Value("", dtype or contents.dtype, static_shape(contents), contents)
 
     def scalar(self, number: float, like: Value) -> Value:
-        """A constant scalar of the element type of `like`."""
+        """A constant scalar of the element type of `like`.
+
+        Raises:
+            UnsupportedNodeError: if the number is not whole and the element type is.
+        """
+        if like.dtype.kind != "f" and not float(number).is_integer():
+            raise self.unsupported(f"not supported for {like.dtype.name}")
         return self.known(np.array(number, like.dtype))
 
     def _refused(self, error: VerifyException) -> ImportModelError | UnsupportedNodeError:

@@ -51,8 +51,6 @@ def _transposed(node: Node, x: Value) -> Value:
 def _scaled(node: Node, x: Value, factor: float) -> Value:
     if factor == 1:
         return x
-    if x.dtype.kind != "f" and not factor.is_integer():
-        raise node.unsupported(f"a factor of {factor} on {x.dtype.name} is not supported")
     return node.emit(graph.MulOp, x, node.scalar(factor, x))
 
 

@@ -156,15 +156,16 @@ class _Symbols:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
+        self._taken: set[str] = set()
 
     def dim(self, symbol: str) -> Dim:
         if symbol not in self._names:
             base = re.sub(r"\W", "_", symbol, flags=re.ASCII)
             base = base if base[:1].isalpha() else f"d{base}"
-            taken, name, count = set(self._names.values()), base, 0
-            while name in taken:
-                count += 1
-                name = f"{base}_{count}"
+            name = base if base not in self._taken else f"{base}_{len(self._taken)}"
+            while name in self._taken:
+                name += "_"
+            self._taken.add(name)
             self._names[symbol] = name
         return Dim.symbol(self._names[symbol])
 

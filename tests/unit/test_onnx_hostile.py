@@ -277,6 +277,32 @@ def test_function_is_expanded() -> None:
     assert 'loc("call/e")' in module.text(locations=True)
 
 
+def test_function_with_absent_operands() -> None:
+    imports = [make_opsetid("", 17)]
+    clip = make_node("Clip", ["a", "low", "high"], ["b"], name="c")
+    function = make_function("f", "cut", ["a", "low", "high"], ["b"], [clip], imports)
+    node = make_node("cut", ["x", "", "h"], ["y"], domain="f")
+    weights = [from_array(np.array(0.5, np.float32), "h")]
+    source = model([node], initialisers=weights, functions=[function])
+    source.opset_import.append(make_opsetid("f", 1))
+    y = from_onnx(source).run_reference(np.full((2, 3), 2, np.float32))
+    np.testing.assert_array_equal(y, np.full((2, 3), 0.5))
+    source.functions[0].output[0] = "low"
+    refused(source, 'value "low" is not defined (node "cut:y")')
+
+
+def test_function_with_attributes() -> None:
+    imports = [make_opsetid("", 17)]
+    leaky = make_node("LeakyRelu", ["a"], ["b"], name="l")
+    leaky.attribute.add(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
+    function = make_function("f", "leak", ["a"], ["b"], [leaky], imports, attributes=["slope"])
+    node = make_node("leak", ["x"], ["y"], domain="f", slope=0.25)
+    source = model([node], functions=[function])
+    source.opset_import.append(make_opsetid("f", 1))
+    y = from_onnx(source).run_reference(np.full((2, 3), -4, np.float32))
+    np.testing.assert_array_equal(y, np.full((2, 3), -1))
+
+
 def test_function_that_calls_itself() -> None:
     refused(with_functions(("loop", [make_node("loop", ["a"], ["b"], domain="f")])), "calls itself")
 
