@@ -148,12 +148,13 @@ class Grouping:
             newest = follower
 
     def _is_epilogue(self, op: Operation, region: Mapping[GraphOp, None]) -> TypeGuard[GraphOp]:
-        return (
-            _has_value(op)
-            and op.fusion == FusionKind.ELEMENTWISE
-            and op not in self.group_of
-            and all(_is_whole(op, o) for o in op.operands if o.owner in region)
-        )
+        if not _has_value(op) or op in self.group_of:
+            return False
+        if _only_adds_axes(op):
+            # One number for each row becomes a column: no other loops, another index.
+            return next(iter(region)).fusion == FusionKind.REDUCTION
+        whole = all(_is_whole(op, o) for o in op.operands if o.owner in region)
+        return whole and op.fusion == FusionKind.ELEMENTWISE
 
     def _join_users(self, op: GraphOp) -> None:
         """Step 2: put `op` into the group of all its users, or into one of its own."""
@@ -214,6 +215,16 @@ def _is_whole(op: Operation, operand: SSAValue) -> bool:
     given, wanted = (tensor_type(v).get_shape() for v in (operand, op.results[0]))
     pairs = zip(given, wanted, strict=False)
     return len(given) == len(wanted) and all(g != 1 or w == 1 for g, w in pairs)
+
+
+def _only_adds_axes(op: Operation) -> bool:
+    """Whether `op` is a reshape that adds or removes axes of size 1 only."""
+    if not isinstance(op, graph.ReshapeOp):
+        return False
+    given, wanted = (
+        [n for n in tensor_type(v).get_shape() if n != 1] for v in (op.operands[0], op.results[0])
+    )
+    return given == wanted and given.count(DYNAMIC_INDEX) <= 1
 
 
 def _repeats(user: Operation, op: GraphOp) -> bool:

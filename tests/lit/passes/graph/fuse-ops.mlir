@@ -117,6 +117,23 @@ func.func @costly_is_not_repeated(%x: tensor<3x8xf32>, %b: tensor<8xf32>) -> ten
 
 // -----
 
+// A vector that a reduction makes may come out as a column.
+// CHECK-LABEL: func.func @reduction_as_a_column
+// CHECK-NEXT: func.call @fused_reduce_reshape_mul(
+// CHECK-NEXT: func.call @fused_reduce(
+// CHECK-NEXT: func.call @fused_reshape(
+// CHECK-NEXT: func.return
+func.func @reduction_as_a_column(%x: tensor<?x6xf32>) -> (tensor<?x1xf32>, tensor<3x2xf32>) {
+  %r = graph.reduce sum %x axes = [1] keepdims = false : (tensor<?x6xf32>) -> tensor<?xf32>
+  %c = graph.reshape %r shape = [-1, 1] : (tensor<?xf32>) -> tensor<?x1xf32>
+  %m = graph.mul %c, %c : (tensor<?x1xf32>, tensor<?x1xf32>) -> tensor<?x1xf32>
+  %s = graph.reduce sum %x axes = [0] keepdims = false : (tensor<?x6xf32>) -> tensor<6xf32>
+  %t = graph.reshape %s shape = [3, 2] : (tensor<6xf32>) -> tensor<3x2xf32>
+  func.return %m, %t : tensor<?x1xf32>, tensor<3x2xf32>
+}
+
+// -----
+
 // Indices are checked before the kernel: they are never computed inside it.
 // CHECK-LABEL: func.func @indices_come_from_outside
 // CHECK-NEXT: %[[i:.*]] = func.call @fused_add(
