@@ -1,0 +1,129 @@
+"""How the loads and stores of a nest move with its loops, and what a nest costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import cast
+
+from xdsl.dialects.builtin import AnyFloat, IntegerType, i1
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from ....core.target import Target
+from ....dialects.loop.linear import coefficient
+from ....dialects.loop.nests import Loop, extent_of
+from ....dialects.loop.ops import (
+    ForOp,
+    LoadOp,
+    ReduceEntriesOp,
+    ReduceOp,
+    StoreOp,
+    element_type,
+)
+
+UNKNOWN_EXTENT = 64
+"""What the size of a loop is taken for where it is unknown."""
+UNKNOWN_ENTRIES = 8
+"""What the entries of a row are taken for: graphs have few."""
+
+_DEAR = ("math.exp", "math.tanh", "math.erf", "math.log", "math.powf", "math.expm1", "math.log1p")
+_DEAR_COST = 20
+
+
+class Stride(Enum):
+    """How an access moves when a loop variable grows by one."""
+
+    INVARIANT = "stays where it is"
+    UNIT = "goes to the next element"
+    OTHER = "jumps"
+
+
+def accesses(op: Operation) -> Iterator[LoadOp | StoreOp]:
+    """The loads and stores in an operation."""
+    for inner in op.walk():
+        if isinstance(inner, LoadOp | StoreOp):
+            yield inner
+
+
+def dependents(loop: Loop) -> set[SSAValue]:
+    """The values in a loop that depend on its variable, the variable included."""
+    found: set[SSAValue] = set(loop.body.block.args)
+    if isinstance(loop, ReduceOp | ReduceEntriesOp):
+        found.discard(loop.accumulator)
+    for op in loop.body.walk():
+        if any(operand in found for operand in op.operands):
+            found.update(op.results)
+            if isinstance(op, ReduceOp | ReduceEntriesOp):
+                found.add(op.accumulator)
+    return found
+
+
+def stride(access: LoadOp | StoreOp, variable: SSAValue, dependent: set[SSAValue]) -> Stride:
+    """How an access moves with a loop variable.
+
+    Args:
+        dependent: the values that depend on the variable: an index that was computed from it
+            may go anywhere.
+    """
+    operands = list(access.indices)
+    if not any(operand in dependent for operand in operands):
+        return Stride.INVARIANT
+    if any(operand in dependent and operand is not variable for operand in operands):
+        return Stride.OTHER
+    dims = [AffineExpr.dimension(n) for n, o in enumerate(operands) if o is variable]
+    factors = [sum(_factor(result, dim) for dim in dims) for result in access.map.data.results]
+    if all(factor == 0 for factor in factors):
+        return Stride.INVARIANT
+    if factors[-1] == 1 and not any(factors[:-1]):
+        return Stride.UNIT
+    return Stride.OTHER
+
+
+def _factor(expr: AffineExpr, dim: AffineExpr) -> float:
+    factor = coefficient(expr, dim)
+    return float("nan") if factor is None else factor
+
+
+def widest_bits(op: Operation) -> int:
+    """The width of the widest number that is read, written or computed in an operation."""
+    widths = [8]
+    for inner in op.walk():
+        values = [*inner.operands, *inner.results] if not inner.regions else [*inner.results]
+        for value in values:
+            kind = element_type(value.type)
+            if isinstance(kind, AnyFloat | IntegerType) and kind != i1:
+                widths.append(kind.bitwidth)
+    return max(widths)
+
+
+def lanes_for(target: Target, op: Operation) -> int:
+    """The lanes of a machine vector for the numbers in an operation."""
+    return target.lanes(widest_bits(op))
+
+
+def is_dear(op: Operation) -> bool:
+    """Whether functions are computed in an operation that take many instructions."""
+    return any(inner.name in _DEAR for inner in op.walk())
+
+
+def cost(op: Operation) -> int:
+    """About how many scalar instructions an operation takes, with what is in it."""
+    if isinstance(op, ForOp | ReduceOp | ReduceEntriesOp):
+        body = sum(cost(inner) for inner in op.body.block.ops)
+        if isinstance(op, ReduceEntriesOp):
+            return UNKNOWN_ENTRIES * body
+        size = extent_of(op)
+        return (UNKNOWN_EXTENT if size is None else size) * body
+    return _DEAR_COST if op.name in _DEAR else 1
+
+
+def has_unknown_extent(op: Operation) -> bool:
+    """Whether the size of a loop in an operation, or of itself, is not known."""
+    loops = [inner for inner in op.walk() if isinstance(inner, ForOp | ReduceOp | ReduceEntriesOp)]
+    return any(extent_of(cast(Loop, loop)) is None for loop in loops)
+
+
+def power_of_two_from(count: int) -> int:
+    """The smallest power of two that is not below `count`."""
+    return 1 << max(0, count - 1).bit_length()

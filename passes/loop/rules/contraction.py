@@ -1,0 +1,275 @@
+"""Sums of products: the register tile.
+
+Some rows times some lanes are accumulated in registers over the whole of the reduction. The
+lanes run along the loop that one operand follows and the other does not, the rows along a loop
+where it is the other way round. A tile of MR rows and NV vectors does not spill while
+MR * NV + NV + 1 registers are there: accumulators, one row of the second operand, one splat of
+the first. At least 12 accumulators hide the latency of an fma on two ports.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.ir import SSAValue
+
+from ....dialects.loop.attrs import Combine
+from ....dialects.loop.nests import ScheduleError, perfect_nest
+from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, ReduceEntriesOp, ReduceOp, StoreOp
+from .accesses import (
+    UNKNOWN_EXTENT,
+    Stride,
+    accesses,
+    dependents,
+    lanes_for,
+    power_of_two_from,
+    stride,
+)
+from .steps import Schedule
+
+MOST_ROWS = 12
+"""More rows gain nothing, and cost general registers for their addresses."""
+WANTED = 12
+"""Accumulators that hide the latency of an fma."""
+ENOUGH = 8
+"""Accumulators that a tile of few rows is brought to by cutting the reduction."""
+MOST_UNROLLED = 4
+"""Accumulators for each place of a tile; more are not worth joining."""
+PANELS = 4
+"""From so many panels on, the loop over them is outside and shared among threads."""
+PARALLEL_WORK = 1_000_000
+"""Multiplications below which a nest is not shared among threads."""
+TILE_WORK = 100_000
+"""Multiplications that a tile for a thread has at least, where rows are shared."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the loops of a contraction are for."""
+
+    outer: tuple[str, ...]
+    row: str | None
+    lane: str
+    reductions: tuple[str, ...]
+    packed: tuple[int, ...]
+    """Constant arguments that follow the lanes."""
+    must_pack: bool
+    """Whether one of them jumps along the lanes as it is."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A register tile of `rows` x `vectors` * `lanes`."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns(self) -> int:
+        """The columns of the tile, and of a panel."""
+        return self.vectors * self.lanes
+
+
+def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
+    """What each loop of a perfect nest is for, None where it is no contraction."""
+    body = nest[-1].body.block
+    reductions = [op for op in body.walk() if isinstance(op, ReduceOp)]
+    if not reductions or any(isinstance(op, ReduceEntriesOp) for op in body.walk()):
+        return None
+    top = [op for op in body.ops if isinstance(op, ReduceOp)]
+    if len(top) != 1 or any(r.combine.data != Combine.ADD for r in reductions):
+        return None
+    follows = {loop: dependents(loop) for loop in nest}
+    factors = [op for op in accesses(top[0]) if isinstance(op, LoadOp)]
+    for lane in reversed(nest):
+        packed = _constants_to_pack(kernel, lane, follows[lane])
+        moving = [f for f in factors if not _stays(f, lane, follows[lane])]
+        if packed is None or not moving or len(moving) == len(factors):
+            continue
+        others = [f for f in factors if f not in moving]
+        row = _row_loop(nest, lane, moving, others, follows)
+        return Roles(
+            tuple(loop.loop_name.data for loop in nest if loop not in (lane, row)),
+            row.loop_name.data if row is not None else None,
+            lane.loop_name.data,
+            tuple(r.loop_name.data for r in reductions),
+            *packed,
+        )
+    return None
+
+
+def _stays(access: LoadOp | StoreOp, loop: ForOp, dependent: set[SSAValue]) -> bool:
+    return stride(access, loop.variable, dependent) == Stride.INVARIANT
+
+
+def _constants_to_pack(
+    kernel: KernelOp, lane: ForOp, dependent: set[SSAValue]
+) -> tuple[tuple[int, ...], bool] | None:
+    """The constants that follow the lanes, and whether one jumps; None if others jump."""
+    args = list(kernel.inputs)
+    constants: dict[int, bool] = {}
+    for access in accesses(lane):
+        how = stride(access, lane.variable, dependent)
+        if how == Stride.INVARIANT and not isinstance(access, StoreOp):
+            continue
+        number = args.index(access.buffer) if access.buffer in args else -1
+        attrs = kernel.attrs_of(number) if number >= 0 else {}
+        packable = "loop.constant" in attrs and "loop.packing" not in attrs
+        if how != Stride.UNIT and (not packable or isinstance(access, StoreOp)):
+            return None
+        if packable and len(access.map.data.results) > 1:
+            constants[number] = constants.get(number, False) or how != Stride.UNIT
+    return tuple(constants), any(constants.values())
+
+
+def _row_loop(
+    nest: Sequence[ForOp],
+    lane: ForOp,
+    moving: Sequence[LoadOp],
+    others: Sequence[LoadOp],
+    follows: dict[ForOp, set[SSAValue]],
+) -> ForOp | None:
+    """The innermost loop that the factors along the lanes do not follow, but the others do."""
+    for loop in reversed(nest):
+        if loop is lane or any(not _stays(f, loop, follows[loop]) for f in moving):
+            continue
+        if any(not _stays(f, loop, follows[loop]) for f in others):
+            return loop
+    return None
+
+
+def choose_tile(registers: int, lanes: int, rows: int | None, columns: int | None) -> Tile:
+    """The register tile for M rows and N columns, None where they are unknown.
+
+    NV leaves the smallest part of the last panel empty, MR the smallest part of the last tile;
+    among equals NV is 2 and MR as large as it can be.
+    """
+    if columns is not None and columns < lanes:
+        lanes = power_of_two_from(columns)
+    vectors = 2
+    if columns is not None:
+        choices = [n for n in (2, 3, 4, 1) if _most_rows(registers, n) >= 3]
+        vectors = min(choices, key=lambda n: -(-columns // (n * lanes)) * n * lanes)
+    most = min(MOST_ROWS, _most_rows(registers, vectors))
+    if rows is None:
+        return Tile(most, vectors, lanes)
+    if rows <= most:
+        return Tile(max(1, rows), vectors, lanes)
+    least = min(most, -(-WANTED // vectors))
+    best = min(range(most, least - 1, -1), key=lambda m: -rows % m)
+    return Tile(best, vectors, lanes)
+
+
+def _most_rows(registers: int, vectors: int) -> int:
+    return (registers - 1 - vectors) // vectors
+
+
+def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
+    """Give a contraction its register tile; says which, None where the nest is none."""
+    loops = perfect_nest(schedule.for_loop(nest))
+    roles = roles_of(schedule.kernel, loops)
+    if roles is None:
+        return None
+    columns = schedule.extent(roles.lane)
+    rows = schedule.extent(roles.row) if roles.row is not None else 1
+    if (columns is not None and columns < 2) or rows == 0:
+        return None
+    lanes = lanes_for(schedule.target, loops[0])
+    tile = choose_tile(schedule.target.vector_registers, lanes, rows, columns)
+    sizes = [schedule.extent(name) for name in (roles.lane, *roles.reductions)]
+    row_work = math.prod(UNKNOWN_EXTENT if size is None else max(1, size) for size in sizes)
+    sizes += [rows, *(schedule.extent(name) for name in roles.outer)]
+    is_small = None not in sizes and math.prod(cast(list[int], sizes)) < PARALLEL_WORK
+    panels = schedule.split(roles.lane, tile.columns, "mask")
+    count = schedule.extent(panels.outer)
+    panels_outside = count is None or count >= PANELS
+    inner = (panels.outer, roles.row, panels.inner)
+    if not panels_outside:
+        inner = (roles.row, panels.outer, panels.inner)
+    order = [*roles.outer, *(name for name in inner if name is not None)]
+    schedule.reorder(*order)
+    _pack(schedule, roles, panels.outer, panels.inner)
+    if roles.row is None:
+        schedule.vectorize(panels.inner)
+        _unroll(schedule, roles, "", tile.vectors)
+        shared = order[0]
+    else:
+        chunks = _cut_rows(schedule, roles, roles.row, panels.inner, tile)
+        shared = chunks if order[0] == roles.row else order[0]
+    if not is_small:
+        rows_shared = shared not in roles.outer and shared != panels.outer
+        several = -(-TILE_WORK // (tile.rows * row_work)) if rows_shared else 1
+        schedule.attempt(lambda: _share(schedule, shared, several))
+    return f"register tile of {tile.rows} x {tile.columns}"
+
+
+def _cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) -> str:
+    """Make tiles of rows and lanes, with smaller ones for what is left of the rows.
+
+    Returns the loop over the tiles.
+    """
+    rows, size = schedule.extent(row), tile.rows
+    if rows is not None and rows <= size:
+        schedule.vectorize(row, lane)
+        _unroll(schedule, roles, "", size * tile.vectors)
+        return row
+    parts = schedule.split(row, size, "peel" if rows is not None else "split")
+    schedule.vectorize(parts.inner, lane)
+    _unroll(schedule, roles, "", size * tile.vectors)
+    tail, tail_lane = parts.tail, lane + parts.suffix
+    if rows is not None and rows % size:
+        schedule.vectorize(tail, tail_lane)
+        _unroll(schedule, roles, parts.suffix, rows % size * tile.vectors)
+    if rows is None:
+        # One tile for all that may be left would waste most of itself on a batch of one.
+        fewer = max(1, size // 3)
+        pieces = schedule.split(tail, fewer, "mask")
+        schedule.vectorize(pieces.inner, tail_lane)
+        _unroll(schedule, roles, parts.suffix, fewer * tile.vectors)
+    return parts.outer
+
+
+def _unroll(schedule: Schedule, roles: Roles, suffix: str, accumulators: int) -> None:
+    """Cut the innermost reduction where a tile has too few accumulators."""
+    factor = 1
+    while accumulators * factor < ENOUGH and factor < MOST_UNROLLED:
+        factor *= 2
+    name = roles.reductions[-1] + suffix
+    size = schedule.extent(name)
+    if factor > 1 and (size is None or size >= 2 * factor):
+        schedule.unroll(name, factor)
+
+
+def _share(schedule: Schedule, loop: str, several: int) -> bool:
+    """Share a loop among threads, several iterations at a time where one is too little."""
+    schedule.tiles(schedule.split(loop, several, "mask").outer if several > 1 else loop)
+    return True
+
+
+def _pack(schedule: Schedule, roles: Roles, outer: str, inner: str) -> None:
+    """Lay out the constants that follow the lanes as panels, which are read as they lie."""
+    for argument in roles.packed:
+        used: set[SSAValue] = set()
+        for use in schedule.kernel.inputs[argument].uses:
+            used.update(use.operation.operands)
+        names = [*roles.outer, *roles.reductions]
+        if roles.row is not None:
+            names.insert(0, roles.row)
+        between = [n for n in names if _variable(schedule, n) in used]
+
+        def step(argument: int = argument, between: Sequence[str] = between) -> bool:
+            schedule.pack(argument, outer, *between, inner)
+            return True
+
+        if schedule.attempt(step) is None and roles.must_pack:
+            raise ScheduleError(f"argument {argument} cannot be packed")
+
+
+def _variable(schedule: Schedule, name: str) -> SSAValue:
+    loop = schedule.loop(name)
+    assert isinstance(loop, ForOp | ReduceOp)
+    return loop.variable

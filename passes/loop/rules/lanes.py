@@ -1,0 +1,106 @@
+"""Nests whose iterations are vectorised as they are: elementwise operators, sparse products.
+
+The loop that becomes the lanes is the innermost one along which every access goes to the next
+element or stays where it is. Feature rows of a sparse product are carried over the entries of
+a row as one block, so that they stay in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ....dialects.loop.nests import perfect_nest
+from ....dialects.loop.ops import ForOp, ReduceEntriesOp, ReduceOp, StoreOp
+from .accesses import Stride, accesses, cost, dependents, is_dear, lanes_for, stride
+from .steps import Schedule
+
+ROW_VECTORS = 8
+"""A feature row of at most so many vectors is carried over the entries whole."""
+WIDE_VECTORS = 4
+"""How many vectors of a wider row, or of a loop of cheap statements, are taken at a time."""
+CHEAP = 12
+"""Statements of at most this cost are taken several vectors at a time."""
+
+
+def lane_loop(nest: Sequence[ForOp]) -> ForOp | None:
+    """The innermost of some perfectly nested loops that can become the lanes."""
+    for loop in reversed(nest):
+        dependent = dependents(loop)
+        strides = [(a, stride(a, loop.variable, dependent)) for a in accesses(loop)]
+        if all(_fits(isinstance(a, StoreOp), s) for a, s in strides):
+            return loop
+    return None
+
+
+def _fits(is_store: bool, how: Stride) -> bool:
+    return how == Stride.UNIT or (how == Stride.INVARIANT and not is_store)
+
+
+def schedule_lanes(schedule: Schedule, nest: str) -> str | None:
+    """Vectorise one loop of a perfect nest; says what was done, None where nothing fits."""
+    loops = perfect_nest(schedule.for_loop(nest))
+    loop = lane_loop(loops)
+    if loop is None:
+        return None
+    name, size = loop.loop_name.data, schedule.extent(loop.loop_name.data)
+    if size is not None and size < 2:
+        return None
+    lanes = lanes_for(schedule.target, loop)
+    entries = [op for op in loop.walk() if isinstance(op, ReduceEntriesOp)]
+    limit = ROW_VECTORS if entries else WIDE_VECTORS
+    vectors = _vectors(loop, size, lanes, bool(entries))
+    names = [op.loop_name.data for op in entries]
+    if size is not None and size <= limit * lanes and (size < lanes or entries):
+        schedule.vectorize(name)
+        _unroll_entries(schedule, names, -(-size // lanes))
+        return f"rows of {size} elements are one block"
+    whole = size is not None and size % (vectors * lanes) == 0
+    parts = schedule.split(name, vectors * lanes, "mask" if whole else "split")
+    for suffix in ("", parts.suffix):
+        inner = parts.inner + suffix
+        if schedule.has(inner):
+            schedule.vectorize(inner)
+            _unroll_entries(schedule, _present(schedule, names, suffix), vectors)
+    return f"vectors of {lanes} lanes, {vectors} at a time"
+
+
+def _present(schedule: Schedule, names: Sequence[str], suffix: str) -> list[str]:
+    return [name + suffix for name in names if schedule.has(name + suffix)]
+
+
+def _vectors(loop: ForOp, size: int | None, lanes: int, entries: bool) -> int:
+    """How many vectors are taken at a time."""
+    if is_dear(loop) or not (entries or cost_of_body(loop) <= CHEAP):
+        return 1
+    if size is None:
+        return 1 if entries else WIDE_VECTORS
+    whole = [n for n in (4, 2) if size % (n * lanes) == 0]
+    if whole:
+        return whole[0]
+    return max(1, min(WIDE_VECTORS, size // lanes))
+
+
+def cost_of_body(loop: ForOp) -> int:
+    """The cost of one iteration."""
+    return sum(cost(op) for op in loop.body.block.ops)
+
+
+def _unroll_entries(schedule: Schedule, entries: Sequence[str], vectors: int) -> None:
+    """Several accumulators where the block of one is small."""
+    factor = 4 if vectors == 1 else 2 if vectors <= WIDE_VECTORS else 1
+    for name in entries:
+        if factor > 1:
+            schedule.attempt(_unrolling(schedule, name, factor))
+
+
+def _unrolling(schedule: Schedule, name: str, factor: int) -> Callable[[], bool]:
+    def step() -> bool:
+        schedule.unroll(name, factor)
+        return True
+
+    return step
+
+
+def reductions_in(loop: ForOp) -> list[ReduceOp]:
+    """The reductions that stand directly in the body of a loop."""
+    return [op for op in loop.body.block.ops if isinstance(op, ReduceOp)]

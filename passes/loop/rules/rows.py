@@ -1,0 +1,47 @@
+"""Reductions along memory: sums, maxima and dot products of rows.
+
+The reduction is cut into chunks of some vectors, the inner half becomes an axis of partial
+accumulators, and what is left is cut again into a shorter vector as long as that pays.
+"""
+
+from __future__ import annotations
+
+from ....dialects.loop.attrs import Combine
+from ....dialects.loop.ops import ReduceOp
+from .accesses import Stride, accesses, dependents, is_dear, lanes_for, stride
+from .steps import Schedule
+
+VECTORS = 4
+"""Independent accumulators, which hide the latency of adding."""
+SHORTEST = 4
+"""A vector of fewer lanes is not worth its fold."""
+
+
+def schedule_row(schedule: Schedule, name: str) -> str | None:
+    """Vectorise a reduction along memory; says what was done, None where it does not fit."""
+    loop = schedule.loop(name)
+    if not isinstance(loop, ReduceOp) or loop.combine.data == Combine.CUSTOM:
+        return None
+    if any(op.regions for op in loop.body.block.ops):
+        return None
+    dependent = dependents(loop)
+    strides = {stride(access, loop.variable, dependent) for access in accesses(loop)}
+    if Stride.OTHER in strides or Stride.UNIT not in strides:
+        return None
+    lanes, vectors = lanes_for(schedule.target, loop), 1 if is_dear(loop) else VECTORS
+    widths = [lanes * vectors, lanes]
+    size = schedule.extent(name)
+    if size is not None:
+        widths = [1 << bit for bit in reversed(range((lanes * vectors).bit_length()))]
+    left, used = name, list[int]()
+    for width in dict.fromkeys(widths):
+        rest = schedule.extent(left)
+        if width < SHORTEST or (rest is not None and rest < width):
+            continue
+        parts = schedule.split(left, width)
+        schedule.vectorize(parts.inner)
+        used.append(width)
+        left = parts.tail
+        if not schedule.has(left):
+            break
+    return f"partial accumulators in {used} lanes" if used else None

@@ -1,0 +1,142 @@
+"""The default schedule of every kernel: `loop-schedule`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, VectorType
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ...core.context import decide, target_of
+from ...core.target import Target, named
+from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.nests import extent_of, perfect_nest
+from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp
+from .rules.accesses import UNKNOWN_EXTENT, cost, has_unknown_extent
+from .rules.contraction import schedule_contraction
+from .rules.lanes import schedule_lanes
+from .rules.rows import schedule_row
+from .rules.steps import Schedule
+
+TILE_COST = 200_000
+"""About how many scalar instructions a tile of a nest that is no contraction holds."""
+LEAST_TILES = 4
+"""Fewer tiles than this are not worth sharing among threads."""
+
+
+def schedule_kernel(kernel: KernelOp, target: Target) -> tuple[Schedule, list[str]]:
+    """Schedule the nests of a kernel that is in no module, each by the first rule that fits.
+
+    Returns:
+        The schedule, with the new kernel and the trace of its steps, and a reason for each
+        nest. A nest that no rule fits stays as it is.
+    """
+    schedule, reasons = Schedule(kernel, target), list[str]()
+    nests = [op.loop_name.data for op in kernel.body.block.ops if isinstance(op, ForOp)]
+    for nest in nests:
+        schedule.attempt(lambda nest=nest: _nest(schedule, nest, reasons))
+    schedule.drop_unit_loops()
+    return schedule, reasons
+
+
+def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
+    """Schedule a nest of the kernel's body, and share it among threads."""
+    if reason := schedule.attempt(lambda: schedule_contraction(schedule, nest)):
+        reasons.append(reason)
+        return True
+    work = None if has_unknown_extent(loop := schedule.for_loop(nest)) else cost(loop)
+    shared = schedule.attempt(lambda: _share(schedule, nest, work))
+    _inside(schedule, shared or nest, reasons)
+    return True
+
+
+def _share(schedule: Schedule, nest: str, work: int | None) -> str | None:
+    """Cut a nest into tiles for threads; gives the loop inside of a tile."""
+    loop = schedule.for_loop(nest)
+    if loop.kind.data != LoopKind.PARALLEL:
+        return None
+    size = extent_of(loop)
+    iteration = max(1, cost(loop) // (UNKNOWN_EXTENT if size is None else max(1, size)))
+    chunk = max(1, TILE_COST // iteration)
+    if size is not None and (size < LEAST_TILES * chunk or (work or TILE_COST) < TILE_COST):
+        return None
+    parts = schedule.split(nest, chunk, "mask")
+    schedule.tiles(parts.outer)
+    return parts.inner
+
+
+def _inside(schedule: Schedule, nest: str, reasons: list[str]) -> None:
+    """Schedule a nest that no thread is needed for, or the nests in its body."""
+    loop = schedule.for_loop(nest)
+    inner = perfect_nest(loop)[-1]
+    nested = [op.loop_name.data for op in inner.body.block.ops if isinstance(op, ForOp)]
+    reductions = [op.loop_name.data for op in inner.body.block.ops if isinstance(op, ReduceOp)]
+    if not nested:
+        for rule in (schedule_contraction, schedule_lanes):
+            if reason := schedule.attempt(lambda rule=rule: rule(schedule, nest)):
+                reasons.append(reason)
+                return
+    for name in reductions:
+        if reason := schedule.attempt(lambda name=name: schedule_row(schedule, name)):
+            reasons.append(reason)
+    for name in nested:
+        _inside(schedule, name, reasons)
+
+
+@dataclass(frozen=True)
+class LoopSchedulePass(ModulePass):
+    """Give every kernel the schedule that its nests call for on the target.
+
+    Contractions get a register tile, other nests vectors along the loop that runs through
+    memory, reductions of rows partial accumulators. Nests that nothing fits stay as they are.
+
+    Before:
+
+    ```mlir
+    loop.kernel @relu(%x: memref<64xf32>, %z: memref<1xf32>) -> (%y: memref<64xf32>) {
+      %c = loop.load %z () -> (0)() : memref<1xf32>, f32
+      loop.for "i" %i to 64 {
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<64xf32>, f32
+        %r = arith.maximumf %v, %c : f32
+        loop.store %r, %y (d0) -> (d0)(%i) : f32, memref<64xf32>
+      }
+    }
+    ```
+
+    Options: `target=x86-64-v4`
+
+    After:
+
+    ```mlir
+    loop.kernel @relu(%x: memref<64xf32>, %z: memref<1xf32>) -> (%y: memref<64xf32>) {
+      %c = loop.load %z () -> (0)() : memref<1xf32>, f32
+      %v = loop.load %x ()[s0] -> (s0)() : memref<64xf32>, vector<64xf32>
+      %w = vector.broadcast %c : f32 to vector<64xf32>
+      %r = arith.maximumf %v, %w : vector<64xf32>
+      loop.store %r, %y ()[s0] -> (s0)() : vector<64xf32>, memref<64xf32>
+    }
+    ```
+
+    Requires: kernels that are not scheduled yet; one that has blocks stays as it is.
+    Leaves: the same kernels, with constants packed where `loop.packing` says so.
+    """
+
+    name = "loop-schedule"
+
+    target: str | None = None
+    """The name of the machine to schedule for; by default that of the compilation."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = target_of(ctx) if self.target is None else named(self.target)
+        for kernel in [inner for inner in op.ops if isinstance(inner, KernelOp)]:
+            if any(isinstance(r.type, VectorType) for o in kernel.walk() for r in o.results):
+                continue
+            place = InsertPoint.after(kernel)
+            kernel.detach()
+            schedule, reasons = schedule_kernel(kernel, target)
+            Rewriter.insert_op(schedule.kernel, place)
+            if schedule.trace:
+                why = "; ".join(dict.fromkeys(reasons)) or "nothing else fits"
+                decide(ctx, f"@{kernel.sym_name.data}", str(schedule), why)
