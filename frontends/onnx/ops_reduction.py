@@ -123,6 +123,8 @@ def _log_sum(node: Node, x: Value, axes: Sequence[int], keepdims: bool) -> Value
 def _log_sum_exp(node: Node, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
     # log(sum(exp(x))) == log(sum(exp(x - m))) + m, with m = max(x) cut to finite numbers so
     # that infinities do not meet.
+    if x.dtype.kind != "f":
+        raise node.unsupported(f"not supported for {x.dtype.name}")
     if any(x.shape[axis] == 0 for axis in axes):
         return _log_sum(node, node.emit(graph.ExpOp, x), axes, keepdims)
     largest = float(np.finfo(x.dtype).max)

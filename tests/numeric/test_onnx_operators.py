@@ -273,6 +273,11 @@ def test_reduce(kind: str, axes: list[int] | None, keepdims: int) -> None:
     check(node, x, constants, symbolic={"x": ("n", 3, "m")})
 
 
+@pytest.mark.parametrize("kind", ["Sum", "L1", "L2", "Max", "Prod"])
+def test_reduce_integers(kind: str) -> None:
+    check(make_node(f"Reduce{kind}", ["x"], ["y"]), {"x": array(3, 4, dtype="int64")})
+
+
 def test_reduce_nothing() -> None:
     node = make_node("ReduceSum", ["x"], ["y"], noop_with_empty_axes=1)
     check(node, {"x": array(2, 3)})

@@ -1,0 +1,138 @@
+"""Operators that pick elements out of tensors: concatenations, gathers, slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ...core.dims import Dim
+from ...dialects.graph import ops as graph
+from ...dialects.graph.ops_select import WHOLE_END
+from .nodes import Node
+from .registry import converts
+from .values import Value
+
+
+@converts("Concat", since=4)
+def concat(node: Node) -> Value:
+    xs = node.variadic()
+    if not node.has("axis"):
+        raise node.broken('attribute "axis" is missing')
+    axis = node.axis(node.attr_int("axis"), xs[0].rank)
+    return xs[0] if len(xs) == 1 else node.emit(_concat, *xs, axis=axis)
+
+
+def _concat(*inputs: SSAValue, axis: int) -> graph.ConcatOp:
+    return graph.ConcatOp(inputs, axis)
+
+
+@converts("Gather", since=1)
+def gather(node: Node) -> Value:
+    x, indices = node.input(0), node.input(1)
+    axis = node.axis(node.attr_int("axis"), x.rank)
+    return node.emit(graph.GatherOp, x, indices, axis=axis)
+
+
+@converts("Slice", since=1)
+def slice_attributes(node: Node) -> Value:
+    starts, ends = node.attr_ints("starts"), node.attr_ints("ends")
+    if starts is None or ends is None:
+        raise node.broken('attributes "starts" and "ends" are needed')
+    return _sliced(node, starts, ends, node.attr_ints("axes"), None)
+
+
+@converts("Slice", since=10)
+def slice_(node: Node) -> Value:
+    axes = None if node.optional(3) is None else node.integers(3)
+    steps = None if node.optional(4) is None else node.integers(4)
+    return _sliced(node, node.integers(1), node.integers(2), axes, steps)
+
+
+def _sliced(
+    node: Node,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    given: Sequence[int] | None,
+    steps: Sequence[int] | None,
+) -> Value:
+    x = node.input(0)
+    axes = node.axes(range(len(starts)) if given is None else given, x.rank)
+    steps = [1] * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        counts = [len(starts), len(ends), len(axes), len(steps)]
+        raise node.broken("starts, ends, axes and steps differ in length", got=counts)
+    parts = [(0, dim.value if dim.is_static else WHOLE_END, 1) for dim in x.shape]
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        if step == 0:
+            raise node.broken("a step is 0")
+        parts[axis] = _part(node, x.shape[axis], start, end, step)
+    return sliced(node, x, parts)
+
+
+def _part(node: Node, dim: Dim, start: int, end: int, step: int) -> tuple[int, int, int]:
+    """Start, end and step of a slice, clamped as Python does it."""
+    if dim.is_static:
+        return slice(start, end, step).indices(dim.value)
+    if (start, step) == (0, 1) and end >= np.iinfo(np.int32).max:
+        return 0, WHOLE_END, 1
+    raise node.unsupported(f"a slice of symbolic dimension {dim} that does not take it whole")
+
+
+def sliced(node: Node, x: Value, parts: Sequence[tuple[int, int, int]]) -> Value:
+    """`x` cut to (start, end, step) in each dimension; `x` itself where that takes all."""
+    whole = [(0, dim.value if dim.is_static else WHOLE_END, 1) for dim in x.shape]
+    if list(parts) == whole:
+        return x
+    starts, ends, steps = zip(*parts, strict=True)
+    return node.emit(graph.SliceOp, x, starts=starts, ends=ends, steps=steps)
+
+
+@converts("Split", since=2)
+def split_attribute(node: Node) -> list[Value]:
+    return _split(node, node.attr_ints("split"))
+
+
+@converts("Split", since=13)
+def split(node: Node) -> list[Value]:
+    return _split(node, None if node.optional(1) is None else node.integers(1))
+
+
+@converts("Split", since=18)
+def split_into(node: Node) -> list[Value]:
+    count = node.attr_int("num_outputs") if node.has("num_outputs") else None
+    if node.optional(1) is not None:
+        return _split(node, node.integers(1))
+    if count is not None and count != len(node.outputs):
+        raise node.broken("num_outputs differs from the results", len(node.outputs), count)
+    return _split(node, None, uneven=True)
+
+
+def _split(node: Node, sizes: list[int] | None, *, uneven: bool = False) -> list[Value]:
+    x = node.input(0)
+    axis = node.axis(node.attr_int("axis"), x.rank)
+    dim = x.shape[axis]
+    if not dim.is_static:
+        raise node.unsupported(f"a split of symbolic dimension {dim}")
+    if sizes is None:
+        sizes = _even_parts(node, dim.value, uneven)
+    if len(sizes) != len(node.outputs) or sum(sizes) != dim.value or any(n < 0 for n in sizes):
+        raise node.broken(f"parts do not fit {len(node.outputs)} results", dim, sizes)
+    results: list[Value] = []
+    start = 0
+    for n in sizes:
+        parts = [(0, d.value if d.is_static else WHOLE_END, 1) for d in x.shape]
+        parts[axis] = (start, start + n, 1)
+        results.append(sliced(node, x, parts))
+        start += n
+    return results
+
+
+def _even_parts(node: Node, size: int, uneven: bool) -> list[int]:
+    """Parts of the same size; with `uneven` the last one may be smaller."""
+    count = len(node.outputs)
+    if count == 0 or (size % count and not uneven):
+        raise node.broken("the dimension does not split evenly", f"a multiple of {count}", size)
+    part = -(-size // count)
+    return [max(0, min(part, size - i * part)) for i in range(count)]
