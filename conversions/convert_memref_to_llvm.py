@@ -124,6 +124,17 @@ def _symbolic(type: MemRefType, sizes: Sequence[SSAValue]) -> list[SSAValue]:
     return [size for size, known in zip(sizes, type.get_shape(), strict=True) if known < 0]
 
 
+@MEMREF.on("memref.collapse_shape")
+def lower_collapse_shape(op: Operation, low: Lowering) -> Parts:
+    collapse = cast(memref.CollapseShapeOp, op)
+    type = cast(MemRefType, collapse.result.type)
+    parts_of(type)
+    if type.get_num_dims() != 1:
+        low.refuse("some dimensions are kept", "one dimension left", type)
+    address = low.parts(collapse.src)[0]
+    return (address, *([] if type.has_static_shape() else [number_of_elements(low, collapse.src)]))
+
+
 @MEMREF.on("memref.reinterpret_cast")
 def lower_reinterpret_cast(op: Operation, low: Lowering) -> Parts:
     cast_op = cast(memref.ReinterpretCastOp, op)
@@ -172,13 +183,13 @@ class ConvertMemrefToLlvmPass(ModulePass):
     After:
     ```mlir
     func.func @f(%x: memref<?x4xf32>, %i: index, %j: index) -> f32 {
-      %0 = llvm.mlir.constant(4) : i64
       %x1, %x2 = builtin.unrealized_conversion_cast %x : memref<?x4xf32> to !llvm.ptr, i64
-      %1 = builtin.unrealized_conversion_cast %i : index to i64
-      %2 = llvm.mul %1, %0 : i64
-      %3 = llvm.getelementptr %x1[%2] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-      %4 = builtin.unrealized_conversion_cast %j : index to i64
-      %5 = llvm.getelementptr %3[%4] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+      %0 = builtin.unrealized_conversion_cast %i : index to i64
+      %1 = builtin.unrealized_conversion_cast %j : index to i64
+      %2 = llvm.mlir.constant(4) : i64
+      %3 = llvm.mul %0, %2 : i64
+      %4 = llvm.getelementptr %x1[%3] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+      %5 = llvm.getelementptr %4[%1] : (!llvm.ptr, i64) -> !llvm.ptr, f32
       %6 = llvm.load %5 {alignment = 4 : i64} : !llvm.ptr -> f32
       func.return %6 : f32
     }
