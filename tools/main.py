@@ -238,7 +238,7 @@ def show(exe: Executable, seconds: float) -> None:
         for spec in specs:
             out.print(f"[bold]{title}[/] {spec}", highlight=False)
     out.print(f"[bold]compiled[/] in {duration(seconds)}, through {' > '.join(exe.stages)}")
-    out.print(str(exe.explain()), markup=False, highlight=False)
+    out.print(str(exe.explain()), markup=False, highlight=False, soft_wrap=True)
 
 
 def _load(path: Path, shapes: list[str] | None) -> Module:
