@@ -214,16 +214,21 @@ def test_softmax_with_symbolic_sizes() -> None:
     check(lambda b, x: b.softmax(x), [random((5, 37))], symbolic=True)
 
 
-@pytest.mark.parametrize("kind", ["sum", "mean", "max", "min", "prod"])
+REDUCTIONS = [
+    (kind, dtype)
+    for kind in ("sum", "mean", "max", "min", "prod")
+    for dtype in ("f32", "f64", "i64")
+    if (kind, dtype) != ("mean", "i64")  # which is not an integer
+]
+
+
+@pytest.mark.parametrize(("kind", "dtype"), REDUCTIONS)
 @pytest.mark.parametrize("axes", [[0], [1], [0, 1], [-1]], ids=str)
-@pytest.mark.parametrize("dtype", ["f32", "f64", "i64"])
 def test_reduce(kind: str, axes: list[int], dtype: str) -> None:
 
     def program(b: sw.Builder, x: Value) -> Value:
         return b.reduce(x, kind, axes)
 
-    if kind == "mean" and dtype == "i64":
-        pytest.skip("the mean of integers is not an integer")
     x = random((6, 35), dtype)
     check(program, [np.clip(x, -2, 2) if kind == "prod" else x])
 
