@@ -33,7 +33,10 @@ OPT_LEVELS = (0, 1, 2, 3)
 
 _OPTIMIZED = {
     0: "graph-simplify-inference,graph-decompose-normalize",
-    1: "graph-simplify-inference,graph-fold-constant,graph-decompose-normalize,canonicalize,cse,dce",
+    1: (
+        "graph-simplify-inference,graph-fold-constant,graph-order-contractions,"
+        "graph-decompose-normalize,canonicalize,cse,dce"
+    ),
 }
 _OPTIMIZED[2] = _OPTIMIZED[3] = _OPTIMIZED[1]
 _FUSED = {

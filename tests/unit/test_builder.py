@@ -124,7 +124,9 @@ def test_constants() -> None:
     assert sparse.nnz is not None
     assert sparse.nnz.value.data == 2
     assert sparse.key is not None
-    np.testing.assert_array_equal(module.weights[sparse.key].toarray(), [[0, 3], [3, 0]])
+    stored = module.weights[sparse.key]
+    assert isinstance(stored, sp.csr_array)
+    np.testing.assert_array_equal(stored.toarray(), [[0, 3], [3, 0]])
 
 
 def test_an_array_changed_between_two_uses_is_two_weights() -> None:
