@@ -178,7 +178,7 @@ def i64_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
 
 def ints(array: DenseArrayBase) -> tuple[int, ...]:
     """The integers of an `i64_array`."""
-    return cast(tuple[int, ...], array.get_values())
+    return cast(DenseArrayBase[IntegerType], array).get_values()
 
 
 def i64_attr(value: int) -> IntegerAttr[IntegerType]:

@@ -80,7 +80,8 @@ class CallLikeOp(GraphOp, ABC):
 
     def _names(self, facts: ShapeFacts) -> list[list[str]]:
         rows = self.result_dims.data if self.result_dims is not None else ()
-        names = [[n.data for n in row if isinstance(n, StringAttr)] for row in rows]
+        texts = [row.data if isinstance(row, ArrayAttr) else () for row in rows]
+        names = [[n.data for n in row if isinstance(n, StringAttr)] for row in texts]
         ranks = [tensor_type(result).get_num_dims() for result in self.results]
         if [len(row) for row in names] != ranks:
             facts.fail("result_dims do not fit the results", f"{ranks} names", self.result_dims)

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     DenseResourceAttr,
     IntegerAttr,
+    IntegerType,
     TensorType,
     i1,
     i64,
@@ -78,7 +79,7 @@ class ConstantOp(GraphOp):
     @staticmethod
     def literal(array: np.ndarray) -> ConstantOp:
         """The constant that has the elements of a small array in the text."""
-        element = element_type_of(array.dtype)
+        element = cast(IntegerType, element_type_of(array.dtype))
         type = TensorType(element, array.shape)
         if array.dtype == np.bool_:
             return ConstantOp(DenseIntOrFPElementsAttr.from_list(type, array.ravel().tolist()))

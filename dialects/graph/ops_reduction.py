@@ -125,15 +125,14 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = widened(cast(np.ndarray, arrays[0]))
-        keep, kind = bool(self.keepdims.value.data), self.kind.data
-        axes, options = self.reduced_axes, {"keepdims": keep}
+        axes, kind, keep = self.reduced_axes, self.kind.data, bool(self.keepdims.value.data)
         with np.errstate(all="ignore"):
             if kind == ReduceKind.SUM:
-                return self.stored(x.sum(axes, dtype=x.dtype, **options))
+                return self.stored(x.sum(axes, dtype=x.dtype, keepdims=keep))
             if kind == ReduceKind.PROD:
-                return self.stored(x.prod(axes, dtype=x.dtype, **options))
+                return self.stored(x.prod(axes, dtype=x.dtype, keepdims=keep))
             if kind == ReduceKind.MEAN:
-                total = np.asarray(x.sum(axes, dtype=x.dtype, **options))
+                total = np.asarray(x.sum(axes, dtype=x.dtype, keepdims=keep))
                 count = np.array(int(np.prod([x.shape[a] for a in axes], dtype=np.int64)))
                 if x.dtype.kind == "f":
                     return self.stored(total / count.astype(x.dtype))
@@ -141,7 +140,7 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
                 return self.stored(wide)
             neutral = _neutral(kind, element_type(self.x), x.dtype)
             function = np.max if kind == ReduceKind.MAX else np.min
-            return self.stored(function(x, axis=axes, initial=neutral, **options))
+            return self.stored(function(x, axis=axes, initial=neutral, keepdims=keep))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         kind, axes = self.kind.data, self.reduced_axes

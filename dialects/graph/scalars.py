@@ -10,7 +10,7 @@ from math import inf
 from typing import cast
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import IndexType, IntegerType, f16, f32, f64, i1, i32, i64
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, f16, f32, f64, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from .attrs import is_float
@@ -151,9 +151,9 @@ def _to_float(nest: Nest, value: SSAValue, target: Attribute) -> SSAValue:
     if value.type == target:
         return value
     if value.type == i1:
-        return nest.insert(arith.UIToFPOp(value, target))
+        return nest.insert(arith.UIToFPOp(value, cast(AnyFloat, target)))
     if not is_float(value.type):
-        return nest.insert(arith.SIToFPOp(value, target))
+        return nest.insert(arith.SIToFPOp(value, cast(AnyFloat, target)))
     widens = (value.type, target) == (f32, f64)
     return nest.insert((arith.ExtFOp if widens else arith.TruncFOp)(value, target))
 

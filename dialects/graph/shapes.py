@@ -102,7 +102,8 @@ class SymbolicShapes:
         dims = attributes.get("graph.dims")
         if dims is None:
             return [""] * type.get_num_dims()
-        names = [a.data for a in dims if isinstance(a, StringAttr)] if _is_array(dims) else []
+        texts = dims.data if isinstance(dims, ArrayAttr) else ()
+        names = [a.data for a in texts if isinstance(a, StringAttr)]
         valid = all(not name or _IDENTIFIER.fullmatch(name) for name in names)
         if len(names) != type.get_num_dims() or not valid:
             self._fail("graph.dims does not fit the type", f"{type.get_num_dims()} names", dims)
@@ -166,9 +167,10 @@ class SymbolicShapes:
         callee = SymbolTable.lookup_symbol(op, op.callee)
         if not isinstance(callee, func.FuncOp) or not callee.body.blocks:
             return [], []
-        parameters = callee.body.block.args
-        inner_shapes = {p: shapes[a] for p, a in zip(parameters, op.operands, strict=True)}
-        inner_nnz = {p: nnz[a] for p, a in zip(parameters, op.operands, strict=True)}
+        parameters: Sequence[SSAValue] = callee.body.block.args
+        pairs = list(zip(parameters, op.operands, strict=True))
+        inner_shapes: dict[SSAValue, Shape] = {p: shapes[a] for p, a in pairs}
+        inner_nnz: dict[SSAValue, Dim | None] = {p: nnz[a] for p, a in pairs}
         returned = self._visit(callee, inner_shapes, inner_nnz)
         return [inner_shapes[v] for v in returned], [inner_nnz[v] for v in returned]
 
@@ -197,10 +199,6 @@ def argument_attributes(function: func.FuncOp, number: int) -> Mapping[str, Attr
     if function.arg_attrs is None:
         return {}
     return cast(DictionaryAttr, function.arg_attrs.data[number]).data
-
-
-def _is_array(attr: Attribute) -> bool:
-    return isinstance(attr, ArrayAttr)
 
 
 def _named_symbols(attributes: Mapping[str, Attribute]) -> list[str]:

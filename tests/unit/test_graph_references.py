@@ -65,6 +65,7 @@ def onnx(name: str, *arrays: np.ndarray, opset: int = 18, **attributes: Any) -> 
         opset_imports=[helper.make_opsetid("", opset)],
     )
     (result,) = ReferenceEvaluator(model).run(None, dict(zip(names, arrays, strict=True)))
+    assert isinstance(result, np.ndarray)
     return result
 
 
