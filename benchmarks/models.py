@@ -17,10 +17,11 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-import stepwell as sw
 from rich.console import Console
 from rich.table import Table
 from scipy.sparse import csr_array, eye_array
+
+import stepwell as sw
 from stepwell.frontends import gnn
 from stepwell.tools.timing import duration, measure
 

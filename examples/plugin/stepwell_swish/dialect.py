@@ -1,13 +1,14 @@
 """The dialect `swish`: one operator, with all that the compiler asks of it."""
 
 import numpy as np
-from stepwell.dialects.graph import scalars
-from stepwell.dialects.graph.attrs import FLOAT_TENSOR
-from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, widened
 from xdsl.dialects import math
 from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.traits import Pure
+
+from stepwell.dialects.graph import scalars
+from stepwell.dialects.graph.attrs import FLOAT_TENSOR
+from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, widened
 
 
 @irdl_op_definition

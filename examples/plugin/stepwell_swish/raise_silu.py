@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from stepwell.core import provenance
-from stepwell.dialects.graph import ops as graph
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -11,6 +9,9 @@ from xdsl.pattern_rewriter import (
     RewritePattern,
     op_type_rewrite_pattern,
 )
+
+from stepwell.core import provenance
+from stepwell.dialects.graph import ops as graph
 
 from .dialect import SiluOp
 
