@@ -193,15 +193,20 @@ class Access:
         """
         if self._step is not None:
             return self._step
+        if not self.map.results:
+            return 0, True
         places = [self.place(self.lane(position, part.offset))]
         if self.is_linear and self.merged == 1:
             places.append(self.place(self.lane(position, part.offset + 1)))
         else:
             more = range(1, part.lanes)
             places += [self.place(self.lane(position, part.offset + n)) for n in more]
-        numbers = [self.buffers.linear(self.buffer, place) for place in places]
-        apart = {(b - a).value for a, b in pairwise(numbers)}
         in_row = all(a[:-1] == b[:-1] for a, b in pairwise(places))
+        if in_row:
+            numbers = [place[-1] for place in places]
+        else:
+            numbers = [self.buffers.linear(self.buffer, place) for place in places]
+        apart = {(b - a).value for a, b in pairwise(numbers)}
         found = (apart.pop() if len(apart) == 1 else None), in_row
         if self.is_linear:
             self._step = found

@@ -498,13 +498,10 @@ class Statements:
         emit, indices = self.emitter, self.indices
         variables: list[Form] = []
         for extent in reversed(extents[1:]):
-            known = extent.value
-            if known is not None:
-                variables.append(indices.remainder(tile, known))
-                tile = indices.divide(tile, known)
-                continue
             operands = [indices.value(tile), indices.value(extent)]
-            variables.append(indices.atom(emit.pure(arith.RemUIOp, operands, INDEX), True))
+            top = indices.range(extent)[1]
+            high = top - 1 if top is not None else None
+            variables.append(indices.atom(emit.pure(arith.RemUIOp, operands, INDEX), True, high))
             tile = indices.atom(emit.pure(arith.DivUIOp, operands, INDEX), True)
         return [tile, *reversed(variables)]
 

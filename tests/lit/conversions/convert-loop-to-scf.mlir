@@ -1,0 +1,199 @@
+// RUN: stepwell-opt %s -p "convert-loop-to-scf{target=x86-64-v4}" | filecheck %s
+
+// Scalars: one accumulator, then several with what is left in a loop of its own.
+
+// CHECK-LABEL: func.func private @dot(
+// CHECK-SAME:    %[[X:[a-z0-9_]+]]: memref<?xf32> {llvm.noalias}, %[[Y:[a-z0-9_]+]]: memref<1xf32> {llvm.noalias})
+// CHECK:         %[[N:[a-z0-9_]+]] = memref.dim %[[X]]
+// CHECK:         %[[FULL:[a-z0-9_]+]] = arith.muli %{{.*}}, %{{.*}} : index
+// CHECK:         %[[S:[a-z0-9_]+]], %[[T:[a-z0-9_]+]] = scf.for %[[K:[a-z0-9_]+]] = %{{.*}} to %[[FULL]] step %{{.*}} iter_args(%[[A:[a-z0-9_]+]] = %{{.*}}, %[[B:[a-z0-9_]+]] = %{{.*}}) -> (f32, f32)
+// CHECK-NEXT:      %[[P:[a-z0-9_]+]] = memref.load %[[X]][%[[K]]]
+// CHECK-NEXT:      math.fma %[[P]], %[[P]], %[[A]]
+// CHECK-NEXT:      %[[L:[a-z0-9_]+]] = arith.addi %[[K]]
+// CHECK-NEXT:      %[[Q:[a-z0-9_]+]] = memref.load %[[X]][%[[L]]]
+// CHECK-NEXT:      math.fma %[[Q]], %[[Q]], %[[B]]
+// CHECK:         %[[ST:[a-z0-9_]+]] = arith.addf %[[S]], %[[T]] : f32
+// CHECK:         scf.for %{{.*}} = %[[FULL]] to %[[N]] step %{{.*}} iter_args(%{{.*}} = %[[ST]])
+loop.kernel @dot(%x: memref<?xf32>) -> (%y: memref<1xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %s = loop.reduce "k" %k to %n combine add unroll 2 carry(%acc = %zero : f32) {
+    %p = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %t = math.fma %p, %p, %acc : f32
+    loop.yield %t : f32
+  }
+  loop.store %s, %y () -> (0)() : f32, memref<1xf32>
+}
+
+// A register tile: loads and splats come just before the fma that need them.
+
+// CHECK-LABEL: func.func private @tile(
+// CHECK-SAME:    %[[X:[a-z0-9_]+]]: memref<?x9xf32> {llvm.noalias}, %[[W:[a-z0-9_]+]]: memref<9x32xf32>
+// CHECK:         scf.for %[[I:[a-z0-9_]+]] =
+// CHECK:           %[[R0:[a-z0-9_]+]] = arith.muli %[[I]]
+// CHECK:           %[[R1:[a-z0-9_]+]] = arith.addi %[[R0]]
+// CHECK:           scf.for %[[K:[a-z0-9_]+]] = {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// CHECK-NEXT:        %[[A:[a-z0-9_]+]] = memref.load %[[X]][%[[R0]], %[[K]]]
+// CHECK-NEXT:        %[[SA:[a-z0-9_]+]] = vector.broadcast %[[A]] : f32 to vector<16xf32>
+// CHECK-NEXT:        %[[W0:[a-z0-9_]+]] = vector.load %[[W]][%[[K]], %{{.*}}] : memref<9x32xf32>, vector<16xf32>
+// CHECK-NEXT:        math.fma %[[SA]], %[[W0]]
+// CHECK-NEXT:        %[[W1:[a-z0-9_]+]] = vector.load %[[W]]
+// CHECK-NEXT:        math.fma %[[SA]], %[[W1]]
+// CHECK-NEXT:        %[[B:[a-z0-9_]+]] = memref.load %[[X]][%[[R1]], %[[K]]]
+// CHECK-NEXT:        %[[SB:[a-z0-9_]+]] = vector.broadcast %[[B]]
+// CHECK-NEXT:        math.fma %[[SB]], %[[W0]]
+// CHECK-NEXT:        math.fma %[[SB]], %[[W1]]
+// CHECK-NEXT:        scf.yield
+// CHECK:           vector.store %{{.*}} : memref<?x32xf32>, vector<16xf32>
+loop.kernel @tile(%x: memref<?x9xf32>, %w: memref<9x32xf32>) -> (%y: memref<?x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<2x32xf32>
+  %n = memref.dim %x, %c0 : memref<?x9xf32>
+  loop.for "i0" %i to min (d0) -> (d0 floordiv 2)(%n) {
+    %s = loop.reduce "k" %k to 9 combine add carry(%acc = %zero : vector<2x32xf32>) {
+      %p = loop.load %x (d0, d1)[s0, s1] -> (d0 * 2 + s0, d1)(%i, %k) : memref<?x9xf32>, vector<2x1xf32>
+      %q = loop.load %w (d0)[s0, s1] -> (d0, s1)(%k) : memref<9x32xf32>, vector<1x32xf32>
+      %pb = vector.broadcast %p : vector<2x1xf32> to vector<2x32xf32>
+      %qb = vector.broadcast %q : vector<1x32xf32> to vector<2x32xf32>
+      %t = math.fma %pb, %qb, %acc : vector<2x32xf32>
+      loop.yield %t : vector<2x32xf32>
+    }
+    loop.store %s, %y (d0)[s0, s1] -> (d0 * 2 + s0, s1)(%i) : vector<2x32xf32>, memref<?x32xf32>
+  }
+}
+
+// Rows clamp their loads and guard their stores; lanes are masked, the mask made once.
+
+// CHECK-LABEL: func.func private @tail(
+// CHECK:         %[[MASK:[a-z0-9_]+]] = vector.create_mask
+// CHECK-NOT:     vector.create_mask
+// CHECK:         scf.for
+// CHECK:           %[[COUNT:[a-z0-9_]+]] = arith.minsi
+// CHECK:           %[[FIRST:[a-z0-9_]+]] = arith.muli
+// CHECK-NEXT:      vector.maskedload %{{.*}}[%[[FIRST]], %{{.*}}], %[[MASK]]
+// CHECK-NEXT:      vector.maskedstore
+// CHECK:           %[[INSIDE:[a-z0-9_]+]] = arith.cmpi slt, %{{.*}}, %[[COUNT]] : index
+// CHECK:           %[[LAST:[a-z0-9_]+]] = arith.addi %[[COUNT]]
+// CHECK:           %[[SECOND:[a-z0-9_]+]] = arith.minsi %[[LAST]]
+// CHECK:           %[[ROW:[a-z0-9_]+]] = arith.addi %[[FIRST]], %[[SECOND]]
+// CHECK-NEXT:      vector.maskedload %{{.*}}[%[[ROW]], %{{.*}}], %[[MASK]]
+// CHECK:           scf.if %[[INSIDE]] {
+// CHECK-NEXT:        vector.maskedstore
+loop.kernel @tail(%x: memref<?x?xf32>, %m: index) -> (%y: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?xf32>
+  loop.for "i0" %i to min (d0) -> (d0 ceildiv 2)(%n) {
+    %rows = affine.min affine_map<(d0, d1) -> (2, d0 - d1 * 2)>(%n, %i)
+    %v = loop.load %x (d0)[s0, s1] -> (d0 * 2 + s0, s1)(%i) valid(0 : %rows, 1 : %m) : memref<?x?xf32>, vector<2x16xf32>
+    loop.store %v, %y (d0)[s0, s1] -> (d0 * 2 + s0, s1)(%i) valid(0 : %rows, 1 : %m) : vector<2x16xf32>, memref<?x?xf32>
+  }
+}
+
+// Where nothing may be valid, nothing is read.
+
+// CHECK-LABEL: func.func private @nothing(
+// CHECK:         %[[SOME:[a-z0-9_]+]] = arith.cmpi slt, %{{.*}}, %{{.*}} : index
+// CHECK:         scf.if %[[SOME]] -> (vector<4xf32>) {
+// CHECK:           vector.load
+// CHECK:         } else {
+// CHECK:         scf.if %[[SOME]] {
+// CHECK-NEXT:      vector.store
+loop.kernel @nothing(%x: memref<?x4xf32>, %m: index) -> (%y: memref<?x4xf32>) {
+  %v = loop.load %x ()[s0, s1] -> (0, s1)() valid(0 : %m) : memref<?x4xf32>, vector<1x4xf32>
+  loop.store %v, %y ()[s0, s1] -> (s0, s1)() valid(0 : %m) : vector<1x4xf32>, memref<?x4xf32>
+}
+
+// The entries of a row, and a block that is carried over them.
+
+// CHECK-LABEL: func.func private @spmm(
+// CHECK-SAME:    %[[IP:[a-z0-9_]+]]: memref<?xi32> {llvm.noalias}, %[[IX:[a-z0-9_]+]]: memref<?xi32>
+// CHECK:         scf.for %[[I:[a-z0-9_]+]] =
+// CHECK:           %[[P0:[a-z0-9_]+]] = memref.load %[[IP]][%[[I]]]
+// CHECK-NEXT:      %[[START:[a-z0-9_]+]] = arith.index_cast %[[P0]] : i32 to index
+// CHECK:           %[[END:[a-z0-9_]+]] = arith.index_cast
+// CHECK:           scf.for %[[P:[a-z0-9_]+]] = %[[START]] to %[[END]] step %{{.*}} -> (vector<8xf32>) {
+// CHECK:             %[[J:[a-z0-9_]+]] = arith.index_cast
+// CHECK:             vector.load %{{.*}}[%[[J]], %{{.*}}]
+loop.kernel @spmm(%ip: memref<?xi32>, %ix: memref<?xi32>, %v: memref<?xf32>, %x: memref<?x8xf32>) -> (%y: memref<?x8xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<8xf32>
+  %n = memref.dim %y, %c0 : memref<?x8xf32>
+  loop.for "i" %i to %n {
+    %s = loop.reduce_entries "e" %p, %j of %ip, %ix row (d0) -> (d0)(%i) combine add carry(%acc = %zero : vector<8xf32>) : memref<?xi32>, memref<?xi32> {
+      %a = loop.load %v (d0) -> (d0)(%p) : memref<?xf32>, f32
+      %b = loop.load %x (d0)[s0] -> (d0, s0)(%j) : memref<?x8xf32>, vector<8xf32>
+      %ab = vector.broadcast %a : f32 to vector<8xf32>
+      %t = math.fma %ab, %b, %acc : vector<8xf32>
+      loop.yield %t : vector<8xf32>
+    }
+    loop.store %s, %y (d0)[s0] -> (d0, s0)(%i) : vector<8xf32>, memref<?x8xf32>
+  }
+}
+
+// A fold: halves of a vector, then its last lanes.
+
+// CHECK-LABEL: func.func private @fold(
+// CHECK:         %[[V:[a-z0-9_]+]] = vector.load
+// CHECK:         %[[LOW:[a-z0-9_]+]] = vector.shuffle %[[V]], %[[V]] [0, 1]
+// CHECK:         %[[HIGH:[a-z0-9_]+]] = vector.shuffle %[[V]], %[[V]] [2, 3]
+// CHECK:         %[[TWO:[a-z0-9_]+]] = arith.addf %[[LOW]], %[[HIGH]] : vector<2xf32>
+// CHECK:         %[[A:[a-z0-9_]+]] = vector.extract %[[TWO]][0]
+// CHECK:         %[[B:[a-z0-9_]+]] = vector.extract %[[TWO]][1]
+// CHECK:         arith.addf %[[A]], %[[B]] : f32
+loop.kernel @fold(%x: memref<4xf32>) -> (%y: memref<1xf32>) {
+  %v = loop.load %x ()[s0] -> (s0)() : memref<4xf32>, vector<4xf32>
+  %f = loop.fold %v axis 0 add : vector<4xf32> -> vector<1xf32>
+  loop.store %f, %y ()[s0] -> (s0)() : vector<1xf32>, memref<1xf32>
+}
+
+// Tile loops that are one inside the other become one range; constants are copied in.
+
+// CHECK-LABEL: func.func private @tiles(
+// CHECK-SAME:    %[[X:[a-z0-9_]+]]: memref<6x4xf32> {llvm.noalias}, %[[Y:[a-z0-9_]+]]: memref<6x4xf32>
+// CHECK:         %[[COUNT:[a-z0-9_]+]] = arith.constant 24 : index
+// CHECK:         rt.parallel_tiles %[[COUNT]] captures(%[[X]], %[[Y]] : memref<6x4xf32>, memref<6x4xf32>)
+// CHECK:         ^{{.*}}(%[[T:[a-z0-9_]+]]: index, %[[XT:[a-z0-9_]+]]: memref<6x4xf32>, %[[YT:[a-z0-9_]+]]: memref<6x4xf32>):
+// CHECK-NEXT:      %[[FOUR:[a-z0-9_]+]] = arith.constant 4 : index
+// CHECK-NEXT:      %[[J:[a-z0-9_]+]] = arith.remui %[[T]], %[[FOUR]] : index
+// CHECK-NEXT:      %[[I:[a-z0-9_]+]] = arith.divui %[[T]], %[[FOUR]] : index
+// CHECK:           memref.load %[[XT]][%[[I]], %[[J]]]
+// CHECK:           memref.store %{{.*}}, %[[YT]][%[[I]], %[[J]]]
+// CHECK:           rt.yield
+loop.kernel @tiles(%x: memref<6x4xf32>) -> (%y: memref<6x4xf32>) {
+  loop.for "i" %i to 6 tiles {
+    loop.for "j" %j to 4 tiles {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<6x4xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<6x4xf32>
+    }
+  }
+}
+
+// Unrolled loops have constant indices; what the program always can read is read once.
+
+// CHECK-LABEL: func.func private @unrolled(
+// CHECK:         %[[W0:[a-z0-9_]+]] = vector.load %{{.*}} : memref<2x4xf32>, vector<4xf32>
+// CHECK:         %[[W1:[a-z0-9_]+]] = vector.load %{{.*}} : memref<2x4xf32>, vector<4xf32>
+// CHECK:         scf.for
+// CHECK-NOT:       scf.for
+// CHECK:           arith.mulf %[[W0]], %[[W0]]
+// CHECK:           arith.mulf %[[W1]], %[[W1]]
+loop.kernel @unrolled(%w: memref<2x4xf32>) -> (%y: memref<?x2x4xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : memref<?x2x4xf32>
+  loop.for "i" %i to %n {
+    loop.for "j" %j to 2 unroll {
+      %v = loop.load %w (d0)[s0] -> (d0, s0)(%j) : memref<2x4xf32>, vector<4xf32>
+      %s = arith.mulf %v, %v : vector<4xf32>
+      loop.store %s, %y (d0, d1)[s0] -> (d0, d1, s0)(%i, %j) : vector<4xf32>, memref<?x2x4xf32>
+    }
+  }
+}
+
+// What is no kernel does not change.
+
+// CHECK-LABEL: func.func @other(
+// CHECK-NEXT:    func.return %{{.*}} : f32
+func.func @other(%x: f32) -> f32 {
+  func.return %x : f32
+}
