@@ -7,30 +7,23 @@ y = graph.ReluOp(graph.DenseOp(x, w, bias))
 
 from __future__ import annotations
 
+from .ops_binary import AddOp, BinaryOp, DivOp, MaxOp, MinOp, MulOp, PowOp, SubOp
 from .ops_call import CallDpsOp, CallPackedOp
 from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
 from .ops_elementwise import (
-    AddOp,
-    BinaryOp,
     CastOp,
     ClipOp,
-    DivOp,
     ErfOp,
     ExpOp,
     GeluOp,
     LeakyReluOp,
     LogOp,
-    MaxOp,
-    MinOp,
-    MulOp,
     NegOp,
-    PowOp,
     ReluOp,
     RsqrtOp,
     SigmoidOp,
     SqrtOp,
-    SubOp,
     TanhOp,
     UnaryOp,
 )

@@ -40,7 +40,7 @@ from .interfaces import (
     rank,
     widened,
 )
-from .ops_elementwise import truncated_quotient
+from .ops_binary import truncated_quotient
 
 if TYPE_CHECKING:
     from .interfaces import Array

@@ -26,7 +26,7 @@ from .interfaces import (
     text,
     unknown_sizes,
 )
-from .ops_elementwise import broadcast_index
+from .ops_binary import broadcast_index
 
 if TYPE_CHECKING:
     from .interfaces import Array

@@ -1,0 +1,258 @@
+"""Operators that work element by element on two operands, with NumPy broadcasting."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    result_def,
+)
+from xdsl.pattern_rewriter import RewritePattern
+
+from ...core.dims import Shape
+from . import scalars
+from .attrs import (
+    NUMERIC_TENSOR,
+)
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    element_type,
+    tensor_type,
+    widened,
+)
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+
+class BinaryOp(GraphOp, ABC):
+    """An operator with two operands of one element type that are broadcast as in NumPy."""
+
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    lhs = operand_def(NUMERIC_TENSOR)
+    rhs = operand_def(NUMERIC_TENSOR)
+    result = result_def(NUMERIC_TENSOR)
+
+    assembly_format = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        lhs: SSAValue | Operation,
+        rhs: SSAValue | Operation,
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(operands=[lhs, rhs], result_type=result_type)
+
+    @abstractmethod
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The function on two scalars."""
+
+    @abstractmethod
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The function on two arrays, in the type in which it is computed."""
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        left, right = element_type(self.lhs), element_type(self.rhs)
+        if left != right:
+            facts.fail("element types differ", left, right)
+        return [facts.broadcast(shapes[0], shapes[1])]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        a, b = (widened(cast(np.ndarray, array)) for array in arrays)
+        with np.errstate(all="ignore"):
+            return self.stored(self.array(a, b))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        a = nest.at(self.lhs, broadcast_index(self.lhs, index))
+        b = nest.at(self.rhs, broadcast_index(self.rhs, index))
+        return self.scalar(nest, a, b)
+
+
+def broadcast_index(value: SSAValue, index: Index) -> Index:
+    """The index into an operand that is broadcast to a result with this index."""
+    sizes = tensor_type(value).get_shape()
+    own = index[len(index) - len(sizes) :]
+    zero = AffineExpr.constant(0)
+    return tuple(zero if n == 1 else i for n, i in zip(sizes, own, strict=True))
+
+
+@irdl_op_definition
+class AddOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """a + b.
+
+    %y = graph.add %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.add"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import AddZero
+
+        return (AddZero(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.add(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a + b
+
+
+@irdl_op_definition
+class SubOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """a - b.
+
+    %y = graph.sub %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.sub"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import SubtractZero
+
+        return (SubtractZero(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.sub(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a - b
+
+
+@irdl_op_definition
+class MulOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """a * b.
+
+    %y = graph.mul %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.mul"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import MultiplyOne
+
+        return (MultiplyOne(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.mul(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a * b
+
+
+@irdl_op_definition
+class DivOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """a / b. Integers are truncated toward zero, as in C and ONNX; x / 0 is 0.
+
+    %y = graph.div %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.div"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import DivideByOne
+
+        return (DivideByOne(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.divide(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a / b if a.dtype.kind == "f" else truncated_quotient(a, b)
+
+
+def truncated_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The integer quotient rounded toward zero; 0 where the divisor is 0."""
+    divisor = np.where(b == 0, np.ones_like(b), b)
+    with np.errstate(all="ignore"):
+        quotient = a // divisor
+        rounded_down = (a % divisor != 0) & ((a < 0) != (divisor < 0))
+    return np.where(b == 0, np.zeros_like(quotient), quotient + rounded_down.astype(a.dtype))
+
+
+@irdl_op_definition
+class MaxOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """The larger of a and b; NaN if one of them is.
+
+    %y = graph.max %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.max"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import MaxOfSame
+
+        return (MaxOfSame(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.maximum(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.maximum(a, b)
+
+
+@irdl_op_definition
+class MinOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """The smaller of a and b; NaN if one of them is.
+
+    %y = graph.min %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.min"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import MinOfSame
+
+        return (MinOfSame(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.minimum(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.minimum(a, b)
+
+
+@irdl_op_definition
+class PowOp(BinaryOp, HasCanonicalizationPatternsInterface):
+    """a to the power of b.
+
+    An integer to a negative power is truncated toward zero: 1 ** -n is 1, (-1) ** -n is
+    1 or -1, and everything else is 0 (NumPy raises an error there).
+
+    %y = graph.pow %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.pow"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import PowerOfOne, PowerOfTwo
+
+        return (PowerOfOne(), PowerOfTwo())
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.power(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if a.dtype.kind == "f":
+            return np.power(a, b)
+        inverse = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 1, -1, 1), 0))
+        return np.where(b < 0, inverse.astype(a.dtype), np.power(a, np.maximum(b, 0)))
