@@ -81,6 +81,7 @@ class Lowering:
         self._hoisted: dict[object, SSAValue] = {}
         self._entry: Block | None = None
         self._symbols: set[str] | None = None
+        self._last_added: Operation | None = None
         self._module: ModuleOp
         self.op: Operation
         """The operation that is being lowered; what is emitted goes before it."""
@@ -189,7 +190,11 @@ class Lowering:
         """Put a new function before the others of the module."""
         assert self._symbols is not None
         self._symbols.add(function.sym_name.data)
-        block = self._module.body.block
+        block, last = self._module.body.block, self._last_added
+        self._last_added = function
+        if last is not None:
+            block.insert_op_after(function, last)
+            return
         assert block.first_op is not None
         block.insert_op_before(function, block.first_op)
 
@@ -240,7 +245,10 @@ class Lowering:
     def run(self, module: ModuleOp) -> None:
         """Lower the whole module."""
         self._module = module
-        self.walk(module.body)
+        try:
+            self.walk(module.body)
+        except NotLowerableError as error:
+            self.refuse(error.fact, error.expected, error.got)
         self._erase_replaced()
         self._erase_unused()
 
@@ -249,11 +257,7 @@ class Lowering:
         self.op = op
         lower = self._table.get(op.name)
         if lower is not None:
-            try:
-                result = lower(op, self)
-            except NotLowerableError as error:
-                self.op = op
-                self.refuse(error.fact, error.expected, error.got)
+            result = lower(op, self)
             if result is not None:
                 parts = result if isinstance(result, tuple) else (result,)
                 self._parts[op.results[0]] = parts

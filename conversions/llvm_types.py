@@ -30,6 +30,7 @@ from xdsl.dialects.utils import FastMathAttrBase
 from xdsl.ir import Attribute, Operation
 
 from ..dialects.rt import ContextType
+from ..dialects.upstream import with_element_type
 
 PTR = LLVMPointerType()
 
@@ -51,7 +52,8 @@ def parts_of(type: Attribute) -> tuple[Attribute, ...]:
     """The LLVM types that a value of this type becomes; a type LLVM has is itself.
 
     Raises:
-        NotLowerableError: for a buffer that is not contiguous.
+        NotLowerableError: for a buffer that is not contiguous, or a vector that has not one
+            fixed dimension.
     """
     if isinstance(type, IndexType):
         return (i64,)
@@ -60,9 +62,10 @@ def parts_of(type: Attribute) -> tuple[Attribute, ...]:
     if isinstance(type, MemRefType):
         check_contiguous(type)
         return (PTR, *(i64 for size in type.get_shape() if size == DYNAMIC_INDEX))
-    if isinstance(type, VectorType) and isinstance(type.element_type, IndexType):
-        return (VectorType(i64, type.shape, type.scalable_dims),)
-    return (type,)
+    if not isinstance(type, VectorType):
+        return (type,)
+    lanes_of(type)
+    return (with_element_type(type, parts_of(type.element_type)[0]),)
 
 
 def check_contiguous(type: MemRefType) -> None:

@@ -1,0 +1,230 @@
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics -p convert-rt-to-llvm | filecheck %s
+
+// Tables of the context are read once, at the entry.
+// CHECK-LABEL: func.func @constants(
+// CHECK-SAME: %ctx: !rt.context, %i: index) -> f32 {
+// CHECK-NEXT: %[[V0:.*]] = builtin.unrealized_conversion_cast %ctx : !rt.context to !llvm.ptr
+// CHECK-NEXT: %[[V1:.*]] = llvm.load %[[V0]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: %w = llvm.load %[[V1]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: %[[V2:.*]] = llvm.getelementptr %[[V1]][3] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %v = llvm.load %[[V2]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: %v_1 = builtin.unrealized_conversion_cast %v : !llvm.ptr to memref<4xf32>
+// CHECK-NEXT: %w_1 = builtin.unrealized_conversion_cast %w : !llvm.ptr to memref<4xf32>
+// CHECK-NEXT: cf.br ^bb1
+// CHECK-NEXT: ^bb1:
+// CHECK-NEXT: %[[V3:.*]] = memref.load %w_1[%i] : memref<4xf32>
+// CHECK-NEXT: %[[V4:.*]] = memref.load %v_1[%i] : memref<4xf32>
+// CHECK-NEXT: %[[V5:.*]] = arith.addf %[[V3]], %[[V4]] : f32
+// CHECK-NEXT: func.return %[[V5]] : f32
+func.func @constants(%ctx: !rt.context, %i: index) -> f32 {
+  cf.br ^bb1
+^bb1:
+  %w = rt.constant %ctx, 0 "w0" : memref<4xf32>
+  %v = rt.constant %ctx, 3 "w3" : memref<4xf32>
+  %0 = memref.load %w[%i] : memref<4xf32>
+  %1 = memref.load %v[%i] : memref<4xf32>
+  %2 = arith.addf %0, %1 : f32
+  func.return %2 : f32
+}
+
+// -----
+
+// An arena that is too small ends the call with -1 and leaves the bytes wanted.
+// CHECK-LABEL: func.func @arena(
+// CHECK-SAME: %ctx: !rt.context, %n: index) -> i32 {
+// CHECK-NEXT: %[[V0:.*]] = builtin.unrealized_conversion_cast %ctx : !rt.context to !llvm.ptr
+// CHECK-NEXT: %[[V1:.*]] = builtin.unrealized_conversion_cast %n : index to i64
+// CHECK-NEXT: %[[V2:.*]] = llvm.getelementptr %[[V0]][3] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V3:.*]] = llvm.load %[[V2]] {alignment = 8 : i64} : !llvm.ptr -> i64
+// CHECK-NEXT: %[[V4:.*]] = llvm.getelementptr %[[V0]][2] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %a = llvm.load %[[V4]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: %a_1 = builtin.unrealized_conversion_cast %a, %[[V1]] : !llvm.ptr, i64 to memref<?xi8>
+// CHECK-NEXT: %[[V5:.*]] = llvm.icmp "sle" %[[V1]], %[[V3]] : i64
+// CHECK-NEXT: cf.cond_br %[[V5]], ^bb1, ^bb2
+// CHECK-NEXT: ^bb1:
+// CHECK-NEXT: func.call @use(%a_1) : (memref<?xi8>) -> ()
+// CHECK-NEXT: %z = arith.constant 0 : i32
+// CHECK-NEXT: func.return %z : i32
+// CHECK-NEXT: ^bb2:
+// CHECK-NEXT: %[[V6:.*]] = llvm.mlir.constant(5) : i64
+// CHECK-NEXT: %[[V7:.*]] = llvm.getelementptr %[[V0]][%[[V6]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+// CHECK-NEXT: llvm.store %[[V1]], %[[V7]] {alignment = 8 : i64} : i64, !llvm.ptr
+// CHECK-NEXT: %[[V8:.*]] = llvm.mlir.constant(-1 : i32) : i32
+// CHECK-NEXT: func.return %[[V8]] : i32
+// CHECK-LABEL: func.func private @use(
+// CHECK-SAME: memref<?xi8>) -> ()
+func.func @arena(%ctx: !rt.context, %n: index) -> i32 {
+  %a = rt.arena %ctx, %n : memref<?xi8>
+  rt.call @use(%a) : memref<?xi8>
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}
+func.func private @use(memref<?xi8>)
+
+// -----
+
+// A failing check leaves its details and returns its number.
+// CHECK-LABEL: func.func @checks(
+// CHECK-SAME: %ctx: !rt.context, %a: i1, %b: i1, %m: index, %n: index) -> i32 {
+// CHECK-NEXT: %[[V0:.*]] = builtin.unrealized_conversion_cast %ctx : !rt.context to !llvm.ptr
+// CHECK-NEXT: %[[V1:.*]] = builtin.unrealized_conversion_cast %m : index to i64
+// CHECK-NEXT: %[[V2:.*]] = builtin.unrealized_conversion_cast %n : index to i64
+// CHECK-NEXT: cf.cond_br %a, ^bb1, ^bb3
+// CHECK-NEXT: ^bb1:
+// CHECK-NEXT: cf.cond_br %b, ^bb2, ^bb4
+// CHECK-NEXT: ^bb2:
+// CHECK-NEXT: %z = arith.constant 0 : i32
+// CHECK-NEXT: func.return %z : i32
+// CHECK-NEXT: ^bb3:
+// CHECK-NEXT: %[[V3:.*]] = llvm.mlir.constant(1 : i32) : i32
+// CHECK-NEXT: func.return %[[V3]] : i32
+// CHECK-NEXT: ^bb4:
+// CHECK-NEXT: %[[V4:.*]] = llvm.mlir.constant(5) : i64
+// CHECK-NEXT: %[[V5:.*]] = llvm.getelementptr %[[V0]][%[[V4]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+// CHECK-NEXT: llvm.store %[[V1]], %[[V5]] {alignment = 8 : i64} : i64, !llvm.ptr
+// CHECK-NEXT: %[[V6:.*]] = llvm.mlir.constant(6) : i64
+// CHECK-NEXT: %[[V7:.*]] = llvm.getelementptr %[[V0]][%[[V6]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+// CHECK-NEXT: llvm.store %[[V2]], %[[V7]] {alignment = 8 : i64} : i64, !llvm.ptr
+// CHECK-NEXT: %[[V8:.*]] = llvm.mlir.constant(2 : i32) : i32
+// CHECK-NEXT: func.return %[[V8]] : i32
+func.func @checks(%ctx: !rt.context, %a: i1, %b: i1, %m: index, %n: index) -> i32 {
+  rt.check %ctx, %a, "first"
+  rt.check %ctx, %b, "second: expected {0}, got {1}"(%m, %n)
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}
+
+// -----
+
+// A packed call passes the address and all sizes of every buffer, known ones too.
+// CHECK-LABEL: func.func @packed(
+// CHECK-SAME: %ctx: !rt.context, %x: memref<?x4xf32>, %y: memref<3xf32>) -> i32 {
+// CHECK-NEXT: %[[V0:.*]], %[[V1:.*]] = builtin.unrealized_conversion_cast %x : memref<?x4xf32> to !llvm.ptr, i64
+// CHECK-NEXT: %[[V2:.*]] = llvm.mlir.constant(4) : i64
+// CHECK-NEXT: %[[V3:.*]] = builtin.unrealized_conversion_cast %y : memref<3xf32> to !llvm.ptr
+// CHECK-NEXT: %[[V4:.*]] = llvm.mlir.constant(3) : i64
+// CHECK-NEXT: %[[V5:.*]] = llvm.mlir.constant(5) : i64
+// CHECK-NEXT: %[[V6:.*]] = llvm.alloca %[[V5]] x i64 {alignment = 8 : i64} : (i64) -> !llvm.ptr
+// CHECK-NEXT: %[[V7:.*]] = llvm.getelementptr %[[V6]][1] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V8:.*]] = llvm.getelementptr %[[V6]][2] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V9:.*]] = llvm.getelementptr %[[V6]][3] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V10:.*]] = llvm.getelementptr %[[V6]][4] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V11:.*]] = builtin.unrealized_conversion_cast %ctx : !rt.context to !llvm.ptr
+// CHECK-NEXT: %[[V12:.*]] = llvm.getelementptr %[[V11]][1] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V13:.*]] = llvm.load %[[V12]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: %[[V14:.*]] = llvm.getelementptr %[[V13]][2] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V15:.*]] = llvm.load %[[V14]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: %[[V16:.*]] = llvm.mlir.constant(0 : i32) : i32
+// CHECK-NEXT: llvm.store %[[V0]], %[[V6]] {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
+// CHECK-NEXT: llvm.store %[[V1]], %[[V7]] {alignment = 8 : i64} : i64, !llvm.ptr
+// CHECK-NEXT: llvm.store %[[V2]], %[[V8]] {alignment = 8 : i64} : i64, !llvm.ptr
+// CHECK-NEXT: llvm.store %[[V3]], %[[V9]] {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
+// CHECK-NEXT: llvm.store %[[V4]], %[[V10]] {alignment = 8 : i64} : i64, !llvm.ptr
+// CHECK-NEXT: %[[V17:.*]] = llvm.call %[[V15]](%[[V6]]) : !llvm.ptr, (!llvm.ptr) -> i32
+// CHECK-NEXT: %[[V18:.*]] = llvm.icmp "eq" %[[V17]], %[[V16]] : i32
+// CHECK-NEXT: cf.cond_br %[[V18]], ^bb1, ^bb2
+// CHECK-NEXT: ^bb1:
+// CHECK-NEXT: %z = arith.constant 0 : i32
+// CHECK-NEXT: func.return %z : i32
+// CHECK-NEXT: ^bb2:
+// CHECK-NEXT: %[[V19:.*]] = llvm.mlir.constant(1 : i32) : i32
+// CHECK-NEXT: func.return %[[V19]] : i32
+func.func @packed(%ctx: !rt.context, %x: memref<?x4xf32>, %y: memref<3xf32>) -> i32 {
+  rt.call_packed %ctx, 2 "env.f" ins(%x : memref<?x4xf32>) outs(%y : memref<3xf32>)
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}
+
+// -----
+
+// Tiles run one after the other.
+// CHECK-LABEL: func.func @tiles(
+// CHECK-SAME: %n: index, %x: memref<?xf32>) {
+// CHECK-NEXT: %[[V0:.*]] = arith.constant 0 : index
+// CHECK-NEXT: cf.br ^bb1(%[[V0]] : index)
+// CHECK-NEXT: ^bb1(%[[V1:.*]]: index):
+// CHECK-NEXT: %[[V2:.*]] = arith.cmpi slt, %[[V1]], %n : index
+// CHECK-NEXT: cf.cond_br %[[V2]], ^bb2, ^bb3
+// CHECK-NEXT: ^bb2:
+// CHECK-NEXT: func.call @tile(%[[V1]], %x) : (index, memref<?xf32>) -> ()
+// CHECK-NEXT: %[[V3:.*]] = arith.constant 1 : index
+// CHECK-NEXT: %[[V4:.*]] = arith.addi %[[V1]], %[[V3]] : index
+// CHECK-NEXT: cf.br ^bb1(%[[V4]] : index)
+// CHECK-NEXT: ^bb3:
+// CHECK-NEXT: func.return
+// CHECK-LABEL: func.func private @tile(
+// CHECK-SAME: index, memref<?xf32>) -> ()
+func.func @tiles(%n: index, %x: memref<?xf32>) {
+  rt.call_tiles %n, @tile(%x) : memref<?xf32>
+  func.return
+}
+func.func private @tile(index, memref<?xf32>)
+
+// -----
+
+// A search comes with the first check that needs it, and serves the others.
+// CHECK-LABEL: llvm.func internal @rt_first_outside_i64(%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64) -> i64
+// CHECK: llvm.and %{{.*}} : i64
+// CHECK: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr -> vector<8xi64>
+// CHECK: llvm.icmp "uge" %{{.*}}, %{{.*}} : vector<8xi64>
+// CHECK: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr -> i64
+// CHECK-LABEL: llvm.func internal @rt_check_index_i64(
+// CHECK: llvm.call @rt_first_outside_i64
+// CHECK-NOT: llvm.func
+// CHECK-LABEL: func.func @indices
+// CHECK: %[[OK:.*]] = llvm.call @rt_check_index_i64(
+// CHECK-NEXT: cf.cond_br %[[OK]], ^{{.*}}, ^{{.*}}
+// CHECK: llvm.call @rt_check_index_i64(
+func.func @indices(%ctx: !rt.context, %i: memref<?x2xi64>, %j: memref<?xi64>, %n: index) -> i32 {
+  rt.check_index %ctx, %i, %n "i" : memref<?x2xi64>
+  rt.check_index %ctx, %j, %n "j" : memref<?xi64>
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}
+
+// -----
+
+// CHECK-LABEL: llvm.func internal @rt_first_outside_i64(
+// CHECK-LABEL: llvm.func internal @rt_first_decrease_i32(
+// CHECK-LABEL: llvm.func internal @rt_check_csr_i32_i64(
+// CHECK: llvm.call @rt_first_decrease_i32
+// CHECK: llvm.call @rt_first_outside_i64
+// CHECK-LABEL: func.func @csr
+// CHECK: %[[OK:.*]] = llvm.call @rt_check_csr_i32_i64(
+// CHECK-NEXT: cf.cond_br %[[OK]], ^{{.*}}, ^{{.*}}
+func.func @csr(%ctx: !rt.context, %p: memref<?xi32>, %i: memref<?xi64>, %n: index) -> i32 {
+  rt.check_csr %ctx, %p, %i, %n "graph" : memref<?xi32>, memref<?xi64>
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}
+
+// -----
+
+// Other dialects are not touched.
+// CHECK-LABEL: func.func @other(
+// CHECK-SAME: %a: f32) -> f32 {
+// CHECK-NEXT: %[[V0:.*]] = arith.addf %a, %a : f32
+// CHECK-NEXT: func.return %[[V0]] : f32
+func.func @other(%a: f32) -> f32 {
+  %0 = arith.addf %a, %a : f32
+  func.return %0 : f32
+}
+
+// -----
+
+// CHECK: rt.check: function cannot return an error number, expected -> i32, got (!rt.context, i1) -> ()
+func.func @returns_nothing(%ctx: !rt.context, %ok: i1) {
+  rt.check %ctx, %ok, "no"
+  func.return
+}
+
+// -----
+
+// CHECK: rt.check: not at the top of a function, expected func.func, got scf.if
+func.func @nested(%ctx: !rt.context, %ok: i1) -> i32 {
+  scf.if %ok {
+    rt.check %ctx, %ok, "no"
+  }
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}

@@ -1,0 +1,147 @@
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+func.func @constant_slot(%ctx: !rt.context) {
+  // CHECK: rt.constant: negative slot, got -1
+  %w = "rt.constant"(%ctx) <{slot = -1 : i64, weight = "w"}> : (!rt.context) -> memref<4xf32>
+  func.return
+}
+
+// -----
+
+func.func @constant_size(%ctx: !rt.context) {
+  // CHECK: rt.constant: symbolic size, expected a static shape, got memref<?xf32>
+  %w = rt.constant %ctx, 0 "w" : memref<?xf32>
+  func.return
+}
+
+// -----
+
+func.func @constant_layout(%ctx: !rt.context) {
+  // CHECK: rt.constant: buffer is not contiguous, expected no layout, got memref<4xf32, strided<[2]>>
+  %w = rt.constant %ctx, 0 "w" : memref<4xf32, strided<[2]>>
+  func.return
+}
+
+// -----
+
+func.func @arena_type(%ctx: !rt.context, %n: index) {
+  // CHECK: rt.arena: wrong result type, expected memref<?xi8>, got memref<?xf32>
+  %a = rt.arena %ctx, %n : memref<?xf32>
+  func.return
+}
+
+// -----
+
+func.func @call_unknown(%x: memref<4xf32>) {
+  // CHECK: rt.call: unknown function, got @nowhere
+  rt.call @nowhere(%x) : memref<4xf32>
+  func.return
+}
+
+// -----
+
+func.func private @kernel(memref<?xf32>)
+func.func @call_arguments(%x: memref<4xf32>) {
+  // CHECK: rt.call: arguments of @kernel differ, expected (memref<?xf32>), got (memref<4xf32>)
+  rt.call @kernel(%x) : memref<4xf32>
+  func.return
+}
+
+// -----
+
+func.func private @kernel() -> i32
+func.func @call_results() {
+  // CHECK: rt.call: @kernel returns values, expected none, got 1
+  rt.call @kernel()
+  func.return
+}
+
+// -----
+
+func.func @packed_slot(%ctx: !rt.context) {
+  // CHECK: rt.call_packed: negative slot, got -2
+  "rt.call_packed"(%ctx) <{slot = -2 : i64, callee = "env.f", operandSegmentSizes = array<i32: 1, 0, 0>}> : (!rt.context) -> ()
+  func.return
+}
+
+// -----
+
+func.func @check_details(%ctx: !rt.context, %ok: i1, %n: index) {
+  // CHECK: rt.check: too many details, expected at most 3, got 4
+  rt.check %ctx, %ok, "no"(%n, %n, %n, %n)
+  func.return
+}
+
+// -----
+
+func.func @csr_element(%ctx: !rt.context, %p: memref<?xi16>, %n: index) {
+  // CHECK: rt.check_csr: wrong element type, expected i32 or i64, got i16
+  rt.check_csr %ctx, %p, %p, %n "graph" : memref<?xi16>, memref<?xi16>
+  func.return
+}
+
+// -----
+
+func.func @csr_rank(%ctx: !rt.context, %p: memref<?x2xi32>, %n: index) {
+  // CHECK: rt.check_csr: wrong rank, expected 1, got memref<?x2xi32>
+  rt.check_csr %ctx, %p, %p, %n "graph" : memref<?x2xi32>, memref<?x2xi32>
+  func.return
+}
+
+// -----
+
+func.func @index_element(%ctx: !rt.context, %i: memref<?xf32>, %n: index) {
+  // CHECK: rt.check_index: wrong element type, expected i32 or i64, got f32
+  rt.check_index %ctx, %i, %n "ids" : memref<?xf32>
+  func.return
+}
+
+// -----
+
+func.func @tiles_arguments(%n: index, %x: memref<4xf32>) {
+  // CHECK: rt.parallel_tiles: body arguments differ from the captures, expected (index, memref<4xf32>), got (index, f32)
+  rt.parallel_tiles %n captures(%x : memref<4xf32>) {
+  ^bb0(%t: index, %y: f32):
+    rt.yield
+  }
+  func.return
+}
+
+// -----
+
+func.func @tiles_end(%n: index) {
+  // CHECK: rt.parallel_tiles: body does not end, expected rt.yield
+  rt.parallel_tiles %n {
+  ^bb0(%t: index):
+    llvm.unreachable
+  }
+  func.return
+}
+
+// -----
+
+func.func @tiles_isolated(%n: index, %x: memref<?xf32>) {
+  rt.parallel_tiles %n {
+  ^bb0(%t: index):
+    // CHECK: Operation using value defined out of its IsolatedFromAbove parent
+    %v = memref.load %x[%t] : memref<?xf32>
+    rt.yield
+  }
+  func.return
+}
+
+// -----
+
+func.func @yield_alone() {
+  // CHECK: 'rt.yield' expects parent op 'rt.parallel_tiles'
+  rt.yield
+}
+
+// -----
+
+func.func private @tile(memref<4xf32>)
+func.func @call_tiles_arguments(%n: index, %x: memref<4xf32>) {
+  // CHECK: rt.call_tiles: arguments of @tile differ, expected (memref<4xf32>), got (index, memref<4xf32>)
+  rt.call_tiles %n, @tile(%x) : memref<4xf32>
+  func.return
+}

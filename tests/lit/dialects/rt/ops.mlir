@@ -1,0 +1,66 @@
+// RUN: stepwell-opt %s --split-input-file | filecheck %s
+// RUN: stepwell-opt %s --split-input-file --print-op-generic | stepwell-opt --split-input-file | filecheck %s
+
+// CHECK-LABEL: func.func @main(%ctx: !rt.context, %x: memref<?x784xf32>, %n: index) -> i32
+func.func @main(%ctx: !rt.context, %x: memref<?x784xf32>, %n: index) -> i32 {
+  // CHECK-NEXT: %w = rt.constant %ctx, 3 "w0" : memref<128x784xf32>
+  %w = rt.constant %ctx, 3 "w0" : memref<128x784xf32>
+  // CHECK-NEXT: %p = rt.constant %ctx, 4 "w1" {packing = affine_map<(d0, d1, d2) -> (((d0 * 32) + d2), d1)>} : memref<4x784x32xf32>
+  %p = rt.constant %ctx, 4 "w1" {packing = affine_map<(d0, d1, d2) -> (d0 * 32 + d2, d1)>} : memref<4x784x32xf32>
+  // CHECK-NEXT: %arena = rt.arena %ctx, %n : memref<?xi8>
+  %arena = rt.arena %ctx, %n : memref<?xi8>
+  // CHECK-NEXT: rt.call @kernel(%x, %w) : memref<?x784xf32>, memref<128x784xf32>
+  rt.call @kernel(%x, %w) : memref<?x784xf32>, memref<128x784xf32>
+  // CHECK-NEXT: rt.call @nothing()
+  rt.call @nothing()
+  // CHECK-NEXT: rt.call_packed %ctx, 0 "env.linear" ins(%x, %w : memref<?x784xf32>, memref<128x784xf32>) outs(%p : memref<4x784x32xf32>)
+  rt.call_packed %ctx, 0 "env.linear" ins(%x, %w : memref<?x784xf32>, memref<128x784xf32>) outs(%p : memref<4x784x32xf32>)
+  // CHECK-NEXT: rt.call_packed %ctx, 1 "env.tick"
+  rt.call_packed %ctx, 1 "env.tick"
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}
+func.func private @kernel(memref<?x784xf32>, memref<128x784xf32>)
+func.func private @nothing()
+
+// -----
+
+// CHECK-LABEL: func.func @checks
+func.func @checks(%ctx: !rt.context, %ok: i1, %p: memref<?xi32>, %i: memref<?xi64>, %n: index) -> i32 {
+  // CHECK-NEXT: rt.check %ctx, %ok, "x: rank differs"
+  rt.check %ctx, %ok, "x: rank differs"
+  // CHECK-NEXT: rt.check %ctx, %ok, "x: sizes differ, expected {0}, got {1}"(%n, %n)
+  rt.check %ctx, %ok, "x: sizes differ, expected {0}, got {1}"(%n, %n)
+  // CHECK-NEXT: rt.check_csr %ctx, %p, %i, %n "graph" : memref<?xi32>, memref<?xi64>
+  rt.check_csr %ctx, %p, %i, %n "graph" : memref<?xi32>, memref<?xi64>
+  // CHECK-NEXT: rt.check_index %ctx, %i, %n "ids" : memref<?xi64>
+  rt.check_index %ctx, %i, %n "ids" : memref<?xi64>
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}
+
+// -----
+
+// CHECK-LABEL: func.func @tiles
+func.func @tiles(%x: memref<?xf32>, %n: index) {
+  // CHECK-NEXT: rt.parallel_tiles %n captures(%x, %n : memref<?xf32>, index) {
+  // CHECK-NEXT: ^bb0(%tile: index, %a: memref<?xf32>, %m: index):
+  // CHECK-NEXT: rt.yield
+  // CHECK-NEXT: }
+  rt.parallel_tiles %n captures(%x, %n : memref<?xf32>, index) {
+  ^bb0(%tile: index, %a: memref<?xf32>, %m: index):
+    rt.yield
+  }
+  // CHECK-NEXT: rt.parallel_tiles %n {
+  // CHECK-NEXT: ^{{.*}}(%tile2: index):
+  // CHECK-NEXT: rt.yield
+  // CHECK-NEXT: }
+  rt.parallel_tiles %n {
+  ^bb1(%tile2: index):
+    rt.yield
+  }
+  // CHECK-NEXT: rt.call_tiles %n, @tile(%x) : memref<?xf32>
+  rt.call_tiles %n, @tile(%x) : memref<?xf32>
+  func.return
+}
+func.func private @tile(index, memref<?xf32>)
