@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     i64,
 )
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap, AffineSymExpr
 from xdsl.irdl import (
@@ -39,6 +40,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.parser import Parser
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.printer import Printer
 from xdsl.traits import (
     IsolatedFromAbove,
@@ -204,7 +206,7 @@ class KernelOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ForOp(IRDLOperation):
+class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """A loop from 0 in steps of 1 to the smallest of its bounds.
 
     ```mlir
@@ -249,6 +251,12 @@ class ForOp(IRDLOperation):
     def variable(self) -> SSAValue:
         """The loop variable, an index."""
         return self.body.block.args[0]
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import EraseIdleLoop, ShortenBound
+
+        return (EraseIdleLoop(), ShortenBound())
 
     def verify_(self) -> None:
         _verify_bound(self, self.bound.data, self.bounds)
@@ -295,7 +303,7 @@ class YieldOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReduceOp(IRDLOperation):
+class ReduceOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """A reduction: a loop that carries one accumulator.
 
     ```mlir
@@ -361,6 +369,12 @@ class ReduceOp(IRDLOperation):
         """The accumulator after an iteration."""
         return cast(YieldOp, self.body.block.last_op).value
 
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import ReduceNothing, ReduceToFirstValue, ShortenBound
+
+        return (ReduceNothing(), ReduceToFirstValue(), ShortenBound())
+
     def verify_(self) -> None:
         _verify_bound(self, self.bound.data, self.bounds)
         _verify_reduction(self, (INDEX, self.init.type), self.init.type)
@@ -383,7 +397,7 @@ class ReduceOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReduceEntriesOp(IRDLOperation):
+class ReduceEntriesOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """A reduction over the stored entries of one row of a CSR matrix.
 
     ```mlir
@@ -458,6 +472,12 @@ class ReduceEntriesOp(IRDLOperation):
     def yielded(self) -> SSAValue:
         """The accumulator after an entry."""
         return cast(YieldOp, self.body.block.last_op).value
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import ReduceToFirstValue
+
+        return (ReduceToFirstValue(),)
 
     def verify_(self) -> None:
         row = self.row.data
@@ -576,7 +596,7 @@ def _parse_limits(parser: Parser) -> tuple[list[int], list[SSAValue]]:
 
 
 @irdl_op_definition
-class LoadOp(IRDLOperation):
+class LoadOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """Read a scalar, or a block whose dimensions are axes.
 
     ```mlir
@@ -620,6 +640,12 @@ class LoadOp(IRDLOperation):
             result_types=[result_type or cast(MemRefType, buffer.type).element_type],
         )
 
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import ShortenAccess
+
+        return (ShortenAccess(),)
+
     def verify_(self) -> None:
         _Access.check(self, self.result.type)
 
@@ -654,7 +680,7 @@ class LoadOp(IRDLOperation):
 
 
 @irdl_op_definition
-class StoreOp(IRDLOperation):
+class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """Write a scalar, or a block whose dimensions are axes.
 
     ```mlir
@@ -692,6 +718,12 @@ class StoreOp(IRDLOperation):
                 "limited": DenseArrayBase.from_list(i64, [axis for axis, _ in limits]),
             },
         )
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import ShortenAccess
+
+        return (ShortenAccess(),)
 
     def verify_(self) -> None:
         _Access.check(self, self.value.type)

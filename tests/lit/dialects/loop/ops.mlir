@@ -1,0 +1,84 @@
+// RUN: stepwell-opt %s | filecheck %s
+// RUN: stepwell-opt %s | stepwell-opt | filecheck %s
+// RUN: stepwell-opt %s --print-op-generic | stepwell-opt | filecheck %s
+
+// CHECK-LABEL: loop.kernel @dense
+// CHECK-SAME: (%x: memref<?x9xf32>, %w: memref<20x9xf32> {loop.constant}, %b: memref<20xf32>) -> (%y: memref<?x20xf32>) {
+// CHECK:       loop.for "i" %i to %n {
+// CHECK-NEXT:    loop.for "j" %j to 20 tiles {
+// CHECK-NEXT:      %[[b:.*]] = loop.load %b (d0) -> (d0)(%j) : memref<20xf32>, f32
+// CHECK-NEXT:      %[[s:.*]] = loop.reduce "k" %k to 9 combine add unroll 4 carry(%[[acc:.*]] = %[[b]] : f32) {
+// CHECK:             %[[t:.*]] = math.fma %{{.*}}, %{{.*}}, %[[acc]] : f32
+// CHECK-NEXT:        loop.yield %[[t]] : f32
+// CHECK-NEXT:      }
+// CHECK-NEXT:      loop.store %[[s]], %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x20xf32>
+loop.kernel @dense(%x: memref<?x9xf32>, %w: memref<20x9xf32> {loop.constant}, %b: memref<20xf32>) -> (%y: memref<?x20xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x9xf32>
+  loop.for "i" %i to %n {
+    loop.for "j" %j to 20 tiles {
+      %b0 = loop.load %b (d0) -> (d0)(%j) : memref<20xf32>, f32
+      %s = loop.reduce "k" %k to 9 combine add unroll 4 carry(%acc = %b0 : f32) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<?x9xf32>, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<20x9xf32>, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x20xf32>
+    }
+  }
+}
+
+// CHECK-LABEL: loop.kernel @bounds
+// CHECK:       loop.for "i" %i to min (d0) -> (16, ((d0 * -16) + 100))(%n) serial {
+// CHECK:       loop.for "j" %j to min () -> (16, 10)() unroll {
+loop.kernel @bounds(%n: index) -> (%y: memref<?xf32>) {
+  %zero = arith.constant 0.0 : f32
+  loop.for "i" %i to min (d0) -> (16, d0 * -16 + 100)(%n) serial {
+    loop.store %zero, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+  }
+  loop.for "j" %j to min () -> (16, 10)() unroll {
+    loop.store %zero, %y (d0) -> (d0)(%j) : f32, memref<?xf32>
+  }
+}
+
+// CHECK-LABEL: loop.kernel @entries
+// CHECK:       %[[s:.*]] = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) combine max carry(%[[acc:.*]] = %[[low:.*]] : f32) : memref<?xi32>, memref<?xi64> {
+// CHECK-NEXT:    %[[v:.*]] = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
+// CHECK:         loop.yield
+// CHECK-NEXT:  }
+loop.kernel @entries(%indptr: memref<?xi32>, %indices: memref<?xi64>, %values: memref<?xf32>, %n: index) -> (%y: memref<?xf32>) {
+  %low = arith.constant 0xFF800000 : f32
+  loop.for "i" %i to %n {
+    %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) combine max carry(%acc = %low : f32) : memref<?xi32>, memref<?xi64> {
+      %v = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
+      %t = arith.maximumf %acc, %v : f32
+      loop.yield %t : f32
+    }
+    loop.store %s, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+  }
+}
+
+// CHECK-LABEL: loop.kernel @blocks
+// CHECK:       %[[local:.*]] = loop.local : memref<4x16xf32>
+// CHECK-NEXT:  %[[e:.*]] = affine.min affine_map<(d0) -> (16, (d0 mod 16))> (%n)
+// CHECK-NEXT:  %[[l:.*]] = loop.load %x (d0)[s0, s1] -> (((d0 * 4) + s0), s1)(%n) valid(1 : %[[e]]) : memref<?x16xf32>, vector<4x16xf32>
+// CHECK-NEXT:  loop.store %[[l]], %[[local]] ()[s0, s1] -> (s0, s1)() : vector<4x16xf32>, memref<4x16xf32>
+// CHECK-NEXT:  %[[f:.*]] = loop.fold %[[l]] axis 1 add : vector<4x16xf32> -> vector<4x1xf32>
+// CHECK-NEXT:  loop.store %[[f]], %y ()[s0, s1] -> (s0)() valid(0 : %[[e]]) : vector<4x1xf32>, memref<?xf32>
+loop.kernel @blocks(%x: memref<?x16xf32>, %n: index) -> (%y: memref<?xf32>) {
+  %h = loop.local : memref<4x16xf32>
+  %e = affine.min affine_map<(d0) -> (16, d0 mod 16)> (%n)
+  %l = loop.load %x (d0)[s0, s1] -> (d0 * 4 + s0, s1)(%n) valid(1 : %e) : memref<?x16xf32>, vector<4x16xf32>
+  loop.store %l, %h ()[s0, s1] -> (s0, s1)() : vector<4x16xf32>, memref<4x16xf32>
+  %f = loop.fold %l axis 1 add : vector<4x16xf32> -> vector<4x1xf32>
+  loop.store %f, %y ()[s0, s1] -> (s0)() valid(0 : %e) : vector<4x1xf32>, memref<?xf32>
+}
+
+// CHECK-LABEL: loop.kernel @packed
+// CHECK-SAME: %w: memref<2x9x16xf32> {loop.constant, loop.packing = affine_map<(d0, d1, d2) -> (((d0 * 16) + d2), d1)>}
+// CHECK-SAME: attributes {note = "kept"}
+loop.kernel @packed(%w: memref<2x9x16xf32> {loop.constant, loop.packing = affine_map<(d0, d1, d2) -> (d0 * 16 + d2, d1)>}) -> (%y: memref<1xf32>) attributes {note = "kept"} {
+  %v = loop.load %w () -> (0, 0, 0)() : memref<2x9x16xf32>, f32
+  loop.store %v, %y () -> (0)() : f32, memref<1xf32>
+}
