@@ -63,9 +63,7 @@ def gcn(dense: bool) -> Case:
     graph = nx.Graph()
     graph.add_nodes_from(range(x.shape[0]))
     graph.add_edges_from(data["edge_index"].T.tolist())
-    model = gnn.Sequential(
-        gnn.GCNConv(w["W1"], w["b1"]), gnn.ReLU(), gnn.GCNConv(w["W2"], w["b2"])
-    )
+    model = gnn.Sequential(gnn.GCNConv(w["W1"], w["b1"]), gnn.ReLU(), gnn.GCNConv(w["W2"], w["b2"]))
     spec = sw.SparseSpec(x.shape, "f32", nnz=x.nnz)
     if dense:
         x, spec = x.toarray(), sw.TensorSpec(x.shape, "f32")
@@ -104,9 +102,7 @@ def main() -> None:
         times = measure({"ours": lambda exe=exe, i=inputs: exe(*i), "peer": peer})
         ours, theirs = times["ours"], times["peer"]
         ratio = f"{theirs.median / ours.median:.2f}"
-        table.add_row(
-            name, duration(compiled), str(ours), str(theirs), ratio, f"{difference:.1e}"
-        )
+        table.add_row(name, duration(compiled), str(ours), str(theirs), ratio, f"{difference:.1e}")
     Console(width=130).print(table)
 
 

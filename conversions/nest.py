@@ -454,9 +454,7 @@ class NestBuilder:
         return self.insert(arith.SubiOp(rows, self.constant(1, INDEX)))
 
     def _buffer_size(self, buffer: SSAValue, dimension: int) -> SSAValue:
-        return self.insert(
-            memref.DimOp(buffer, self.constant(dimension, INDEX))
-        )
+        return self.insert(memref.DimOp(buffer, self.constant(dimension, INDEX)))
 
     def _bind(self, variable: SSAValue, frame: Frame) -> AffineExpr:
         self.depends[variable] = frozenset({frame})

@@ -135,8 +135,12 @@ def _csr_parts(
         if not isinstance(columns, int):
             columns = len(arrays[0]) - 1 if spec.shape[0] == columns else None
         if columns is None:
-            raise _wrong(spec, "three arrays do not say how many columns there are",
-                         "a scipy.sparse matrix", "a tuple")
+            raise _wrong(
+                spec,
+                "three arrays do not say how many columns there are",
+                "a scipy.sparse matrix",
+                "a tuple",
+            )
         return (len(arrays[0]) - 1, columns), (arrays[0], arrays[1], arrays[2])
     if hasattr(value, "to_csr"):
         value = cast(Any, value).to_csr(spec.dtype)
@@ -149,9 +153,7 @@ def _csr_parts(
     return (int(rows), int(columns)), (matrix.indptr, matrix.indices, matrix.data)
 
 
-def _integers(
-    spec: ValueSpec, name: str, array: np.ndarray, dtype: np.dtype[Any]
-) -> np.ndarray:
+def _integers(spec: ValueSpec, name: str, array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """The array with integers of `dtype`; values that do not fit are refused."""
     if array.dtype == dtype:
         return np.ascontiguousarray(array)
@@ -161,8 +163,12 @@ def _integers(
         limits = np.iinfo(dtype)
         low, high = int(array.min()), int(array.max())
         if low < limits.min or high > limits.max:
-            raise _wrong(spec, f"{name} does not fit {dtype}", f"at most {limits.max}",
-                         high if high > limits.max else low)
+            raise _wrong(
+                spec,
+                f"{name} does not fit {dtype}",
+                f"at most {limits.max}",
+                high if high > limits.max else low,
+            )
     return np.ascontiguousarray(array.astype(dtype))
 
 
