@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 import numpy as np
 from xdsl.dialects.builtin import (
@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     Float64Type,
     IntegerAttr,
     IntegerType,
+    NoneAttr,
     TensorType,
     f16,
     f32,
@@ -80,21 +81,25 @@ def is_float(element_type: Attribute) -> bool:
 
 @dataclass(frozen=True)
 class TensorConstraint(AttrConstraint[TensorType]):
-    """A ranked tensor of some element types, dense (False), sparse (True) or either (None)."""
+    """A ranked tensor of some element types, stored in one of some ways."""
 
     elements: tuple[Attribute, ...]
-    sparse: bool | None
+    storage: Literal["dense", "sparse", "any"]
 
     def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
         if (
             isinstance(attr, TensorType)
             and attr.element_type in self.elements
-            and self.sparse in (None, is_sparse(attr))
+            and self._stores(attr)
         ):
             return
-        storage = {False: "a dense tensor", True: "a sparse tensor", None: "a tensor"}
+        what = {"dense": "a dense tensor", "sparse": "a sparse tensor", "any": "a tensor"}
         elements = ", ".join(map(str, self.elements))
-        raise VerifyException(f"expected {storage[self.sparse]} of {elements}, got {attr}")
+        raise VerifyException(f"expected {what[self.storage]} of {elements}, got {attr}")
+
+    def _stores(self, type: TensorType) -> bool:
+        dense, sparse = isinstance(type.encoding, NoneAttr), is_sparse(type)
+        return {"dense": dense, "sparse": sparse, "any": dense or sparse}[self.storage]
 
     def get_bases(self) -> set[type[Attribute]]:
         return {TensorType}
@@ -109,17 +114,17 @@ _FLOAT = (f16, f32, f64)
 _NUMERIC = (f16, f32, f64, i8, i16, i32, i64)
 _ANY = (f16, f32, f64, i1, i8, i16, i32, i64)
 
-FLOAT_TENSOR = TensorConstraint(_FLOAT, sparse=False)
+FLOAT_TENSOR = TensorConstraint(_FLOAT, "dense")
 """A dense tensor of f16, f32 or f64."""
-INDEX_TENSOR = TensorConstraint((i32, i64), sparse=False)
+INDEX_TENSOR = TensorConstraint((i32, i64), "dense")
 """A dense tensor of i32 or i64."""
-NUMERIC_TENSOR = TensorConstraint(_NUMERIC, sparse=False)
+NUMERIC_TENSOR = TensorConstraint(_NUMERIC, "dense")
 """A dense tensor of a float type or i8 to i64."""
-DENSE_TENSOR = TensorConstraint(_ANY, sparse=False)
+DENSE_TENSOR = TensorConstraint(_ANY, "dense")
 """A dense tensor of any element type."""
-SPARSE_TENSOR = TensorConstraint(_FLOAT, sparse=True)
+SPARSE_TENSOR = TensorConstraint(_FLOAT, "sparse")
 """A sparse tensor of a float type."""
-ANY_TENSOR = TensorConstraint(_ANY, sparse=None)
+ANY_TENSOR = TensorConstraint(_ANY, "any")
 """A dense or sparse tensor of any element type."""
 
 I64_ARRAY = DenseArrayBase.constr(EqAttrConstraint(i64))

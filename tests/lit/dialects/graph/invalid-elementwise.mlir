@@ -72,6 +72,14 @@ func.func @f(%a: tensor<3xf32>, %b: tensor<3xf32>) {
 
 // -----
 
+func.func @f(%a: tensor<3xf32, "blocked">, %b: tensor<3xf32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, i8, i16, i32, i64, got tensor<3xf32, "blocked">
+  %y = graph.add %a, %b : (tensor<3xf32, "blocked">, tensor<3xf32>) -> tensor<3xf32>
+  func.return
+}
+
+// -----
+
 func.func @f(%a: tensor<3xi1>, %b: tensor<3xi1>) {
   // CHECK: expected a dense tensor of f16, f32, f64, i8, i16, i32, i64, got tensor<3xi1>
   %y = graph.add %a, %b : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
