@@ -194,6 +194,49 @@ def _is_constant(value: SSAValue) -> bool:
     return isinstance(value.owner, graph.ConstantOp)
 
 
+def _result_shapes(
+    functions: Sequence[func.FuncOp], calls: Sequence[func.CallOp]
+) -> dict[SSAValue, Shape]:
+    """The shapes of the results of calls, in the symbols of the function they are in."""
+    result: dict[SSAValue, Shape] = {}
+    for function in functions:
+        inside = [c for c in calls if c.parent_op() is function]
+        shapes = SymbolicShapes(function) if inside else None
+        result |= {r: shapes.shape(r) for c in inside if shapes for r in c.results}
+    return result
+
+
+def _call_dps(call: func.CallOp, shapes: dict[SSAValue, Shape]) -> graph.CallDpsOp:
+    """The same call in destination-passing style, with the sizes of its results."""
+    types = [cast(TensorType, r.type) for r in call.results]
+    dims = [
+        [
+            str(dim) if size == DYNAMIC_INDEX else ""
+            for dim, size in zip(shapes[result], kind.get_shape(), strict=True)
+        ]
+        for result, kind in zip(call.results, types, strict=True)
+    ]
+    symbolic = any(name for row in dims for name in row)
+    new = graph.CallDpsOp(call.callee, call.arguments, types, dims if symbolic else None)
+    new.location = call.location
+    return new
+
+
+def _refuse_rest(module: ModuleOp) -> None:
+    """Raise on the first operator that is left outside of the kernels."""
+    allowed = (graph.ConstantOp, graph.CallDpsOp, graph.CallPackedOp)
+    for op in module.walk():
+        if isinstance(op, GraphOp) and not isinstance(op, allowed):
+            raise PassFailedException(
+                explain(
+                    op.name,
+                    "operator outside of a primitive function",
+                    origin=origin(op),
+                    hint="run graph-fuse-ops first",
+                )
+            )
+
+
 @dataclass(frozen=True)
 class ConvertGraphToLoopPass(ModulePass):
     """Turn each primitive function into a loop kernel, and calls into destination passing.
@@ -251,46 +294,3 @@ class ConvertGraphToLoopPass(ModulePass):
             if call.callee.string_value() in primitives:
                 Rewriter.replace_op(call, _call_dps(call, shapes))
         _refuse_rest(op)
-
-
-def _result_shapes(
-    functions: Sequence[func.FuncOp], calls: Sequence[func.CallOp]
-) -> dict[SSAValue, Shape]:
-    """The shapes of the results of calls, in the symbols of the function they are in."""
-    result: dict[SSAValue, Shape] = {}
-    for function in functions:
-        inside = [c for c in calls if c.parent_op() is function]
-        shapes = SymbolicShapes(function) if inside else None
-        result |= {r: shapes.shape(r) for c in inside if shapes for r in c.results}
-    return result
-
-
-def _call_dps(call: func.CallOp, shapes: dict[SSAValue, Shape]) -> graph.CallDpsOp:
-    """The same call in destination-passing style, with the sizes of its results."""
-    types = [cast(TensorType, r.type) for r in call.results]
-    dims = [
-        [
-            str(dim) if size == DYNAMIC_INDEX else ""
-            for dim, size in zip(shapes[result], kind.get_shape(), strict=True)
-        ]
-        for result, kind in zip(call.results, types, strict=True)
-    ]
-    symbolic = any(name for row in dims for name in row)
-    new = graph.CallDpsOp(call.callee, call.arguments, types, dims if symbolic else None)
-    new.location = call.location
-    return new
-
-
-def _refuse_rest(module: ModuleOp) -> None:
-    """Raise on the first operator that is left outside of the kernels."""
-    allowed = (graph.ConstantOp, graph.CallDpsOp, graph.CallPackedOp)
-    for op in module.walk():
-        if isinstance(op, GraphOp) and not isinstance(op, allowed):
-            raise PassFailedException(
-                explain(
-                    op.name,
-                    "operator outside of a primitive function",
-                    origin=origin(op),
-                    hint="run graph-fuse-ops first",
-                )
-            )
