@@ -1,0 +1,40 @@
+// RUN: stepwell-opt %s -p loop-drop-unit-loops | filecheck %s
+
+// CHECK-LABEL: loop.kernel @units
+// CHECK-NEXT:  %[[z:.*]] = arith.constant
+// CHECK-NEXT:  loop.for "j" %j to 4 {
+// CHECK-NEXT:    %[[v:.*]] = loop.load %x (d0) -> (d0)(%j) : memref<4xf32>, f32
+// CHECK-NEXT:    %[[t:.*]] = arith.addf %[[z]], %[[v]] : f32
+// CHECK-NEXT:    loop.store %[[t]], %y (d0) -> (0, d0)(%j) : f32, memref<1x4xf32>
+// CHECK-NEXT:  }
+// CHECK-NEXT: }
+loop.kernel @units(%x: memref<4xf32>) -> (%y: memref<1x4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 1 {
+    loop.for "j" %j to 4 {
+      %s = loop.reduce "k" %k to 1 combine add carry(%acc = %z : f32) {
+        %v = loop.load %x (d0, d1) -> (d0 + d1)(%j, %k) : memref<4xf32>, f32
+        %t = arith.addf %acc, %v : f32
+        loop.yield %t : f32
+      }
+      %r = loop.reduce "l" %l to 0 combine add carry(%acc = %s : f32) {
+        %t = arith.addf %acc, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.for "m" %m to min (d0) -> (0, d0)(%i) {
+        loop.store %r, %y (d0, d1) -> (d0, d1)(%i, %m) : f32, memref<1x4xf32>
+      }
+      loop.store %r, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<1x4xf32>
+    }
+  }
+}
+
+// Sizes that are not known may be 1, and stay.
+// CHECK-LABEL: loop.kernel @unknown
+// CHECK:       loop.for "i" %i to min (d0) -> (1, d0)(%n) {
+loop.kernel @unknown(%n: index) -> (%y: memref<?xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to min (d0) -> (1, d0)(%n) {
+    loop.store %z, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+  }
+}

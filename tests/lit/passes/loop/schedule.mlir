@@ -1,0 +1,109 @@
+// RUN: stepwell-opt %s -p "loop-schedule{target=x86-64-v4}" | filecheck %s --check-prefix=V4
+// RUN: stepwell-opt %s -p "loop-schedule{target=x86-64-v3}" | filecheck %s --check-prefix=V3
+// RUN: stepwell-opt %s -p "loop-schedule{target=x86-64-v4},loop-schedule{target=x86-64-v4}" | filecheck %s --check-prefix=V4
+// RUN: not stepwell-opt %s -p "loop-schedule{target=z80}" 2>&1 | filecheck %s --check-prefix=TARGET
+
+// TARGET: target: unknown name
+
+// A contraction: a register tile, the constant in panels, what is left of the rows in a smaller tile.
+// V4-LABEL: loop.kernel @dense
+// V4-SAME:  %w: memref<4x24x32xf32> {loop.constant, loop.packing = affine_map<(d0, d1, d2) -> (((d0 * 32) + d2), d1)>}
+// V4:       loop.for "j0" %j0 to 4 {
+// V4:         loop.for "i0" %i0 to 5 {
+// V4:           loop.reduce "k" %k to 24 combine add carry(%{{.*}} = %{{.*}} : vector<9x32xf32>)
+// V4:             loop.load %x {{.*}} vector<9x1xf32>
+// V4:             loop.load %w (d0, d1)[s0, s1] -> (d0, d1, s1)(%j0, %k) : memref<4x24x32xf32>, vector<1x32xf32>
+// V4:         loop.reduce "kt" %kt to 24 combine add carry(%{{.*}} = %{{.*}} : vector<8x32xf32>)
+// V3-LABEL: loop.kernel @dense
+// V3-SAME:  %w: memref<8x24x16xf32>
+// V3:           loop.reduce "k" %k to 24 combine add carry(%{{.*}} = %{{.*}} : vector<6x16xf32>)
+loop.kernel @dense(%x: memref<53x24xf32>, %w: memref<128x24xf32> {loop.constant}, %b: memref<128xf32>) -> (%y: memref<53x128xf32>) {
+  loop.for "i" %i to 53 {
+    loop.for "j" %j to 128 {
+      %b0 = loop.load %b (d0) -> (d0)(%j) : memref<128xf32>, f32
+      %s = loop.reduce "k" %k to 24 combine add carry(%acc = %b0 : f32) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<53x24xf32>, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<128x24xf32>, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<53x128xf32>
+    }
+  }
+}
+
+// Elementwise statements: several vectors at a time, what is left under a mask.
+// V4-LABEL: loop.kernel @relu
+// V4:       loop.for "i0" %i0 to 15 {
+// V4:         loop.load %x (d0)[s0] -> (((d0 * 64) + s0))(%i0) : memref<1000xf32>, vector<64xf32>
+// V4:       %[[n:.*]] = arith.constant 40 : index
+// V4:       loop.load %x ()[s0] -> ((s0 + 960))() valid(0 : %[[n]]) : memref<1000xf32>, vector<64xf32>
+// V3-LABEL: loop.kernel @relu
+// V3:       loop.for "i0" %i0 to 31 {
+// V3:         loop.load %x (d0)[s0] -> (((d0 * 32) + s0))(%i0) : memref<1000xf32>, vector<32xf32>
+loop.kernel @relu(%x: memref<1000xf32>) -> (%y: memref<1000xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 1000 {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<1000xf32>, f32
+    %r = arith.maximumf %v, %z : f32
+    loop.store %r, %y (d0) -> (d0)(%i) : f32, memref<1000xf32>
+  }
+}
+
+// A sparse product: a row of features in registers over the entries.
+// V4-LABEL: loop.kernel @spmm
+// V4:       loop.for "i0" {{.*}} tiles {
+// V4-NEXT:    loop.for "i1" %i1 to min (d0, d1) -> (
+// V4:           loop.reduce_entries "e" {{.*}} combine add unroll 4 carry(%{{.*}} = %{{.*}} : vector<16xf32>)
+// V3-LABEL: loop.kernel @spmm
+// V3:           loop.reduce_entries "e" {{.*}} combine add unroll 2 carry(%{{.*}} = %{{.*}} : vector<16xf32>)
+loop.kernel @spmm(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: memref<?xf32>, %x: memref<?x16xf32>) -> (%y: memref<?x16xf32>) {
+  %z = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : memref<?x16xf32>
+  loop.for "i" %i to %n {
+    loop.for "j" %j to 16 {
+      %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) combine add carry(%acc = %z : f32) : memref<?xi32>, memref<?xi32> {
+        %a = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
+        %b = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : memref<?x16xf32>, f32
+        %t = math.fma %a, %b, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x16xf32>
+    }
+  }
+}
+
+// Sums of rows: partial accumulators, joined at the end.
+// V4-LABEL: loop.kernel @sums
+// V4:       loop.for "i" %i to 3 {
+// V4:         loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<3x70xf32>, vector<64xf32>
+// V4:         loop.fold %{{.*}} axis 0 add : vector<64xf32> -> vector<1xf32>
+// V4:         loop.load %x (d0)[s0] -> (d0, (s0 + 64))(%i) : memref<3x70xf32>, vector<4xf32>
+// V4:         loop.reduce {{.*}} to 2 combine add carry(%{{.*}} = %{{.*}} : f32)
+// V3-LABEL: loop.kernel @sums
+// V3:         loop.reduce {{.*}} to 2 combine add carry(%{{.*}} = %{{.*}} : vector<32xf32>)
+loop.kernel @sums(%x: memref<3x70xf32>) -> (%y: memref<3xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 3 {
+    %s = loop.reduce "k" %k to 70 combine add carry(%acc = %z : f32) {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<3x70xf32>, f32
+      %t = arith.addf %acc, %v : f32
+      loop.yield %t : f32
+    }
+    loop.store %s, %y (d0) -> (d0)(%i) : f32, memref<3xf32>
+  }
+}
+
+// A nest that nothing fits stays as it is.
+// V4-LABEL: loop.kernel @reversed
+// V4-NEXT:  loop.for "i" %i to 8 {
+// V4-NEXT:    loop.load %x (d0) -> (((d0 * -1) + 7))(%i) : memref<8xf32>, f32
+// V3-LABEL: loop.kernel @reversed
+// V3-NEXT:  loop.for "i" %i to 8 {
+loop.kernel @reversed(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
+  loop.for "i" %i to 8 {
+    %v = loop.load %x (d0) -> (d0 * -1 + 7)(%i) : memref<8xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+}

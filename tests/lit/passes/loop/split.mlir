@@ -1,0 +1,102 @@
+// RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=16 tail=peel}" | filecheck %s --check-prefix=PEEL
+// RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=16 tail=mask}" | filecheck %s --check-prefix=MASK
+// RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=16 tail=split}" | filecheck %s --check-prefix=SPLIT
+// RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=25}" | filecheck %s --check-prefix=EVEN
+// RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=16 tail=split}" | filecheck %s --check-prefix=ANY
+// RUN: stepwell-opt %s -p "loop-split{kernel=sum loop=k factor=16}" | filecheck %s --check-prefix=SUM
+// RUN: not stepwell-opt %s -p "loop-split{kernel=sum loop=k factor=16 tail=mask}" 2>&1 | filecheck %s --check-prefix=RAGGED
+// RUN: not stepwell-opt %s -p "loop-split{kernel=row loop=j factor=4}" 2>&1 | filecheck %s --check-prefix=NAME
+// RUN: not stepwell-opt %s -p "loop-split{kernel=row loop=i factor=0}" 2>&1 | filecheck %s --check-prefix=FACTOR
+// RUN: not stepwell-opt %s -p "loop-split{kernel=row loop=i factor=4 tail=cut}" 2>&1 | filecheck %s --check-prefix=TAIL
+// RUN: not stepwell-opt %s -p "loop-split{kernel=entries loop=e factor=4}" 2>&1 | filecheck %s --check-prefix=ENTRIES
+// RUN: not stepwell-opt %s -p "loop-split{kernel=smaller loop=i factor=4}" 2>&1 | filecheck %s --check-prefix=SEVERAL
+// RUN: not stepwell-opt %s -p "loop-split{loop=i factor=4}" 2>&1 | filecheck %s --check-prefix=WHICH
+// RUN: not stepwell-opt %s -p "loop-split{kernel=none loop=i factor=4}" 2>&1 | filecheck %s --check-prefix=KERNEL
+
+// RAGGED: loop-split: loop "k" of @sum: a reduction has no masked tail, expected tail=peel, got mask
+// NAME: loop-split: no loop "j" in @row, expected "i"
+// FACTOR: loop-split: loop "i" of @row: wrong factor, expected at least 1, got 0
+// TAIL: loop-split: loop "i" of @row: unknown tail, expected peel, mask, split, got cut
+// ENTRIES: loop-split: loop "e" of @entries: rows differ in length; unroll its entries
+// SEVERAL: loop-split: loop "i" of @smaller: its bound is the smaller of several, which tail=peel cannot cut
+// WHICH: loop-split: which kernel is meant is not said, expected one of @row, @any, @sum, @entries, @smaller
+// KERNEL: loop-split: no such kernel, expected @row, @any, @sum, @entries, @smaller, got @none
+
+// PEEL-LABEL: loop.kernel @row
+// PEEL:       loop.for "i0" %i0 to 6 {
+// PEEL-NEXT:    loop.for "i1" %i1 to 16 {
+// PEEL-NEXT:      loop.load %x (d0, d1) -> (((d0 * 16) + d1))(%i0, %i1)
+// PEEL:       loop.for "i1t" %i1t to 4 {
+// PEEL-NEXT:    loop.load %x (d0) -> ((d0 + 96))(%i1t)
+
+// MASK-LABEL: loop.kernel @row
+// MASK:       loop.for "i0" %i0 to 7 {
+// MASK-NEXT:    loop.for "i1" %i1 to min (d0) -> (16, ((d0 * -16) + 100))(%i0) {
+// MASK-NEXT:      loop.load %x (d0, d1) -> (((d0 * 16) + d1))(%i0, %i1)
+
+// SPLIT-LABEL: loop.kernel @row
+// SPLIT:       loop.for "i0" %i0 to 6 {
+// SPLIT-NEXT:    loop.for "i1" %i1 to 16 {
+// SPLIT:       loop.for "i1t" %i1t to min () -> (16, 4)() {
+// SPLIT-NEXT:    loop.load %x (d0) -> ((d0 + 96))(%i1t)
+
+// EVEN-LABEL: loop.kernel @row
+// EVEN:       loop.for "i0" %i0 to 4 {
+// EVEN-NEXT:    loop.for "i1" %i1 to 25 {
+// EVEN-NOT:     loop.for
+// EVEN-LABEL: loop.kernel @any
+loop.kernel @row(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
+  loop.for "i" %i to 100 {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<100xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<100xf32>
+  }
+}
+
+// ANY-LABEL: loop.kernel @any
+// ANY:       loop.for "i0" %i0 to min (d0) -> ((d0 floordiv 16))(%n) {
+// ANY-NEXT:    loop.for "i1" %i1 to 16 {
+// ANY:       loop.for "i0t" %i0t to min (d0) -> (((d0 mod 16) ceildiv 16))(%n) {
+// ANY-NEXT:    loop.for "i1t" %i1t to min (d0) -> (16, (d0 mod 16))(%n) {
+// ANY-NEXT:      loop.load %x (d0, d1) -> ((d0 + ((d1 floordiv 16) * 16)))(%i1t, %n)
+loop.kernel @any(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  loop.for "i" %i to %n {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<?xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+  }
+}
+
+// SUM-LABEL: loop.kernel @sum
+// SUM:       %[[whole:.*]] = loop.reduce "k0" %k0 to 6 combine add carry(%[[a:.*]] = %{{.*}} : f32) {
+// SUM-NEXT:    %[[part:.*]] = loop.reduce "k1" %k1 to 16 combine add carry(%{{.*}} = %[[a]] : f32) {
+// SUM:         loop.yield %[[part]] : f32
+// SUM:       %[[all:.*]] = loop.reduce "k1t" %k1t to 4 combine add carry(%{{.*}} = %[[whole]] : f32) {
+// SUM-NEXT:    loop.load %x (d0) -> ((d0 + 96))(%k1t)
+// SUM:       loop.store %[[all]]
+loop.kernel @sum(%x: memref<100xf32>) -> (%y: memref<1xf32>) {
+  %z = arith.constant 0.0 : f32
+  %s = loop.reduce "k" %k to 100 combine add carry(%acc = %z : f32) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<100xf32>, f32
+    %t = arith.addf %acc, %v : f32
+    loop.yield %t : f32
+  }
+  loop.store %s, %y () -> (0)() : f32, memref<1xf32>
+}
+
+loop.kernel @entries(%indptr: memref<?xi32>, %indices: memref<?xi32>, %x: memref<?xf32>) -> (%y: memref<1xf32>) {
+  %z = arith.constant 0.0 : f32
+  %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row () -> (0)() combine add carry(%acc = %z : f32) : memref<?xi32>, memref<?xi32> {
+    %v = loop.load %x (d0) -> (d0)(%p) : memref<?xf32>, f32
+    %t = arith.addf %acc, %v : f32
+    loop.yield %t : f32
+  }
+  loop.store %s, %y () -> (0)() : f32, memref<1xf32>
+}
+
+loop.kernel @smaller(%n: index) -> (%y: memref<?xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to min (d0) -> (100, d0)(%n) {
+    loop.store %z, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+  }
+}

@@ -1,0 +1,146 @@
+// RUN: stepwell-opt %s -p "loop-split{kernel=dense loop=j factor=8 tail=mask},loop-vectorize{kernel=dense loops=i,j1}" | filecheck %s --check-prefix=TILE
+// RUN: stepwell-opt %s -p "loop-split{kernel=largest loop=k factor=8},loop-vectorize{kernel=largest loops=k1}" | filecheck %s --check-prefix=FOLD
+// RUN: stepwell-opt %s -p "loop-vectorize{kernel=spmm loops=j}" | filecheck %s --check-prefix=ENTRIES
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=spmm loops=i,j}" 2>&1 | filecheck %s --check-prefix=ROWS
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=spmm loops=e}" 2>&1 | filecheck %s --check-prefix=ENTRY
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=dense loops=k}" 2>&1 | filecheck %s --check-prefix=WHOLE
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=dense loops=j,j}" 2>&1 | filecheck %s --check-prefix=TWICE
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=n}" 2>&1 | filecheck %s --check-prefix=SIZE
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=a,b}" 2>&1 | filecheck %s --check-prefix=APART
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=a}" 2>&1 | filecheck %s --check-prefix=PLACE
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=b}" 2>&1 | filecheck %s --check-prefix=VALUE
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=c}" 2>&1 | filecheck %s --check-prefix=LOCAL
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=d}" 2>&1 | filecheck %s --check-prefix=BOUND
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=g}" 2>&1 | filecheck %s --check-prefix=GATHER
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=s}" 2>&1 | filecheck %s --check-prefix=SERIAL
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=z}" 2>&1 | filecheck %s --check-prefix=LANES
+// RUN: not stepwell-opt %s -p "loop-split{kernel=refused loop=q factor=4},loop-vectorize{kernel=refused loops=q1}" 2>&1 | filecheck %s --check-prefix=CUSTOM
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=dense loops=j},loop-vectorize{kernel=dense loops=i}" 2>&1 | filecheck %s --check-prefix=AGAIN
+
+// ROWS: loop-vectorize: loop "i" of @spmm: its rows differ in length, see "e"
+// ENTRY: loop-vectorize: loop "e" of @spmm: rows differ in length, so that entries are no axis
+// WHOLE: loop-vectorize: loop "k" of @dense: is not the whole body of another reduction; split it first
+// TWICE: loop-vectorize: loop "j" of @dense: is named twice
+// SIZE: loop-vectorize: loop "n" of @refused: its size is not known, expected a constant bound; split it first
+// APART: loop-vectorize: loop "b" of @refused: is not inside of loop "a"
+// PLACE: loop-vectorize: loop "a" of @refused: its iterations store to one place
+// VALUE: loop-vectorize: loop "b" of @refused: its variable is used as a value by arith.index_cast
+// LOCAL: loop-vectorize: loop "c" of @refused: each of its iterations has a local buffer
+// BOUND: loop-vectorize: loop "d" of @refused: the bound of "d2" depends on it
+// GATHER: loop-vectorize: loop "g" of @refused: an index of loop.load is computed from it
+// SERIAL: loop-vectorize: loop "s" of @refused: wrong kind, expected parallel, got serial
+// LANES: loop-vectorize: loop "z" of @refused: wrong number of lanes, expected at least 1, got 0
+// CUSTOM: loop-vectorize: loop "q1" of @refused: it is not known how its accumulators would join
+// AGAIN: loop-vectorize: loop "i" of @dense: has blocks already; all axes are made at once
+
+// TILE-LABEL: loop.kernel @dense
+// TILE:       loop.for "j0" %j0 to 3 {
+// TILE:         %[[e:.*]] = affine.min affine_map<(d0) -> (8, ((d0 * -8) + 20))> (%j0)
+// TILE-NEXT:    %[[b:.*]] = loop.load %b (d0)[s0, s1] -> (((d0 * 8) + s1))(%j0) valid(1 : %[[e]]) : memref<20xf32>, vector<1x8xf32>
+// TILE-NEXT:    %[[bb:.*]] = vector.broadcast %[[b]] : vector<1x8xf32> to vector<4x8xf32>
+// TILE-NEXT:    %[[s:.*]] = loop.reduce "k" %k to 9 combine add carry(%[[acc:.*]] = %[[bb]] : vector<4x8xf32>) {
+// TILE-NEXT:      %[[p:.*]] = loop.load %x (d0)[s0, s1] -> (s0, d0)(%k) : memref<4x9xf32>, vector<4x1xf32>
+// TILE-NEXT:      %[[q:.*]] = loop.load %w (d0, d1)[s0, s1] -> (((d0 * 8) + s1), d1)(%j0, %k) valid(1 : %[[e]]) : memref<20x9xf32>, vector<1x8xf32>
+// TILE-NEXT:      %[[pp:.*]] = vector.broadcast %[[p]] : vector<4x1xf32> to vector<4x8xf32>
+// TILE-NEXT:      %[[qq:.*]] = vector.broadcast %[[q]] : vector<1x8xf32> to vector<4x8xf32>
+// TILE-NEXT:      %[[t:.*]] = math.fma %[[pp]], %[[qq]], %[[acc]] : vector<4x8xf32>
+// TILE-NEXT:      loop.yield %[[t]] : vector<4x8xf32>
+// TILE:         loop.store %[[s]], %y (d0)[s0, s1] -> (s0, ((d0 * 8) + s1))(%j0) valid(1 : %[[e]]) : vector<4x8xf32>, memref<4x20xf32>
+loop.kernel @dense(%x: memref<4x9xf32>, %w: memref<20x9xf32>, %b: memref<20xf32>) -> (%y: memref<4x20xf32>) {
+  loop.for "i" %i to 4 {
+    loop.for "j" %j to 20 {
+      %b0 = loop.load %b (d0) -> (d0)(%j) : memref<20xf32>, f32
+      %s = loop.reduce "k" %k to 9 combine add carry(%acc = %b0 : f32) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<4x9xf32>, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<20x9xf32>, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x20xf32>
+    }
+  }
+}
+
+// FOLD-LABEL: loop.kernel @largest
+// FOLD:       %[[low:.*]] = arith.constant 0xff800000 : f32
+// FOLD-NEXT:  %[[lows:.*]] = vector.broadcast %[[low]] : f32 to vector<8xf32>
+// FOLD-NEXT:  %[[r:.*]] = loop.reduce "k0" %k0 to 4 combine max carry(%[[acc:.*]] = %[[lows]] : vector<8xf32>) {
+// FOLD-NEXT:    %[[v:.*]] = loop.load %x (d0)[s0] -> (((d0 * 8) + s0))(%k0) : memref<32xf32>, vector<8xf32>
+// FOLD-NEXT:    %[[t:.*]] = arith.maximumf %[[acc]], %[[v]] : vector<8xf32>
+// FOLD-NEXT:    loop.yield %[[t]] : vector<8xf32>
+// FOLD-NEXT:  }
+// FOLD-NEXT:  %[[f:.*]] = loop.fold %[[r]] axis 0 max : vector<8xf32> -> vector<1xf32>
+// FOLD-NEXT:  %[[m:.*]] = vector.extract %[[f]][0] : f32 from vector<1xf32>
+// FOLD-NEXT:  %[[all:.*]] = arith.maximumf %{{.*}}, %[[m]] : f32
+// FOLD-NEXT:  loop.store %[[all]]
+loop.kernel @largest(%x: memref<32xf32>, %first: memref<1xf32>) -> (%y: memref<1xf32>) {
+  %f = loop.load %first () -> (0)() : memref<1xf32>, f32
+  %s = loop.reduce "k" %k to 32 combine max carry(%acc = %f : f32) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<32xf32>, f32
+    %t = arith.maximumf %acc, %v : f32
+    loop.yield %t : f32
+  }
+  loop.store %s, %y () -> (0)() : f32, memref<1xf32>
+}
+
+// ENTRIES-LABEL: loop.kernel @spmm
+// ENTRIES:       loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) combine add carry(%{{.*}} = %{{.*}} : vector<7xf32>)
+// ENTRIES-NEXT:    %[[a:.*]] = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
+// ENTRIES-NEXT:    %[[b:.*]] = loop.load %x (d0)[s0] -> (d0, s0)(%c) : memref<?x7xf32>, vector<7xf32>
+loop.kernel @spmm(%indptr: memref<6xi32>, %indices: memref<?xi32>, %values: memref<?xf32>, %x: memref<?x7xf32>) -> (%y: memref<5x7xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 5 {
+    loop.for "j" %j to 7 {
+      %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) combine add carry(%acc = %z : f32) : memref<6xi32>, memref<?xi32> {
+        %a = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
+        %b = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : memref<?x7xf32>, f32
+        %t = math.fma %a, %b, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<5x7xf32>
+    }
+  }
+}
+
+loop.kernel @refused(%x: memref<?xf32>, %w: memref<8xi32>, %n: index) -> (%y: memref<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  loop.for "n" %i to %n {
+    loop.store %zero, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+  loop.for "a" %i to 8 {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<?xf32>, f32
+    loop.store %v, %y () -> (0)() : f32, memref<8xf32>
+  }
+  loop.for "b" %i to 8 {
+    %u = arith.index_cast %i : index to i32
+    %v = arith.sitofp %u : i32 to f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+  loop.for "c" %i to 8 {
+    %h = loop.local : memref<1xf32>
+    loop.store %zero, %h () -> (0)() : f32, memref<1xf32>
+  }
+  loop.for "d" %i to 8 {
+    loop.for "d2" %j to %i {
+      loop.store %zero, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+    }
+  }
+  loop.for "g" %i to 8 {
+    %u = loop.load %w (d0) -> (d0)(%i) : memref<8xi32>, i32
+    %j = arith.index_cast %u : i32 to index
+    %v = loop.load %x (d0) -> (d0)(%j) : memref<?xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+  loop.for "s" %i to 8 serial {
+    loop.store %zero, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+  loop.for "z" %i to 0 {
+    loop.store %zero, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+  %q = loop.reduce "q" %k to 8 combine custom carry(%acc = %zero : f32) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %t = arith.subf %v, %acc : f32
+    loop.yield %t : f32
+  }
+  loop.store %q, %y () -> (0)() : f32, memref<8xf32>
+}
