@@ -9,6 +9,7 @@ closed, so what it lacks or does differently is in the one table below:
 - the address of a stack slot is opaque, so that a vector can be stored to it;
 - addresses are computed without a cast for each;
 - calls through a pointer;
+- shuffles with lanes left open;
 - a branch whose two targets are one block selects what it hands over, because LLVM wants one
   value for each predecessor of a block;
 - linkage of functions.
@@ -217,6 +218,15 @@ def _emit_poison(
     return _Poison(_type(op.res.type), ir.Undefined)
 
 
+# A lane that a mask leaves open may be any lane; llvmlite wants one.
+def _emit_shuffle(
+    op: llvm.ShuffleVectorOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
+) -> Any:
+    lanes = [max(lane, 0) for lane in op.mask.get_values()]
+    mask = ir.Constant(ir.VectorType(_I32, len(lanes)), lanes)
+    return builder.shuffle_vector(values[op.v1], values[op.v2], mask)
+
+
 def _emit_cast(opcode: str) -> Emit:
     def emit(op: Operation, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
         instruction = ir.instructions.CastInstr(
@@ -287,6 +297,7 @@ _EMIT: dict[str, Emit] = {
     "llvm.select": _emit_select,
     "llvm.fcmp": _emit_fcmp,
     "llvm.extractelement": _emit_extract_element,
+    "llvm.shufflevector": _emit_shuffle,
     "llvm.mlir.poison": _emit_poison,
     "llvm.fptosi": _emit_cast("fptosi"),
     "llvm.fptoui": _emit_cast("fptoui"),
