@@ -242,8 +242,9 @@ def _guarded(
     inside = nest.insert(arith.CmpiOp(own, nest.value(extent), "ult"))
     times = nest.index(scalars.select(nest, inside, once, none))
 
-    def step(_: Index, least: SSAValue) -> SSAValue:
-        element = read(nest.index(own))
+    def step(k: Index, least: SSAValue) -> SSAValue:
+        # k is 0, and keeps the reading inside of the reduction: it depends on its variable.
+        element = read(nest.index(own) + k[0])
         return scalars.maximum(nest, least, scalars.convert(nest, element, element.type, type))
 
     least = nest.constant(scalars.lowest(type), type)
