@@ -97,7 +97,7 @@ def _translate_operation(
         if op.results:
             values[op.results[0]] = value
         return
-    if op.name.startswith("llvm.intr."):
+    if op.name.startswith("llvm.intr.") and op.operands and op.results:
         values[op.results[0]] = _emit_intrinsic(op, builder, values)
         return
     try:

@@ -1,0 +1,171 @@
+"""The LLVM backend: addresses, texts, targets, threads, and what it refuses."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+from stepwell.backends.llvm import jit
+from stepwell.core.errors import CompileError, TargetError
+from stepwell.core.pipelines import run_passes
+from stepwell.core.registry import make_context
+from stepwell.core.target import Target, host, named
+
+ADD = """
+func.func private @inner(%a: i64, %b: i64) -> i64 {
+  %0 = arith.addi %a, %b : i64
+  func.return %0 : i64
+}
+func.func @add(%a: i64, %b: i64) -> i64 {
+  %0 = func.call @inner(%a, %b) : (i64, i64) -> i64
+  func.return %0 : i64
+}
+"""
+
+
+def lowered(text: str = ADD) -> ModuleOp:
+    ctx = make_context()
+    module = Parser(ctx, text).parse_module()
+    run_passes(ctx, module, "convert-to-llvm")
+    return module
+
+
+def add(code: jit.CompiledModule, a: int, b: int) -> int:
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+    return kind(code.address("add"))(a, b)
+
+
+def test_public_functions_have_addresses() -> None:
+    code = jit.compile_module(lowered(), host())
+    assert list(code.addresses) == ["add"]
+    assert add(code, 40, 2) == 42
+
+
+def test_unknown_function_is_named() -> None:
+    code = jit.compile_module(lowered(), host())
+    with pytest.raises(CompileError, match="llvm: no such function, expected add, got inner"):
+        code.address("inner")
+
+
+def test_code_lives_as_long_as_the_object() -> None:
+    codes = [jit.compile_module(lowered(), host()) for _ in range(5)]
+    del codes[::2]
+    gc.collect()
+    assert [add(code, n, 1) for n, code in enumerate(codes)] == [1, 2]
+
+
+def test_one_module_serves_many_threads() -> None:
+    code = jit.compile_module(lowered(), host())
+    wrong: list[int] = []
+
+    def run(start: int) -> None:
+        for n in range(2000):
+            if add(code, start, n) != start + n:
+                wrong.append(n)
+
+    threads = [threading.Thread(target=run, args=(1000 * k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_threads_may_compile_at_once() -> None:
+    results: list[int] = []
+
+    def run() -> None:
+        results.append(add(jit.compile_module(lowered(), host()), 1, 2))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [3] * 4
+
+
+def test_texts() -> None:
+    code = jit.compile_module(lowered(), host(), jit.Effort.O2)
+    assert 'define internal i64 @"inner"' in code.llvm_ir
+    assert "define internal" not in code.optimized_ir()
+    assert "add:" in code.assembly()
+
+
+def test_text_for_another_processor() -> None:
+    ir = jit.llvm_ir(lowered(), named("neoverse-n1"))
+    assert 'target triple = "aarch64' in ir
+    assert "ret" in jit.assembly(ir, named("neoverse-n1"))
+    assert jit.object_code(ir, named("neoverse-n1"))[:4] == b"\x7fELF"
+
+
+def test_named_processor_of_this_machine_runs() -> None:
+    if not host().triple.startswith("x86_64"):
+        pytest.skip("not an x86-64")
+    assert add(jit.compile_module(lowered(), named("x86-64")), 1, 2) == 3
+
+
+def test_foreign_processor_does_not_run() -> None:
+    foreign = "apple-m1" if host().triple.startswith("x86_64") else "x86-64"
+    with pytest.raises(TargetError, match=f"{foreign}: cannot run here, expected"):
+        jit.compile_module(lowered(), named(foreign))
+
+
+def test_missing_feature_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not host().triple.startswith("x86_64"):
+        pytest.skip("not an x86-64")
+    monkeypatch.setattr(jit.llvm, "get_host_cpu_features", lambda: {"avx512f": False})
+    with pytest.raises(TargetError, match="x86-64-v4: cannot run here, expected avx512f"):
+        jit.check_runs_here(named("x86-64-v4"))
+
+
+def test_unknown_triple() -> None:
+    target = Target("odd", "toaster-none-elf", "", "", 128, 16)
+    with pytest.raises(TargetError, match="target: unknown triple"):
+        jit.assembly("", target)
+
+
+def test_invalid_ir_is_reported() -> None:
+    with pytest.raises(CompileError, match=r"llvm: invalid LLVM IR: .*expected"):
+        jit.CompiledModule("define i64 @f( {", host(), jit.Effort.NONE)
+
+
+def test_operation_without_translation_is_named() -> None:
+    text = """
+    llvm.func @f() {
+      %0 = llvm.intr.stacksave : !llvm.ptr loc("fc1")
+      llvm.intr.stackrestore %0 : !llvm.ptr loc("fc1")
+      llvm.return
+    }
+    """
+    module = Parser(make_context(), text).parse_module()
+    message = 'has no translation to LLVM IR \\(node "fc1"\\)'
+    with pytest.raises(CompileError, match=message):
+        jit.llvm_ir(module, host())
+
+
+def test_other_dialects_are_refused() -> None:
+    module = Parser(make_context(), ADD).parse_module()
+    with pytest.raises(CompileError, match=r"llvm: cannot be translated: .*func\.func"):
+        jit.llvm_ir(module, host())
+
+
+def test_values_may_be_defined_in_later_blocks_of_the_text() -> None:
+    text = """
+    llvm.func @add(%a: i64, %b: i64) -> i64 {
+      llvm.br ^bb2
+    ^bb1:
+      llvm.return %s : i64
+    ^bb2:
+      %s = llvm.add %a, %b : i64
+      llvm.br ^bb1
+    }
+    """
+    module = Parser(make_context(), text).parse_module()
+    module.verify()
+    assert add(jit.compile_module(module, host()), 2, 3) == 5
