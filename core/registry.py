@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
     from xdsl.universe import Universe
 
-_PACKAGE = __package__.rpartition(".")[0]
+_PACKAGE = __name__.rpartition(".core.")[0]
 _ROOT = Path(__file__).parent.parent
 
 _DIALECTS = {

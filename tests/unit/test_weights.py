@@ -42,8 +42,9 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     assert sorted(loaded) == sorted(store)
     np.testing.assert_array_equal(loaded["dense"], store["dense"])
     assert loaded["flags"].dtype == np.bool_
-    assert isinstance(loaded["sparse"], csr_array)
-    np.testing.assert_array_equal(loaded["sparse"].toarray(), np.eye(4, 5))
+    matrix = loaded["sparse"]
+    assert isinstance(matrix, csr_array)
+    np.testing.assert_array_equal(matrix.toarray(), np.eye(4, 5))
 
 
 def test_a_file_that_is_no_store(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ class SiluOp(GraphOp):
         return [shapes[0]]
 
     def reference(self, *arrays):
-        x = widened(arrays[0])
+        x = widened(np.asarray(arrays[0]))
         with np.errstate(over="ignore"):
             return self.stored(x / (1 + np.exp(-x)))
 
