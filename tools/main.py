@@ -85,7 +85,7 @@ TargetName = Annotated[
     str, typer.Option("--target", help="The machine to compile for: `host`, `x86-64-v3`, ...")
 ]
 Threads = Annotated[
-    int | None, typer.Option("--threads", help="Threads to run with; all cores by default.")
+    int | None, typer.Option("--threads", help="The most threads that a call may use.")
 ]
 
 
