@@ -436,6 +436,10 @@ class NestBuilder:
     def _symbol(self, name: str) -> AffineExpr:
         key = Dim.symbol(name)
         if key not in self._sizes:
+            if name not in self.shapes.bindings:
+                fact = "a size does not follow from the sizes of the arguments"
+                where = origin(self._sources[-1]) if self._sources else None
+                raise UnsupportedError(explain("convert-graph-to-loop", fact, origin=where))
             number, dimension = self.shapes.bindings[name]
             self._sizes[key] = self._variable(self._argument_size(number, dimension))
         return self._sizes[key]
