@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import DiagnosticException, PassFailedException, VerifyException
+from xdsl.utils.exceptions import (
+    ArgSpecParseError,
+    DiagnosticException,
+    PassFailedException,
+    VerifyException,
+)
 
 from .context import CompilerContext
 from .errors import CompileError, StepwellError, explain
@@ -98,8 +103,9 @@ def parse_passes(
     result: list[ModulePass] = []
     try:
         specs = tuple(parse_pipeline(text))
-    except Exception as error:  # xDSL's parser raises its own private kinds
-        raise CompileError(explain("pipeline", f"cannot read {text!r}: {error}")) from error
+    except ArgSpecParseError as error:
+        reason = str(error).strip().splitlines()[-1].strip()
+        raise CompileError(explain("pipeline", f"cannot read {text!r}: {reason}")) from error
     for spec in specs:
         if spec.name not in available:
             near = ", ".join(difflib.get_close_matches(spec.name, available, 3))
