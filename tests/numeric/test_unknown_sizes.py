@@ -1,0 +1,40 @@
+"""Compiled programs whose operands have sizes that are known only at run time, 0 among them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("kind", ["f32", "f16", "i8", "i1"])
+@pytest.mark.parametrize("sizes", [(0, 5), (5, 0), (0, 0), (1, 19), (17, 33)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_concat(axis: int, sizes: tuple[int, int], kind: str, level: int) -> None:
+    """An operand without elements is not read, not even where another one is asked for."""
+    b = sw.Builder("main")
+    shapes: list[tuple[int | str, ...]] = [("n", 3), ("m", 3)]
+    if axis == 1:
+        shapes = [shape[::-1] for shape in shapes]
+    values = [b.input(f"x{i}", shape, kind) for i, shape in enumerate(shapes)]
+    b.output(b.concat(values, axis), name="y")
+    rng = np.random.default_rng(0)
+    dtype = {"f32": "float32", "f16": "float16", "i8": "int8", "i1": "bool"}[kind]
+    arrays = [(rng.normal(size=(n, 3)) * 50).astype(dtype) for n in sizes]
+    if axis == 1:
+        arrays = [np.ascontiguousarray(array.T) for array in arrays]
+    result = sw.compile(b.module(), threads=1, opt_level=level)(*arrays)
+    np.testing.assert_array_equal(result, np.concatenate(arrays, axis))
+
+
+def test_a_size_that_is_no_sum_of_products_is_named() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", ("n", "m"), "f32")
+    b.output(b.reshape(x, [-1, 4]), name="y")
+    module = b.module()
+    assert module.run_reference(np.zeros((8, 3), np.float32)).shape == (6, 4)
+    message = "a size does not follow from the sizes of the arguments"
+    with pytest.raises(sw.UnsupportedError, match=message):
+        sw.compile(module)
