@@ -5,26 +5,26 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
-import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, TensorType, VectorType
+from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType, VectorType, i32
 from xdsl.dialects.memref import AllocaOp
+from xdsl.ir import Operation
 
+from .conversions.buffers import buffer_types
 from .core import pipelines
 from .core.context import CompilerContext, target_of
 from .core.errors import CompileError, UnsupportedError, explain
-from .core.module import Module
+from .core.module import Module, face_of, specs_of
 from .core.registry import make_context
 from .core.target import Target, named
 from .dialects import rt
-from .dialects.graph.shapes import SymbolicShapes
+from .dialects.graph.signature import Signature, signature_of
 from .dialects.loop.attrs import LoopKind
 from .dialects.loop.ops import ForOp, KernelOp
-from .dialects.sparse_tensor import index_type, is_sparse
 from .runtime.constants import materialise
-from .runtime.executable import Executable, Program, Signature
+from .runtime.executable import Executable, Program
 from .runtime.functions import callback
 
 if TYPE_CHECKING:
@@ -54,21 +54,22 @@ def compile(
     chosen = target if isinstance(target, Target) else named(target)
     pipelines.pipeline(opt_level)
     start = stage_of(module.op)
-    if start not in ("graph", "optimized", "fused", "kernels", "scheduled"):
+    if start == "llvm":
         raise UnsupportedError(
             explain(
                 "compile",
-                "a module on buffers does not say what its tensors are",
-                expected='a module of stage "scheduled" or before',
+                "the llvm dialect does not say what its tensors are",
+                expected='a module of stage "loops" or before',
                 got=f'stage "{start}"',
+                hint="save the module at an earlier stage, or translate it by mlir-translate",
             )
         )
     module.verify()
+    specs_of(module.main)
     work = module.clone()
     ctx = make_context(work.weights, chosen)
     with _without_collector():
-        signature = _signature(work)
-        program = _build(ctx, work, opt_level, start)
+        signature, program = _build(ctx, work, opt_level, start)
     stages = pipelines.STAGES[pipelines.STAGES.index(start) :]
     text = _stage_text(module, chosen, opt_level, start)
     return Executable(signature, program, text, stages, ctx.decisions)
@@ -80,13 +81,17 @@ def stage_of(op: ModuleOp) -> str:
     if any(name.startswith("llvm.") for name in names):
         return "llvm"
     kernels = [k for k in op.walk() if isinstance(k, KernelOp)]
-    if any(name.startswith("rt.") for name in names):
+    if any(isinstance(f, func.FuncOp) and _is_on_buffers(f) for f in op.ops):
         return "buffers" if kernels else "loops"
     if kernels:
         return "scheduled" if any(_is_scheduled(k) for k in kernels) else "kernels"
     if any("graph.primitive" in f.attributes for f in op.walk()):
         return "fused"
     return "graph"
+
+
+def _is_on_buffers(function: func.FuncOp) -> bool:
+    return rt.ContextType() in function.function_type.inputs.data
 
 
 def _is_scheduled(kernel: KernelOp) -> bool:
@@ -99,51 +104,71 @@ def _is_scheduled(kernel: KernelOp) -> bool:
     return False
 
 
-def _signature(module: Module) -> Signature:
-    """What the public function takes and gives."""
-    main = module.main
-    shapes = SymbolicShapes(main)
-    args = main.body.block.args
-    returned = cast(func.ReturnOp, main.body.block.last_op).arguments
-    return Signature(
-        inputs=tuple(module.inputs),
-        outputs=tuple(module.outputs),
-        input_shapes=tuple(shapes.shape(arg) for arg in args),
-        output_shapes=tuple(shapes.shape(value) for value in returned),
-        entries=tuple(shapes.nnz(arg) for arg in args),
-        equal=tuple((a, b) for a, b, _ in shapes.equalities),
-        index_dtypes=tuple(_index_dtype(cast(TensorType, arg.type)) for arg in args),
-    )
-
-
-def _index_dtype(kind: TensorType) -> np.dtype[np.signedinteger] | None:
-    """The integers of a CSR argument; None for a dense one."""
-    if not is_sparse(kind):
-        return None
-    return np.dtype(np.int32 if str(index_type(kind)) == "i32" else np.int64)
-
-
-def _build(ctx: CompilerContext, module: Module, opt_level: int, start: str) -> Program:
+def _build(
+    ctx: CompilerContext, module: Module, opt_level: int, start: str
+) -> tuple[Signature, Program]:
     """Take a module down to machine code."""
     from .backends.llvm.jit import compile_module
 
     name = module.main.sym_name.data
-    effort = _effort(module.op)
-    constants: list[np.ndarray] = []
-    functions: list[object] = []
-    messages: list[Callable[..., str]] = []
-    for stage, op in pipelines.walk_stages(ctx, module.op, opt_level, start):
-        if stage != "loops":
-            continue
-        for inner in op.walk():
-            if isinstance(inner, rt.ConstantOp):
-                constants.append(materialise(inner, ctx.weights))
-            elif isinstance(inner, rt.CallPackedOp) and inner.slot.value.data == len(functions):
-                functions.append(callback(inner))
-        messages += [failing.explain for failing in rt.failing_operations(module.main)]
-        effort = _effort(op)
+    stages = pipelines.walk_stages(ctx, module.op, opt_level, start)
+    op = next(op for stage, op in stages if stage == "loops")
+    signature = _signature(module.main)
+    constants = tuple(materialise(c, ctx.weights) for c in _table(op, rt.ConstantOp))
+    functions = tuple(map(callback, _table(op, rt.CallPackedOp)))
+    messages = tuple(failing.explain for failing in rt.failing_operations(module.main))
+    effort = _effort(op)
+    for _ in stages:
+        pass
     code = compile_module(module.op, target_of(ctx), effort)
-    return Program(code.address(name), tuple(constants), tuple(functions), tuple(messages), code)
+    return signature, Program(code.address(name), constants, functions, messages, code)
+
+
+def _signature(main: func.FuncOp) -> Signature:
+    """What the public function takes and gives, which its buffers must be made for.
+
+    Raises:
+        CompileError: if it does not say so, or says something else than its type.
+    """
+    signature, face = signature_of(main), face_of(main)
+    tensors = cast("list[TensorType]", [*face.type.inputs, *face.type.outputs])
+    buffers = [buffer for kind in tensors for buffer in buffer_types(kind)]
+    expected = FunctionType.from_lists([rt.ContextType(), *buffers], [i32])
+    if main.function_type != expected:
+        subject = f"{main.name} @{main.sym_name.data}"
+        fact = f"its type does not fit graph.signature = {face.type}"
+        raise CompileError(explain(subject, fact, expected=expected, got=main.function_type))
+    return signature
+
+
+_Slotted = TypeVar("_Slotted", rt.ConstantOp, rt.CallPackedOp)
+
+
+def _table(op: ModuleOp, kind: type[_Slotted]) -> list[_Slotted]:
+    """The operations that use a table of the context, one for each of its slots, in order.
+
+    Raises:
+        CompileError: if a slot is left out, or is two things at once.
+    """
+    used: dict[int, _Slotted] = {}
+    for inner in op.walk():
+        if not isinstance(inner, kind):
+            continue
+        slot = inner.slot.value.data
+        if _content(used.setdefault(slot, inner)) != _content(inner):
+            raise CompileError(explain(kind.name, f"slot {slot} is used for two things"))
+    if sorted(used) != list(range(len(used))):
+        slots = ", ".join(map(str, sorted(used)))
+        raise CompileError(
+            explain(kind.name, "slots are not numbered from 0", expected=len(used), got=slots)
+        )
+    return [used[slot] for slot in range(len(used))]
+
+
+def _content(op: Operation) -> tuple[object, ...]:
+    """What the entry of a table has to fit."""
+    types = [value.type for value in (*op.operands, *op.results)]
+    return dict(op.properties), types
 
 
 def _effort(op: ModuleOp) -> Effort:

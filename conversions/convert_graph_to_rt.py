@@ -35,6 +35,7 @@ from ..core.weights import WeightStore, weights_of
 from ..dialects import rt
 from ..dialects.graph import ops as graph
 from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.graph.signature import signature_attributes
 from ..dialects.loop import ops as loop
 from ..dialects.sparse_tensor import is_sparse
 from .buffers import ArenaPlan, Lifetime, buffer_types, plan_arena
@@ -66,9 +67,10 @@ class _MainConverter:
         self.context.name_hint = "ctx"
         self.buffers: dict[SSAValue, list[SSAValue]] = {}
         self.sizes: dict[str, SSAValue] = {}
+        self.extents: dict[tuple[SSAValue, int], SSAValue] = {}
         self.numbers: dict[int, SSAValue] = {}
         self.slots = 0
-        self.registered: dict[str, int] = {}
+        self.registered: dict[object, int] = {}
         self.packed: dict[tuple[SSAValue, Attribute], list[SSAValue]] = {}
         self.body = [op for op in function.body.block.ops if not isinstance(op, func.ReturnOp)]
         self.returned = cast(func.ReturnOp, function.body.block.last_op).arguments
@@ -98,6 +100,8 @@ class _MainConverter:
         kind = ([arg.type for arg in self.block.args], [i32])
         result = func.FuncOp(name, kind, Region(self.block), self.function.sym_visibility)
         result.location = self.function.location
+        total = sum(plan.slots, Dim.of(ALIGNMENT * len(plan.slots)))
+        result.attributes.update(signature_attributes(self.function, self.shapes, total))
         return result, plan
 
     def _add_arguments(self, kind: TensorType, name: str | None) -> list[SSAValue]:
@@ -133,7 +137,10 @@ class _MainConverter:
         size = cast(MemRefType, buffer.type).get_shape()[dimension]
         if size != DYNAMIC_INDEX:
             return self._number(size)
-        return self._insert(memref.DimOp(buffer, self._number(dimension)))
+        if (buffer, dimension) not in self.extents:
+            number = self._number(dimension)
+            self.extents[buffer, dimension] = self._insert(memref.DimOp(buffer, number))
+        return self.extents[buffer, dimension]
 
     def _number(self, value: int) -> SSAValue:
         if value not in self.numbers:
@@ -380,9 +387,10 @@ class _MainConverter:
 
     def _convert_packed(self, op: graph.CallPackedOp) -> None:
         name = op.callee.data
-        slot = self.registered.setdefault(name, len(self.registered))
         inputs = [buffer for operand in op.arguments for buffer in self._operand(operand)]
         outputs = [buffer for result in op.results for buffer in self.buffers[result]]
+        types = tuple(buffer.type for buffer in inputs), tuple(buffer.type for buffer in outputs)
+        slot = self.registered.setdefault((name, types), len(self.registered))
         call = rt.CallPackedOp(self.context, slot, name, inputs, outputs)
         call.location = op.location
         self._insert(call)
@@ -406,7 +414,8 @@ class ConvertGraphToRtPass(ModulePass):
     After:
 
     ```mlir
-    func.func @main(%ctx: !rt.context, %x: memref<4xf32>, %result: memref<4xf32>) -> i32 {
+    func.func @main(%ctx: !rt.context, %x: memref<4xf32>, %result: memref<4xf32>) -> i32
+        attributes {graph.signature = (tensor<4xf32>) -> tensor<4xf32>} {
       rt.call @relu(%x, %result) : memref<4xf32>, memref<4xf32>
       %0 = arith.constant 0 : i32
       func.return %0 : i32

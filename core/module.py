@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
     DictionaryAttr,
+    FunctionType,
     IntegerAttr,
     ModuleOp,
     NoneAttr,
@@ -124,16 +125,12 @@ class Module:
     @property
     def inputs(self) -> list[ValueSpec]:
         """What the program takes, in order."""
-        main = self.main
-        types, attrs = main.function_type.inputs.data, main.arg_attrs
-        return [_spec(t, _dict(attrs, i), f"arg{i}") for i, t in enumerate(types)]
+        return specs_of(self.main)[0]
 
     @property
     def outputs(self) -> list[ValueSpec]:
         """What the program gives, in order."""
-        main = self.main
-        types, attrs = main.function_type.outputs.data, main.res_attrs
-        return [_spec(t, _dict(attrs, i), f"result{i}") for i, t in enumerate(types)]
+        return specs_of(self.main)[1]
 
     def text(self, *, locations: bool = False) -> str:
         """The IR as MLIR text."""
@@ -189,11 +186,74 @@ def is_public(function: func.FuncOp) -> bool:
     return visibility is None or visibility.data == "public"
 
 
-def _dict(attrs: ArrayAttr[DictionaryAttr] | None, index: int) -> dict[str, Attribute]:
-    return dict(attrs.data[index].data) if attrs is not None else {}
+@dataclass(frozen=True)
+class Face:
+    """A function as one of tensors: its type, and the attributes of arguments and results.
+
+    `described` says that it has become a function on buffers, which keeps the rest in its
+    attributes.
+    """
+
+    type: FunctionType
+    arguments: tuple[Mapping[str, Attribute], ...]
+    results: tuple[Mapping[str, Attribute], ...]
+    described: bool
 
 
-def _spec(kind: Attribute, attrs: dict[str, Attribute], default_name: str) -> ValueSpec:
+def face_of(function: func.FuncOp) -> Face:
+    """What a function is as one of tensors.
+
+    Raises:
+        CompileError: if what its attributes say of that is malformed.
+    """
+    kept = function.attributes.get("graph.signature")
+    described = isinstance(kept, FunctionType)
+    kind = kept if isinstance(kept, FunctionType) else function.function_type
+    given = (
+        (function.attributes.get("graph.arguments"), function.attributes.get("graph.results"))
+        if described
+        else (function.arg_attrs, function.res_attrs)
+    )
+    arguments, results = (
+        _dictionaries(function, attrs, len(types.data))
+        for attrs, types in zip(given, (kind.inputs, kind.outputs), strict=True)
+    )
+    return Face(kind, arguments, results, described)
+
+
+def _dictionaries(
+    function: func.FuncOp, attrs: Attribute | None, count: int
+) -> tuple[Mapping[str, Attribute], ...]:
+    if attrs is None:
+        return ({},) * count
+    found = attrs.data if isinstance(attrs, ArrayAttr) else ()
+    result = tuple(one.data for one in found if isinstance(one, DictionaryAttr))
+    if len(result) != count:
+        subject = f"{function.name} @{function.sym_name.data}"
+        raise CompileError(
+            explain(subject, "wrong attributes", expected=f"{count} dictionaries", got=attrs)
+        )
+    return result
+
+
+def specs_of(function: func.FuncOp) -> tuple[list[ValueSpec], list[ValueSpec]]:
+    """What a public function takes and gives, in order.
+
+    Raises:
+        CompileError: if an argument or result is no tensor.
+    """
+    face = face_of(function)
+    inputs, outputs = (
+        [_spec(t, a, f"{name}{n}") for n, (t, a) in enumerate(zip(types, attrs, strict=True))]
+        for name, types, attrs in (
+            ("arg", face.type.inputs, face.arguments),
+            ("result", face.type.outputs, face.results),
+        )
+    )
+    return inputs, outputs
+
+
+def _spec(kind: Attribute, attrs: Mapping[str, Attribute], default_name: str) -> ValueSpec:
     name = attrs.get("graph.name")
     label = name.data if isinstance(name, StringAttr) else default_name
     if not isinstance(kind, TensorType):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, NoneAttr, TensorType
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 from ..core.errors import ImportModelError, explain
 from ..core.module import Module, numpy_dtype
+from ..core.parsing import MlirParser
 from ..core.provenance import origin
 from ..core.registry import make_context
 from ..core.weights import WeightStore
@@ -60,8 +60,7 @@ def _read(source: str | os.PathLike[str]) -> tuple[str, str, WeightStore]:
 
 def _parse(text: str, name: str) -> ModuleOp:
     try:
-        parser = Parser(make_context(), text, name)
-        return parser.parse_module()
+        return MlirParser(make_context(), text, name).parse_module()
     except ParseError as error:
         place = error.span.get_location()
         raise ImportModelError(f"{place}: {_first_line(error.msg)}") from error

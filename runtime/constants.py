@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import AffineMapAttr, MemRefType
+from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
 from ..core.errors import CompileError, explain
+from ..core.module import numpy_dtype
 from ..core.weights import WeightStore
 from ..dialects import rt
 
@@ -24,23 +26,22 @@ def materialise(op: rt.ConstantOp, weights: WeightStore) -> np.ndarray:
     Raises:
         CompileError: if the store lacks it, or its shape does not fit.
     """
-    array = _lookup(op.weight.data, weights)
-    shape = cast(MemRefType, op.result.type).get_shape()
+    name, buffer = op.weight.data, cast(MemRefType, op.result.type)
+    array, shape = _lookup(name, weights, buffer.element_type), buffer.get_shape()
     if isinstance(op.packing, AffineMapAttr):
         array = pack(array, op.packing.data, shape)
-    if array.shape != shape:
+    declared = (list(shape), str(numpy_dtype(buffer.element_type)))
+    # A boolean takes a byte.
+    dtype = np.dtype(np.int8) if array.dtype == np.bool_ else array.dtype
+    stored = (list(array.shape), str(dtype))
+    if declared != stored:
         raise CompileError(
-            explain(
-                f'constant "{op.weight.data}"',
-                "wrong shape",
-                expected=list(shape),
-                got=list(array.shape),
-            )
+            explain(f'constant "{name}"', "wrong array", expected=declared, got=stored)
         )
     return aligned(array)
 
 
-def _lookup(name: str, weights: WeightStore) -> np.ndarray:
+def _lookup(name: str, weights: WeightStore, element_type: Attribute) -> np.ndarray:
     """A dense array of the store, or one of the three arrays of a CSR matrix in it."""
     if name in weights and isinstance(array := weights[name], np.ndarray):
         return array
@@ -48,8 +49,9 @@ def _lookup(name: str, weights: WeightStore) -> np.ndarray:
     if matrix in weights and not isinstance(weights[matrix], np.ndarray):
         csr = cast("csr_array", weights[matrix])
         if part in ("indptr", "indices"):
-            return getattr(csr, part).astype(np.int32, copy=False)
-        return csr.data
+            return getattr(csr, part).astype(numpy_dtype(element_type), copy=False)
+        if part == "values":
+            return csr.data
     raise CompileError(explain(f'constant "{name}"', "is not in the weight store"))
 
 

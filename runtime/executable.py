@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.dims import Dim, Shape
 from ..core.errors import InputError, StepwellError, explain
 from ..core.module import ValueSpec
+from ..dialects.graph.signature import Signature
 from ..dialects.rt import ARENA_TOO_SMALL, DETAIL_WORDS, WORDS, Word
 from . import arguments
 
@@ -20,24 +20,8 @@ if TYPE_CHECKING:
     from ..core.context import Decision
 
 _ALIGNMENT = 64
-
-
-@dataclass(frozen=True)
-class Signature:
-    """What the program takes and gives, and what its symbolic dimensions are tied to.
-
-    `shapes` are the shapes of inputs, then of outputs, over symbols; `entries` the numbers of
-    stored entries of inputs, None for dense ones. `equal` are pairs of dimensions that must
-    agree at run time. `index_dtypes` are the integer types of CSR inputs.
-    """
-
-    inputs: tuple[ValueSpec, ...]
-    outputs: tuple[ValueSpec, ...]
-    input_shapes: tuple[Shape, ...]
-    output_shapes: tuple[Shape, ...]
-    entries: tuple[Dim | None, ...]
-    equal: tuple[tuple[Dim, Dim], ...]
-    index_dtypes: tuple[np.dtype[Any] | None, ...]
+_LARGEST = 1 << 62
+"""An arena of more bytes is none: sizes are signed and have 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -127,16 +111,15 @@ class Executable:
                 )
             )
         checked = [
-            arguments.dense(spec, value)
-            if dtype is None
-            else arguments.sparse(spec, value, dtype)
+            arguments.dense(spec, value) if dtype is None else arguments.sparse(spec, value, dtype)
             for spec, value, dtype in zip(
                 signature.inputs, inputs, signature.index_dtypes, strict=True
             )
         ]
         sizes = self._sizes(checked)
+        self._check_arena(sizes)
         results = [
-            np.empty([dim.evaluate(sizes) for dim in shape], arguments.dtype_of(spec))
+            _result(spec, [dim.evaluate(sizes) for dim in shape])
             for spec, shape in zip(signature.outputs, signature.output_shapes, strict=True)
         ]
         self._run(checked, results)
@@ -187,6 +170,12 @@ class Executable:
                     )
                 )
 
+    def _check_arena(self, sizes: Mapping[str, int]) -> None:
+        """Refuse sizes with which the arithmetic of compiled code would overflow."""
+        size = self._signature.arena.evaluate(sizes)
+        if size > _LARGEST:
+            raise _no_memory(f"an arena of {size} bytes")
+
     def _run(
         self, checked: Sequence[np.ndarray | arguments.Csr], results: Sequence[np.ndarray]
     ) -> None:
@@ -232,15 +221,29 @@ class Executable:
         """
         try:
             arena = np.empty(size + _ALIGNMENT, np.uint8)
-        except (MemoryError, ValueError) as error:
-            raise StepwellError(
-                explain("call", f"not enough memory for an arena of {size} bytes")
-            ) from error
+        except MemoryError as error:
+            raise _no_memory(f"an arena of {size} bytes") from error
         self._local.arena = arena
         context = self._context()
         base = arena.ctypes.data
         context[Word.ARENA] = -(-base // _ALIGNMENT) * _ALIGNMENT
         context[Word.ARENA_BYTES] = size
+
+
+def _result(spec: ValueSpec, shape: Sequence[int]) -> np.ndarray:
+    """A new array for a result.
+
+    Raises:
+        StepwellError: if there is not enough memory.
+    """
+    try:
+        return np.empty(shape, arguments.dtype_of(spec))
+    except (MemoryError, ValueError) as error:
+        raise _no_memory(f'result "{spec.name}" of shape {list(shape)}') from error
+
+
+def _no_memory(what: str) -> StepwellError:
+    return StepwellError(explain("call", f"not enough memory for {what}"))
 
 
 def _table(addresses: Any) -> Any:

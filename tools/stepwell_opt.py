@@ -23,6 +23,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ..core.context import CompilerContext
 from ..core.errors import StepwellError
+from ..core.parsing import MlirParser
 from ..core.pipelines import parse_passes
 from ..core.registry import make_context, own_passes, passes
 from ..core.weights import WeightStore, write_atomically
@@ -84,6 +85,17 @@ class StepwellOptMain(xDSLOptMain):
     def register_all_dialects(self) -> None:
         """Replace the plain context by one that carries weights and decisions."""
         self.ctx = make_context()
+
+    def register_all_frontends(self) -> None:
+        """Read MLIR text by the parser of this project."""
+        super().register_all_frontends()
+
+        def parse(stream: IO[bytes]) -> ModuleOp:
+            text = stream.read().decode()
+            parser = MlirParser(self.ctx, text, self.get_input_name())
+            return parser.parse_module(not self.args.no_implicit_module)
+
+        self.available_frontends["mlir"] = parse
 
     def register_all_passes(self) -> None:
         """The passes of xDSL, of plug-ins and of this project."""

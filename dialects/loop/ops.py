@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     i64,
 )
+from xdsl.dialects.utils import print_func_argument
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap, AffineSymExpr
@@ -94,8 +95,8 @@ class KernelOp(IRDLOperation):
     All buffers are contiguous, row-major, and do not overlap. Attributes of an argument:
     `loop.constant` (unit): every call passes a constant of the program; `loop.packing`: the
     affine map from an index of the (packed) argument to the index of the constant it is made
-    of; `loop.bounds = [argument, dimension]`: its integers are indices into that dimension,
-    checked before the kernel runs.
+    of; `loop.bounds = ["x0.1"]`: its integers are indices below each of these extents (here
+    dimension 1 of the first tensor that is passed), checked before the kernel runs.
     """
 
     name = "loop.kernel"
@@ -163,10 +164,7 @@ class KernelOp(IRDLOperation):
         count = len(kind.inputs)
 
         def argument(index: int) -> None:
-            printer.print_block_argument(args[index])
-            if attrs := self.attrs_of(index):
-                printer.print_string(" ")
-                printer.print_attr_dict(attrs)
+            print_func_argument(printer, args[index], DictionaryAttr(self.attrs_of(index)))
 
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
@@ -184,6 +182,7 @@ class KernelOp(IRDLOperation):
         def argument() -> tuple[Parser.Argument, DictionaryAttr]:
             arg = parser.parse_argument()
             attrs = parser.parse_optional_dictionary_attr_dict()
+            arg.location = parser.parse_optional_location()
             return arg, DictionaryAttr(attrs)
 
         name = parser.parse_symbol_name().data

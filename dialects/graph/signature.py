@@ -1,0 +1,202 @@
+"""What callers see of a program: its inputs and outputs as tensors, with their sizes.
+
+A function of tensors says so in its type. One that was given buffers for them keeps it in
+attributes, `signature_attributes`, so that a module can be saved and called at any stage:
+
+    graph.signature   the type that the function had
+    graph.arguments   the attributes of its arguments, with `graph.sizes` where one is symbolic
+    graph.results     the same of its results
+    graph.equal       pairs of sizes that must agree
+    graph.arena       the bytes of its arena, where they depend on symbols
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from ...core.dims import Dim, Shape
+from ...core.errors import CompileError, explain
+from ...core.module import ValueSpec, face_of, specs_of
+from ..sparse_tensor import format_of, index_type, is_sparse, position_type
+from .shapes import SymbolicShapes
+
+SIZES = "graph.sizes"
+ENTRIES = "graph.entries"
+EQUAL = "graph.equal"
+ARENA = "graph.arena"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What the program takes and gives, and what its symbolic dimensions are tied to.
+
+    `input_shapes` and `output_shapes` are over symbols; `entries` the numbers of stored entries
+    of inputs, None for dense ones. `equal` are pairs of dimensions that must agree at run time.
+    `index_dtypes` are the integer types of CSR inputs. `arena` is at least the number of bytes
+    of memory for what is between inputs and outputs.
+    """
+
+    inputs: tuple[ValueSpec, ...]
+    outputs: tuple[ValueSpec, ...]
+    input_shapes: tuple[Shape, ...]
+    output_shapes: tuple[Shape, ...]
+    entries: tuple[Dim | None, ...]
+    equal: tuple[tuple[Dim, Dim], ...]
+    index_dtypes: tuple[np.dtype[Any] | None, ...]
+    arena: Dim
+
+
+def signature_attributes(
+    function: func.FuncOp, shapes: SymbolicShapes, arena: Dim
+) -> dict[str, Attribute]:
+    """The attributes that say of a function on buffers which tensors they stand for.
+
+    Args:
+        function: the function while it is one of tensors.
+        shapes: the sizes in it.
+        arena: how many bytes its arena takes.
+    """
+    arguments = list(function.body.block.args)
+    returned = list(cast(func.ReturnOp, function.body.block.last_op).arguments)
+    face = face_of(function)
+    result: dict[str, Attribute] = {"graph.signature": face.type}
+    for name, values, given in (
+        ("graph.arguments", arguments, face.arguments),
+        ("graph.results", returned, face.results),
+    ):
+        described = [
+            DictionaryAttr({**attrs, **_sizes(value, shapes)})
+            for value, attrs in zip(values, given, strict=True)
+        ]
+        if any(one.data for one in described):
+            result[name] = ArrayAttr(described)
+    if shapes.equalities:
+        pairs = [_texts((left, right)) for left, right, _ in shapes.equalities]
+        result[EQUAL] = ArrayAttr(pairs)
+    if not arena.is_static:
+        result[ARENA] = StringAttr(str(arena))
+    return result
+
+
+def _sizes(value: SSAValue, shapes: SymbolicShapes) -> dict[str, Attribute]:
+    """The sizes of a value as attributes, where its type does not say them."""
+    shape, entries = shapes.shape(value), shapes.nnz(value)
+    symbolic = any(size < 0 for size in cast(TensorType, value.type).get_shape())
+    result: dict[str, Attribute] = {SIZES: _texts(shape)} if symbolic else {}
+    if entries is not None:
+        result[ENTRIES] = StringAttr(str(entries))
+    return result
+
+
+def _texts(dims: Sequence[Dim]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(str(dim)) for dim in dims])
+
+
+def signature_of(function: func.FuncOp) -> Signature:
+    """The signature of a public function on buffers, from its attributes.
+
+    Raises:
+        CompileError: if it has none, or they are malformed.
+    """
+    face, read = face_of(function), _Reader(function)
+    if not face.described:
+        raise read.fail("does not say what its buffers are", "graph.signature", "no attribute")
+    inputs, outputs = specs_of(function)
+    output_shapes = tuple(map(read.shape, face.type.outputs, face.results))
+    equal = read.array(function.attributes.get(EQUAL, ArrayAttr([])))
+    signature = Signature(
+        inputs=tuple(inputs),
+        outputs=tuple(map(_named, outputs, output_shapes)),
+        input_shapes=tuple(map(read.shape, face.type.inputs, face.arguments)),
+        output_shapes=output_shapes,
+        entries=tuple(map(read.entries, face.type.inputs, face.arguments)),
+        equal=tuple(map(read.pair, equal)),
+        index_dtypes=tuple(map(read.index_dtype, face.type.inputs)),
+        arena=read.dim(function.attributes.get(ARENA, StringAttr("0"))),
+    )
+    read.check_symbols(signature)
+    return signature
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads sizes out of attributes of a function, which may have been written by hand."""
+
+    function: func.FuncOp
+
+    def fail(self, fact: str, expected: object, got: object) -> CompileError:
+        subject = f"{self.function.name} @{self.function.sym_name.data}"
+        return CompileError(explain(subject, fact, expected=expected, got=got))
+
+    def dim(self, text: Attribute) -> Dim:
+        try:
+            return Dim.parse(text.data if isinstance(text, StringAttr) else str(text))
+        except ValueError as error:
+            raise self.fail("wrong size", 'a text such as "2*n"', text) from error
+
+    def array(self, attr: Attribute) -> Sequence[Attribute]:
+        if not isinstance(attr, ArrayAttr):
+            raise self.fail("wrong attribute", "an array", attr)
+        return attr.data
+
+    def pair(self, attr: Attribute) -> tuple[Dim, Dim]:
+        dims = [self.dim(text) for text in self.array(attr)]
+        if len(dims) != 2:
+            raise self.fail(f"wrong {EQUAL}", "pairs of sizes", attr)
+        return dims[0], dims[1]
+
+    def shape(self, kind: Attribute, attrs: Mapping[str, Attribute]) -> Shape:
+        declared = cast(TensorType, kind).get_shape()
+        if all(size >= 0 for size in declared):
+            return tuple(map(Dim.of, declared))
+        sizes = self.array(attrs.get(SIZES, ArrayAttr([])))
+        if len(sizes) != len(declared):
+            raise self.fail(f"wrong {SIZES}", f"{len(declared)} sizes", len(sizes))
+        return tuple(
+            self.dim(text) if size < 0 else Dim.of(size)
+            for size, text in zip(declared, sizes, strict=True)
+        )
+
+    def entries(self, kind: Attribute, attrs: Mapping[str, Attribute]) -> Dim | None:
+        if not is_sparse(kind):
+            return None
+        return self.dim(attrs.get(ENTRIES, StringAttr("")))
+
+    def index_dtype(self, kind: Attribute) -> np.dtype[np.signedinteger] | None:
+        """The integers of a CSR argument; None for a dense one."""
+        if not is_sparse(kind):
+            return None
+        widths = str(position_type(kind)), str(index_type(kind))
+        if format_of(kind) != "csr" or widths not in (("i32", "i32"), ("i64", "i64")):
+            expected = "CSR with posWidth = crdWidth = 32 or 64"
+            raise self.fail("sparse format that cannot be called", expected, kind)
+        return np.dtype(np.int32 if widths[0] == "i32" else np.int64)
+
+    def check_symbols(self, signature: Signature) -> None:
+        """Demand that inputs are of plain symbols, and all else of those symbols."""
+        taken = [dim for shape in signature.input_shapes for dim in shape]
+        taken += [dim for dim in signature.entries if dim is not None]
+        for dim in taken:
+            if not dim.is_static and dim != Dim.symbol(dim.symbols[0]):
+                raise self.fail("wrong size of an argument", "a number or a name", dim)
+        known = {name for dim in taken for name in dim.symbols}
+        given = [dim for shape in signature.output_shapes for dim in shape]
+        given += [dim for pair in signature.equal for dim in pair]
+        for dim in (*given, signature.arena):
+            if not known.issuperset(dim.symbols):
+                raise self.fail("a size is not that of an argument", sorted(known), dim)
+
+
+def _named(spec: ValueSpec, shape: Shape) -> ValueSpec:
+    """A specification with the sizes that are known by now in place of question marks."""
+    sizes = tuple(
+        str(dim) if size == "?" else size for size, dim in zip(spec.shape, shape, strict=True)
+    )
+    return replace(spec, shape=sizes)
