@@ -1,4 +1,4 @@
-"""Loads and stores of blocks, as loads and stores of machine vectors.
+"""Where the machine vectors of a block are in a buffer, and which lanes of them are inside.
 
 The affine map of an access says what a machine vector is: neighbours in memory where the lane
 axis has coefficient 1, one element in all lanes where it has none, otherwise elements that are
@@ -10,7 +10,7 @@ axis reads the last row inside again (or, where n may be 0, nothing) and writes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
 from typing import cast
@@ -21,18 +21,19 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     IntegerAttr,
     MemRefType,
-    VectorType,
     i1,
     i64,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
-from .blocks import Block, Chunk, Layout, Row
+from .blocks import Chunk, Layout, Row
+from .contents import Contents
 from .indices import ZERO, Form, Indices, NotLinearError, fixed
-from .scopes import INDEX, Emitter, lane_number, number
+from .scopes import INDEX, Emitter, number
 
-_NOWHERE = fixed(-1)
+NOWHERE = fixed(-1)
+"""The index of what cannot be read."""
 
 
 Place = tuple[Form, ...]
@@ -46,6 +47,7 @@ class Buffers:
         self.emitter = emitter
         self.indices = indices
         self.written: set[SSAValue] = set()
+        self.contents = Contents(emitter)
         self._rows: dict[SSAValue, SSAValue] = {}
         self._sizes: dict[tuple[SSAValue, int], Form] = {}
         self._strides: dict[SSAValue, list[Form]] = {}
@@ -231,7 +233,7 @@ class Access:
             return fixed(index), None
         known = limit.value
         if known is not None:
-            return fixed(min(index, known - 1)) if known > 0 else _NOWHERE, None
+            return fixed(min(index, known - 1)) if known > 0 else NOWHERE, None
         if not self.indices.is_positive(limit):
             return fixed(index), self.inside(axis, index)
         if index == 0:
@@ -262,7 +264,7 @@ class Access:
         conditions: list[SSAValue] = []
         for axis, index in enumerate(row):
             place, condition = self.clamped(axis, index)
-            if place is _NOWHERE:
+            if place is NOWHERE:
                 return None
             position.append(place)
             conditions += [condition] if condition is not None else []
@@ -288,181 +290,27 @@ class Access:
         kind = self.emitter.machine(i1, part.width)
         return None, self.emitter.pure(vector.CreateMaskOp, [self.indices.value(count)], kind)
 
+    # What is known of the elements.
+
+    def _number(self, place: Place | None) -> int | None:
+        if place is None or any(index.value is None for index in place):
+            return None
+        return self.buffers.linear(self.buffer, place).value
+
+    def known(self, place: Place, width: int) -> SSAValue | None:
+        """Elements that were stored before, None where they have to be loaded."""
+        if not self.buffers.contents.tracks(self.buffer):
+            return None
+        return self.buffers.contents.read(self.buffer, self._number(place), width)
+
+    def note_write(self, place: Place | None, value: SSAValue, count: int) -> None:
+        """Remember what was stored from a place; None where that is not known."""
+        if self.buffers.contents.tracks(self.buffer):
+            self.buffers.contents.write(self.buffer, self._number(place), value, count)
+
     def all_of(self, conditions: Sequence[SSAValue]) -> SSAValue:
         """The conjunction of some conditions."""
         result = conditions[0]
         for condition in conditions[1:]:
             result = self.emitter.pure(arith.AndIOp, [result, condition], i1)
         return result
-
-
-class LoadBlock(Block):
-    """A block that is read from a buffer."""
-
-    def __init__(self, access: Access, layout: Layout, hoisted: list[int]) -> None:
-        """`hoisted` counts down how many more loads may leave their loop."""
-        buffer = access.buffer
-        element = cast(MemRefType, buffer.type).element_type
-        super().__init__(access.emitter, layout, element)
-        self.access = access
-        self.hoisted = hoisted
-        self._scalars: dict[Place, SSAValue] = {}
-
-    def make(self, row: Row, chunk: int) -> SSAValue:
-        access, part = self.access, self.layout.chunks[chunk]
-        lanes = len(row)
-        found = access.readable(row)
-        if found is None:
-            return self.emitter.zero(self.element, part.width)
-        position, conditions = found
-        step, in_row = access.step(position, part) if part.width > 1 else (0, True)
-        if step == 1:
-            return self._neighbours(position, part, conditions, not in_row)
-        if step != 0:
-            return self._one_by_one(position, part, conditions)
-        if access.merged == 2:
-            position = access.lane(position, 0)
-        else:
-            place, condition = access.clamped(lanes, part.offset if part.width == 1 else 0)
-            if place is _NOWHERE:
-                return self.emitter.zero(self.element, part.width)
-            conditions += [condition] if condition is not None else []
-            position = [*position, place]
-        return self.emitter.broadcast(self._scalar(position, conditions), part.width)
-
-    def _scalar(self, position: list[Form], conditions: Sequence[SSAValue]) -> SSAValue:
-        """One element; the pieces that need the same one share it."""
-        place = self.access.place(position)
-        if place not in self._scalars:
-            operands = self.access.buffers.operands(self.access.buffer, place, False)
-            depth = self._depth(place, 1)
-            self._scalars[place] = self._load(memref.LoadOp, operands, 1, conditions, depth)
-        return self._scalars[place]
-
-    def _neighbours(
-        self, position: list[Form], part: Chunk, conditions: Sequence[SSAValue], across: bool
-    ) -> SSAValue:
-        access, emit, width = self.access, self.emitter, part.width
-        count, mask = access.mask(part)
-        if count == 0:
-            return emit.zero(self.element, width)
-        place = access.place(access.lane(position, part.offset))
-        operands = access.buffers.operands(access.buffer, place, across)
-        if mask is None:
-            depth = self._depth(place, width)
-            return self._load(vector.LoadOp, operands, width, conditions, depth)
-        operands += [mask, emit.zero(self.element, width)]
-        depth = self._depth(place, count) if count is not None else self.depth
-        return self._load(vector.MaskedLoadOp, operands, width, conditions, depth)
-
-    def _one_by_one(
-        self, position: list[Form], part: Chunk, conditions: Sequence[SSAValue]
-    ) -> SSAValue:
-        access, emit = self.access, self.emitter
-        kind = emit.machine(self.element, part.width)
-        result = emit.zero(self.element, part.width)
-        for lane in range(part.lanes):
-            place = access.lane(position, part.offset + lane)
-            extra: list[SSAValue] = []
-            if access.merged == 1:
-                clamped, condition = access.clamped(len(position), part.offset + lane)
-                if clamped is _NOWHERE:
-                    break
-                place[-1] = clamped
-                extra = [condition] if condition is not None else []
-            value = self._scalar(place, [*conditions, *extra])
-            operands, where = [value, result], {"static_position": lane_number(lane)}
-            result = emit.emit(vector.InsertOp, operands, [kind], where, self.depth).results[0]
-        return result
-
-    def _depth(self, place: Place, count: int) -> int:
-        """Where to load: before the loops where that is possible and registers are left."""
-        frame = self.emitter.scopes[self.depth].frame
-        if self.depth == frame or not self.hoisted[0]:
-            return self.depth
-        if not self.access.buffers.always_readable(self.access.buffer, place, count):
-            return self.depth
-        self.hoisted[0] -= 1
-        return frame
-
-    def _load(
-        self,
-        op: type[Operation],
-        operands: Sequence[SSAValue],
-        width: int,
-        conditions: Sequence[SSAValue],
-        depth: int,
-    ) -> SSAValue:
-        emit, kind = self.emitter, self.emitter.machine(self.element, width)
-        if not conditions:
-            return emit.emit(op, operands, [kind], depth=depth).results[0]
-        with emit.guarded(self.access.all_of(conditions), [kind], self.depth) as guard:
-            guard.given = emit.emit(op, operands, [kind]).results
-            guard.otherwise = [emit.zero(self.element, width)]
-        return guard.results[0]
-
-
-def store_block(access: Access, value: Block) -> None:
-    """Write a block: row after row, each under the conditions that its limits make."""
-    emit, layout = access.emitter, value.layout
-    for row in layout.rows:
-        conditions: list[SSAValue] = []
-        for axis, index in enumerate(row):
-            found = access.write_conditions(axis, index)
-            if found is None:
-                break
-            conditions += found
-        else:
-            parts = [(part, value.piece(row, n)) for n, part in enumerate(layout.chunks)]
-            writes = list(_writes(access, row, parts))
-            if not conditions:
-                for write in writes:
-                    _write(emit, *write)
-                continue
-            with emit.guarded(access.all_of(conditions)):
-                for write in writes:
-                    _write(emit, *write)
-
-
-Write = tuple[list[SSAValue], list[SSAValue], SSAValue | None, SSAValue | None]
-"""The value and the place as operands, then a mask and a condition where there is one."""
-
-
-def _writes(access: Access, row: Row, parts: Sequence[tuple[Chunk, SSAValue]]) -> Iterator[Write]:
-    """The stores of a row; all that they need is emitted before the first."""
-    position = [fixed(index) for index in row]
-    buffers, buffer = access.buffers, access.buffer
-    for part, value in parts:
-        step, in_row = access.step(position, part) if part.width > 1 else (None, True)
-        if step == 1:
-            count, mask = access.mask(part)
-            if count != 0:
-                place = access.place(access.lane(position, part.offset))
-                yield [value], buffers.operands(buffer, place, not in_row), mask, None
-            continue
-        for lane in range(part.lanes):
-            axis, index = len(row), part.offset + lane
-            conditions = access.write_conditions(axis, index) if access.merged == 1 else []
-            if conditions is None:
-                break
-            scalar = access.emitter.extract(value, lane)
-            place = buffers.operands(buffer, access.place(access.lane(position, index)), False)
-            yield [scalar], place, None, conditions[0] if conditions else None
-
-
-def _write(
-    emit: Emitter,
-    value: list[SSAValue],
-    place: list[SSAValue],
-    mask: SSAValue | None,
-    condition: SSAValue | None,
-) -> None:
-    if condition is not None:
-        with emit.guarded(condition):
-            emit.emit(memref.StoreOp, value + place)
-    elif mask is not None:
-        emit.emit(vector.MaskedStoreOp, [*place, mask, *value])
-    elif not isinstance(value[0].type, VectorType):
-        emit.emit(memref.StoreOp, value + place)
-    else:
-        emit.emit(vector.StoreOp, value + place)

@@ -242,12 +242,16 @@ class BroadcastBlock(Block):
         parts: list[SSAValue] = []
         for part in range(count):
             inner = (part if several else 0,) if len(shape) > 1 else ()
-            piece = source.piece((*place, *inner), 0)
-            if stretched:
-                if not several:
-                    return self.emitter.broadcast(piece, count * lanes)
-                piece = self.emitter.broadcast(piece, lanes)
-            parts.append(piece)
+            parts.append(source.piece((*place, *inner), 0))
+        if stretched:
+            if not several:
+                return self.emitter.broadcast(parts[0], count * lanes)
+            found = [self.emitter.lane_of.get(part) for part in parts]
+            taken = [one for one in found if one is not None]
+            if len(taken) == count and len({vector for vector, _ in taken}) == 1:
+                order = [lane for _, lane in taken for _ in range(lanes)]
+                return self.emitter.shuffle(taken[0][0], taken[0][0], order)
+            parts = [self.emitter.broadcast(part, lanes) for part in parts]
         while len(parts) > 1:
             width = lanes * count // len(parts)
             order = range(2 * width)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
@@ -202,15 +204,16 @@ class Indices:
         """Note what holds in a loop: `variable` is below each of `bounds`."""
         for bound in bounds:
             self.positive.append(bound - variable)
-            number = bound.atom
-            if number is None:
-                continue
-            atom = self.table[number]
-            self.assume_below(variable, atom.least_of)
-            if atom.quotient is not None:
-                # i < a floordiv f  ==>  a - f*i - f >= 0
-                total, factor = atom.quotient
-                self.positive.append(total - variable * factor - (factor - 1))
+            if (number := bound.atom) is not None:
+                self.assume_below(variable, self.table[number].least_of)
+            for monomial, coefficient in bound.terms.items():
+                quotient = self.table[monomial[0]].quotient if len(monomial) == 1 else None
+                if quotient is None or coefficient != 1:
+                    continue
+                # i < a floordiv f + w  ==>  a - f * (i - w) - f >= 0
+                total, factor = quotient
+                offset = variable - (bound - Form({monomial: 1}))
+                self.positive.append(total - offset * factor - (factor - 1))
 
     # Arithmetic that is not polynomial.
 
@@ -350,17 +353,22 @@ class Indices:
             (max(table[n].depth for n in factors), factors) for factors in form.terms if factors
         )
         total: SSAValue | None = None
-        for depth, group in _groups(ordered):
+        for group in _groups(ordered):
             partial: SSAValue | None = None
-            for monomial in group:
-                term = self._term(monomial, form.terms[monomial])
-                partial = term if partial is None else pure(arith.AddiOp, [partial, term], INDEX)
-            assert partial is not None, depth
+            for monomial in sorted(group, key=lambda factors: form.terms[factors] < 0):
+                partial = self._plus(partial, monomial, form.terms[monomial])
+            assert partial is not None
             total = partial if total is None else pure(arith.AddiOp, [total, partial], INDEX)
         assert total is not None
         if form.constant:
             total = pure(arith.AddiOp, [total, self.emitter.index(form.constant)], INDEX)
         return total
+
+    def _plus(self, total: SSAValue | None, monomial: Monomial, coefficient: int) -> SSAValue:
+        if total is None:
+            return self._term(monomial, coefficient)
+        kind = arith.AddiOp if coefficient > 0 else arith.SubiOp
+        return self.emitter.pure(kind, [total, self._term(monomial, abs(coefficient))], INDEX)
 
     def _term(self, monomial: Monomial, coefficient: int) -> SSAValue:
         # The coefficient goes to the outermost factor.
@@ -377,10 +385,6 @@ class Indices:
         return value
 
 
-def _groups(ordered: Sequence[tuple[int, Monomial]]) -> list[tuple[int, list[Monomial]]]:
-    groups: list[tuple[int, list[Monomial]]] = []
-    for depth, monomial in ordered:
-        if not groups or groups[-1][0] != depth:
-            groups.append((depth, []))
-        groups[-1][1].append(monomial)
-    return groups
+def _groups(ordered: Sequence[tuple[int, Monomial]]) -> list[list[Monomial]]:
+    """The monomials of each depth."""
+    return [[monomial for _, monomial in group] for _, group in groupby(ordered, itemgetter(0))]

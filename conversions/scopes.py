@@ -71,6 +71,8 @@ class Emitter:
         self.scopes = [Scope(entry, 0, 0)]
         self.location: LocationAttr = UNKNOWN_LOC
         self.depths: dict[SSAValue, int] = dict.fromkeys(entry.args, 0)
+        self.lane_of: dict[SSAValue, tuple[SSAValue, int]] = {}
+        """Scalars that were taken out of a machine vector."""
         self._constants: dict[object, SSAValue] = {}
         self._vectors: dict[tuple[Attribute, int], VectorType] = {}
 
@@ -243,6 +245,9 @@ class Emitter:
             return value
         if (attr := self.known(value)) is not None:
             return self.splat(attr, width)
+        if value in self.lane_of:
+            source, lane = self.lane_of[value]
+            return self.shuffle(source, source, [lane] * width)
         return self.pure(upstream.BroadcastOp, [value], self.machine(value.type, width))
 
     def shuffle(self, left: SSAValue, right: SSAValue, order: Sequence[int]) -> SSAValue:
@@ -251,6 +256,8 @@ class Emitter:
         assert isinstance(kind, VectorType)
         if len(order) == 1:
             return self.extract(left, order[0])
+        if list(order) == list(range(kind.get_shape()[0])):
+            return left
         result = self.machine(kind.element_type, len(order))
         mask = {"mask": DenseArrayBase.from_list(i64, list(order))}
         return self.pure(vector.ShuffleOp, [left, right], result, mask)
@@ -261,7 +268,16 @@ class Emitter:
         if not isinstance(kind, VectorType):
             return value
         place = {"static_position": lane_number(lane)}
-        return self.pure(vector.ExtractOp, [value], kind.element_type, place)
+        found = self.pure(vector.ExtractOp, [value], kind.element_type, place)
+        self.lane_of[found] = (value, lane)
+        return found
+
+    def drop_unused_lanes(self) -> None:
+        """Remove extractions that turned into shuffles."""
+        for value in self.lane_of:
+            if not value.uses and isinstance(value.owner, Operation):
+                value.owner.detach()
+                value.owner.erase()
 
     # Control flow.
 

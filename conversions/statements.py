@@ -38,7 +38,7 @@ from ..core.target import Target
 from ..dialects import rt, upstream
 from ..dialects.loop import ops as loop
 from ..dialects.loop.attrs import Combine, LoopKind
-from .accesses import Access, Buffers, LoadBlock, store_block
+from .accesses import Access, Buffers
 from .blocks import (
     Block,
     BroadcastBlock,
@@ -53,6 +53,7 @@ from .blocks import (
 )
 from .indices import ZERO, Form, Indices, fixed
 from .scopes import INDEX, Emitter
+from .transfers import LoadBlock, store_block, store_scalar
 
 Value = SSAValue | Block | Form
 
@@ -119,6 +120,8 @@ class Statements:
         self.statements(self.kernel.body.block)
         self.emitter.emit(func.ReturnOp, [])
         self.emitter.close()
+        self.buffers.contents.drop_unread()
+        self.emitter.drop_unused_lanes()
 
     def _note_writes(self, op: Operation) -> set[SSAValue]:
         """Remember for each operation with a body which buffers it writes to."""
@@ -320,6 +323,7 @@ class Statements:
         kind = op.result.type
         value = emit.emit_head(memref.AllocaOp, [], kind, properties, emit.frame)
         self.buffers.written.add(value)
+        self.buffers.contents.track(value)
         self.values[op.result] = value
         return True
 
@@ -350,8 +354,12 @@ class Statements:
             if access.buffer in self.buffers.written:
                 self.pending.append((op.buffer, block))
             return True
-        operands = self.buffers.operands(access.buffer, access.place(()), False)
-        self.values[op.result] = self.emitter.emit(memref.LoadOp, operands, [kind]).results[0]
+        place = access.place(())
+        found = access.known(place, 1)
+        if found is None:
+            operands = self.buffers.operands(access.buffer, place, False)
+            found = self.emitter.emit(memref.LoadOp, operands, [kind]).results[0]
+        self.values[op.result] = found
         return True
 
     def store(self, op: Operation) -> bool:
@@ -363,8 +371,7 @@ class Statements:
         if isinstance(value, Block):
             store_block(access, value)
             return True
-        operands = self.buffers.operands(access.buffer, access.place(()), False)
-        self.emitter.emit(memref.StoreOp, [self.scalar(op.value), *operands])
+        store_scalar(access, self.scalar(op.value))
         return True
 
     def broadcast(self, op: Operation) -> bool:
@@ -409,6 +416,7 @@ class Statements:
 
     def loop(
         self,
+        op: Operation,
         hint: str | None,
         lower: Form,
         upper: Form,
@@ -416,7 +424,11 @@ class Statements:
         carried: Sequence[Sequence[SSAValue]],
         fill: Callable[[Form, list[list[SSAValue]]], Sequence[Sequence[SSAValue]]],
     ) -> list[list[SSAValue]]:
-        """An `scf.for` that carries groups of values; `fill` makes an iteration's new ones."""
+        """An `scf.for` that carries groups of values; `fill` makes an iteration's new ones.
+
+        `op` is the loop that is converted.
+        """
+        self.forget_written(op)
         emit, indices, location = self.emitter, self.indices, self.emitter.location
         flat = [value for group in carried for value in group]
         types = [value.type for value in flat]
@@ -434,8 +446,16 @@ class Statements:
         emit.emit(scf.YieldOp, [value for group in new for value in group])
         emit.close()
         del indices.positive[facts:], self.pending[pending:]
-        op = emit.emit(scf.ForOp, [*ends, *flat], types, regions=[Region(block)])
-        return _grouped(op.results, carried)
+        self.forget_written(op)
+        new_op = emit.emit(scf.ForOp, [*ends, *flat], types, regions=[Region(block)])
+        return _grouped(new_op.results, carried)
+
+    def forget_written(self, op: Operation) -> None:
+        """Forget what lies in the buffers that a loop writes to: iterations see each other's."""
+        for buffer in self._writes[op]:
+            new = self.values.get(buffer)
+            if isinstance(new, SSAValue):
+                self.buffers.contents.forget(new)
 
     def for_loop(self, op: Operation) -> bool:
         """`loop.for`."""
@@ -459,7 +479,7 @@ class Statements:
                 self.statements(op.body.block)
                 return []
 
-            self.loop(op.variable.name_hint, ZERO, extent, 1, [], fill)
+            self.loop(op, op.variable.name_hint, ZERO, extent, 1, [], fill)
         return True
 
     def tiles(self, op: loop.ForOp) -> None:
@@ -470,6 +490,7 @@ class Statements:
         total = fixed(1)
         for extent in extents:
             total = total * extent
+        self.forget_written(op)
         emit, indices, count = self.emitter, self.indices, self.indices.value(total)
         block = IRBlock(arg_types=[INDEX])
         block.args[0].name_hint = "tile"
@@ -490,6 +511,7 @@ class Statements:
         emit.close()
         del indices.positive[facts:], self.pending[pending:]
         self.hoisted = outside
+        self.forget_written(op)
         captures = self._captures(block)
         emit.emit(rt.ParallelTilesOp, [count, *captures], regions=[Region(block)])
 
@@ -613,7 +635,7 @@ class Statements:
             return [step(position + number, group) for number, group in enumerate(groups)]
 
         if at_once == 1:
-            (parts,) = self.loop(hint, lower, upper, 1, [parts], several)
+            (parts,) = self.loop(op, hint, lower, upper, 1, [parts], several)
             self.whole(op.result, parts)
             return
         count = upper - lower
@@ -624,13 +646,13 @@ class Statements:
         else:
             full = lower + known // at_once * at_once
         groups = self._accumulators(op, parts, at_once)
-        groups = self.loop(hint, lower, full, at_once, groups, several)
+        groups = self.loop(op, hint, lower, full, at_once, groups, several)
         if known is not None:
             for number in range(known % at_once):
                 groups[number] = step(full + number, groups[number])
             self.whole(op.result, self._joined(op, groups))
             return
-        (parts,) = self.loop(hint, full, upper, 1, [self._joined(op, groups)], several)
+        (parts,) = self.loop(op, hint, full, upper, 1, [self._joined(op, groups)], several)
         self.whole(op.result, parts)
 
     def _accumulators(

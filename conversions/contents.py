@@ -1,0 +1,79 @@
+"""What is known to lie in local buffers, so that it need not be read back.
+
+A nest that fills a `loop.local` with whole vectors, and another that reads it at constant
+indices, communicate through registers: the reader gets lanes of the vectors that were stored.
+A buffer that is then never read is not made at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from .scopes import Emitter
+
+_STORES = ("memref.store", "vector.store", "vector.maskedstore")
+
+
+class Contents:
+    """The elements of local buffers that are lanes of values in scope."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.emitter = emitter
+        self._known: dict[SSAValue, dict[int, tuple[SSAValue, int]]] = {}
+
+    def track(self, buffer: SSAValue) -> None:
+        """Follow what is stored in a buffer that nothing else can write to."""
+        self._known[buffer] = {}
+
+    def tracks(self, buffer: SSAValue) -> bool:
+        """Whether a buffer is followed."""
+        return buffer in self._known
+
+    def forget(self, buffer: SSAValue) -> None:
+        """Note that a buffer may hold anything."""
+        if buffer in self._known:
+            self._known[buffer] = {}
+
+    def write(self, buffer: SSAValue, first: int | None, value: SSAValue, count: int) -> None:
+        """Note a store of `count` lanes from the element `first`, None if that is not known."""
+        if first is None:
+            self.forget(buffer)
+            return
+        for lane in range(count):
+            self._known[buffer][first + lane] = (value, lane)
+
+    def read(self, buffer: SSAValue, first: int | None, width: int) -> SSAValue | None:
+        """`width` elements from `first`, None where they have to be loaded."""
+        if first is None:
+            return None
+        known = self._known[buffer]
+        found = [known[n] for n in range(first, first + width) if n in known]
+        if len(found) < width or len({value for value, _ in found}) > 1:
+            return None
+        value = found[0][0]
+        lanes = [lane for _, lane in found]
+        if width == 1:
+            return self.emitter.extract(value, lanes[0])
+        return self.emitter.shuffle(value, value, lanes)
+
+    def drop_unread(self) -> None:
+        """Remove the buffers that are only stored to."""
+        for buffer in self._known:
+            views = [use.operation for use in buffer.uses if _is_view(use.operation)]
+            users = [use.operation for value in _with_views(buffer, views) for use in value.uses]
+            stores = [op for op in users if op.name in _STORES]
+            if len(stores) + len(views) == len(users):
+                for op in (*stores, *views, buffer.owner):
+                    assert isinstance(op, Operation)
+                    op.detach()
+                    op.erase()
+
+
+def _is_view(op: Operation) -> bool:
+    return op.name == "memref.collapse_shape"
+
+
+def _with_views(buffer: SSAValue, views: Sequence[Operation]) -> list[SSAValue]:
+    return [buffer, *(view.results[0] for view in views)]

@@ -1,0 +1,209 @@
+"""Blocks that are loaded, and blocks that are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import memref, vector
+from xdsl.dialects.builtin import MemRefType, VectorType
+from xdsl.ir import Operation, SSAValue
+
+from .accesses import NOWHERE, Access, Place
+from .blocks import Block, Chunk, Layout, Row
+from .indices import Form, fixed
+from .scopes import lane_number
+
+
+class LoadBlock(Block):
+    """A block that is read from a buffer."""
+
+    def __init__(self, access: Access, layout: Layout, hoisted: list[int]) -> None:
+        """`hoisted` counts down how many more loads may leave their loop."""
+        buffer = access.buffer
+        element = cast(MemRefType, buffer.type).element_type
+        super().__init__(access.emitter, layout, element)
+        self.access = access
+        self.hoisted = hoisted
+        self._scalars: dict[Place, SSAValue] = {}
+
+    def make(self, row: Row, chunk: int) -> SSAValue:
+        access, part = self.access, self.layout.chunks[chunk]
+        lanes = len(row)
+        found = access.readable(row)
+        if found is None:
+            return self.emitter.zero(self.element, part.width)
+        position, conditions = found
+        step, in_row = access.step(position, part) if part.width > 1 else (0, True)
+        if step == 1:
+            return self._neighbours(position, part, conditions, not in_row)
+        if step != 0:
+            return self._one_by_one(position, part, conditions)
+        if access.merged == 2:
+            position = access.lane(position, 0)
+        else:
+            place, condition = access.clamped(lanes, part.offset if part.width == 1 else 0)
+            if place is NOWHERE:
+                return self.emitter.zero(self.element, part.width)
+            conditions += [condition] if condition is not None else []
+            position = [*position, place]
+        return self.emitter.broadcast(self._scalar(position, conditions), part.width)
+
+    def _scalar(self, position: list[Form], conditions: Sequence[SSAValue]) -> SSAValue:
+        """One element; the pieces that need the same one share it."""
+        place = self.access.place(position)
+        if place not in self._scalars and (found := self.access.known(place, 1)) is not None:
+            self._scalars[place] = found
+        if place not in self._scalars:
+            operands = self.access.buffers.operands(self.access.buffer, place, False)
+            depth = self._depth(place, 1)
+            self._scalars[place] = self._load(memref.LoadOp, operands, 1, conditions, depth)
+        return self._scalars[place]
+
+    def _neighbours(
+        self, position: list[Form], part: Chunk, conditions: Sequence[SSAValue], across: bool
+    ) -> SSAValue:
+        access, emit, width = self.access, self.emitter, part.width
+        count, mask = access.mask(part)
+        if count == 0:
+            return emit.zero(self.element, width)
+        place = access.place(access.lane(position, part.offset))
+        if mask is None and (found := access.known(place, width)) is not None:
+            return found
+        operands = access.buffers.operands(access.buffer, place, across)
+        if mask is None:
+            depth = self._depth(place, width)
+            return self._load(vector.LoadOp, operands, width, conditions, depth)
+        operands += [mask, emit.zero(self.element, width)]
+        depth = self._depth(place, count) if count is not None else self.depth
+        return self._load(vector.MaskedLoadOp, operands, width, conditions, depth)
+
+    def _one_by_one(
+        self, position: list[Form], part: Chunk, conditions: Sequence[SSAValue]
+    ) -> SSAValue:
+        access, emit = self.access, self.emitter
+        kind = emit.machine(self.element, part.width)
+        result = emit.zero(self.element, part.width)
+        for lane in range(part.lanes):
+            place = access.lane(position, part.offset + lane)
+            extra: list[SSAValue] = []
+            if access.merged == 1:
+                clamped, condition = access.clamped(len(position), part.offset + lane)
+                if clamped is NOWHERE:
+                    break
+                place[-1] = clamped
+                extra = [condition] if condition is not None else []
+            value = self._scalar(place, [*conditions, *extra])
+            operands, where = [value, result], {"static_position": lane_number(lane)}
+            result = emit.emit(vector.InsertOp, operands, [kind], where, self.depth).results[0]
+        return result
+
+    def _depth(self, place: Place, count: int) -> int:
+        """Where to load: before the loops where that is possible and registers are left."""
+        frame = self.emitter.scopes[self.depth].frame
+        if self.depth == frame or not self.hoisted[0]:
+            return self.depth
+        if not self.access.buffers.always_readable(self.access.buffer, place, count):
+            return self.depth
+        self.hoisted[0] -= 1
+        return frame
+
+    def _load(
+        self,
+        op: type[Operation],
+        operands: Sequence[SSAValue],
+        width: int,
+        conditions: Sequence[SSAValue],
+        depth: int,
+    ) -> SSAValue:
+        emit, kind = self.emitter, self.emitter.machine(self.element, width)
+        if not conditions:
+            return emit.emit(op, operands, [kind], depth=depth).results[0]
+        with emit.guarded(self.access.all_of(conditions), [kind], self.depth) as guard:
+            guard.given = emit.emit(op, operands, [kind]).results
+            guard.otherwise = [emit.zero(self.element, width)]
+        return guard.results[0]
+
+
+@dataclass(frozen=True)
+class Write:
+    """One store."""
+
+    value: SSAValue
+    place: Place
+    operands: list[SSAValue]
+    """The buffer and the indices."""
+    count: int | None
+    """How many lanes are stored; None where a mask decides."""
+    mask: SSAValue | None = None
+    condition: SSAValue | None = None
+
+    def emit(self, access: Access, certain: bool) -> None:
+        """Store; `certain` says that it happens whenever what is around it does."""
+        emit = access.emitter
+        if self.condition is not None:
+            with emit.guarded(self.condition):
+                emit.emit(memref.StoreOp, [self.value, *self.operands])
+        elif self.mask is not None:
+            emit.emit(vector.MaskedStoreOp, [*self.operands, self.mask, self.value])
+        elif isinstance(self.value.type, VectorType):
+            emit.emit(vector.StoreOp, [self.value, *self.operands])
+        else:
+            emit.emit(memref.StoreOp, [self.value, *self.operands])
+        known = certain and self.condition is None and self.count is not None
+        access.note_write(self.place if known else None, self.value, self.count or 0)
+
+
+def store_scalar(access: Access, value: SSAValue) -> None:
+    """Write a scalar."""
+    place = access.place(())
+    operands = access.buffers.operands(access.buffer, place, False)
+    Write(value, place, operands, 1).emit(access, certain=True)
+
+
+def store_block(access: Access, value: Block) -> None:
+    """Write a block: row after row, each under the conditions that its limits make."""
+    emit, layout = access.emitter, value.layout
+    for row in layout.rows:
+        conditions: list[SSAValue] = []
+        for axis, index in enumerate(row):
+            found = access.write_conditions(axis, index)
+            if found is None:
+                break
+            conditions += found
+        else:
+            parts = [(part, value.piece(row, n)) for n, part in enumerate(layout.chunks)]
+            writes = list(_writes(access, row, parts))
+            if not conditions:
+                for write in writes:
+                    write.emit(access, certain=True)
+                continue
+            with emit.guarded(access.all_of(conditions)):
+                for write in writes:
+                    write.emit(access, certain=False)
+
+
+def _writes(access: Access, row: Row, parts: Sequence[tuple[Chunk, SSAValue]]) -> Iterator[Write]:
+    """The stores of a row; all that they need is emitted before the first."""
+    position = [fixed(index) for index in row]
+    buffers, buffer = access.buffers, access.buffer
+    for part, value in parts:
+        step, in_row = access.step(position, part) if part.width > 1 else (None, True)
+        if step == 1:
+            count, mask = access.mask(part)
+            if count != 0:
+                place = access.place(access.lane(position, part.offset))
+                operands = buffers.operands(buffer, place, not in_row)
+                yield Write(value, place, operands, count if mask else part.width, mask)
+            continue
+        for lane in range(part.lanes):
+            axis, index = len(row), part.offset + lane
+            conditions = access.write_conditions(axis, index) if access.merged == 1 else []
+            if conditions is None:
+                break
+            scalar = access.emitter.extract(value, lane)
+            place = access.place(access.lane(position, index))
+            operands = buffers.operands(buffer, place, False)
+            condition = conditions[0] if conditions else None
+            yield Write(scalar, place, operands, 1, condition=condition)

@@ -1,0 +1,281 @@
+"""`convert-loop-to-scf`: what it refuses, index arithmetic, and that mlir-opt takes its result."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation
+from xdsl.ir.affine import AffineExpr
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import PassFailedException
+
+from stepwell.conversions.convert_loop_to_scf import ConvertLoopToScfPass
+from stepwell.conversions.indices import Form, Indices, fixed
+from stepwell.conversions.scopes import INDEX, Emitter
+from stepwell.core.registry import make_context
+
+
+def converted(text: str, target: str = "x86-64-v4") -> ModuleOp:
+    ctx = make_context()
+    module = Parser(ctx, text).parse_module()
+    module.verify()
+    ConvertLoopToScfPass(target=target).apply(ctx, module)
+    module.verify()
+    return module
+
+
+REFUSED = {
+    "scf.if: has a body, which this conversion does not know": """
+        loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+          %c = arith.constant true
+          scf.if %c {
+          }
+        }""",
+    'loop.for: loop "i" cannot be unrolled, expected a constant bound, got none (node "fc1")': """
+        loop.kernel @k(%n: index) -> (%y: memref<4xf32>) {
+          loop.for "i" %i to %n unroll {
+          } loc("fc1")
+        }""",
+    "loop.local: is in no kernel, expected a loop.kernel around it": """
+        func.func @f() {
+          %x = loop.local : memref<4xf32>
+          func.return
+        }""",
+    "memref.dim: dimension is not known, expected a constant": """
+        loop.kernel @k(%x: memref<?xf32>, %n: index) -> (%y: memref<4xf32>) {
+          %d = memref.dim %x, %n : memref<?xf32>
+        }""",
+    "memref.dim: no such dimension, expected below 1, got 7": """
+        loop.kernel @k(%x: memref<?xf32>) -> (%y: memref<4xf32>) {
+          %n = arith.constant 7 : index
+          %d = memref.dim %x, %n : memref<?xf32>
+        }""",
+    "vector.extract: position is not that of an element, expected one constant for each axis": """
+        loop.kernel @k(%x: memref<2x4xf32>) -> (%y: memref<4xf32>) {
+          %v = loop.load %x ()[s0, s1] -> (s0, s1)() : memref<2x4xf32>, vector<2x4xf32>
+          %w = vector.extract %v[0] : vector<4xf32> from vector<2x4xf32>
+        }""",
+    "vector.shuffle: cannot be broken into machine vectors, expected one shape for all blocks": """
+        loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+          %v = loop.load %x ()[s0] -> (s0)() : memref<4xf32>, vector<4xf32>
+          %w = vector.shuffle %v, %v [0, 1] : vector<4xf32>, vector<4xf32>
+        }""",
+    "loop.load: cannot divide by what is not a positive constant in (d0 floordiv 0)": """
+        loop.kernel @k(%x: memref<4xf32>, %n: index) -> (%y: memref<4xf32>) {
+          %v = loop.load %x (d0) -> (d0 floordiv 0)(%n) : memref<4xf32>, f32
+        }""",
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refusals_name_the_operation(message: str) -> None:
+    with pytest.raises(PassFailedException) as caught:
+        converted(REFUSED[message])
+    assert str(caught.value) == f"convert-loop-to-scf: {message}"
+
+
+def operations(module: ModuleOp, name: str) -> list[Operation]:
+    return [op for op in module.walk() if op.name == name]
+
+
+@pytest.mark.parametrize(
+    ("target", "types"),
+    [
+        ("x86-64-v4", ["vector<16xf32>", "vector<8xf32>"]),
+        ("x86-64-v3", ["vector<8xf32>"] * 2 + ["vector<4xf32>", "vector<2xf32>", "f32"]),
+        ("neoverse-n1", ["vector<4xf32>"] * 5 + ["vector<2xf32>", "f32"]),
+    ],
+)
+def test_a_row_is_cut_for_the_machine(target: str, types: list[str]) -> None:
+    module = converted(
+        """
+        loop.kernel @k(%x: memref<23xf32>) -> (%y: memref<23xf32>) {
+          %v = loop.load %x ()[s0] -> (s0)() : memref<23xf32>, vector<23xf32>
+          %w = arith.addf %v, %v : vector<23xf32>
+          loop.store %w, %y ()[s0] -> (s0)() : vector<23xf32>, memref<23xf32>
+        }""",
+        target,
+    )
+    assert [str(op.results[0].type) for op in operations(module, "arith.addf")] == types
+
+
+def test_a_local_buffer_that_stays_in_registers_is_not_made() -> None:
+    module = converted("""
+        loop.kernel @k(%x: memref<16xf32>) -> (%y: memref<16x16xf32>) {
+          %h = loop.local : memref<16xf32>
+          %v = loop.load %x ()[s0] -> (s0)() : memref<16xf32>, vector<16xf32>
+          %w = arith.addf %v, %v : vector<16xf32>
+          loop.store %w, %h ()[s0] -> (s0)() : vector<16xf32>, memref<16xf32>
+          loop.for "i" %i to 16 unroll {
+            %s = loop.load %h (d0) -> (d0)(%i) : memref<16xf32>, f32
+            %b = vector.broadcast %s : f32 to vector<16xf32>
+            loop.store %b, %y (d0)[s0] -> (d0, s0)(%i) : vector<16xf32>, memref<16x16xf32>
+          }
+        }""")
+    assert not operations(module, "memref.alloca")
+    assert not operations(module, "vector.extract")
+    assert len(operations(module, "vector.load")) == 1
+    assert len(operations(module, "vector.shuffle")) == 16
+
+
+GEMM = """
+loop.kernel @gemm(%x: memref<?x9xf32>, %w: memref<9x40xf32>) -> (%y: memref<?x40xf32>) {
+  %c0 = arith.constant 0 : index
+  %m = arith.constant 40 : index
+  %zero = arith.constant dense<0.0> : vector<3x48xf32>
+  %n = memref.dim %x, %c0 : memref<?x9xf32>
+  loop.for "i0" %i to min (d0) -> (d0 ceildiv 3)(%n) {
+    %e = affine.min affine_map<(d0, d1) -> (3, d0 - d1 * 3)>(%n, %i)
+    %s = loop.reduce "k" %k to 9 combine add unroll 2 carry(%acc = %zero : vector<3x48xf32>) {
+      %p = loop.load %x (d0, d1)[s0, s1] -> (d0 * 3 + s0, d1)(%i, %k) valid(0 : %e)
+        : memref<?x9xf32>, vector<3x1xf32>
+      %q = loop.load %w (d0)[s0, s1] -> (d0, s1)(%k) valid(1 : %m)
+        : memref<9x40xf32>, vector<1x48xf32>
+      %pb = vector.broadcast %p : vector<3x1xf32> to vector<3x48xf32>
+      %qb = vector.broadcast %q : vector<1x48xf32> to vector<3x48xf32>
+      %t = math.fma %pb, %qb, %acc : vector<3x48xf32>
+      loop.yield %t : vector<3x48xf32>
+    }
+    loop.store %s, %y (d0)[s0, s1] -> (d0 * 3 + s0, s1)(%i) valid(0 : %e, 1 : %m)
+      : vector<3x48xf32>, memref<?x40xf32>
+  }
+}
+loop.kernel @spmm(%ip: memref<?xi32>, %ix: memref<?xi32>, %v: memref<?xf16>)
+    -> (%y: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = memref.dim %y, %c0 : memref<?xf32>
+  loop.for "i" %i to %n {
+    %h = loop.local : memref<4x4xf32>
+    %s = loop.reduce_entries "e" %p, %j of %ip, %ix row (d0) -> (d0)(%i) combine max unroll 3
+        carry(%acc = %zero : f32) : memref<?xi32>, memref<?xi32> {
+      %a = loop.load %v (d0) -> (d0)(%p) : memref<?xf16>, f16
+      %b = arith.extf %a : f16 to f32
+      %t = arith.maximumf %b, %acc : f32
+      loop.yield %t : f32
+    }
+    loop.for "u" %u to 4 {
+      loop.store %s, %h (d0, d1) -> (d0, d1 mod 4)(%u, %i) : f32, memref<4x4xf32>
+    }
+    %w = loop.load %h ()[s0, s1] -> (s1, s0)() : memref<4x4xf32>, vector<4x4xf32>
+    %f = loop.fold %w axis 1 min : vector<4x4xf32> -> vector<4x1xf32>
+    %g = loop.fold %f axis 0 mul : vector<4x1xf32> -> vector<1x1xf32>
+    %r = vector.extract %g[0, 0] : f32 from vector<1x1xf32>
+    loop.store %r, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
+def test_mlir_opt_takes_the_result(target: str) -> None:
+    found = shutil.which("mlir-opt-22") or shutil.which("mlir-opt")
+    if found is None:
+        pytest.skip("mlir-opt is not installed; Debian has it in mlir-22-tools")
+    lowering = (
+        "--convert-scf-to-cf --convert-vector-to-llvm --expand-strided-metadata "
+        "--convert-math-to-llvm --convert-arith-to-llvm --finalize-memref-to-llvm "
+        "--convert-func-to-llvm --convert-cf-to-llvm --reconcile-unrealized-casts"
+    )
+    text = str(converted(GEMM, target))
+    done = subprocess.run(
+        [found, *lowering.split()], input=text, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "unrealized_conversion_cast" not in done.stdout
+
+
+# Index arithmetic.
+
+EXPRESSIONS = st.recursive(
+    st.one_of(
+        st.integers(0, 2).map(AffineExpr.dimension),
+        st.integers(-9, 9).map(AffineExpr.constant),
+    ),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda pair: pair[0] + pair[1]),
+        st.tuples(inner, st.integers(-5, 5)).map(lambda pair: pair[0] * pair[1]),
+        st.tuples(inner, st.integers(1, 7)).map(lambda pair: pair[0] // pair[1]),
+        st.tuples(inner, st.integers(1, 7)).map(lambda pair: pair[0].ceil_div(pair[1])),
+        st.tuples(inner, st.integers(1, 7)).map(lambda pair: pair[0] % pair[1]),
+    ),
+    max_leaves=8,
+)
+
+
+def _run(block: Block, known: dict[object, int]) -> None:
+    """Compute the index operations of a block on Python integers."""
+    for op in block.ops:
+        a = [known[operand] for operand in op.operands]
+        match op.name:
+            case "arith.constant":
+                value = op.properties["value"].value.data  # type: ignore[attr-defined]
+            case "arith.addi":
+                value = a[0] + a[1]
+            case "arith.subi":
+                value = a[0] - a[1]
+            case "arith.muli":
+                value = a[0] * a[1]
+            case "arith.divui":
+                assert a[0] >= 0
+                value = a[0] // a[1]
+            case "arith.divsi":
+                value = abs(a[0]) // a[1] * (1 if a[0] >= 0 else -1)
+            case "arith.cmpi":
+                value = int(a[0] < a[1])
+            case "arith.select":
+                value = a[1] if a[0] else a[2]
+            case name:
+                raise AssertionError(name)
+        known[op.results[0]] = value
+
+
+@given(EXPRESSIONS, st.tuples(st.integers(0, 40), st.integers(0, 6), st.integers(-40, 40)))
+def test_index_arithmetic_is_that_of_affine_expressions(
+    expr: AffineExpr, values: tuple[int, int, int]
+) -> None:
+    block = Block(arg_types=[INDEX] * 3)
+    emitter = Emitter(block)
+    indices = Indices(emitter)
+    first, second, third = block.args
+    dims = [indices.atom(first, nonnegative=True), indices.atom(second, True, 6)]
+    dims.append(indices.atom(third))
+    form = indices.evaluate(expr, dims)
+    result = indices.value(form)
+    emitter.close()
+    known: dict[object, int] = dict(zip(block.args, values, strict=True))
+    _run(block, known)
+    expected = expr.eval(list(values), [])
+    assert known[result] == expected
+    low, high = indices.range(form)
+    assert low is None or low <= expected
+    assert high is None or expected <= high
+
+
+def _variables(count: int) -> tuple[Indices, list[Form], tuple[BlockArgument, ...]]:
+    block = Block(arg_types=[INDEX] * count)
+    indices = Indices(Emitter(block))
+    return indices, [indices.atom(arg, nonnegative=True) for arg in block.args], block.args
+
+
+def test_a_chunk_of_a_loop_that_runs_is_not_empty() -> None:
+    indices, (n, i, j), _ = _variables(3)
+    indices.assume_below(i, [indices.divide(n + 11, 12)])
+    assert indices.is_positive(n - i * 12)
+    assert indices.is_positive(indices.least([fixed(12), n - i * 12]))
+    assert not indices.is_positive(n - i * 13)
+    assert not indices.is_positive(n - j * 12)
+    assert not indices.is_positive(j)
+
+
+def test_a_tail_that_runs_is_not_empty() -> None:
+    indices, (n, i), _ = _variables(2)
+    rest = indices.remainder(n, 12)
+    assert not indices.is_positive(rest)
+    indices.assume_below(i, [indices.divide(rest + 11, 12)])
+    assert indices.is_positive(rest)
