@@ -10,13 +10,12 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DenseArrayBase,
+    ArrayAttr,
     DictionaryAttr,
-    IntegerAttr,
     ModuleOp,
+    StringAttr,
     TensorType,
     UnitAttr,
-    i64,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -154,40 +153,35 @@ def _argument_attrs(
 
 
 def _index_bounds(function: func.FuncOp, shapes: SymbolicShapes) -> dict[SSAValue, Attribute]:
-    """For each argument that holds indices the extent they must stay within.
+    """For each argument that holds indices the extents that they must stay within.
 
-    A static extent is an integer, a symbolic one the kernel argument and the dimension that
-    has it.
+    An extent is written as text in sizes of the arguments: ``x0.1`` is dimension 1 of the
+    first one.
     """
-    starts: list[int] = []
-    position = 0
-    for kind in function.function_type.inputs:
-        starts.append(position)
-        position += len(buffer_types(cast(TensorType, kind)))
-    result: dict[SSAValue, Attribute] = {}
+    sizes = {
+        name: Dim.symbol(f"x{number}.{dimension}")
+        for name, (number, dimension) in shapes.bindings.items()
+    }
+    result: dict[SSAValue, list[str]] = {}
     for op in function.body.block.ops:
-        if not isinstance(op, graph.GatherOp) or not isinstance(op.indices, BlockArgument):
+        if not isinstance(op, GraphOp):
             continue
-        extent = shapes.shape(op.x)[op.axis.value.data]
-        result[op.indices] = _bound(extent, starts, shapes, op)
-    return result
-
-
-def _bound(extent: Dim, starts: Sequence[int], shapes: SymbolicShapes, op: GraphOp) -> Attribute:
-    if extent.is_static:
-        return IntegerAttr(extent.value, i64)
-    if len(extent.symbols) == 1 and extent == Dim.symbol(extent.symbols[0]):
-        number, dimension = shapes.bindings[extent.symbols[0]]
-        if isinstance(dimension, int):
-            return DenseArrayBase.from_list(i64, [starts[number], dimension])
-    raise PassFailedException(
-        explain(
-            op.name,
-            "the extent that indices must stay within is not a size of an argument",
-            got=extent,
-            origin=origin(op),
-        )
-    )
+        for indices, source, dimension in op.index_bounds:
+            extent = shapes.shape(source)[dimension]
+            if not isinstance(indices, BlockArgument) or not set(extent.symbols) <= set(sizes):
+                raise PassFailedException(
+                    explain(
+                        op.name,
+                        "indices cannot be checked before the kernel runs",
+                        expected="indices and an extent that the arguments have",
+                        origin=origin(op),
+                    )
+                )
+            result.setdefault(indices, []).append(str(extent.substitute(sizes)))
+    return {
+        value: ArrayAttr([StringAttr(text) for text in dict.fromkeys(texts)])
+        for value, texts in result.items()
+    }
 
 
 def _is_constant(value: SSAValue) -> bool:

@@ -11,7 +11,7 @@ from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
-    DenseArrayBase,
+    ArrayAttr,
     IndexType,
     IntegerAttr,
     MemRefType,
@@ -340,7 +340,7 @@ class _MainConverter:
                     origin=origin(op),
                 )
             )
-        self._check_bounds(kernel, arguments, op)
+        self._check_bounds(kernel, op)
         passed = [self._cast(a, t) for a, t in zip(arguments, types, strict=True)]
         call = rt.CallOp(op.callee.string_value(), passed)
         call.location = op.location
@@ -369,21 +369,30 @@ class _MainConverter:
             self.packed[operand, packing] = self._constants(operand.owner, types, packing)
         return self.packed[operand, packing]
 
-    def _check_bounds(
-        self, kernel: loop.KernelOp, arguments: Sequence[SSAValue], op: Operation
-    ) -> None:
+    def _check_bounds(self, kernel: loop.KernelOp, call: graph.CallDpsOp) -> None:
         """Check the integers that the kernel uses as indices before it runs."""
-        for position, buffer in enumerate(arguments[: len(kernel.inputs)]):
+        position = 0
+        sizes = self._sizes_of(call.arguments)
+        subject = origin(call) or f"kernel {kernel.sym_name.data}"
+        for operand in call.arguments:
             bounds = kernel.attrs_of(position).get("loop.bounds")
-            if isinstance(bounds, IntegerAttr):
-                extent = self._number(bounds.value.data)
-            elif isinstance(bounds, DenseArrayBase):
-                number, dimension = cast(tuple[int, int], bounds.get_values())
-                extent = self._size_of(arguments[number], dimension)
-            else:
-                continue
-            subject = origin(op) or f"kernel {kernel.sym_name.data}"
-            self._insert(rt.CheckIndexOp(self.context, buffer, extent, subject))
+            position += len(buffer_types(cast(TensorType, operand.type)))
+            for text in bounds if isinstance(bounds, ArrayAttr) else ():
+                extent = Dim.parse(cast(StringAttr, text).data).substitute(sizes)
+                indices = self._operand(operand)[0]
+                limit = self._dim(extent, call)
+                self._insert(rt.CheckIndexOp(self.context, indices, limit, subject))
+
+    def _sizes_of(self, operands: Sequence[SSAValue]) -> dict[str, Dim]:
+        """The sizes of the operands of a call, as `loop.bounds` of a kernel names them."""
+        sizes: dict[str, Dim] = {}
+        for number, operand in enumerate(operands):
+            for axis, dim in enumerate(self.shapes.shape(operand)):
+                sizes[f"x{number}.{axis}"] = dim
+            entries = self.shapes.nnz(operand)
+            if entries is not None:
+                sizes[f"x{number}.nnz"] = entries
+        return sizes
 
     def _convert_packed(self, op: graph.CallPackedOp) -> None:
         name = op.callee.data

@@ -247,11 +247,11 @@ class GraphOp(IRDLOperation, ABC):
         return self.FUSION
 
     @property
-    def index_operands(self) -> tuple[SSAValue, ...]:
-        """Operands that hold indices into another operand; by default there are none.
+    def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:
+        """Operands that hold indices, the operand they point into, and the dimension of it.
 
-        They are arguments of a kernel, never computed inside it, because they are checked
-        before it runs.
+        Such operands are arguments of a kernel, never computed inside it, because they are
+        checked before it runs. By default there are none.
         """
         return ()
 

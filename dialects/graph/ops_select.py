@@ -288,8 +288,8 @@ class GatherOp(GraphOp):
         return self.axis.value.data % rank(self.x)
 
     @property
-    def index_operands(self) -> tuple[SSAValue, ...]:
-        return (self.indices,)
+    def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:
+        return ((self.indices, self.x, self.axis_from_front),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, indices = shapes

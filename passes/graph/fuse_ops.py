@@ -241,7 +241,7 @@ def _bars(user: Operation, op: GraphOp) -> bool:
     if user.fusion in (FusionKind.CONTRACTION, FusionKind.OPAQUE):
         return True
     # Indices are checked before a kernel runs: they have to be there then.
-    return isinstance(user, graph.GatherOp) and user.indices.owner is op
+    return isinstance(user, GraphOp) and any(i.owner is op for i, _, _ in user.index_bounds)
 
 
 def _is_cheap(op: GraphOp) -> bool:

@@ -301,6 +301,31 @@ def test_gather_out_of_range() -> None:
         exe(random((4, 3)), np.array([-5, 0]))
 
 
+def test_indices_of_two_tables_are_checked_against_both() -> None:
+    long, short, ids = random((9, 3)), random((4, 3), seed=1), np.array([3, 0], np.int64)
+
+    def program(b: sw.Builder, x: Value, y: Value, i: Value) -> Value:
+        return b.gather(x, i, axis=0) + b.gather(y, i, axis=0)
+
+    for symbolic in (False, True):
+        check(program, [long, short, ids], symbolic=symbolic)
+        exe = sw.compile(build(program, [long, short, ids], symbolic), threads=1)
+        with pytest.raises(sw.InputError, match="index out of range at position 1.*got 5"):
+            exe(long, short, np.array([0, 5]))
+
+
+def test_indices_into_a_sparse_product() -> None:
+    inputs = [sparse(11, 9), random((9, 3), seed=1), np.array([10, -11, 0], np.int64)]
+
+    def program(b: sw.Builder, a: Value, x: Value, i: Value) -> Value:
+        return b.gather(b.spmm(a, x), i, axis=0)
+
+    check(program, inputs, symbolic=True)
+    exe = sw.compile(build(program, inputs, True), threads=1)
+    with pytest.raises(sw.InputError, match="index out of range"):
+        exe(*inputs[:2], np.array([0, 11, 0]))
+
+
 CASTS = ["f32", "f64", "f16", "i8", "i32", "i64", "i1"]
 
 

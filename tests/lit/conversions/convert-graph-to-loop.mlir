@@ -97,7 +97,7 @@ func.func private @transposed(%x: tensor<5x3xf32>) -> tensor<3x5xf32> attributes
 
 // Indices are checked before the kernel runs: it says against which extent.
 // CHECK-LABEL: loop.kernel @rows
-// CHECK-SAME: %ids: memref<?xi64> {loop.bounds = array<i64: 0, 0>}
+// CHECK-SAME: %ids: memref<?xi64> {loop.bounds = ["x0.0"]}
 func.func private @rows(%x: tensor<?x4xf32>, %ids: tensor<?xi64>) -> tensor<?x4xf32> attributes {graph.primitive} {
   %0 = graph.gather %x, %ids axis = 0 : (tensor<?x4xf32>, tensor<?xi64>) -> tensor<?x4xf32>
   func.return %0 : tensor<?x4xf32>

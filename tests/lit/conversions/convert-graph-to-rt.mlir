@@ -84,6 +84,7 @@ loop.kernel @spmm(%a: memref<5xi32>, %a_1: memref<?xi32>, %a_2: memref<?xf32>, %
 // CHECK-LABEL: func.func @checked
 // CHECK: %[[N:.*]] = memref.dim %x
 // CHECK: rt.check_index %ctx, %ids, %[[N]] "kernel rows" : memref<3xi64>
+// CHECK-NEXT: rt.check_index %ctx, %ids, %[[SEVEN:.*]] "kernel rows" : memref<3xi64>
 // CHECK-NEXT: rt.call @rows(%x, %ids, %[[R:.*]])
 // CHECK-NEXT: rt.call_packed %ctx, 0 "env.scale" ins(%[[R]] : memref<3x4xf32>) outs(%result : memref<3x4xf32>)
 func.func @checked(%x: tensor<?x4xf32> {graph.name = "x", graph.dims = ["n", ""]}, %ids: tensor<3xi64>) -> tensor<3x4xf32> {
@@ -91,7 +92,7 @@ func.func @checked(%x: tensor<?x4xf32> {graph.name = "x", graph.dims = ["n", ""]
   %1 = graph.call_packed "env.scale"(%0) : (tensor<3x4xf32>) -> tensor<3x4xf32>
   func.return %1 : tensor<3x4xf32>
 }
-loop.kernel @rows(%x: memref<?x4xf32>, %ids: memref<3xi64> {loop.bounds = array<i64: 0, 0>}) -> (%y: memref<3x4xf32>) {
+loop.kernel @rows(%x: memref<?x4xf32>, %ids: memref<3xi64> {loop.bounds = ["x0.0", "7"]}) -> (%y: memref<3x4xf32>) {
 }
 
 // -----
