@@ -1,0 +1,257 @@
+"""Kernels as text, and the oracle: a kernel means the same before and after a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+from stepwell.backends.reference.loop import run_kernel
+from stepwell.core.registry import make_context
+from stepwell.dialects.loop.ops import KernelOp
+
+Size = int | None
+"""A size in a type; None is written `?`."""
+
+
+def shape(*sizes: Size, kind: str = "f32") -> str:
+    return "memref<" + "x".join(["?" if n is None else str(n) for n in sizes] + [kind]) + ">"
+
+
+def bound(size: Size, otherwise: str) -> str:
+    return otherwise if size is None else str(size)
+
+
+def dense(m: Size, n: Size, k: Size, kind: str = "f32") -> str:
+    """relu(x W^T + b): x of shape (m, k), W (n, k), b (n)."""
+    x, w, b, y = (shape(*s, kind=kind) for s in ((m, k), (n, k), (n,), (m, n)))
+    constant = " {loop.constant}" if n is not None and k is not None else ""
+    return f"""
+loop.kernel @dense(%x: {x}, %w: {w}{constant}, %b: {b}) -> (%y: {y}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : {kind}
+  %m = memref.dim %x, %c0 : {x}
+  %n = memref.dim %b, %c0 : {b}
+  %kk = memref.dim %x, %c1 : {x}
+  loop.for "i" %i to {bound(m, "%m")} {{
+    loop.for "j" %j to {bound(n, "%n")} {{
+      %b0 = loop.load %b (d0) -> (d0)(%j) : {b}, {kind}
+      %s = loop.reduce "k" %k to {bound(k, "%kk")} combine add carry(%acc = %b0 : {kind}) {{
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : {x}, {kind}
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : {w}, {kind}
+        %t = math.fma %p, %q, %acc : {kind}
+        loop.yield %t : {kind}
+      }}
+      %r = arith.maximumf %s, %zero : {kind}
+      loop.store %r, %y (d0, d1) -> (d0, d1)(%i, %j) : {kind}, {y}
+    }}
+  }}
+}}"""
+
+
+def matmul(batch: int, m: Size, n: Size, k: Size, kind: str = "f32") -> str:
+    """a b for a of shape (batch, m, k), b (k, n); none of them is a constant."""
+    a, b, y = (shape(*s, kind=kind) for s in ((batch, m, k), (k, n), (batch, m, n)))
+    integer = kind.startswith("i")
+    zero = "0" if integer else "0.0"
+    product = (
+        f"%pq = arith.muli %p, %q : {kind}\n        %t = arith.addi %acc, %pq : {kind}"
+        if integer
+        else f"%t = math.fma %p, %q, %acc : {kind}"
+    )
+    return f"""
+loop.kernel @matmul(%a: {a}, %b: {b}) -> (%y: {y}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant {zero} : {kind}
+  %m = memref.dim %a, %c1 : {a}
+  %n = memref.dim %b, %c1 : {b}
+  %kk = memref.dim %b, %c0 : {b}
+  loop.for "h" %h to {batch} {{
+    loop.for "i" %i to {bound(m, "%m")} {{
+      loop.for "j" %j to {bound(n, "%n")} {{
+        %s = loop.reduce "k" %k to {bound(k, "%kk")} combine add carry(%acc = %zero : {kind}) {{
+          %p = loop.load %a (d0, d1, d2) -> (d0, d1, d2)(%h, %i, %k) : {a}, {kind}
+          %q = loop.load %b (d0, d1) -> (d0, d1)(%k, %j) : {b}, {kind}
+          {product}
+          loop.yield %t : {kind}
+        }}
+        loop.store %s, %y (d0, d1, d2) -> (d0, d1, d2)(%h, %i, %j) : {kind}, {y}
+      }}
+    }}
+  }}
+}}"""
+
+
+def softmax(m: Size, n: Size) -> str:
+    """exp(x - max) / sum of each row of x, of shape (m, n)."""
+    x = shape(m, n)
+    return f"""
+loop.kernel @softmax(%x: {x}) -> (%y: {x}) {{
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %x, %c0 : {x}
+  %n = memref.dim %x, %c1 : {x}
+  loop.for "i" %i to {bound(m, "%m")} {{
+    %max = loop.reduce "k" %k to {bound(n, "%n")} combine max carry(%acc = %low : f32) {{
+      %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : {x}, f32
+      %t = arith.maximumf %acc, %p : f32
+      loop.yield %t : f32
+    }}
+    %sum = loop.reduce "k1" %k to {bound(n, "%n")} combine add carry(%acc = %zero : f32) {{
+      %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : {x}, f32
+      %d = arith.subf %p, %max : f32
+      %e = math.exp %d : f32
+      %t = arith.addf %acc, %e : f32
+      loop.yield %t : f32
+    }}
+    loop.for "j" %j to {bound(n, "%n")} {{
+      %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : {x}, f32
+      %d = arith.subf %p, %max : f32
+      %e = math.exp %d : f32
+      %r = arith.divf %e, %sum : f32
+      loop.store %r, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, {x}
+    }}
+  }}
+}}"""
+
+
+def spmm(features: Size, hidden: int | None = None) -> str:
+    """relu(A x + b) for a CSR matrix A; with `hidden` the rows of that times w, (features, hidden).
+
+    The second form stages a row in a local buffer, as a fused layer does.
+    """
+    x, b = shape(None, features), shape(features)
+    y = shape(None, hidden or features)
+    w = f", %w: {shape(features, hidden)} {{loop.constant}}" if hidden else ""
+    if hidden:
+        local = shape(features)
+        begin, store = f"%h = loop.local : {local}", f"%r, %h (d0) -> (d0)(%j) : f32, {local}"
+        rest = f"""
+    loop.for "j1" %j to {hidden} {{
+      %s = loop.reduce "k" %k to {features} combine add carry(%acc = %zero : f32) {{
+        %p = loop.load %h (d0) -> (d0)(%k) : {local}, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : {shape(features, hidden)}, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }}
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, {y}
+    }}"""
+    else:
+        begin, store, rest = "", f"%r, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, {y}", ""
+    return f"""
+loop.kernel @spmm(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: memref<?xf32>,
+                  %x: {x}, %b: {b}{w}) -> (%y: {y}) {{
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = memref.dim %y, %c0 : {y}
+  %f = memref.dim %b, %c0 : {b}
+  loop.for "i" %i to %m {{
+    {begin}
+    loop.for "j" %j to {bound(features, "%f")} {{
+      %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i)
+          combine add carry(%acc = %zero : f32) : memref<?xi32>, memref<?xi32> {{
+        %a = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
+        %z = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : {x}, f32
+        %t = math.fma %a, %z, %acc : f32
+        loop.yield %t : f32
+      }}
+      %bias = loop.load %b (d0) -> (d0)(%j) : {b}, f32
+      %w0 = arith.addf %s, %bias : f32
+      %r = arith.maximumf %w0, %zero : f32
+      loop.store {store}
+    }}{rest}
+  }}
+}}"""
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The texts, as fixtures can give them."""
+
+    dense: Callable[..., str] = dense
+    matmul: Callable[..., str] = matmul
+    softmax: Callable[..., str] = softmax
+    spmm: Callable[..., str] = spmm
+
+
+@pytest.fixture(scope="session")
+def kernels() -> Kernels:
+    return Kernels()
+
+
+def parse(text: str) -> KernelOp:
+    module = Parser(make_context(), text).parse_module()
+    module.verify()
+    kernel = module.body.block.first_op
+    assert isinstance(kernel, KernelOp)
+    return kernel
+
+
+@pytest.fixture(scope="session")
+def kernel_of() -> Callable[[str], KernelOp]:
+    """The kernel of a text, in a module of its own."""
+    return parse
+
+
+Check = Callable[[str, Sequence[np.ndarray], Callable[[KernelOp], KernelOp]], KernelOp]
+
+
+def check(
+    text: str, inputs: Sequence[np.ndarray], schedule: Callable[[KernelOp], KernelOp]
+) -> KernelOp:
+    """Run a kernel before and after a schedule; the last array is the output's, and is compared.
+
+    The order of additions changes, so that a result may be off by the roundings of a sum of a
+    few hundred terms of size 1: 1e-4 relative and absolute. Integers are equal.
+    """
+    before = parse(text)
+    expected = [array.copy() for array in inputs]
+    run_kernel(before, expected)
+    after = schedule(parse(text))
+    module = after.parent_op()
+    if not isinstance(module, ModuleOp):
+        module = ModuleOp([after])
+    module.verify()
+    got = [array.copy() for array in inputs]
+    for array in got[-1:]:
+        array.fill(77)  # what is not written shows
+    run_kernel(after, got)
+    for left, right in zip(expected[:-1], got[:-1], strict=True):
+        np.testing.assert_array_equal(left, right, "an input was written to")
+    tolerance = 1e-4 if got[-1].dtype.kind == "f" else 0
+    np.testing.assert_allclose(got[-1], expected[-1], rtol=tolerance, atol=tolerance)
+    return after
+
+
+@pytest.fixture(scope="session")
+def same_before_and_after() -> Check:
+    return check
+
+
+@pytest.fixture(scope="session")
+def normal() -> Callable[..., np.ndarray]:
+    """Normal numbers of a shape, the same ones in each session."""
+    rng = np.random.default_rng(7)
+    return lambda *sizes: rng.standard_normal(sizes).astype(np.float32)
+
+
+@pytest.fixture(scope="session")
+def csr() -> Callable[[Sequence[int], int], list[np.ndarray]]:
+    """Row pointers, columns and values for rows of these lengths."""
+    rng = np.random.default_rng(8)
+
+    def make(lengths: Sequence[int], columns: int) -> list[np.ndarray]:
+        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        rows = [np.sort(rng.choice(columns, n, replace=False)) for n in lengths]
+        indices = np.concatenate([*rows, []]).astype(np.int32)
+        return [indptr, indices, rng.standard_normal(len(indices)).astype(np.float32)]
+
+    return make

@@ -1,0 +1,198 @@
+"""The default schedule leaves what a kernel computes as it was, on every target."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp, VectorType
+
+from stepwell.core.context import CompilerContext
+from stepwell.core.target import named
+from stepwell.dialects.loop.ops import FoldOp, KernelOp, LocalOp, ReduceEntriesOp, ReduceOp
+from stepwell.passes.loop.rules.contraction import choose_tile
+from stepwell.passes.loop.schedule import LoopSchedulePass, schedule_kernel
+
+TARGETS = ("x86-64", "x86-64-v3", "x86-64-v4")
+
+
+def schedule_for(target: str):
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel.detach()
+        return schedule_kernel(kernel, named(target))[0].kernel
+
+    return schedule
+
+
+@pytest.fixture(params=TARGETS)
+def schedule(request):
+    """The default schedule for a target."""
+    return schedule_for(request.param)
+
+
+def blocks(kernel: KernelOp) -> set[tuple[int, ...]]:
+    """The shapes of the blocks of a kernel."""
+    types = (result.type for op in kernel.walk() for result in op.results)
+    return {kind.get_shape() for kind in types if isinstance(kind, VectorType)}
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [(1, 20, 9), (2, 7, 5), (13, 33, 4), (26, 10, 9), (3, 1, 6), (1, 1, 1), (4, 16, 1), (5, 3, 0)],
+)
+def test_dense(kernels, normal, same_before_and_after, schedule, m, n, k) -> None:
+    inputs = [normal(m, k), normal(n, k), normal(n), normal(m, n)]
+    same_before_and_after(kernels.dense(m, n, k), inputs, schedule)
+
+
+@pytest.mark.parametrize("m", [0, 1, 5, 13, 24])
+@pytest.mark.parametrize("n", [10, 35])
+def test_dense_of_any_batch(kernels, normal, same_before_and_after, m, n) -> None:
+    inputs = [normal(m, 3), normal(n, 3), normal(n), normal(m, n)]
+    for target in ("x86-64-v4", "x86-64-v3"):
+        after = same_before_and_after(kernels.dense(None, n, 3), inputs, schedule_for(target))
+        assert max(len(shape) for shape in blocks(after)) == 2
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 19, 8), (0, 3, 2), (3, 0, 2), (2, 3, 0)])
+def test_dense_of_any_size(kernels, normal, same_before_and_after, schedule, sizes) -> None:
+    m, n, k = sizes
+    inputs = [normal(m, k), normal(n, k), normal(n), normal(m, n)]
+    same_before_and_after(kernels.dense(None, None, None), inputs, schedule)
+
+
+@pytest.mark.parametrize("sizes", [(3, 20, 5), (1, 17, 4), (13, 5, 2), (0, 4, 4)])
+@pytest.mark.parametrize("known", [True, False])
+def test_matmul(kernels, normal, same_before_and_after, schedule, sizes, known) -> None:
+    m, n, k = sizes
+    text = kernels.matmul(2, *(sizes if known else (None,) * 3))
+    same_before_and_after(text, [normal(2, m, k), normal(k, n), normal(2, m, n)], schedule)
+
+
+@pytest.mark.parametrize("kind", ["f64", "i32", "i64", "i8"])
+def test_matmul_of_other_numbers(kernels, same_before_and_after, kind) -> None:
+    dtype = {"f64": "f8", "i32": "i4", "i64": "i8", "i8": "i1"}[kind]
+    rng = np.random.default_rng(5)
+    inputs = [rng.integers(-9, 9, s).astype(dtype) for s in ((2, 7, 5), (5, 40), (2, 7, 40))]
+    text = kernels.matmul(2, 7, 40, 5, kind)
+    after = same_before_and_after(text, inputs, schedule_for("x86-64-v4"))
+    lanes = 512 // (8 * np.dtype(dtype).itemsize)
+    width = {shape[-1] for shape in blocks(after)} - {1}
+    assert width, "is not vectorised"
+    assert all(lanes % w == 0 or w % lanes == 0 for w in width)
+
+
+@pytest.mark.parametrize("sizes", [(4, 10), (3, 100), (1, 1), (2, 3), (2, 64), (3, 37)])
+def test_softmax(kernels, normal, same_before_and_after, schedule, sizes) -> None:
+    inputs = [normal(*sizes), normal(*sizes)]
+    same_before_and_after(kernels.softmax(*sizes), inputs, schedule)
+
+
+@pytest.mark.parametrize("sizes", [(0, 5), (3, 0), (3, 1), (4, 37), (2, 130)])
+def test_softmax_of_any_size(kernels, normal, same_before_and_after, schedule, sizes) -> None:
+    inputs = [normal(*sizes), normal(*sizes)]
+    after = same_before_and_after(kernels.softmax(None, None), inputs, schedule)
+    assert any(isinstance(op, FoldOp) for op in after.walk())
+
+
+@pytest.mark.parametrize("features", [1, 2, 7, 16, 20, 33, 200])
+@pytest.mark.parametrize("known", [True, False])
+def test_sparse_product(
+    kernels, normal, csr, same_before_and_after, schedule, features, known
+) -> None:
+    inputs = [*csr([0, 3, 1, 0, 5, 6], 6), normal(6, features), normal(features)]
+    text = kernels.spmm(features if known else None)
+    after = same_before_and_after(text, [*inputs, normal(6, features)], schedule)
+    entries = [op for op in after.walk() if isinstance(op, ReduceEntriesOp)]
+    if features > 1 and known:
+        assert all(isinstance(op.result.type, VectorType) for op in entries)
+
+
+@pytest.mark.parametrize("hidden", [7, 16])
+def test_layer_with_a_staged_row(
+    kernels, normal, csr, same_before_and_after, schedule, hidden
+) -> None:
+    inputs = [*csr([2, 0, 4, 1], 4), normal(4, 16), normal(16), normal(16, hidden)]
+    text = kernels.spmm(16, hidden)
+    after = same_before_and_after(text, [*inputs, normal(4, hidden)], schedule)
+    assert any(isinstance(op, LocalOp) for op in after.walk())
+    sums = [op for op in after.walk() if isinstance(op, ReduceOp)]
+    assert all(isinstance(op.result.type, VectorType) for op in sums)
+
+
+def test_empty_graph(kernels, normal, csr, same_before_and_after, schedule) -> None:
+    inputs = [*csr([], 1), normal(0, 7), normal(7), normal(0, 7)]
+    same_before_and_after(kernels.spmm(7), inputs, schedule)
+
+
+def test_column_sums_run_along_memory(same_before_and_after, normal) -> None:
+    """The reduced dimension is the outer one: lanes are columns, nothing is folded."""
+    text = """
+loop.kernel @columns(%x: memref<9x35xf32>) -> (%y: memref<35xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 35 {
+    %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : f32) {
+      %v = loop.load %x (d0, d1) -> (d1, d0)(%i, %k) : memref<9x35xf32>, f32
+      %t = arith.addf %acc, %v : f32
+      loop.yield %t : f32
+    }
+    loop.store %s, %y (d0) -> (d0)(%i) : f32, memref<35xf32>
+  }
+}"""
+    after = same_before_and_after(text, [normal(9, 35), normal(35)], schedule_for("x86-64-v3"))
+    assert blocks(after)
+    assert not any(isinstance(op, FoldOp) for op in after.walk())
+
+
+LEFT_ALONE = {
+    "lanes jump": "%v = loop.load %x (d0, d1) -> (d1, d0)(%i, %j) : memref<8x8xf32>, f32",
+    "an index is computed": """%u = loop.load %w (d0) -> (d0)(%j) : memref<8xi32>, i32
+      %c = arith.index_cast %u : i32 to index
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %c) : memref<8x8xf32>, f32""",
+    "a variable is a value": """%u = arith.index_cast %j : index to i32
+      %f = arith.sitofp %u : i32 to f32
+      %g = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<8x8xf32>, f32
+      %v = arith.addf %f, %g : f32""",
+}
+
+
+@pytest.mark.parametrize("statements", LEFT_ALONE.values(), ids=LEFT_ALONE)
+def test_what_is_not_understood_stays(same_before_and_after, normal, statements) -> None:
+    text = f"""
+loop.kernel @other(%x: memref<8x8xf32>, %w: memref<8xi32>) -> (%y: memref<8x8xf32>) {{
+  loop.for "i" %i to 8 {{
+    loop.for "j" %j to 8 {{
+      {statements}
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<8x8xf32>
+    }}
+  }}
+}}"""
+    inputs = [normal(8, 8), np.arange(8, dtype=np.int32)[::-1].copy(), normal(8, 8)]
+    after = same_before_and_after(text, inputs, schedule_for("x86-64-v4"))
+    assert not blocks(after)
+
+
+def test_the_pass_notes_its_decision(kernels, kernel_of) -> None:
+    ctx = CompilerContext(target=named("x86-64-v4"))
+    module = kernel_of(kernels.dense(24, 64, 8)).parent_op()
+    assert isinstance(module, ModuleOp)
+    LoopSchedulePass().apply(ctx, module)
+    (decision,) = ctx.decisions
+    assert decision.subject == "@dense"
+    assert decision.why == "register tile of 12 x 32"
+    assert decision.what == (
+        "split(j, 32, tail=mask); reorder(i, j0, j1); pack(1, j0, k, j1); "
+        "split(i, 12, tail=peel); vectorize(i1, j1)"
+    )
+
+
+@pytest.mark.parametrize("registers", [16, 32])
+@pytest.mark.parametrize("rows", [None, 1, 2, 5, 13, 64, 900])
+@pytest.mark.parametrize("columns", [None, 2, 7, 16, 48, 130, 1000])
+def test_register_tiles_do_not_spill(registers, rows, columns) -> None:
+    lanes = 8 if registers == 16 else 16
+    tile = choose_tile(registers, lanes, rows, columns)
+    assert tile.rows * tile.vectors + tile.vectors + 1 <= registers
+    if (rows is None or rows >= 12) and registers == 32:
+        assert tile.rows * tile.vectors >= 12
+    if columns is not None and columns < lanes:
+        assert tile.columns < 2 * columns * tile.vectors

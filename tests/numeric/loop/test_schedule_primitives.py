@@ -1,0 +1,226 @@
+"""Each primitive leaves what a kernel computes as it was, whatever the sizes and factors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepwell.dialects.loop.nests import ScheduleError, loop_names
+from stepwell.dialects.loop.ops import KernelOp
+from stepwell.passes.loop.drop_unit_loops import drop_unit_loops
+from stepwell.passes.loop.pack import pack
+from stepwell.passes.loop.reorder import reorder
+from stepwell.passes.loop.split import split, split_names
+from stepwell.passes.loop.tiles import tiles
+from stepwell.passes.loop.unroll import unroll
+from stepwell.passes.loop.vectorize import vectorize
+
+SIZES = st.integers(0, 7)
+FACTORS = st.integers(1, 5)
+TAILS = st.sampled_from(["peel", "mask", "split"])
+QUICK = settings(max_examples=25, deadline=None)
+
+
+@pytest.fixture(scope="session")
+def operands(normal) -> Callable[[int, int, int], list[np.ndarray]]:
+    def make(m: int, n: int, k: int) -> list[np.ndarray]:
+        return [normal(m, k), normal(n, k), normal(n), normal(m, n)]
+
+    return make
+
+
+def sizes_in_type(known: bool, *sizes: int) -> tuple[int | None, ...]:
+    return sizes if known else (None,) * len(sizes)
+
+
+@QUICK
+@given(known=st.booleans(), m=SIZES, n=SIZES, k=SIZES, factor=FACTORS, tail=TAILS)
+@pytest.mark.parametrize("loop", ["i", "j"])
+def test_split(
+    kernels, operands, same_before_and_after, loop, known, m, n, k, factor, tail
+) -> None:
+    text = kernels.dense(*sizes_in_type(known, m, n, k))
+    same_before_and_after(text, operands(m, n, k), lambda kernel: split(kernel, loop, factor, tail))
+
+
+@QUICK
+@given(known=st.booleans(), m=SIZES, n=SIZES, k=SIZES, factor=FACTORS, again=FACTORS)
+def test_split_of_a_reduction(
+    kernels, operands, same_before_and_after, known, m, n, k, factor, again
+) -> None:
+    def schedule(kernel: KernelOp) -> KernelOp:
+        tail = split_names(kernel, "k").tail
+        kernel = split(kernel, "k", factor)
+        return split(kernel, tail, again) if tail in loop_names(kernel) else kernel
+
+    text = kernels.dense(*sizes_in_type(known, m, n, k))
+    same_before_and_after(text, operands(m, n, k), schedule)
+
+
+@QUICK
+@given(
+    known=st.booleans(),
+    sizes=st.tuples(SIZES, SIZES, SIZES),
+    order=st.permutations(["h", "i0", "i1", "j"]),
+)
+def test_reorder(kernels, normal, same_before_and_after, known, sizes, order) -> None:
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel = split(kernel, "i", 3, "mask")
+        if order.index("i1") < order.index("i0"):
+            with pytest.raises(ScheduleError, match='its bound depends on loop "i0"'):
+                reorder(kernel, order)
+            return kernel
+        return reorder(kernel, order)
+
+    m, n, k = sizes
+    text = kernels.matmul(2, m if known else None, n, k)
+    # With a static size that 3 divides, the inner bound depends on nothing.
+    if known and m % 3 == 0:
+        m, text = m + 1, kernels.matmul(2, m + 1, n, k)
+    same_before_and_after(text, [normal(2, m, k), normal(k, n), normal(2, m, n)], schedule)
+
+
+@QUICK
+@given(m=SIZES, n=SIZES, k=SIZES, factor=FACTORS)
+def test_pack(kernels, operands, same_before_and_after, m, n, k, factor) -> None:
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel = split(kernel, "j", factor, "mask")
+        return pack(kernel, 1, ["j0", "k", "j1"])
+
+    same_before_and_after(kernels.dense(m, n, k), operands(m, n, k), schedule)
+
+
+@QUICK
+@given(
+    known=st.booleans(),
+    m=SIZES,
+    n=SIZES,
+    k=SIZES,
+    rows=FACTORS,
+    lanes=FACTORS,
+    packed=st.booleans(),
+    tail=TAILS,
+)
+def test_register_tile(
+    kernels, operands, same_before_and_after, known, m, n, k, rows, lanes, packed, tail
+) -> None:
+    """Every way to cut rows and lanes, with and without packing: the tail may be masked."""
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel = split(kernel, "j", lanes, "mask")
+        if packed and known and n and k:
+            kernel = pack(kernel, 1, ["j0", "k", "j1"])
+        names = split_names(kernel, "i")
+        kernel = split(kernel, "i", rows, tail)
+        for axes in (("i1", "j1"), (names.tail, "j1" + names.suffix)):
+            if set(axes) <= loop_names(kernel):
+                kernel = _vectorized_or_refused(kernel, axes)
+        return drop_unit_loops(kernel)
+
+    text = kernels.dense(*sizes_in_type(known, m, n, k))
+    same_before_and_after(text, operands(m, n, k), schedule)
+
+
+def _vectorized_or_refused(kernel: KernelOp, axes: Sequence[str]) -> KernelOp:
+    """A tail of unknown size that was peeled, or a chunk of one masked lane, is no axis."""
+    try:
+        return vectorize(kernel, axes)
+    except ScheduleError as error:
+        assert "its size is not known" in str(error) or "wrong number of lanes" in str(error)
+        return kernel
+
+
+@QUICK
+@given(
+    known=st.booleans(),
+    m=SIZES,
+    n=SIZES,
+    k=SIZES,
+    factor=st.integers(2, 5),
+    lanes=st.sampled_from([1, 2, 3]),
+    order=st.permutations([0, 1]),
+)
+def test_partial_accumulators(
+    kernels, operands, same_before_and_after, known, m, n, k, factor, lanes, order
+) -> None:
+    """The inner half of a reduction and the lanes beside each other, in both orders."""
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel = split(kernel, "k", factor)
+        kernel = split(kernel, "j", lanes, "split")
+        axes = [["k1", "j1"][position] for position in order]
+        return vectorize(kernel, axes) if set(axes) <= loop_names(kernel) else kernel
+
+    text = kernels.dense(*sizes_in_type(known, m, n, k))
+    same_before_and_after(text, operands(m, n, k), schedule)
+
+
+@pytest.mark.parametrize("combine", ["add", "mul", "max", "min"])
+@pytest.mark.parametrize("kind", ["f32", "f64", "i32", "i8"])
+def test_every_way_to_join(same_before_and_after, combine, kind) -> None:
+    """Neutral values and folds for all that accumulators can hold, negative numbers included."""
+    float_ops = {"add": "addf", "mul": "mulf", "max": "maximumf", "min": "minimumf"}
+    integer_ops = {"add": "addi", "mul": "muli", "max": "maxsi", "min": "minsi"}
+    op = (float_ops if kind[0] == "f" else integer_ops)[combine]
+    text = f"""
+loop.kernel @join(%x: memref<3x11x{kind}>, %first: memref<3x{kind}>) -> (%y: memref<3x{kind}>) {{
+  loop.for "i" %i to 3 {{
+    %f = loop.load %first (d0) -> (d0)(%i) : memref<3x{kind}>, {kind}
+    %s = loop.reduce "k" %k to 11 combine {combine} carry(%acc = %f : {kind}) {{
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<3x11x{kind}>, {kind}
+      %t = arith.{op} %acc, %v : {kind}
+      loop.yield %t : {kind}
+    }}
+    loop.store %s, %y (d0) -> (d0)(%i) : {kind}, memref<3x{kind}>
+  }}
+}}"""
+    dtype = {"f32": "f4", "f64": "f8", "i32": "i4", "i8": "i1"}[kind]
+    rng = np.random.default_rng(3)
+    values = [rng.integers(-9, -1, shape).astype(dtype) for shape in ((3, 11), 3, 3)]
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        return vectorize(split(kernel, "k", 4), ["i", "k1"])
+
+    same_before_and_after(text, values, schedule)
+    same_before_and_after(text, values, lambda k: vectorize(split(k, "k", 4), ["k1"]))
+
+
+@pytest.mark.parametrize("lengths", [[], [0], [0, 3, 0, 1], [5, 4, 3, 2, 1, 0]])
+@pytest.mark.parametrize("features", [1, 2, 5])
+def test_entries(kernels, normal, csr, same_before_and_after, lengths, features) -> None:
+    """Rows without entries, a matrix without rows."""
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel = split(kernel, "j", 2, "split")
+        inner = [name for name in ("j1", "j1t") if name in loop_names(kernel)]
+        for name in inner:
+            kernel = vectorize(kernel, [name])
+        return unroll(split(kernel, "i", 2, "mask"), "e" if "e" in loop_names(kernel) else "et", 4)
+
+    inputs = [*csr(lengths, 6), normal(6, features), normal(features)]
+    same_before_and_after(
+        kernels.spmm(features), [*inputs, normal(len(lengths), features)], schedule
+    )
+
+
+def test_tiles_and_unroll_change_no_number(kernels, operands, same_before_and_after) -> None:
+    def schedule(kernel: KernelOp) -> KernelOp:
+        return unroll(unroll(tiles(kernel, "i"), "j"), "k", 2)
+
+    after = same_before_and_after(kernels.dense(3, 4, 5), operands(3, 4, 5), schedule)
+    assert "tiles" in str(after)
+    assert "to 4 unroll {" in str(after)
+    assert "combine add unroll 2 carry" in str(after)
+
+
+def test_a_refused_step_leaves_the_kernel(kernels, kernel_of) -> None:
+    kernel = kernel_of(kernels.dense(None, 4, 5))
+    before = str(kernel)
+    with pytest.raises(ScheduleError, match='loop "i" of @dense: its size is not known'):
+        vectorize(kernel, ["i", "j"])
+    assert str(kernel) == before
+    assert kernel.parent is not None
