@@ -68,7 +68,19 @@ def dense(spec: ValueSpec, value: object) -> np.ndarray:
     if array.dtype != want:
         raise _wrong(spec, "wrong dtype", want, array.dtype)
     _check_shape(spec, array.shape)
-    return np.ascontiguousarray(array).reshape(array.shape)
+    return _contiguous(spec, array)
+
+
+def _contiguous(spec: ValueSpec, array: np.ndarray) -> np.ndarray:
+    """The array itself where it is contiguous and its elements are aligned, else a copy."""
+    flags = array.flags
+    if flags.c_contiguous and flags.aligned:
+        return array
+    try:
+        return array.copy("C")
+    except MemoryError as error:
+        fact = f"not enough memory for a contiguous copy of {_shape(array.shape)}"
+        raise InputError(explain(f'input "{spec.name}"', fact)) from error
 
 
 def _as_array(spec: ValueSpec, value: object) -> np.ndarray:
@@ -103,10 +115,7 @@ def sparse(spec: ValueSpec, value: object, index_dtype: np.dtype[Any]) -> Csr:
             the lengths of its arrays do not fit together.
     """
     shape, arrays = _csr_parts(spec, value)
-    names = ("indptr", "indices", "values")
-    for name, array in zip(names, arrays, strict=True):
-        if array.ndim != 1:
-            raise _wrong(spec, f"{name} has the wrong rank", 1, array.ndim)
+    _check_ranks(spec, arrays)
     indptr, indices, values = arrays
     want = dtype_of(spec)
     if values.dtype != want:
@@ -122,26 +131,17 @@ def sparse(spec: ValueSpec, value: object, index_dtype: np.dtype[Any]) -> Csr:
         shape,
         _integers(spec, "indptr", indptr, index_dtype),
         _integers(spec, "indices", indices, index_dtype),
-        np.ascontiguousarray(values),
+        _contiguous(spec, values),
     )
 
 
-def _csr_parts(
-    spec: ValueSpec, value: object
-) -> tuple[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]]:
+_Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _csr_parts(spec: ValueSpec, value: object) -> tuple[tuple[int, int], _Arrays]:
+    """The shape of a sparse argument and its three arrays, whose lengths may not fit yet."""
     if isinstance(value, tuple) and len(value) == 3:
-        arrays = cast("tuple[np.ndarray, ...]", tuple(_as_array(spec, part) for part in value))
-        columns = spec.shape[1]
-        if not isinstance(columns, int):
-            columns = len(arrays[0]) - 1 if spec.shape[0] == columns else None
-        if columns is None:
-            raise _wrong(
-                spec,
-                "three arrays do not say how many columns there are",
-                "a scipy.sparse matrix",
-                "a tuple",
-            )
-        return (len(arrays[0]) - 1, columns), (arrays[0], arrays[1], arrays[2])
+        return _three_arrays(spec, value)
     if hasattr(value, "to_csr"):
         value = cast(Any, value).to_csr(spec.dtype)
     elif hasattr(value, "tocsr") and getattr(value, "format", None) != "csr":
@@ -149,14 +149,42 @@ def _csr_parts(
     if getattr(value, "format", None) != "csr":
         raise _wrong(spec, "a sparse matrix is needed", "scipy.sparse CSR", _name(value))
     matrix = cast("csr_array", value)
+    if len(matrix.shape) != 2:
+        raise _wrong(spec, "wrong rank", f"2 {_shape(spec.shape)}", len(matrix.shape))
     rows, columns = matrix.shape
     return (int(rows), int(columns)), (matrix.indptr, matrix.indices, matrix.data)
+
+
+def _three_arrays(
+    spec: ValueSpec, value: tuple[object, object, object]
+) -> tuple[tuple[int, int], _Arrays]:
+    indptr, indices, values = (_as_array(spec, part) for part in value)
+    _check_ranks(spec, (indptr, indices, values))
+    if not len(indptr):
+        raise _wrong(spec, "indptr has the wrong length", "1 or more", 0)
+    rows, columns = len(indptr) - 1, spec.shape[1]
+    if columns == spec.shape[0] != "?":
+        columns = rows
+    if not isinstance(columns, int):
+        raise _wrong(
+            spec,
+            "three arrays do not say how many columns there are",
+            "a scipy.sparse matrix",
+            "a tuple",
+        )
+    return (rows, columns), (indptr, indices, values)
+
+
+def _check_ranks(spec: ValueSpec, arrays: _Arrays) -> None:
+    for name, array in zip(("indptr", "indices", "values"), arrays, strict=True):
+        if array.ndim != 1:
+            raise _wrong(spec, f"{name} has the wrong rank", 1, array.ndim)
 
 
 def _integers(spec: ValueSpec, name: str, array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """The array with integers of `dtype`; values that do not fit are refused."""
     if array.dtype == dtype:
-        return np.ascontiguousarray(array)
+        return _contiguous(spec, array)
     if array.dtype.kind not in "iu":
         raise _wrong(spec, f"{name} has the wrong dtype", dtype, array.dtype)
     if array.size and not np.can_cast(array.dtype, dtype):

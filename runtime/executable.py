@@ -15,6 +15,7 @@ from ..core.module import ValueSpec
 from ..dialects.graph.signature import Signature
 from ..dialects.rt import ARENA_TOO_SMALL, DETAIL_WORDS, WORDS, Word
 from . import arguments
+from .functions import take_error
 
 if TYPE_CHECKING:
     from ..core.context import Decision
@@ -184,50 +185,58 @@ class Executable:
             words += _words(spec, value)
         for spec, value in zip(self._signature.outputs, results, strict=True):
             words += _words(spec, value)
-        context = self._context()
-        status = self._call(ctypes.addressof(context), *words)
-        if status == ARENA_TOO_SMALL:
-            self._grow(context[Word.DETAILS])
-            context = self._context()
+        memory = self._take_memory()
+        context = memory.context
+        try:
             status = self._call(ctypes.addressof(context), *words)
-        if status:
-            details = context[Word.DETAILS : Word.DETAILS + DETAIL_WORDS]
-            self._fail(status, details)
+            if status == ARENA_TOO_SMALL:
+                memory.grow(context[Word.DETAILS])
+                status = self._call(ctypes.addressof(context), *words)
+            if status:
+                self._fail(status, context[Word.DETAILS : Word.DETAILS + DETAIL_WORDS])
+        finally:
+            self._local.memory = memory
 
     def _fail(self, status: int, details: Sequence[int]) -> None:
-        pending = getattr(self._local, "error", None)
-        self._local.error = None
-        if pending is not None:
-            raise pending
+        raised = take_error()
+        if raised is not None:
+            raise raised
         if not 0 < status <= len(self._program.messages):
             raise StepwellError(explain("call", "unknown status", got=status))
         raise InputError(self._program.messages[status - 1](details))
 
-    def _context(self) -> Any:
-        """The context of the calling thread, which is kept with its arena."""
-        context = getattr(self._local, "context", None)
-        if context is None:
-            context = (ctypes.c_int64 * WORDS)()
-            context[Word.CONSTANTS] = ctypes.addressof(self._constants)
-            context[Word.FUNCTIONS] = ctypes.addressof(self._functions)
-            self._local.context = context
-        return context
+    def _take_memory(self) -> _Memory:
+        """The memory of the calling thread; a new one where a call of it is still going on.
 
-    def _grow(self, size: int) -> None:
-        """Give the calling thread an arena of at least `size` bytes.
+        A registered function may call the program that has called it.
+        """
+        memory = getattr(self._local, "memory", None)
+        self._local.memory = None
+        return memory or _Memory(self._constants, self._functions)
+
+
+class _Memory:
+    """What one call at a time works on: the context that it is given, and the arena in it."""
+
+    def __init__(self, constants: Any, functions: Any) -> None:
+        self.context = (ctypes.c_int64 * WORDS)()
+        self.context[Word.CONSTANTS] = ctypes.addressof(constants)
+        self.context[Word.FUNCTIONS] = ctypes.addressof(functions)
+        self.arena: np.ndarray | None = None
+
+    def grow(self, size: int) -> None:
+        """Get an arena of at least `size` bytes.
 
         Raises:
             StepwellError: if there is not enough memory.
         """
         try:
-            arena = np.empty(size + _ALIGNMENT, np.uint8)
+            self.arena = np.empty(size + _ALIGNMENT, np.uint8)
         except MemoryError as error:
             raise _no_memory(f"an arena of {size} bytes") from error
-        self._local.arena = arena
-        context = self._context()
-        base = arena.ctypes.data
-        context[Word.ARENA] = -(-base // _ALIGNMENT) * _ALIGNMENT
-        context[Word.ARENA_BYTES] = size
+        base = self.arena.ctypes.data
+        self.context[Word.ARENA] = -(-base // _ALIGNMENT) * _ALIGNMENT
+        self.context[Word.ARENA_BYTES] = size
 
 
 def _result(spec: ValueSpec, shape: Sequence[int]) -> np.ndarray:

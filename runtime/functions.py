@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 from collections.abc import Sequence
 from typing import Any, cast
@@ -35,15 +36,15 @@ def callback(op: rt.CallPackedOp) -> Any:
     def call(words: Any) -> int:
         arrays: list[np.ndarray] = []
         position = 0
-        for dtype, rank in zip(dtypes, ranks, strict=True):
-            shape = tuple(words[position + 1 + axis] for axis in range(rank))
-            arrays.append(_view(words[position], dtype, shape))
-            position += 1 + rank
-        for array in arrays[:inputs]:
-            array.flags.writeable = False
         try:
+            for dtype, rank in zip(dtypes, ranks, strict=True):
+                shape = tuple(words[position + 1 + axis] for axis in range(rank))
+                arrays.append(_view(words[position], dtype, shape))
+                position += 1 + rank
+            for array in arrays[:inputs]:
+                array.flags.writeable = False
             function(*arrays)
-        except BaseException as error:
+        except BaseException as error:  # Compiled code stands between here and the caller.
             _raised.error = _wrapped(name, error)
             return 1
         return 0
@@ -52,9 +53,8 @@ def callback(op: rt.CallPackedOp) -> Any:
 
 
 def _view(address: int, dtype: np.dtype[Any], shape: Sequence[int]) -> np.ndarray:
-    count = int(np.prod(shape, dtype=np.int64))
-    raw = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
-    return np.frombuffer(raw, dtype, count).reshape(shape)
+    raw = (ctypes.c_char * (math.prod(shape) * dtype.itemsize)).from_address(address)
+    return np.ndarray(shape, dtype, cast(Any, raw))
 
 
 def _wrapped(name: str, error: BaseException) -> BaseException:
