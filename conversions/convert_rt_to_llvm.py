@@ -6,6 +6,7 @@ function at once.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -21,19 +22,22 @@ from xdsl.dialects.builtin import (
     MemRefType,
     ModuleOp,
     SymbolRefAttr,
+    UnrealizedConversionCastOp,
     i1,
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
 
+from ..core.errors import explain
 from ..dialects import rt
 from . import rt_checks
 from .convert_func_to_llvm import direct_call
 from .llvm_addresses import number_of_elements
 from .llvm_lowering import Lowering, LoweringTable, Parts, lower_module
-from .llvm_types import NO_FLAGS, PTR, int_attr
+from .llvm_types import NO_FLAGS, PTR, int_attr, parts_of, words_of
 from .rt_checks import Assembler
 
 RT = LoweringTable()
@@ -251,6 +255,56 @@ def lower_call_tiles(op: Operation, low: Lowering) -> None:
     body.add_ops([run, one, step, cf.BranchOp(head, step)])
 
 
+# tiles(n, f, x) == parallel_tiles(entry of f, &{x}, n)
+def _lower_on_threads(op: Operation, low: Lowering, threads: int) -> None:
+    call = cast(rt.CallTilesOp, op)
+    callee = call.callee.root_reference.data
+    parts = [part for argument in call.arguments for part in low.parts(argument)]
+    entry = f"{callee}_entry"
+    if not low.is_declared(entry):
+        low.add_function(_entry(entry, callee, [value.type for value in call.arguments]))
+    pool = llvm.LLVMFunctionType([PTR, PTR, i64, i64])
+    low.declare(rt.PARALLEL_TILES, pool)
+
+    count = low.integer(max(1, sum(words_of(part.type) for part in parts)))
+    properties = {"elem_type": i64, "alignment": int_attr(64, 64)}
+    context = low.hoist(op, llvm.AllocaOp, (count,), PTR, properties)
+    word = 0
+    for part in parts:
+        operands = [part, _word_address(low, context, word)]
+        low.perform(llvm.StoreOp.create(operands=operands, properties=_WORD))
+        word += words_of(part.type)
+    name = {"global_name": SymbolRefAttr(entry)}
+    body = low.hoist(("entry", entry), llvm.AddressOfOp, (), PTR, name)
+    arguments = [body, context, low.value(call.count), low.integer(threads)]
+    low.perform(direct_call(SymbolRefAttr(rt.PARALLEL_TILES), arguments, None))
+
+
+def _entry(name: str, callee: str, types: Sequence[Attribute]) -> func.FuncOp:
+    """A function (context, tile) that takes arguments from the context and calls `callee`."""
+    block = Block(arg_types=[PTR, i64])
+    context, tile = block.args
+    at = Assembler(block)
+    values = [_cast(at, [tile], _INDEX)]
+    word = 0
+    for type in types:
+        parts: list[SSAValue] = []
+        for part in parts_of(type):
+            address = at.at(context, at.integer(word), i64)
+            parts.append(at.load(address, part, 8))
+            word += words_of(part)
+        values.append(_cast(at, parts, type))
+    at.perform(func.CallOp(callee, values, []))
+    at.perform(func.ReturnOp())
+    return func.FuncOp(name, ([PTR, i64], []), Region(block), "private")
+
+
+def _cast(at: Assembler, parts: Sequence[SSAValue], type: Attribute) -> SSAValue:
+    if len(parts) == 1 and parts[0].type == type:
+        return parts[0]
+    return at.emit(UnrealizedConversionCastOp, parts, type)
+
+
 @dataclass(frozen=True)
 class ConvertRtToLlvmPass(ModulePass):
     """Lower the run time's operations to the LLVM dialect, with `cf` and `func` around it.
@@ -281,5 +335,15 @@ class ConvertRtToLlvmPass(ModulePass):
 
     name = "convert-rt-to-llvm"
 
+    threads: int = 1
+    """How many threads run the tiles of a parallel region; one calls tile after tile."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lower_module(op, RT, ["rt"])
+        if self.threads < 1:
+            fact = explain(self.name, "wrong threads", expected="1 or more", got=self.threads)
+            raise PassFailedException(fact)
+        table = RT
+        if self.threads > 1:
+            on_threads = functools.partial(_lower_on_threads, threads=self.threads)
+            table = RT | {"rt.call_tiles": on_threads}
+        lower_module(op, table, ["rt"])

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
-from xdsl.dialects import llvm
+from xdsl.dialects import func, llvm
 from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
@@ -186,8 +186,8 @@ class Lowering:
         if not self.is_declared(name):
             self.add_function(llvm.FuncOp(name, type, linkage=llvm.LinkageAttr("external")))
 
-    def add_function(self, function: llvm.FuncOp) -> None:
-        """Put a new function before the others of the module."""
+    def add_function(self, function: llvm.FuncOp | func.FuncOp) -> None:
+        """Put a new function before the others of the module; it is not walked."""
         assert self._symbols is not None
         self._symbols.add(function.sym_name.data)
         block, last = self._module.body.block, self._last_added

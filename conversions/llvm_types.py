@@ -95,6 +95,13 @@ def byte_size(element: Attribute) -> int:
     return bits // 8
 
 
+def words_of(type: Attribute) -> int:
+    """How many 8-byte words a value of an LLVM type takes."""
+    if isinstance(type, LLVMPointerType):
+        return 1
+    return -(-byte_size(element_of(type)) * (lanes_of(type) or 1) // 8)
+
+
 @functools.cache
 def int_attr(value: int, width: int) -> IntegerAttr:
     """An integer attribute, made once."""

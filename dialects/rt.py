@@ -88,6 +88,10 @@ ARENA_TOO_SMALL = -1
 ARENA_TYPE = MemRefType(i8, [DYNAMIC_INDEX])
 """The type of the arena."""
 
+PARALLEL_TILES = "stepwell_parallel_tiles"
+"""The function of the run time that compiled code calls to run tiles on several threads:
+`(body, context, count, threads)`, where `body` is called with the context and a tile."""
+
 DETAIL_WORDS = 3
 """How many words a failed check may leave in the context."""
 

@@ -7,8 +7,6 @@ object; it is read only, so any number of threads may use it.
 
 from __future__ import annotations
 
-import functools
-import platform
 import threading
 from collections.abc import Mapping
 from enum import Enum
@@ -17,8 +15,11 @@ from typing import Any
 import llvmlite.binding as llvm
 from xdsl.dialects.builtin import ModuleOp
 
-from ...core.errors import CompileError, TargetError, explain
+from ...core.errors import CompileError, explain
 from ...core.target import Target
+from ...dialects.rt import PARALLEL_TILES
+from . import thread_pool
+from .machine import check_runs_here, machine
 from .translate import translate
 
 
@@ -35,71 +36,6 @@ class Effort(Enum):
 
 
 _LOCK = threading.Lock()
-
-_X86_FEATURES = {
-    "x86-64": (),
-    "x86-64-v2": ("sse4.2", "ssse3", "popcnt"),
-    "x86-64-v3": ("avx2", "fma", "bmi2", "f16c"),
-    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
-}
-
-
-@functools.cache
-def _initialize() -> None:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    llvm.initialize_native_asmparser()
-
-
-def machine(target: Target, *, jit: bool = False) -> Any:
-    """LLVM's target machine for a target.
-
-    Raises:
-        TargetError: if this build of LLVM does not know the triple.
-    """
-    _initialize()
-    try:
-        found = llvm.Target.from_triple(target.triple)
-    except RuntimeError as error:
-        raise TargetError(
-            explain("target", f"unknown triple: {error}", got=target.triple)
-        ) from None
-    return found.create_target_machine(
-        cpu=target.cpu,
-        features=target.features,
-        opt=3,
-        jit=jit,
-        codemodel="jitdefault" if jit else "default",
-        reloc="default" if jit else "pic",
-    )
-
-
-def check_runs_here(target: Target) -> None:
-    """Raise where this processor lacks what code for `target` may use.
-
-    Raises:
-        TargetError: naming the missing feature.
-    """
-    if target.name == "host":
-        return
-    here, wanted = llvm.get_process_triple().partition("-")[0], target.triple.partition("-")[0]
-    if here != wanted:
-        raise TargetError(explain(target.name, "cannot run here", expected=here, got=wanted))
-    needed = _X86_FEATURES.get(target.cpu)
-    if needed is None:
-        if target.cpu == llvm.get_host_cpu_name():
-            return
-        raise TargetError(
-            explain(
-                target.name, "cannot run here", expected=target.cpu, got=llvm.get_host_cpu_name()
-            )
-        )
-    features = llvm.get_host_cpu_features()
-    missing = [name for name in needed if not features.get(name)]
-    if missing:
-        raise TargetError(
-            explain(target.name, "cannot run here", expected=missing[0], got=platform.processor())
-        )
 
 
 class CompiledModule:
@@ -120,6 +56,7 @@ class CompiledModule:
         with _LOCK:
             target_machine = machine(target, jit=True)
             module = _optimized(text, target_machine, effort)
+            _check_symbols(module)
             names = [f.name for f in module.functions if _is_visible(f)]
             self._engine = llvm.create_mcjit_compiler(module, target_machine)
             self._engine.finalize_object()
@@ -151,6 +88,18 @@ class CompiledModule:
 
 def _is_visible(function: Any) -> bool:
     return not function.is_declaration and function.linkage == llvm.Linkage.external
+
+
+def _check_symbols(module: Any) -> None:
+    """LLVM ends the process where a function that it must link cannot be found."""
+    for function in module.functions:
+        name = function.name
+        if not function.is_declaration or name.startswith("llvm."):
+            continue
+        if name == PARALLEL_TILES:
+            thread_pool.install()
+        elif llvm.address_of_symbol(name) is None:
+            raise CompileError(explain("llvm", f"function {name} is declared but nowhere defined"))
 
 
 def compile_module(

@@ -10,7 +10,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from stepwell.backends.llvm import jit
+from stepwell.backends.llvm import jit, machine
 from stepwell.core.errors import CompileError, TargetError
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
@@ -119,9 +119,9 @@ def test_foreign_processor_does_not_run() -> None:
 def test_missing_feature_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     if not host().triple.startswith("x86_64"):
         pytest.skip("not an x86-64")
-    monkeypatch.setattr(jit.llvm, "get_host_cpu_features", lambda: {"avx512f": False})
+    monkeypatch.setattr(machine.llvm, "get_host_cpu_features", lambda: {"avx512f": False})
     with pytest.raises(TargetError, match="x86-64-v4: cannot run here, expected avx512f"):
-        jit.check_runs_here(named("x86-64-v4"))
+        machine.check_runs_here(named("x86-64-v4"))
 
 
 def test_unknown_triple() -> None:

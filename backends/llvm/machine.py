@@ -1,0 +1,77 @@
+"""LLVM's description of a target, and whether this processor can run code for it."""
+
+from __future__ import annotations
+
+import functools
+import platform
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from ...core.errors import TargetError, explain
+from ...core.target import Target
+
+_X86_FEATURES = {
+    "x86-64": (),
+    "x86-64-v2": ("sse4.2", "ssse3", "popcnt"),
+    "x86-64-v3": ("avx2", "fma", "bmi2", "f16c"),
+    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+}
+
+
+@functools.cache
+def _initialize() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()
+
+
+def machine(target: Target, *, jit: bool = False) -> Any:
+    """LLVM's target machine for a target.
+
+    Raises:
+        TargetError: if this build of LLVM does not know the triple.
+    """
+    _initialize()
+    try:
+        found = llvm.Target.from_triple(target.triple)
+    except RuntimeError as error:
+        raise TargetError(
+            explain("target", f"unknown triple: {error}", got=target.triple)
+        ) from None
+    return found.create_target_machine(
+        cpu=target.cpu,
+        features=target.features,
+        opt=3,
+        jit=jit,
+        codemodel="jitdefault" if jit else "default",
+        reloc="default" if jit else "pic",
+    )
+
+
+def check_runs_here(target: Target) -> None:
+    """Raise where this processor lacks what code for `target` may use.
+
+    Raises:
+        TargetError: naming the missing feature.
+    """
+    if target.name == "host":
+        return
+    here, wanted = llvm.get_process_triple().partition("-")[0], target.triple.partition("-")[0]
+    if here != wanted:
+        raise TargetError(explain(target.name, "cannot run here", expected=here, got=wanted))
+    needed = _X86_FEATURES.get(target.cpu)
+    if needed is None:
+        if target.cpu == llvm.get_host_cpu_name():
+            return
+        raise TargetError(
+            explain(
+                target.name, "cannot run here", expected=target.cpu, got=llvm.get_host_cpu_name()
+            )
+        )
+    features = llvm.get_host_cpu_features()
+    missing = [name for name in needed if not features.get(name)]
+    if missing:
+        raise TargetError(
+            explain(target.name, "cannot run here", expected=missing[0], got=platform.processor())
+        )

@@ -1,0 +1,64 @@
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics -p "convert-rt-to-llvm{threads=2}" | filecheck %s
+
+// The arguments go into an array of words on the stack, from which a function takes them again.
+// CHECK-LABEL: func.func private @tile_entry(
+// CHECK-SAME: %[[V0:.*]]: !llvm.ptr, %[[V1:.*]]: i64) {
+// CHECK-NEXT: %[[V2:.*]] = builtin.unrealized_conversion_cast %[[V1]] : i64 to index
+// CHECK-NEXT: %[[V3:.*]] = llvm.mlir.constant(0) : i64
+// CHECK-NEXT: %[[V4:.*]] = llvm.getelementptr %[[V0]][%[[V3]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V5:.*]] = llvm.load %[[V4]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: %[[V6:.*]] = llvm.mlir.constant(1) : i64
+// CHECK-NEXT: %[[V7:.*]] = llvm.getelementptr %[[V0]][%[[V6]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V8:.*]] = llvm.load %[[V7]] {alignment = 8 : i64} : !llvm.ptr -> i64
+// CHECK-NEXT: %[[V9:.*]] = builtin.unrealized_conversion_cast %[[V5]], %[[V8]] : !llvm.ptr, i64 to memref<?xf32>
+// CHECK-NEXT: %[[V10:.*]] = llvm.mlir.constant(2) : i64
+// CHECK-NEXT: %[[V11:.*]] = llvm.getelementptr %[[V0]][%[[V10]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V12:.*]] = llvm.load %[[V11]] {alignment = 8 : i64} : !llvm.ptr -> f32
+// CHECK-NEXT: %[[V13:.*]] = llvm.mlir.constant(3) : i64
+// CHECK-NEXT: %[[V14:.*]] = llvm.getelementptr %[[V0]][%[[V13]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V15:.*]] = llvm.load %[[V14]] {alignment = 8 : i64} : !llvm.ptr -> vector<8xf32>
+// CHECK-NEXT: %[[V16:.*]] = llvm.mlir.constant(7) : i64
+// CHECK-NEXT: %[[V17:.*]] = llvm.getelementptr %[[V0]][%[[V16]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V18:.*]] = llvm.load %[[V17]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: %[[V19:.*]] = builtin.unrealized_conversion_cast %[[V18]] : !llvm.ptr to memref<4xf32>
+// CHECK-NEXT: func.call @tile(%[[V2]], %[[V9]], %[[V12]], %[[V15]], %[[V19]]) : (index, memref<?xf32>, f32, vector<8xf32>, memref<4xf32>) -> ()
+// CHECK-NEXT: func.return
+// CHECK-LABEL: llvm.func @stepwell_parallel_tiles(
+// CHECK-SAME: !llvm.ptr, !llvm.ptr, i64, i64)
+// CHECK-LABEL: func.func @tiles(
+// CHECK-SAME: %n: index, %x: memref<?xf32>, %f: f32, %v: vector<8xf32>, %y: memref<4xf32>) {
+// CHECK-NEXT: %[[V0:.*]], %[[V1:.*]] = builtin.unrealized_conversion_cast %x : memref<?xf32> to !llvm.ptr, i64
+// CHECK-NEXT: %[[V2:.*]] = builtin.unrealized_conversion_cast %y : memref<4xf32> to !llvm.ptr
+// CHECK-NEXT: %[[V3:.*]] = llvm.mlir.constant(8) : i64
+// CHECK-NEXT: %[[V4:.*]] = llvm.alloca %[[V3]] x i64 {alignment = 64 : i64} : (i64) -> !llvm.ptr
+// CHECK-NEXT: %[[V5:.*]] = llvm.getelementptr %[[V4]][1] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V6:.*]] = llvm.getelementptr %[[V4]][2] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V7:.*]] = llvm.getelementptr %[[V4]][3] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V8:.*]] = llvm.getelementptr %[[V4]][7] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V9:.*]] = llvm.mlir.addressof @tile_entry : !llvm.ptr
+// CHECK-NEXT: %[[V10:.*]] = builtin.unrealized_conversion_cast %n : index to i64
+// CHECK-NEXT: %[[V11:.*]] = llvm.mlir.constant(2) : i64
+// CHECK-NEXT: llvm.store %[[V0]], %[[V4]] {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
+// CHECK-NEXT: llvm.store %[[V1]], %[[V5]] {alignment = 8 : i64} : i64, !llvm.ptr
+// CHECK-NEXT: llvm.store %f, %[[V6]] {alignment = 8 : i64} : f32, !llvm.ptr
+// CHECK-NEXT: llvm.store %v, %[[V7]] {alignment = 8 : i64} : vector<8xf32>, !llvm.ptr
+// CHECK-NEXT: llvm.store %[[V2]], %[[V8]] {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
+// CHECK-NEXT: llvm.call @stepwell_parallel_tiles(%[[V9]], %[[V4]], %[[V10]], %[[V11]]) : (!llvm.ptr, !llvm.ptr, i64, i64) -> ()
+// CHECK-NEXT: func.return
+// CHECK-LABEL: func.func private @tile(
+// CHECK-SAME: index, memref<?xf32>, f32, vector<8xf32>, memref<4xf32>) -> ()
+func.func @tiles(%n: index, %x: memref<?xf32>, %f: f32, %v: vector<8xf32>, %y: memref<4xf32>) {
+  rt.call_tiles %n, @tile(%x, %f, %v, %y) : memref<?xf32>, f32, vector<8xf32>, memref<4xf32>
+  func.return
+}
+func.func private @tile(index, memref<?xf32>, f32, vector<8xf32>, memref<4xf32>)
+
+// -----
+
+// Without tiles no function of the run time is needed.
+// CHECK-LABEL: func.func @other(
+// CHECK-SAME: %n: index) -> index {
+// CHECK-NEXT: func.return %n : index
+func.func @other(%n: index) -> index {
+  func.return %n : index
+}
