@@ -27,9 +27,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
-from .blocks import Chunk, Layout, Row
 from .contents import Contents
 from .indices import ZERO, Form, Indices, NotLinearError, fixed
+from .layouts import Chunk, Layout, Row
 from .scopes import INDEX, Emitter, number
 
 NOWHERE = fixed(-1)

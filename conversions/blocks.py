@@ -1,9 +1,5 @@
 """Blocks broken into machine vectors.
 
-A block is an n-dimensional vector whose dimensions are axes. The last axis is the lanes: it is
-cut into machine vectors, its other axes are rows, each with vectors of its own. A block with
-one lane is a scalar in each row. `Layout` says how a shape is cut.
-
 The pieces of a block are made when they are asked for: a load or a splat comes just before the
 operation that needs it, which is what keeps a register tile in registers. They are made in the
 scope where the block was defined, wherever they are asked for, and only once.
@@ -13,8 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
 from typing import cast
 
 from xdsl.dialects import arith
@@ -30,83 +24,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects.loop.attrs import Combine
+from .layouts import Chunk, Layout, Row
 from .scopes import PLAIN, Emitter, number
-
-Row = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Lanes `offset` to `offset + lanes` of a row, in a machine vector of `width` lanes."""
-
-    offset: int
-    lanes: int
-    width: int
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a shape is cut: for each row the same chunks.
-
-    `merged` axes at the end share one machine vector: 1, or 2 for two small ones.
-    """
-
-    shape: tuple[int, ...]
-    chunks: tuple[Chunk, ...]
-    merged: int = 1
-
-    @property
-    def rows(self) -> list[Row]:
-        """The rows, in order."""
-        return list(product(*(range(n) for n in self.shape[: len(self.shape) - self.merged])))
-
-    def places(self) -> list[tuple[Row, int]]:
-        """Every row with the number of each chunk, in order."""
-        return [(row, chunk) for row in self.rows for chunk in range(len(self.chunks))]
-
-    def position(self, row: Row, lane: int) -> Row:
-        """The position in the block of a lane of a row."""
-        if self.merged == 1:
-            return (*row, lane)
-        return (*row, *divmod(lane, self.shape[-1]))
-
-
-class Layouts:
-    """The layouts of one kernel.
-
-    Args:
-        lanes: how many elements a machine vector holds.
-        masks: whether the machine has masked loads and stores for every type: a remainder is
-            then one vector with lanes to spare, else several vectors of halving width.
-        merged: shapes whose last two axes share a machine vector.
-    """
-
-    def __init__(self, lanes: int, masks: bool, merged: frozenset[tuple[int, ...]]) -> None:
-        self.lanes = lanes
-        self.masks = masks
-        self.merged = merged
-        self._made: dict[tuple[int, ...], Layout] = {}
-
-    def __getitem__(self, shape: tuple[int, ...]) -> Layout:
-        if shape not in self._made:
-            if shape in self.merged:
-                lanes = shape[-1] * shape[-2]
-                self._made[shape] = Layout(shape, (Chunk(0, lanes, lanes),), 2)
-            else:
-                self._made[shape] = Layout(shape, self._cut(shape[-1]))
-        return self._made[shape]
-
-    def _cut(self, lanes: int) -> tuple[Chunk, ...]:
-        chunks: list[Chunk] = []
-        offset = 0
-        while offset < lanes:
-            rest = lanes - offset
-            width = min(self.lanes, 1 << (rest - 1).bit_length())
-            if width > rest and not self.masks:
-                width //= 2
-            chunks.append(Chunk(offset, min(width, rest), width))
-            offset += width
-        return tuple(chunks)
 
 
 class Block(ABC):
@@ -125,9 +44,11 @@ class Block(ABC):
         key = (row, chunk)
         found = self._pieces.get(key)
         if found is None:
-            outer, self.emitter.location = self.emitter.location, self.location
+            emitter = self.emitter
+            outside = emitter.location, emitter.origin
+            emitter.location, emitter.origin = self.location, self.depth
             found = self._pieces[key] = self.make(row, chunk)
-            self.emitter.location = outer
+            emitter.location, emitter.origin = outside
         return found
 
     def pieces(self) -> list[SSAValue]:

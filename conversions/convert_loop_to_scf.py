@@ -3,9 +3,11 @@
 Source: `loop`, with the scalar operations of `arith`, `math` and `memref` in it. Target: `func`,
 `scf`, `memref`, `vector` (one-dimensional), `arith`, `math`, and `rt` for tiles.
 
-`statements.py` converts a kernel statement by statement; `blocks.py` breaks blocks into machine
-vectors; `accesses.py` makes loads and stores of them; `indices.py` does index arithmetic;
-`scopes.py` puts each operation into the outermost loop that it can be in.
+`loops.py` converts a kernel and its loops, `statements.py` what is in them. `layouts.py` says how
+blocks are cut into machine vectors, `blocks.py` makes those when they are needed, `transfers.py`
+loads and stores them, at the places that `accesses.py` finds, and `contents.py` keeps what was
+stored in registers. `indices.py` does index arithmetic; `scopes.py` puts each operation into the
+outermost loop that it can be in.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from xdsl.passes import ModulePass
 from ..core.context import target_of
 from ..core.target import named
 from ..dialects.loop.ops import KernelOp
-from .statements import convert_kernel, refuse
+from .loops import convert_kernel
+from .statements import refuse
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,8 @@ class Emitter:
     def __init__(self, entry: Block) -> None:
         self.scopes = [Scope(entry, 0, 0)]
         self.location: LocationAttr = UNKNOWN_LOC
+        self.origin: int | None = None
+        """The depth for which vectors are made at the moment; None for the innermost scope."""
         self.depths: dict[SSAValue, int] = dict.fromkeys(entry.args, 0)
         self.lane_of: dict[SSAValue, tuple[SSAValue, int]] = {}
         """Scalars that were taken out of a machine vector."""
@@ -85,13 +87,13 @@ class Emitter:
 
     @property
     def frame(self) -> int:
-        """The depth of the function's or the tile's body."""
-        return self.scopes[-1].frame
+        """The depth of the function's or the tile's body, in which vectors stay."""
+        return self.scopes[-1 if self.origin is None else self.origin].frame
 
     def open(self, block: Block, frame: bool = False) -> None:
         """Fill `block` from now on; with `frame`, it will be isolated from above."""
         depth = len(self.scopes)
-        self.scopes.append(Scope(block, depth, depth if frame else self.frame))
+        self.scopes.append(Scope(block, depth, depth if frame else self.scopes[-1].frame))
         for arg in block.args:
             self.depths[arg] = depth
 

@@ -6,28 +6,23 @@ where a store, an accumulator or a scalar asks for them. Indices are kept as pol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NoReturn, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, cast
 
-from xdsl.dialects import affine, arith, func, memref, scf, vector
+from xdsl.dialects import affine, arith, func, memref, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
-    ArrayAttr,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
-    DictionaryAttr,
-    FunctionType,
     IndexType,
     IntegerType,
     MemRefType,
-    StringAttr,
-    UnitAttr,
     VectorType,
     i32,
     i64,
 )
 from xdsl.dialects.builtin import IntegerAttr as Integer
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir import Block as IRBlock
 from xdsl.ir.affine import AffineExpr
 from xdsl.utils.exceptions import PassFailedException
@@ -35,32 +30,18 @@ from xdsl.utils.exceptions import PassFailedException
 from ..core.errors import explain
 from ..core.provenance import origin
 from ..core.target import Target
-from ..dialects import rt, upstream
 from ..dialects.loop import ops as loop
-from ..dialects.loop.attrs import Combine, LoopKind
 from .accesses import Access, Buffers
-from .blocks import (
-    Block,
-    BroadcastBlock,
-    ConstantBlock,
-    FoldBlock,
-    GivenBlock,
-    Layout,
-    Layouts,
-    MappedBlock,
-    join,
-    neutral,
-)
-from .indices import ZERO, Form, Indices, fixed
-from .scopes import INDEX, Emitter
+from .blocks import Block, BroadcastBlock, ConstantBlock, FoldBlock, GivenBlock, MappedBlock
+from .indices import Form, Indices, fixed
+from .layouts import Layout, layouts_for
+from .scopes import Emitter
 from .transfers import LoadBlock, store_block, store_scalar
 
 Value = SSAValue | Block | Form
 
 _NO_SIZES = DenseArrayBase.from_list(i32, [0, 0])
 _STACK_ALIGNMENT = Integer(64, i64)
-_UNROLLED_ACCUMULATORS = 4
-"""Accumulators of a reduction that is copied out as a whole: the latency of an addition."""
 
 
 def refuse(op: Operation, fact: str, expected: object = None, got: object = None) -> NoReturn:
@@ -70,36 +51,18 @@ def refuse(op: Operation, fact: str, expected: object = None, got: object = None
     raise PassFailedException(text)
 
 
-def convert_kernel(kernel: loop.KernelOp, target: Target) -> func.FuncOp:
-    """The function that does what a kernel does.
-
-    Raises:
-        PassFailedException: naming an operation that cannot be converted.
-    """
-    types = [arg.type for arg in kernel.body.block.args]
-    body = IRBlock(arg_types=types)
-    for old, new in zip(kernel.body.block.args, body.args, strict=True):
-        new.name_hint = old.name_hint
-    Statements(kernel, body, target).run()
-    no_alias = DictionaryAttr({"llvm.noalias": UnitAttr()})
-    attrs = [no_alias if isinstance(t, MemRefType) else DictionaryAttr({}) for t in types]
-    return func.FuncOp.create(
-        properties={
-            "sym_name": kernel.sym_name,
-            "function_type": FunctionType.from_lists(types, []),
-            "sym_visibility": StringAttr("private"),
-            "arg_attrs": ArrayAttr(attrs),
-        },
-        regions=[Region(body)],
-        location=kernel.location,
-    )
-
-
 class Statements:
     """The conversion of one kernel into a block."""
 
-    def __init__(self, kernel: loop.KernelOp, body: IRBlock, target: Target) -> None:
+    def __init__(
+        self,
+        kernel: loop.KernelOp,
+        body: IRBlock,
+        target: Target,
+        handlers: Mapping[str, Handler],
+    ) -> None:
         self.kernel = kernel
+        self.handlers = handlers
         self.emitter = Emitter(body)
         self.indices = Indices(self.emitter)
         self.buffers = Buffers(self.emitter, self.indices)
@@ -111,7 +74,7 @@ class Statements:
         """Blocks of buffers that will be written to, loaded later but before that."""
         self.budget = target.vector_registers // 2
         self.hoisted = [self.budget]
-        self._writes: dict[Operation, set[SSAValue]] = {}
+        self.writes: dict[Operation, list[SSAValue]] = {}
         self._note_writes(kernel)
 
     def run(self) -> None:
@@ -123,15 +86,16 @@ class Statements:
         self.buffers.contents.drop_unread()
         self.emitter.drop_unused_lanes()
 
-    def _note_writes(self, op: Operation) -> set[SSAValue]:
+    def _note_writes(self, op: Operation) -> list[SSAValue]:
         """Remember for each operation with a body which buffers it writes to."""
-        found = {op.buffer} if isinstance(op, loop.StoreOp) else set[SSAValue]()
+        found = [op.buffer] if isinstance(op, loop.StoreOp) else []
         for region in op.regions:
             for block in region.blocks:
                 for inner in block.ops:
-                    found |= self._note_writes(inner)
+                    found += self._note_writes(inner)
+        found = list(dict.fromkeys(found))
         if op.regions:
-            self._writes[op] = found
+            self.writes[op] = found
         return found
 
     # Values.
@@ -195,10 +159,10 @@ class Statements:
         """Convert the operations of a block."""
         for op in block.ops:
             self.emitter.location = op.location
-            if op in self._writes:
-                for buffer in self._writes[op]:
+            if op in self.writes:
+                for buffer in self.writes[op]:
                     self.load_pending(buffer)
-            handler = _HANDLERS.get(op.name)
+            handler = self.handlers.get(op.name)
             if handler is None or not handler(self, op):
                 self.other(op)
 
@@ -335,7 +299,7 @@ class Statements:
             form = self.form(limit)
             limits[axis] = self.indices.least([limits[axis], form]) if axis in limits else form
         buffer = self.scalar(op.buffer)
-        if op.buffer in self._writes[self.kernel]:
+        if op.buffer in self.writes[self.kernel]:
             self.buffers.written.add(buffer)
         dims = [self.form(value) for value in op.indices]
         try:
@@ -412,344 +376,24 @@ class Statements:
         self.values[op.result] = FoldBlock(self.emitter, layout, source, axis, op.combine.data)
         return True
 
-    # Loops.
 
-    def loop(
-        self,
-        op: Operation,
-        hint: str | None,
-        lower: Form,
-        upper: Form,
-        step: int,
-        carried: Sequence[Sequence[SSAValue]],
-        fill: Callable[[Form, list[list[SSAValue]]], Sequence[Sequence[SSAValue]]],
-    ) -> list[list[SSAValue]]:
-        """An `scf.for` that carries groups of values; `fill` makes an iteration's new ones.
+Handler = Callable[[Any, Operation], bool]
 
-        `op` is the loop that is converted.
-        """
-        self.forget_written(op)
-        emit, indices, location = self.emitter, self.indices, self.emitter.location
-        flat = [value for group in carried for value in group]
-        types = [value.type for value in flat]
-        ends = [indices.value(lower), indices.value(upper), emit.index(step)]
-        block = IRBlock(arg_types=[INDEX, *types])
-        block.args[0].name_hint = hint
-        facts, pending = len(indices.positive), len(self.pending)
-        emit.open(block)
-        top = indices.range(upper)[1]
-        variable = indices.atom(
-            block.args[0], indices.nonnegative(lower), top - 1 if top is not None else None
-        )
-        new = fill(variable, _grouped(block.args[1:], carried))
-        emit.location = location
-        emit.emit(scf.YieldOp, [value for group in new for value in group])
-        emit.close()
-        del indices.positive[facts:], self.pending[pending:]
-        self.forget_written(op)
-        new_op = emit.emit(scf.ForOp, [*ends, *flat], types, regions=[Region(block)])
-        return _grouped(new_op.results, carried)
+_INDEX_OPS = ("addi", "subi", "muli", "minsi", "maxsi", "floordivsi", "ceildivsi")
+_INDEX_OPS += ("divsi", "divui", "remsi", "remui")
 
-    def forget_written(self, op: Operation) -> None:
-        """Forget what lies in the buffers that a loop writes to: iterations see each other's."""
-        for buffer in self._writes[op]:
-            new = self.values.get(buffer)
-            if isinstance(new, SSAValue):
-                self.buffers.contents.forget(new)
-
-    def for_loop(self, op: Operation) -> bool:
-        """`loop.for`."""
-        assert isinstance(op, loop.ForOp)
-        bounds = self.bound(op)
-        extent = self.indices.least(bounds)
-        known, kind = extent.value, op.kind.data
-        if kind == LoopKind.UNROLL and known is None:
-            refuse(op, f'loop "{op.loop_name.data}" cannot be unrolled', "a constant bound", "none")
-        if known is not None and (known <= 1 or kind == LoopKind.UNROLL):
-            for number in range(known):
-                self.values[op.variable] = fixed(number)
-                self.statements(op.body.block)
-        elif kind == LoopKind.TILES and not self.emitter.frame:
-            self.tiles(op)
-        else:
-
-            def fill(variable: Form, _: object) -> list[list[SSAValue]]:
-                self.indices.assume_below(variable, bounds)
-                self.values[op.variable] = variable
-                self.statements(op.body.block)
-                return []
-
-            self.loop(op, op.variable.name_hint, ZERO, extent, 1, [], fill)
-        return True
-
-    def tiles(self, op: loop.ForOp) -> None:
-        """Tile loops, one directly inside the other, become one range of tiles."""
-        nest = _perfect_nest(op)
-        bounds = [self.bound(inner) for inner in nest]
-        extents = [self.indices.least(b) for b in bounds]
-        total = fixed(1)
-        for extent in extents:
-            total = total * extent
-        self.forget_written(op)
-        emit, indices, count = self.emitter, self.indices, self.indices.value(total)
-        block = IRBlock(arg_types=[INDEX])
-        block.args[0].name_hint = "tile"
-        outside, self.hoisted = self.hoisted, [self.budget]
-        facts, pending = len(indices.positive), len(self.pending)
-        emit.open(block, frame=True)
-        top = total.value
-        tile = indices.atom(block.args[0], True, top - 1 if top is not None else None)
-        variables = self._divided(tile, extents)
-        for inner, variable, bound in zip(nest, variables, bounds, strict=True):
-            indices.assume_below(variable, bound)
-            self.values[inner.variable] = variable
-        for inner in nest[:-1]:
-            self.statements_before(inner.body.block)
-        self.statements(nest[-1].body.block)
-        emit.location = op.location
-        emit.emit(rt.YieldOp, [])
-        emit.close()
-        del indices.positive[facts:], self.pending[pending:]
-        self.hoisted = outside
-        self.forget_written(op)
-        captures = self._captures(block)
-        emit.emit(rt.ParallelTilesOp, [count, *captures], regions=[Region(block)])
-
-    def _divided(self, tile: Form, extents: Sequence[Form]) -> list[Form]:
-        """The variables of nested loops from the number of a tile, the last one fastest."""
-        emit, indices = self.emitter, self.indices
-        variables: list[Form] = []
-        for extent in reversed(extents[1:]):
-            operands = [indices.value(tile), indices.value(extent)]
-            top = indices.range(extent)[1]
-            high = top - 1 if top is not None else None
-            variables.append(indices.atom(emit.pure(arith.RemUIOp, operands, INDEX), True, high))
-            tile = indices.atom(emit.pure(arith.DivUIOp, operands, INDEX), True)
-        return [tile, *reversed(variables)]
-
-    def statements_before(self, block: IRBlock) -> None:
-        """The statements of a block up to the loop in it, which is the last one."""
-        for op in block.ops:
-            if isinstance(op, loop.ForOp):
-                return
-            handler = _HANDLERS.get(op.name)
-            if handler is None or not handler(self, op):
-                self.other(op)
-
-    def _captures(self, block: IRBlock) -> list[SSAValue]:
-        """Isolate a block: what comes from outside becomes an argument, constants are copied."""
-        emit = self.emitter
-        depth = emit.here + 1
-        inside: dict[SSAValue, SSAValue] = {}
-        captures: list[SSAValue] = []
-        constants: list[Operation] = []
-        own = [op for top in block.ops for op in top.walk()]
-        defined: set[SSAValue] = {value for op in own for value in op.results}
-        defined.update(arg for op in own for r in op.regions for b in r.blocks for arg in b.args)
-        defined.update(block.args)
-        for op in own:
-            for number, operand in enumerate(op.operands):
-                if operand in defined:
-                    continue
-                if operand not in inside:
-                    owner = operand.owner
-                    if isinstance(owner, arith.ConstantOp):
-                        constants.append(owner.clone())
-                        inside[operand] = constants[-1].results[0]
-                    else:
-                        captures.append(operand)
-                        inside[operand] = block.insert_arg(operand.type, len(block.args))
-                        inside[operand].name_hint = operand.name_hint
-                    emit.depths[inside[operand]] = depth
-                op.operands[number] = inside[operand]
-        if constants and block.first_op is not None:
-            block.insert_ops_before(constants, block.first_op)
-        return captures
-
-    def reduce(self, op: Operation) -> bool:
-        """`loop.reduce`: accumulators carried by an `scf.for`."""
-        assert isinstance(op, loop.ReduceOp)
-        bounds = self.bound(op)
-        extent = self.indices.least(bounds)
-
-        def step(variable: Form, parts: Sequence[SSAValue]) -> list[SSAValue]:
-            self.values[op.variable] = variable
-            self.whole(op.accumulator, parts)
-            self.statements(op.body.block)
-            return self.parts(op.yielded)
-
-        facts = len(self.indices.positive)
-        self._reduction(op, op.variable, ZERO, extent, bounds, step)
-        del self.indices.positive[facts:]
-        return True
-
-    def reduce_entries(self, op: Operation) -> bool:
-        """`loop.reduce_entries`: from one row pointer to the next."""
-        assert isinstance(op, loop.ReduceEntriesOp)
-        (row,) = self.evaluate(op, op.row.data.results, [self.form(v) for v in op.row_operands])
-        start, end = self._entry(op.indptr, row), self._entry(op.indptr, row + 1)
-
-        def step(position: Form, parts: Sequence[SSAValue]) -> list[SSAValue]:
-            self.values[op.position] = position
-            self.values[op.column] = self._entry(op.indices, position)
-            self.whole(op.accumulator, parts)
-            self.statements(op.body.block)
-            return self.parts(op.yielded)
-
-        self._reduction(op, op.position, start, end, [end], step)
-        return True
-
-    def _entry(self, buffer: SSAValue, place: Form) -> Form:
-        """An element of a row pointer or index array, which is not negative."""
-        emit = self.emitter
-        operands = self.buffers.operands(self.scalar(buffer), (place,), False)
-        kind = cast(MemRefType, buffer.type).element_type
-        value = emit.emit(memref.LoadOp, operands, [kind]).results[0]
-        index = emit.emit(upstream.IndexCastOp, [value], [INDEX]).results[0]
-        return self.indices.atom(index, nonnegative=True)
-
-    def _reduction(
-        self,
-        op: loop.ReduceOp | loop.ReduceEntriesOp,
-        variable: SSAValue,
-        lower: Form,
-        upper: Form,
-        bounds: Sequence[Form],
-        step: Callable[[Form, Sequence[SSAValue]], list[SSAValue]],
-    ) -> None:
-        hint, known = variable.name_hint, (upper - lower).value
-        at_once = op.unroll.value.data if op.unroll is not None else 1
-        parts = self.parts(op.init)
-        if known is not None and known <= at_once:
-            # All of it, in a few chains of accumulators that do not wait for each other.
-            chains = min(known, _UNROLLED_ACCUMULATORS, at_once)
-            groups = self._accumulators(op, parts, chains)
-            for number in range(known):
-                groups[number % chains] = step(lower + number, groups[number % chains])
-            self.whole(op.result, self._joined(op, groups))
-            return
-
-        def several(position: Form, groups: list[list[SSAValue]]) -> list[list[SSAValue]]:
-            if at_once == 1:
-                self.indices.assume_below(position, bounds)
-            return [step(position + number, group) for number, group in enumerate(groups)]
-
-        if at_once == 1:
-            (parts,) = self.loop(op, hint, lower, upper, 1, [parts], several)
-            self.whole(op.result, parts)
-            return
-        count = upper - lower
-        if known is None:
-            # Rows do not end before they begin.
-            distance = self.indices.atom(self.indices.value(count), nonnegative=True)
-            full = lower + self.indices.divide(distance, at_once) * at_once
-        else:
-            full = lower + known // at_once * at_once
-        groups = self._accumulators(op, parts, at_once)
-        groups = self.loop(op, hint, lower, full, at_once, groups, several)
-        if known is not None:
-            for number in range(known % at_once):
-                groups[number] = step(full + number, groups[number])
-            self.whole(op.result, self._joined(op, groups))
-            return
-        (parts,) = self.loop(op, hint, full, upper, 1, [self._joined(op, groups)], several)
-        self.whole(op.result, parts)
-
-    def _accumulators(
-        self, op: loop.ReduceOp | loop.ReduceEntriesOp, first: list[SSAValue], count: int
-    ) -> list[list[SSAValue]]:
-        """The initial value, then as many values that change nothing as are needed."""
-        if count < 2:
-            return [first]
-        attr = neutral(op.combine.data, loop.element_type(op.init.type))
-        widths = [v.type.get_shape()[0] if isinstance(v.type, VectorType) else 1 for v in first]
-        other = [self.emitter.splat(attr, width) for width in widths]
-        return [first, *([other] * (count - 1))]
-
-    def _joined(
-        self, op: loop.ReduceOp | loop.ReduceEntriesOp, groups: Sequence[Sequence[SSAValue]]
-    ) -> list[SSAValue]:
-        combine: Combine = op.combine.data
-        return [join(self.emitter, combine, parts) for parts in zip(*groups, strict=True)]
-
-
-_Handler = Callable[[Statements, Operation], bool]
-_HANDLERS: dict[str, _Handler] = {
+HANDLERS: dict[str, Handler] = {
     "arith.constant": Statements.constant,
     "affine.apply": Statements.affine_apply,
     "affine.min": Statements.affine_apply,
     "memref.dim": Statements.dimension,
     "vector.broadcast": Statements.broadcast,
     "vector.extract": Statements.extract,
-    "loop.for": Statements.for_loop,
-    "loop.reduce": Statements.reduce,
-    "loop.reduce_entries": Statements.reduce_entries,
     "loop.load": Statements.load,
     "loop.store": Statements.store,
     "loop.local": Statements.local,
     "loop.fold": Statements.fold,
     "loop.yield": lambda _, __: True,
+    **{f"arith.{name}": Statements.index_arithmetic for name in _INDEX_OPS},
 }
-_INDEX_OPS = ("addi", "subi", "muli", "minsi", "maxsi", "floordivsi", "ceildivsi")
-_INDEX_OPS += ("divsi", "divui", "remsi", "remui")
-_HANDLERS |= {f"arith.{name}": Statements.index_arithmetic for name in _INDEX_OPS}
 """How operations are converted; one that is not here, or is answered by False, is copied."""
-
-
-def _grouped(flat: Sequence[SSAValue], like: Sequence[Sequence[SSAValue]]) -> list[list[SSAValue]]:
-    values = iter(flat)
-    return [[next(values) for _ in group] for group in like]
-
-
-def _perfect_nest(op: loop.ForOp) -> list[loop.ForOp]:
-    """Tile loops of which each has in its body only indices, and the next as its end."""
-    nest = [op]
-    while True:
-        block = nest[-1].body.block
-        inner = block.last_op
-        if not isinstance(inner, loop.ForOp) or inner.kind.data != LoopKind.TILES:
-            return nest
-        if any(value.owner is block or _is_in(value, block) for value in inner.bounds):
-            return nest
-        if not all(o is inner or _computes_index(o) for o in block.ops):
-            return nest
-        nest.append(inner)
-
-
-def _is_in(value: SSAValue, block: IRBlock) -> bool:
-    return isinstance(value.owner, Operation) and value.owner.parent is block
-
-
-def _computes_index(op: Operation) -> bool:
-    names = ("arith.constant", "affine.apply", "affine.min", "memref.dim")
-    index = all(isinstance(result.type, IndexType) for result in op.results)
-    return op.name in names or (op.name in _HANDLERS and index and op.name.startswith("arith."))
-
-
-def layouts_for(kernel: loop.KernelOp, target: Target) -> Layouts:
-    """How the blocks of a kernel are cut: by the widest numbers that it computes with."""
-    floats, integers = {16}, {8}
-    merged: set[tuple[int, ...]] = set()
-    limited: set[tuple[int, ...]] = set()
-    for op in kernel.walk():
-        for kind in (value.type for value in (*op.operands, *op.results)):
-            if isinstance(kind, VectorType) and isinstance(kind.element_type, AnyFloat):
-                floats.add(kind.element_type.bitwidth)
-            elif isinstance(kind, VectorType) and isinstance(kind.element_type, IntegerType):
-                integers.add(kind.element_type.width.data)
-        if isinstance(op, loop.LoadOp | loop.StoreOp) and op.limits:
-            value = op.result if isinstance(op, loop.LoadOp) else op.value
-            limited.add(loop.block_shape(value.type))
-        if isinstance(op, loop.FoldOp):
-            shape = loop.block_shape(op.value.type)
-            if op.axis.value.data == len(shape) - 2:
-                merged.add(shape)
-    bits = max(floats) if len(floats) > 1 else max(integers)
-    lanes = target.lanes(bits)
-    fitting = {s for s in merged - limited if _fits(s[-2] * s[-1], lanes) and _fits(s[-1], lanes)}
-    return Layouts(lanes, masks=target.vector_bits >= 512, merged=frozenset(fitting))
-
-
-def _fits(lanes: int, most: int) -> bool:
-    """Whether a machine vector has a part of this many lanes."""
-    return 1 < lanes <= most and lanes & (lanes - 1) == 0

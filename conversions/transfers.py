@@ -11,8 +11,9 @@ from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Operation, SSAValue
 
 from .accesses import NOWHERE, Access, Place
-from .blocks import Block, Chunk, Layout, Row
+from .blocks import Block
 from .indices import Form, fixed
+from .layouts import Chunk, Layout, Row
 from .scopes import lane_number
 
 

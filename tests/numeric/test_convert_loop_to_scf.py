@@ -586,3 +586,40 @@ loop.kernel @add(%x: memref<?x?x5xf32>) -> (%y: memref<?x?x5xf32>) {
         kernel(x, y)
         np.testing.assert_array_equal(y, x + F32(1))
         assert untouched(whole)
+
+
+def test_tiles_share_what_was_made_before_them(rng: np.random.Generator) -> None:
+    tiles = """
+  loop.for "NAME" %i to %n tiles {
+    %v = loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<?x32xf32>, vector<32xf32>
+    %p = arith.addf %v, %tb : vector<32xf32>
+    %q = arith.mulf %p, %bb : vector<32xf32>
+    loop.store %q, %NAME (d0)[s0] -> (d0, s0)(%i) : vector<32xf32>, memref<?x32xf32>
+  }
+"""
+    kernel = compiled(
+        """
+loop.kernel @twice(%x: memref<?x32xf32>, %b: memref<32xf32>)
+    -> (%y: memref<?x32xf32>, %z: memref<?x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x32xf32>
+  %w = loop.load %b ()[s0] -> (s0)() : memref<32xf32>, vector<32xf32>
+  %t = loop.fold %w axis 0 add : vector<32xf32> -> vector<1xf32>
+  %tb = vector.broadcast %t : vector<1xf32> to vector<32xf32>
+  %s = loop.load %b () -> (3)() : memref<32xf32>, f32
+  %bb = vector.broadcast %s : f32 to vector<32xf32>
+"""
+        + tiles.replace("NAME", "y")
+        + tiles.replace("NAME", "z")
+        + "}"
+    )
+    b = normal(rng, 32)
+    for n in (0, 1, 6):
+        x = normal(rng, n, 32)
+        y, whole_y = guarded((n, 32))
+        z, whole_z = guarded((n, 32))
+        kernel(x, b, y, z)
+        np.testing.assert_allclose(y, (x + b.sum()) * b[3], rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(y, z)
+        assert untouched(whole_y)
+        assert untouched(whole_z)
