@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .context import CompilerContext
+from .lexing import use_linear_strings
 from .resources import builtin_dialect
 from .target import Target
 from .weights import WeightStore
@@ -107,6 +108,7 @@ def make_context(
     weights: WeightStore | None = None, target: Target | None = None
 ) -> CompilerContext:
     """A context with every dialect registered; each is loaded when first used."""
+    use_linear_strings()
     ctx = CompilerContext(weights=weights if weights is not None else WeightStore(), target=target)
     for name, load in (dialects() | {"builtin": builtin_dialect}).items():
         ctx.register_dialect(name, load)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,11 @@ def test_weight_names_stay_the_same_however_often_they_are_read() -> None:
         ("{-# external_resources: { #-}", "text: cannot parse: Currently only dialect"),
         ('"foo.bar"() : () -> ()\n', r"text:1:10: Operation foo.bar is not registered"),
         ("func.func @f() -> f32 {\n  func.return\n}", "text: .*expected .f32., got"),
+        ('func.func @f() attributes {a = "' + "x" * 200 + "\n}", "End of file reached before"),
+        (
+            "%0 = arith.constant dense<1.0> : tensor<100000x10000xf32>\n",
+            "text:1: the literal is too large, expected 67108864 elements or fewer, got 1000000000",
+        ),
         (WEIGHTED, r'text: weight "w0" is not in the weights beside the text \(node "fc1"\)'),
     ],
 )
@@ -86,3 +92,22 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_a_module_is_returned() -> None:
     assert isinstance(from_mlir("builtin.module {\n}"), Module)
+
+
+def test_damaged_text_is_one_error_in_a_moment(root: Path) -> None:
+    source = (root / "tests/lit/passes/graph/fuse-ops-options.mlir").read_text()
+    numbers = random.Random(0)
+    refused = 0
+    for _ in range(100):
+        damaged = list(source)
+        for _ in range(numbers.randint(1, 6)):
+            place = numbers.randrange(len(damaged))
+            damaged[place : place + numbers.randint(0, 8)] = numbers.choice(
+                '{}()<>[]%@#!?x0-"\n,:='
+            )
+        try:
+            from_mlir("".join(damaged))
+        except ImportModelError as error:
+            assert "\n" not in str(error)
+            refused += 1
+    assert refused > 50
