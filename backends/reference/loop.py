@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IndexType,
     IntegerAttr,
+    IntegerType,
     MemRefType,
     VectorType,
 )
@@ -175,7 +176,9 @@ class _Machine:
             valid &= lanes[axis] < self.values[limit]
         buffer = self.values[op.buffer]
         index: list[np.ndarray] = []
-        for dim, place in enumerate(op.map.data.eval(self.indices(op.indices), lanes)):
+        # xDSL evaluates maps of numbers; arrays of numbers do as well.
+        places = op.map.data.eval(self.indices(op.indices), cast(Any, lanes))
+        for dim, place in enumerate(places):
             place = np.broadcast_to(np.asarray(place), shape)
             wrong = valid & ((place < 0) | (place >= buffer.shape[dim]))
             if wrong.any():
@@ -311,7 +314,7 @@ def _apply(op: Operation, *operands: int) -> int:
 
 
 def _extract(op: Operation, value: Any) -> Any:
-    position = cast(DenseArrayBase, op.properties["static_position"]).get_values()
+    position = cast("DenseArrayBase[IntegerType]", op.properties["static_position"]).get_values()
     return value[tuple(position)]
 
 

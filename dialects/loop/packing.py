@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 from xdsl.ir.affine import AffineMap
@@ -20,7 +21,7 @@ def pack_array(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> n
     inside = np.ones(tuple(shape), dtype=bool)
     places: list[np.ndarray] = []
     for expr, size in zip(packing.results, array.shape, strict=True):
-        index = np.asarray(expr.eval(list(grid), []))
+        index = np.asarray(expr.eval(cast(Any, grid), []))
         inside &= (index >= 0) & (index < size)
         places.append(np.broadcast_to(index, inside.shape))
     result = np.zeros(tuple(shape), dtype=array.dtype)

@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, quotient, remainder, rounded_up_quotient, value_of
 from ...dialects.loop.nests import (
+    Loop,
     bound_of,
     kernel_named,
     loop_named,
@@ -55,10 +56,10 @@ def split_names(kernel: KernelOp, loop: str) -> SplitNames:
     return SplitNames(f"{base}0", f"{base}1", suffix)
 
 
-def loops_of_body(loop: ForOp | ReduceOp | ReduceEntriesOp) -> list[ForOp | ReduceOp]:
+def loops_of_body(loop: Loop) -> list[Loop]:
     """The loops inside of a loop."""
     inside = [op for op in loop.walk() if op is not loop]
-    return [op for op in inside if isinstance(op, ForOp | ReduceOp | ReduceEntriesOp)]
+    return [op for op in inside if isinstance(op, Loop)]
 
 
 def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel") -> KernelOp:

@@ -92,8 +92,8 @@ class _Vectorize(Rebuild):
         if not axes or new.type == kind:
             return new
         owner = new.owner if isinstance(new.owner, Block) else new.owner.parent
-        level = self.open.index(owner) if owner in self.open else len(self.open) - 1
-        home = self.open[max(level, self.base)]
+        levels = [level for level, block in enumerate(self.open) if block is owner]
+        home = self.open[max([*levels, self.base])] if levels else self.block
         if (home, new, axes) not in self._wide:
             stretched = vector.BroadcastOp.create(operands=[new], result_types=[kind])
             home.add_op(stretched)

@@ -170,6 +170,7 @@ def _most_rows(registers: int, vectors: int) -> int:
 
 def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     """Give a contraction its register tile; says which, None where the nest is none."""
+    _sink_all(schedule, nest)
     loops = perfect_nest(schedule.for_loop(nest))
     roles = roles_of(schedule.kernel, loops)
     if roles is None:
@@ -205,6 +206,15 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         several = -(-TILE_WORK // (tile.rows * row_work)) if rows_shared else 1
         schedule.attempt(lambda: _share(schedule, shared, several))
     return f"register tile of {tile.rows} x {tile.columns}"
+
+
+def _sink_all(schedule: Schedule, nest: str) -> None:
+    """Make a nest perfect where only statements are between its loops: a scale of each row."""
+    while True:
+        inner = perfect_nest(schedule.for_loop(nest))[-1]
+        if not isinstance(inner.body.block.last_op, ForOp):
+            return
+        schedule.sink(inner.loop_name.data)
 
 
 def _cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) -> str:

@@ -18,6 +18,7 @@ from ....dialects.loop.ops import ForOp, KernelOp
 from ..drop_unit_loops import drop_unit_loops
 from ..pack import pack
 from ..reorder import reorder
+from ..sink import sink
 from ..split import SplitNames, split, split_names
 from ..tiles import tiles
 from ..unroll import unroll
@@ -87,6 +88,11 @@ class Schedule:
         """Change the order of loops; see `reorder`."""
         self.kernel = reorder(self.kernel, loops)
         self.trace.append(f"reorder({', '.join(loops)})")
+
+    def sink(self, loop: str) -> None:
+        """Make a loop perfectly nested; see `sink`."""
+        self.kernel = sink(self.kernel, loop)
+        self.trace.append(f"sink({loop})")
 
     def pack(self, argument: int, *loops: str) -> None:
         """Lay an argument out; see `pack`."""

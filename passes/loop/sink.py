@@ -1,0 +1,116 @@
+"""Move statements into the loop that comes after them: `loop-sink`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.traits import is_side_effect_free
+
+from ...dialects.loop.nests import kernel_named, loop_named, refusal
+from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, StoreOp
+from ...dialects.loop.rebuild import Rebuild
+
+STEP = "loop-sink"
+
+
+def sink(kernel: KernelOp, loop: str) -> KernelOp:
+    """Make a loop perfectly nested: what stands before the loop in its body goes into that.
+
+        for i: s = a[i]; for j: y[i, j] = x[i, j] * s
+        ->  for i: for j: s = a[i]; y[i, j] = x[i, j] * s
+
+    Raises:
+        ScheduleError: if the body does not end with its only loop, or if something before it
+            does more than read buffers that the loop does not write to, and compute.
+    """
+    outer = loop_named(STEP, kernel, loop)
+    inner = outer.body.block.last_op
+    if not isinstance(outer, ForOp) or not isinstance(inner, ForOp):
+        raise refusal(STEP, kernel, outer, "its body does not end with a loop")
+    written = {op.buffer for op in inner.walk() if isinstance(op, StoreOp)}
+    moved = [op for op in outer.body.block.ops if op is not inner]
+    for op in moved:
+        if op.regions or not (isinstance(op, LoadOp) or is_side_effect_free(op)):
+            raise refusal(STEP, kernel, outer, f"{op.name} cannot be moved into a loop")
+        if isinstance(op, LoadOp) and op.buffer in written:
+            fact = f'loop "{inner.loop_name.data}" writes to what is read before it'
+            raise refusal(STEP, kernel, outer, fact)
+        if any(result in inner.bounds for result in op.results):
+            fact = f'the bound of "{inner.loop_name.data}" is computed before it'
+            raise refusal(STEP, kernel, outer, fact)
+    return _Sink(kernel, inner, moved).run()
+
+
+class _Sink(Rebuild):
+    def __init__(self, kernel: KernelOp, inner: ForOp, moved: list[Operation]) -> None:
+        super().__init__(kernel)
+        self.inner, self.moved = inner, moved
+        self.sinking = False
+
+    def visit(self, op: Operation) -> None:
+        if op not in self.moved or self.sinking:
+            super().visit(op)
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is not self.inner:
+            super().visit_for(op)
+            return
+        name = self.name(op.loop_name.data)
+        with self.loop(name, self.bound(op), op.kind.data, op) as variable:
+            self.bind(op.variable, variable)
+            self.sinking = True
+            for statement in self.moved:
+                self.visit(statement)
+            self.sinking = False
+            self.visit_body(op.body.block)
+
+
+@dataclass(frozen=True)
+class LoopSinkPass(ModulePass):
+    """Move statements into the loop that comes after them.
+
+    Before:
+
+    ```mlir
+    loop.kernel @spread(%x: memref<4xf32>) -> (%y: memref<4x8xf32>) {
+      loop.for "i" %i to 4 {
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+        loop.for "j" %j to 8 {
+          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+        }
+      }
+    }
+    ```
+
+    Options: `loop=i`
+
+    After:
+
+    ```mlir
+    loop.kernel @spread(%x: memref<4xf32>) -> (%y: memref<4x8xf32>) {
+      loop.for "i" %i to 4 {
+        loop.for "j" %j to 8 {
+          %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+        }
+      }
+    }
+    ```
+
+    Requires: a loop whose body ends with its only loop, after statements that may be repeated.
+    Leaves: the loop with nothing but the inner one in it.
+    """
+
+    name = "loop-sink"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    loop: str = ""
+    """The outer loop."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        sink(kernel_named(self.name, op, self.kernel), self.loop)
