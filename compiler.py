@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar, cast
 
+import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType, VectorType, i32
 from xdsl.dialects.memref import AllocaOp
@@ -49,7 +50,10 @@ def compile(
         CompileError: if the module is not valid or has something that cannot be compiled.
         TargetError: if the target is unknown or is not this machine's architecture.
     """
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
+    if not isinstance(module, Module):
+        got = type(module).__name__
+        raise CompileError(explain("compile", "no module", expected="stepwell.Module", got=got))
+    if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
         raise CompileError(explain("compile", "wrong threads", expected="1 or more", got=threads))
     chosen = target if isinstance(target, Target) else named(target)
     pipelines.pipeline(opt_level)

@@ -83,6 +83,7 @@ class _MainConverter:
             self._add_arguments(cast(TensorType, value.type), "result") for value in self.returned
         ]
         self._bind_symbols()
+        self._check_results()
         self._check_inputs()
         for value, buffers in zip(self.returned, outputs, strict=True):
             if isinstance(value.owner, Call):
@@ -159,19 +160,25 @@ class _MainConverter:
         for monomial, coefficient in dim.terms:
             term: SSAValue | None = None
             for name in monomial:
-                if name not in self.sizes:
-                    raise PassFailedException(
-                        explain(
-                            op.name,
-                            f'size "{name}" is not that of an argument',
-                            origin=origin(op),
-                        )
-                    )
-                term = self._times(term, self.sizes[name])
+                term = self._times(term, self._size(name, op))
             if coefficient != 1 or term is None:
                 term = self._times(term, self._number(coefficient))
             total = term if total is None else self._insert(arith.AddiOp(total, term))
         return self._number(0) if total is None else total
+
+    def _size(self, name: str, op: Operation) -> SSAValue:
+        if name not in self.sizes:
+            fact = f'size "{name}" is not that of an argument'
+            hint = "name it in `dims`" if isinstance(op, Call) else None
+            raise PassFailedException(explain(op.name, fact, origin=origin(op), hint=hint))
+        return self.sizes[name]
+
+    def _check_results(self) -> None:
+        """Results are made by the caller, who knows the sizes of arguments."""
+        for value in self.returned:
+            for dim in self.shapes.shape(value):
+                for name in dim.symbols:
+                    self._size(name, cast(Operation, value.owner))
 
     def _times(self, left: SSAValue | None, right: SSAValue) -> SSAValue:
         return right if left is None else self._insert(arith.MuliOp(left, right))

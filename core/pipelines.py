@@ -81,7 +81,7 @@ def check_stage(stage: str) -> str:
     """
     if stage in STAGES:
         return stage
-    near = difflib.get_close_matches(stage, STAGES, 1)
+    near = difflib.get_close_matches(str(stage), STAGES, 1)
     hint = f'did you mean "{near[0]}"' if near else None
     raise CompileError(
         explain("stage", "unknown name", expected=", ".join(STAGES), got=f'"{stage}"', hint=hint)

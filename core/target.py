@@ -51,7 +51,7 @@ def named(name: str) -> Target:
     """
     if name == "host":
         return host()
-    if name not in _NAMED:
+    if not isinstance(name, str) or name not in _NAMED:
         known = ", ".join(["host", *_NAMED])
         raise TargetError(explain("target", "unknown name", expected=known, got=f'"{name}"'))
     cpu, triple, bits, registers = _NAMED[name]
