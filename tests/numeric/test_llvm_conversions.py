@@ -280,41 +280,55 @@ def test_functions_of_double_precision(build: Build) -> None:
 
 
 INTEGERS = """
-func.func @integers(%x: memref<?xi32>, %d: memref<?xi32>, %y: memref<6x?xi32>, %n: index) {
+func.func @integers(%x: memref<?xi32>, %d: memref<?xi32>, %y: memref<9x?xi32>, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c3 = arith.constant 3 : index
   %c4 = arith.constant 4 : index
   %c5 = arith.constant 5 : index
+  %c6 = arith.constant 6 : index
+  %c7 = arith.constant 7 : index
+  %c8 = arith.constant 8 : index
   scf.for %i = %c0 to %n step %c1 {
     %a = memref.load %x[%i] : memref<?xi32>
     %b = memref.load %d[%i] : memref<?xi32>
     %0 = arith.floordivsi %a, %b : i32
-    memref.store %0, %y[%c0, %i] : memref<6x?xi32>
+    memref.store %0, %y[%c0, %i] : memref<9x?xi32>
     %1 = arith.ceildivsi %a, %b : i32
-    memref.store %1, %y[%c1, %i] : memref<6x?xi32>
+    memref.store %1, %y[%c1, %i] : memref<9x?xi32>
     %2 = arith.divsi %a, %b : i32
-    memref.store %2, %y[%c2, %i] : memref<6x?xi32>
+    memref.store %2, %y[%c2, %i] : memref<9x?xi32>
     %3 = math.absi %a : i32
-    memref.store %3, %y[%c3, %i] : memref<6x?xi32>
+    memref.store %3, %y[%c3, %i] : memref<9x?xi32>
     %4 = arith.ceildivui %3, %b : i32
-    memref.store %4, %y[%c4, %i] : memref<6x?xi32>
+    memref.store %4, %y[%c4, %i] : memref<9x?xi32>
     %5 = arith.maxsi %a, %b : i32
-    memref.store %5, %y[%c5, %i] : memref<6x?xi32>
+    memref.store %5, %y[%c5, %i] : memref<9x?xi32>
+    %6 = arith.minsi %a, %b : i32
+    memref.store %6, %y[%c6, %i] : memref<9x?xi32>
+    %7 = arith.maxui %a, %b : i32
+    memref.store %7, %y[%c7, %i] : memref<9x?xi32>
+    %8 = arith.minui %a, %b : i32
+    memref.store %8, %y[%c8, %i] : memref<9x?xi32>
   }
   func.return
 }
 """
 
 
-def test_integer_division(build: Build) -> None:
+EXTREMA = (np.maximum, np.minimum)
+
+
+def test_integers(build: Build) -> None:
     a, b = (v.ravel().astype(np.int32) for v in np.meshgrid(np.arange(-7, 8), [-3, -1, 1, 2, 5]))
-    y = np.zeros((6, a.size), np.int32)
+    y = np.zeros((9, a.size), np.int32)
     call(build(INTEGERS), "integers", a, a.size, b, a.size, y, a.size, a.size)
     truncated = np.array([int(p / q) for p, q in zip(a, b, strict=True)])
     unsigned = -(-np.abs(a).astype(np.int64) // b.view(np.uint32).astype(np.int64))
-    expected = [a // b, -(-a // b), truncated, np.abs(a), unsigned, np.maximum(a, b)]
+    expected = [a // b, -(-a // b), truncated, np.abs(a), unsigned]
+    expected += [np.maximum(a, b), np.minimum(a, b)]
+    expected += [f(a.view(np.uint32), b.view(np.uint32)).view(np.int32) for f in EXTREMA]
     np.testing.assert_array_equal(y, expected)
 
 
@@ -358,7 +372,7 @@ def test_reductions_of_a_vector(build: Build) -> None:
 
 
 LANES = """
-func.func @lanes(%x: memref<?xf32>, %at: memref<?xi32>, %y: memref<4x8xf32>, %lane: index) {
+func.func @lanes(%x: memref<?xf32>, %at: memref<?xi32>, %y: memref<5x8xf32>, %lane: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -369,17 +383,20 @@ func.func @lanes(%x: memref<?xf32>, %at: memref<?xi32>, %y: memref<4x8xf32>, %la
   %p = arith.addf %s, %t : f32
   %b = vector.broadcast %p : f32 to vector<8xf32>
   %c = vector.insert %t, %b [5] : f32 into vector<8xf32>
-  vector.store %c, %y[%c0, %c0] : memref<4x8xf32>, vector<8xf32>
+  vector.store %c, %y[%c0, %c0] : memref<5x8xf32>, vector<8xf32>
   %q = vector.load %x[%c0] : memref<?xf32>, vector<3xf32>
   %m = vector.shuffle %v, %q [10, 0, 9, 8, 7, 1, 2, 6] : vector<8xf32>, vector<3xf32>
-  vector.store %m, %y[%c1, %c0] : memref<4x8xf32>, vector<8xf32>
+  vector.store %m, %y[%c1, %c0] : memref<5x8xf32>, vector<8xf32>
   %f = vector.fma %v, %m, %c : vector<8xf32>
-  vector.store %f, %y[%c2, %c0] : memref<4x8xf32>, vector<8xf32>
+  vector.store %f, %y[%c2, %c0] : memref<5x8xf32>, vector<8xf32>
   %o = vector.load %at[%c0] : memref<?xi32>, vector<8xi32>
   %on = arith.constant dense<[true, true, false, true, true, false, true, true]> : vector<8xi1>
   %g = vector.gather %x[%c1] [%o], %on, %c
       : memref<?xf32>, vector<8xi32>, vector<8xi1>, vector<8xf32> into vector<8xf32>
-  vector.store %g, %y[%c3, %c0] : memref<4x8xf32>, vector<8xf32>
+  vector.store %g, %y[%c3, %c0] : memref<5x8xf32>, vector<8xf32>
+  %h = vector.shuffle %q, %v [10, 0, 9, 3, 7, 1, 2, 6] : vector<3xf32>, vector<8xf32>
+  %c4 = arith.constant 4 : index
+  vector.store %h, %y[%c4, %c0] : memref<5x8xf32>, vector<8xf32>
   func.return
 }
 """
@@ -389,15 +406,16 @@ func.func @lanes(%x: memref<?xf32>, %at: memref<?xi32>, %y: memref<4x8xf32>, %la
 def test_lanes_move(build: Build, lane: int) -> None:
     x = np.random.default_rng(3).standard_normal(20, np.float32)
     at = np.array([0, 18, 10**6, 3, 3, -(10**6), 7, 1], np.int32)
-    y = np.zeros((4, 8), np.float32)
+    y = np.zeros((5, 8), np.float32)
     call(build(LANES), "lanes", x, 20, at, 8, y, lane)
     inserted = np.full(8, x[lane] + x[3], np.float32)
     inserted[5] = x[3]
     shuffled = np.concatenate([x[:8], x[:3]])[[10, 0, 9, 8, 7, 1, 2, 6]]
     fused = (x[:8].astype(np.float64) * shuffled + inserted).astype(np.float32)
+    shorter_first = np.concatenate([x[:3], x[:8]])[[10, 0, 9, 3, 7, 1, 2, 6]]
     on = np.array([1, 1, 0, 1, 1, 0, 1, 1], bool)
     gathered = np.where(on, x[np.where(on, at, 0) + 1], inserted)
-    np.testing.assert_array_equal(y[[0, 1, 3]], [inserted, shuffled, gathered])
+    np.testing.assert_array_equal(y[[0, 1, 3, 4]], [inserted, shuffled, gathered, shorter_first])
     # Double rounding in the reference, against one rounding of a fused operation.
     np.testing.assert_allclose(y[2], fused, rtol=1e-6, atol=1e-6)
 
@@ -752,7 +770,7 @@ def run_sample(code: CompiledModule) -> np.ndarray:
         call(code, "row_sums", x, 6, y, 6)
         return y
     if "lanes" in code.addresses:
-        y = np.zeros((4, 8), np.float32)
+        y = np.zeros((5, 8), np.float32)
         call(code, "lanes", x, x.size, np.arange(8, dtype=np.int32), 8, y, 2)
         return y
     w = np.full(3, 2, np.float32)
