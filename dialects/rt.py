@@ -454,7 +454,9 @@ class CheckIndexOp(FailingOp):
     def explain(self, details: Sequence[int]) -> str:
         position, value, extent = details
         if not extent:
-            return f"{self.subject.data}: index into no elements at position {position}, got {value}"
+            return (
+                f"{self.subject.data}: index into no elements at position {position}, got {value}"
+            )
         return (
             f"{self.subject.data}: index out of range at position {position}, "
             f"expected {-extent} to {extent - 1}, got {value}"
