@@ -50,7 +50,7 @@ def test_runs_passes_of_xdsl(source: Path, capsys: pytest.CaptureFixture[str]) -
     ("passes", "message"),
     [
         ("canonicalise", 'pipeline: unknown pass "canonicalise"; nearest names: canonicalize'),
-        ("canonicalize{", "pipeline: Expected argument name here, at pass-pipeline:1:14"),
+        ("canonicalize{", "pipeline: cannot read 'canonicalize{': Expected argument name here"),
         ("canonicalize{x=1}", "canonicalize: bad options: "),
         ("canonicalize,,cse", "pipeline: "),
     ],
