@@ -73,11 +73,10 @@ def _inside(schedule: Schedule, nest: str, reasons: list[str]) -> None:
     inner = perfect_nest(loop)[-1]
     nested = [op.loop_name.data for op in inner.body.block.ops if isinstance(op, ForOp)]
     reductions = [op.loop_name.data for op in inner.body.block.ops if isinstance(op, ReduceOp)]
-    if not nested:
-        for rule in (schedule_contraction, schedule_lanes):
-            if reason := schedule.attempt(lambda rule=rule: rule(schedule, nest)):
-                reasons.append(reason)
-                return
+    for rule in (schedule_contraction,) if nested else (schedule_contraction, schedule_lanes):
+        if reason := schedule.attempt(lambda rule=rule: rule(schedule, nest)):
+            reasons.append(reason)
+            return
     for name in reductions:
         if reason := schedule.attempt(lambda name=name: schedule_row(schedule, name)):
             reasons.append(reason)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from xdsl.ir import SSAValue
@@ -36,6 +36,8 @@ WANTED = 12
 """Accumulators that hide the latency of an fma."""
 ENOUGH = 8
 """Accumulators that a tile of few rows is brought to by cutting the reduction."""
+COPIED_OUT = 16
+"""A reduction of at most so many steps into one vector is copied out as a whole."""
 MOST_UNROLLED = 4
 """Accumulators for each place of a tile; more are not worth joining."""
 PANELS = 4
@@ -193,9 +195,14 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         inner = (roles.row, panels.outer, panels.inner)
     order = [*roles.outer, *(name for name in inner if name is not None)]
     schedule.reorder(*order)
+    axes = [panels.inner]
+    if (several := _iterations_in_a_vector(schedule, roles, tile, lanes)) > 1:
+        halves = schedule.split(roles.reductions[0], several)
+        roles = replace(roles, reductions=(halves.outer, halves.inner))
+        axes.insert(0, halves.inner)
     _pack(schedule, roles, panels.outer, panels.inner)
     if roles.row is None:
-        schedule.vectorize(panels.inner)
+        schedule.vectorize(*axes)
         _unroll(schedule, roles, "", tile.vectors)
         shared = order[0]
     else:
@@ -206,6 +213,17 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         several = -(-TILE_WORK // (tile.rows * row_work)) if rows_shared else 1
         schedule.attempt(lambda: _share(schedule, shared, several))
     return f"register tile of {tile.rows} x {tile.columns}"
+
+
+def _iterations_in_a_vector(schedule: Schedule, roles: Roles, tile: Tile, lanes: int) -> int:
+    """How many iterations of a reduction go beside each other where its lanes are few.
+
+    A row of 7 columns fills half of a vector of 16: two iterations fill it.
+    """
+    if roles.row is not None or len(roles.reductions) > 1:
+        return 1
+    size, several = schedule.extent(roles.reductions[0]), lanes // tile.columns
+    return 1 if size is None or several < 2 or size % several or size < 4 * several else several
 
 
 def _sink_all(schedule: Schedule, nest: str) -> None:
@@ -248,9 +266,11 @@ def _unroll(schedule: Schedule, roles: Roles, suffix: str, accumulators: int) ->
     factor = 1
     while accumulators * factor < ENOUGH and factor < MOST_UNROLLED:
         factor *= 2
-    name = roles.reductions[-1] + suffix
-    size = schedule.extent(name)
-    if factor > 1 and (size is None or size >= 2 * factor):
+    last = [name + suffix for name in roles.reductions if schedule.has(name + suffix)][-1]
+    name, size = last, schedule.extent(last)
+    if size is not None and size <= COPIED_OUT and accumulators == 1:
+        factor = size
+    if factor > 1 and (size is None or size >= factor):
         schedule.unroll(name, factor)
 
 
