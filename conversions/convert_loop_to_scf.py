@@ -21,8 +21,8 @@ from xdsl.passes import ModulePass
 from ..core.context import target_of
 from ..core.target import named
 from ..dialects.loop.ops import KernelOp
-from .loops import convert_kernel
-from .statements import refuse
+from .loop_to_scf.loops import convert_kernel
+from .loop_to_scf.statements import refuse
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.type import get_element_type_or_self
 
 from ..dialects import upstream
-from . import polynomials
-from .arithmetic import Arithmetic
+from .math_to_arith import polynomials
+from .math_to_arith.arithmetic import Arithmetic
 
 _Expansion = Callable[..., SSAValue]
 

@@ -15,8 +15,8 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import PassFailedException
 
 from stepwell.conversions.convert_loop_to_scf import ConvertLoopToScfPass
-from stepwell.conversions.indices import Form, Indices, fixed
-from stepwell.conversions.scopes import INDEX, Emitter
+from stepwell.conversions.loop_to_scf.indices import Form, Indices, fixed
+from stepwell.conversions.loop_to_scf.scopes import INDEX, Emitter
 from stepwell.core.registry import make_context
 
 

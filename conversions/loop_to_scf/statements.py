@@ -27,10 +27,10 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir.affine import AffineExpr
 from xdsl.utils.exceptions import PassFailedException
 
-from ..core.errors import explain
-from ..core.provenance import origin
-from ..core.target import Target
-from ..dialects.loop import ops as loop
+from ...core.errors import explain
+from ...core.provenance import origin
+from ...core.target import Target
+from ...dialects.loop import ops as loop
 from .accesses import Access, Buffers
 from .blocks import Block, BroadcastBlock, ConstantBlock, FoldBlock, GivenBlock, MappedBlock
 from .indices import Form, Indices, fixed

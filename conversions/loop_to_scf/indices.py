@@ -23,7 +23,7 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-from ..dialects import upstream
+from ...dialects import upstream
 from .scopes import INDEX, Emitter
 
 Monomial = tuple[int, ...]

@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ..dialects import upstream
+from ...dialects import upstream
 
 INDEX = IndexType()
 

@@ -12,8 +12,8 @@ from itertools import product
 
 from xdsl.dialects.builtin import AnyFloat, IntegerType, VectorType
 
-from ..core.target import Target
-from ..dialects.loop import ops as loop
+from ...core.target import Target
+from ...dialects.loop import ops as loop
 
 Row = tuple[int, ...]
 

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ..dialects.loop.attrs import Combine
+from ...dialects.loop.attrs import Combine
 from .layouts import Chunk, Layout, Row
 from .scopes import PLAIN, Emitter, number
 

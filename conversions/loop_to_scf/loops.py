@@ -19,10 +19,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, Region, SSAValue
 
-from ..core.target import Target
-from ..dialects import rt, upstream
-from ..dialects.loop import ops as loop
-from ..dialects.loop.attrs import Combine, LoopKind
+from ...core.target import Target
+from ...dialects import rt, upstream
+from ...dialects.loop import ops as loop
+from ...dialects.loop.attrs import Combine, LoopKind
 from .blocks import join, neutral
 from .indices import ZERO, Form, fixed
 from .scopes import INDEX
