@@ -44,6 +44,7 @@ from xdsl.ir.affine import (
 
 from ..core.dims import Dim
 from ..core.errors import UnsupportedError, explain
+from ..core.provenance import origin
 from ..dialects.graph.interfaces import FusionKind, GraphOp, Index
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.loop import ops as loop

@@ -310,7 +310,7 @@ def test_indices_of_two_tables_are_checked_against_both() -> None:
     for symbolic in (False, True):
         check(program, [long, short, ids], symbolic=symbolic)
         exe = sw.compile(build(program, [long, short, ids], symbolic), threads=1)
-        with pytest.raises(sw.InputError, match="index out of range at position 1.*got 5"):
+        with pytest.raises(sw.InputError, match=r"index out of range at position 1.*got 5"):
             exe(long, short, np.array([0, 5]))
 
 
