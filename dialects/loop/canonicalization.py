@@ -22,9 +22,7 @@ def _shortened(
     dims: list[AffineExpr] = []
     for number, operand in enumerate(operands):
         value = constant_index(operand)
-        dims.append(
-            AffineExpr.dimension(number) if value is None else AffineExpr.constant(value)
-        )
+        dims.append(AffineExpr.dimension(number) if value is None else AffineExpr.constant(value))
     symbols = [AffineExpr.symbol(number) for number in range(map.num_symbols)]
     results = [normalized(e.replace_dims_and_symbols(dims, symbols)) for e in map.results]
     new, left = compress(results, operands, map.num_symbols)
@@ -79,9 +77,7 @@ class ReduceNothing(RewritePattern):
 # reduce k carry(acc = init): yield acc == init
 class ReduceToFirstValue(RewritePattern):
     @op_type_rewrite_pattern
-    def match_and_rewrite(
-        self, op: ReduceOp | ReduceEntriesOp, rewriter: PatternRewriter
-    ) -> None:
+    def match_and_rewrite(self, op: ReduceOp | ReduceEntriesOp, rewriter: PatternRewriter) -> None:
         stores = any(isinstance(inner, StoreOp) for inner in op.body.walk())
         if op.yielded is op.accumulator and not stores:
             rewriter.replace_op(op, [], [op.init])
