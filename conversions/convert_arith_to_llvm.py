@@ -22,8 +22,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import upstream
-from .llvm_lowering import Lowering, LoweringTable, Parts, lower_module
-from .llvm_types import NO_FASTMATH, dense, element_of, fastmath_of, int_attr, lanes_of, parts_of
+from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
+from .to_llvm.types import NO_FASTMATH, dense, element_of, fastmath_of, int_attr, lanes_of, parts_of
 
 ARITH = LoweringTable()
 """How to lower each operation of `arith`."""

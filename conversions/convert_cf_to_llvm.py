@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i1, i32
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from .llvm_lowering import Lowering, LoweringTable, lower_module
-from .llvm_types import int_attr
+from .to_llvm.lowering import Lowering, LoweringTable, lower_module
+from .to_llvm.types import int_attr
 
 CF = LoweringTable()
 """How to lower each operation of `cf`; the arguments of blocks are converted beside it."""

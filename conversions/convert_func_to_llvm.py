@@ -26,8 +26,8 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import upstream
-from .llvm_lowering import Lowering, LoweringTable, lower_module
-from .llvm_types import NO_FLAGS, parts_of
+from .to_llvm.lowering import Lowering, LoweringTable, lower_module
+from .to_llvm.types import NO_FLAGS, parts_of
 
 FUNC = LoweringTable()
 """How to lower each operation of `func`."""

@@ -22,8 +22,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import upstream
-from .llvm_lowering import Lowering, LoweringTable, lower_module
-from .llvm_types import dense, element_of, fastmath_of, lanes_of
+from .to_llvm.lowering import Lowering, LoweringTable, lower_module
+from .to_llvm.types import dense, element_of, fastmath_of, lanes_of
 
 MATH = LoweringTable()
 """How to lower each operation of `math`."""

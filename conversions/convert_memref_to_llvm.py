@@ -25,9 +25,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from .llvm_addresses import element_address, number_of_elements, offset_address, sum_of
-from .llvm_lowering import Lowering, LoweringTable, Parts, lower_module
-from .llvm_types import PTR, alignment, byte_size, check_contiguous, int_attr, parts_of, stored
+from .to_llvm.addresses import element_address, number_of_elements, offset_address, sum_of
+from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
+from .to_llvm.types import PTR, alignment, byte_size, check_contiguous, int_attr, parts_of, stored
 
 MEMREF = LoweringTable()
 """How to lower each operation of `memref`."""

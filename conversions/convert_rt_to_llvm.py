@@ -33,12 +33,12 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ..core.errors import explain
 from ..dialects import rt
-from . import rt_checks
 from .convert_func_to_llvm import direct_call
-from .llvm_addresses import number_of_elements
-from .llvm_lowering import Lowering, LoweringTable, Parts, lower_module
-from .llvm_types import NO_FLAGS, PTR, int_attr, parts_of, words_of
-from .rt_checks import Assembler
+from .to_llvm import checks
+from .to_llvm.addresses import number_of_elements
+from .to_llvm.checks import Assembler
+from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
+from .to_llvm.types import NO_FLAGS, PTR, int_attr, parts_of, words_of
 
 RT = LoweringTable()
 """How to lower each operation of `rt`."""
@@ -151,9 +151,9 @@ def _provide(
 def lower_check_index(op: Operation, low: Lowering) -> None:
     check = cast(rt.CheckIndexOp, op)
     element = cast(IntegerType, cast(MemRefType, check.indices.type).element_type)
-    _provide(low, f"rt_first_outside_{element}", rt_checks.first_outside, element)
-    name = rt_checks.check_index_name(element)
-    _provide(low, name, rt_checks.check_index, element)
+    _provide(low, f"rt_first_outside_{element}", checks.first_outside, element)
+    name = checks.check_index_name(element)
+    _provide(low, name, checks.check_index, element)
     address = low.parts(check.indices)[0]
     count, extent = number_of_elements(low, check.indices), low.value(check.extent)
     details = _word_address(low, low.value(check.context), rt.Word.DETAILS)
@@ -168,10 +168,10 @@ def lower_check_csr(op: Operation, low: Lowering) -> None:
         cast(IntegerType, cast(MemRefType, buffer.type).element_type)
         for buffer in (check.indptr, check.indices)
     )
-    _provide(low, f"rt_first_outside_{index}", rt_checks.first_outside, index)
-    _provide(low, f"rt_first_decrease_{pointer}", rt_checks.first_decrease, pointer)
-    name = rt_checks.check_csr_name(pointer, index)
-    _provide(low, name, rt_checks.check_csr, pointer, index)
+    _provide(low, f"rt_first_outside_{index}", checks.first_outside, index)
+    _provide(low, f"rt_first_decrease_{pointer}", checks.first_decrease, pointer)
+    name = checks.check_csr_name(pointer, index)
+    _provide(low, name, checks.check_csr, pointer, index)
     arguments: list[SSAValue] = []
     for buffer in (check.indptr, check.indices):
         arguments += [low.parts(buffer)[0], number_of_elements(low, buffer)]

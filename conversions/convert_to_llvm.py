@@ -14,7 +14,7 @@ from .convert_func_to_llvm import FUNC
 from .convert_math_to_llvm import MATH
 from .convert_memref_to_llvm import MEMREF
 from .convert_vector_to_llvm import VECTOR
-from .llvm_lowering import lower_module
+from .to_llvm.lowering import lower_module
 
 _SOURCES = ("arith", "math", "memref", "vector", "cf", "func", "scf", "rt", "loop", "graph")
 

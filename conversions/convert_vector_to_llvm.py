@@ -27,9 +27,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..dialects import upstream
-from .llvm_addresses import element_address
-from .llvm_lowering import Lowering, LoweringTable, lower_module
-from .llvm_types import (
+from .to_llvm.addresses import element_address
+from .to_llvm.lowering import Lowering, LoweringTable, lower_module
+from .to_llvm.types import (
     NO_FASTMATH,
     PTR,
     alignment,

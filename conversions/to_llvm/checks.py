@@ -21,11 +21,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ..dialects import upstream
-from ..dialects.rt import CsrFault
-from .convert_cf_to_llvm import conditional_branch
-from .convert_func_to_llvm import direct_call
-from .llvm_types import PTR, int_attr, vector_of
+from ...dialects import upstream
+from ...dialects.rt import CsrFault
+from ..convert_cf_to_llvm import conditional_branch
+from ..convert_func_to_llvm import direct_call
+from .types import PTR, int_attr, vector_of
 
 _UNROLL = 4
 _EQ, _NE, _SLT, _SGE, _UGE = (int_attr(n, 64) for n in (0, 1, 2, 5, 9))

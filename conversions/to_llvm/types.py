@@ -29,8 +29,8 @@ from xdsl.dialects.llvm import FastMathAttr, LLVMPointerType
 from xdsl.dialects.utils import FastMathAttrBase
 from xdsl.ir import Attribute, Operation
 
-from ..dialects.rt import ContextType
-from ..dialects.upstream import with_element_type
+from ...dialects.rt import ContextType
+from ...dialects.upstream import with_element_type
 
 PTR = LLVMPointerType()
 

@@ -6,7 +6,7 @@ come before uses, with one such table or with several joined: `convert-to-llvm` 
 that a module is visited once.
 
 A value of a type that LLVM does not have (`index`, a buffer) is known by its parts, see
-`llvm_types`. Where a conversion runs alone, parts meet operations that are not converted yet
+`types`. Where a conversion runs alone, parts meet operations that are not converted yet
 through `builtin.unrealized_conversion_cast`; the next conversion looks through these, so that
 none is left after the last.
 
@@ -31,10 +31,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import ConstantLike, IsolatedFromAbove, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import PassFailedException
 
-from ..core.control_flow import definitions_first
-from ..core.errors import explain
-from ..core.provenance import origin
-from .llvm_types import NotLowerableError, parts_of
+from ...core.control_flow import definitions_first
+from ...core.errors import explain
+from ...core.provenance import origin
+from .types import NotLowerableError, parts_of
 
 Parts: TypeAlias = tuple[SSAValue, ...]
 Lower: TypeAlias = Callable[[Operation, "Lowering"], SSAValue | Parts | None]

@@ -23,8 +23,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
-from .llvm_lowering import Lowering, Parts
-from .llvm_types import PTR, int_attr, stored
+from .lowering import Lowering, Parts
+from .types import PTR, int_attr, stored
 
 Factors: TypeAlias = tuple[SSAValue, ...]
 """Values that are multiplied with each other; none is 1."""
