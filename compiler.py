@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar, cast
 
-import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType, VectorType, i32
 from xdsl.dialects.memref import AllocaOp
@@ -53,10 +52,8 @@ def compile(
     if not isinstance(module, Module):
         got = type(module).__name__
         raise CompileError(explain("compile", "no module", expected="stepwell.Module", got=got))
-    if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
-        raise CompileError(explain("compile", "wrong threads", expected="1 or more", got=threads))
     chosen = target if isinstance(target, Target) else named(target)
-    pipelines.pipeline(opt_level)
+    passes = pipelines.pipeline(opt_level, chosen.cores if threads is None else threads)
     start = stage_of(module.op)
     if start == "llvm":
         raise UnsupportedError(
@@ -73,9 +70,9 @@ def compile(
     work = module.clone()
     ctx = make_context(work.weights, chosen)
     with _without_collector():
-        signature, program = _build(ctx, work, opt_level, start)
+        signature, program = _build(ctx, work, passes, start)
     stages = pipelines.STAGES[pipelines.STAGES.index(start) :]
-    text = _stage_text(module, chosen, opt_level, start)
+    text = _stage_text(module, chosen, passes, start)
     return Executable(signature, program, text, stages, ctx.decisions)
 
 
@@ -109,13 +106,13 @@ def _is_scheduled(kernel: KernelOp) -> bool:
 
 
 def _build(
-    ctx: CompilerContext, module: Module, opt_level: int, start: str
+    ctx: CompilerContext, module: Module, passes: Mapping[str, str], start: str
 ) -> tuple[Signature, Program]:
     """Take a module down to machine code."""
     from .backends.llvm.jit import compile_module
 
     name = module.main.sym_name.data
-    stages = pipelines.walk_stages(ctx, module.op, opt_level, start)
+    stages = pipelines.walk_stages(ctx, module.op, passes, start)
     op = next(op for stage, op in stages if stage == "loops")
     signature = _signature(module.main)
     constants = tuple(materialise(c, ctx.weights) for c in _table(op, rt.ConstantOp))
@@ -183,7 +180,9 @@ def _effort(op: ModuleOp) -> Effort:
     return Effort.LIGHT if staged else Effort.NONE
 
 
-def _stage_text(module: Module, target: Target, opt_level: int, start: str) -> Callable[[str], str]:
+def _stage_text(
+    module: Module, target: Target, passes: Mapping[str, str], start: str
+) -> Callable[[str], str]:
     """Makes the text of a stage when it is asked for, from the module as it is now."""
     source = module.clone()
 
@@ -192,7 +191,7 @@ def _stage_text(module: Module, target: Target, opt_level: int, start: str) -> C
         work = source.clone()
         ctx = make_context(work.weights, target)
         effort = _effort(work.op)
-        for reached, op in pipelines.walk_stages(ctx, work.op, opt_level, start):
+        for reached, op in pipelines.walk_stages(ctx, work.op, passes, start):
             if reached == stage:
                 return work.text()
             if reached == "loops":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from numbers import Integral
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -53,12 +54,19 @@ _FUSED = {
 _SCHEDULED = {0: "", 1: "loop-schedule", 2: "loop-schedule", 3: "loop-schedule"}
 
 
-def pipeline(opt_level: int = 3) -> dict[str, str]:
-    """The pass list that makes each stage, by stage name, as `stepwell-opt -p` takes it."""
+def pipeline(opt_level: int = 3, threads: int = 1) -> dict[str, str]:
+    """The pass list that makes each stage, by stage name, as `stepwell-opt -p` takes it.
+
+    Raises:
+        CompileError: if there is no such level, or `threads` is below 1.
+    """
     if opt_level not in OPT_LEVELS:
         raise CompileError(
             explain("compile", "unknown opt_level", expected="0, 1, 2 or 3", got=opt_level)
         )
+    if not isinstance(threads, Integral) or threads < 1:
+        raise CompileError(explain("compile", "wrong threads", expected="1 or more", got=threads))
+    on_threads = f"{{threads={threads}}}" if threads > 1 else ""
     return {
         "optimized": _OPTIMIZED[opt_level],
         "fused": _FUSED[opt_level],
@@ -67,8 +75,8 @@ def pipeline(opt_level: int = 3) -> dict[str, str]:
         "buffers": "convert-graph-to-rt",
         "loops": "convert-loop-to-scf",
         "llvm": (
-            "rt-outline-tiles,convert-math-to-arith,convert-scf-to-cf,convert-rt-to-llvm,"
-            "convert-to-llvm"
+            "rt-outline-tiles,convert-math-to-arith,convert-scf-to-cf,"
+            f"convert-rt-to-llvm{on_threads},convert-to-llvm"
         ),
     }
 
@@ -145,10 +153,15 @@ def _first_line(error: Exception) -> str:
 
 
 def walk_stages(
-    ctx: CompilerContext, op: ModuleOp, opt_level: int = 3, start: str = "graph"
+    ctx: CompilerContext,
+    op: ModuleOp,
+    texts: Mapping[str, str],
+    start: str = "graph",
 ) -> Iterator[tuple[str, ModuleOp]]:
-    """Take a module down the staircase in place, giving it at each stage from `start` on."""
-    texts = pipeline(opt_level)
+    """Take a module down the staircase in place, giving it at each stage from `start` on.
+
+    `texts` is the pass list of each stage, such as `pipeline` gives.
+    """
     yield start, op
     for stage in IR_STAGES[IR_STAGES.index(start) + 1 :]:
         run_passes(ctx, op, texts[stage])

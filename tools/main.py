@@ -254,7 +254,7 @@ def _descend(module: Module, stage: str, level: int, target: str) -> Module:
     ctx = make_context(work.weights, named(target))
     start = stage_of(work.op)
     with err.status(f"going down to {stage}"):
-        for reached, _ in pipelines.walk_stages(ctx, work.op, level, start):
+        for reached, _ in pipelines.walk_stages(ctx, work.op, pipelines.pipeline(level), start):
             if reached == stage:
                 return Module(work.op, ctx.weights)
     raise CompileError(explain("--emit", f"the model is at stage {start} already", got=stage))

@@ -1,0 +1,46 @@
+"""Programs on several threads: the same results, from any number of callers."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import stepwell as sw
+
+
+def mlp() -> sw.Module:
+    rng = np.random.default_rng(0)
+    b = sw.Builder("main")
+    x = b.input("x", ("batch", 100), "f32")
+    h = b.relu(b.dense(x, rng.standard_normal((130, 100)).astype(np.float32)))
+    b.output(b.softmax(b.dense(h, rng.standard_normal((33, 130)).astype(np.float32))), name="y")
+    return b.module()
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_the_number_of_threads_does_not_change_a_bit(threads: int) -> None:
+    module = mlp()
+    one, many = sw.compile(module, threads=1), sw.compile(module, threads=threads)
+    for batch in (0, 1, 7, 64, 301):
+        x = np.random.default_rng(batch).standard_normal((batch, 100)).astype(np.float32)
+        np.testing.assert_array_equal(many(x), one(x))
+
+
+def test_several_callers_at_once() -> None:
+    module = mlp()
+    exe = sw.compile(module, threads=2)
+    inputs = [
+        np.random.default_rng(n).standard_normal((n + 1, 100)).astype(np.float32) for n in range(40)
+    ]
+    expected = [exe(x) for x in inputs]
+    with ThreadPoolExecutor(4) as callers:
+        results = list(callers.map(exe, inputs * 5))
+    for result, wanted in zip(results, expected * 5, strict=True):
+        np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2"])
+def test_a_wrong_number_of_threads(threads: object) -> None:
+    with pytest.raises(sw.CompileError, match="compile: wrong threads, expected 1 or more"):
+        sw.compile(mlp(), threads=threads)
