@@ -9,6 +9,13 @@ from xdsl.ir import Block
 
 def definitions_first(blocks: Sequence[Block]) -> list[Block]:
     """Blocks in reverse post-order from the first, then those that cannot be reached."""
+    order = reachable(blocks)
+    seen = set(order)
+    return order + [block for block in blocks if block not in seen]
+
+
+def reachable(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks that can be reached from the first, in reverse post-order."""
     order: list[Block] = []
     seen = {blocks[0]}
     stack = [(blocks[0], iter(_successors(blocks[0])))]
@@ -22,7 +29,7 @@ def definitions_first(blocks: Sequence[Block]) -> list[Block]:
             seen.add(following)
             stack.append((following, iter(_successors(following))))
     order.reverse()
-    return order + [block for block in blocks if block not in seen]
+    return order
 
 
 def _successors(block: Block) -> Sequence[Block]:

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
+from .dominance import verify_dominance
 from .errors import CompileError, StepwellError, explain
 from .printing import module_text
 from .weights import WeightStore, write_atomically
@@ -151,6 +152,7 @@ class Module:
         """
         try:
             self.op.verify()
+            verify_dominance(self.op)
         except VerifyException as error:
             raise CompileError(str(error).strip().splitlines()[0]) from error
 

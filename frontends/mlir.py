@@ -11,6 +11,7 @@ import numpy as np
 from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, NoneAttr, TensorType
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
+from ..core.dominance import verify_dominance
 from ..core.errors import ImportModelError, explain
 from ..core.module import Module, numpy_dtype
 from ..core.parsing import MlirParser
@@ -38,6 +39,7 @@ def from_mlir(source: str | os.PathLike[str], weights: WeightStore | None = None
     op = _parse(text, name)
     try:
         op.verify()
+        verify_dominance(op)
     except DiagnosticException as error:
         raise ImportModelError(f"{name}: {_first_line(str(error))}") from error
     _check_weights(op, weights, name)
