@@ -34,7 +34,7 @@ def linear(expr: AffineExpr) -> tuple[Terms, int]:
 
 def normalized(expr: AffineExpr) -> AffineExpr:
     """The expression as dimensions, then symbols, then quotients, then a constant."""
-    if isinstance(expr, AffineConstantExpr | AffineDimExpr | AffineSymExpr):
+    if type(expr) is not AffineBinaryOpExpr:  # an ABC: isinstance is slow
         return expr
     return _sum(*linear(expr))
 
@@ -74,9 +74,9 @@ def value_of(expr: AffineExpr) -> int | None:
 
 def _collect(expr: AffineExpr, factor: int, terms: Terms) -> int:
     """Add `factor * expr` to `terms`; returns what it adds to the constant."""
-    if isinstance(expr, AffineConstantExpr):
+    if type(expr) is AffineConstantExpr:
         return factor * expr.value
-    if not isinstance(expr, AffineBinaryOpExpr):
+    if type(expr) is not AffineBinaryOpExpr:
         terms[expr] = terms.get(expr, 0) + factor
         return 0
     if expr.kind == _ADD:

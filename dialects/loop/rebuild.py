@@ -14,7 +14,12 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from xdsl.dialects import affine, arith, memref
-from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, IndexType, IntegerAttr
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    DictionaryAttr,
+    IndexType,
+    IntegerAttr,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -30,7 +35,17 @@ from xdsl.traits import is_side_effect_free
 from .attrs import LoopKind
 from .linear import normalized
 from .nests import constant_index
-from .ops import ForOp, KernelOp, LoadOp, ReduceEntriesOp, ReduceOp, StoreOp, YieldOp
+from .ops import (
+    ForOp,
+    KernelOp,
+    LoadOp,
+    ReduceEntriesOp,
+    ReduceOp,
+    StoreOp,
+    YieldOp,
+    new_load,
+    new_store,
+)
 from .syntax import compress
 
 INDEX = IndexType()
@@ -296,14 +311,14 @@ class Rebuild:
         """A load, as it is."""
         map, operands = self._access(op)
         limits = self._limits(op)
-        new = LoadOp(self.value(op.buffer), map, operands, op.result.type, limits)
-        self.bind(op.result, self.emit(new, op).result)
+        new = new_load(self.value(op.buffer), map, operands, op.result.type, limits)
+        self.bind(op.result, self.emit(new, op).results[0])
 
     def visit_store(self, op: StoreOp) -> None:
         """A store, as it is."""
         map, operands = self._access(op)
         value, buffer = self.value(op.value), self.value(op.buffer)
-        self.emit(StoreOp(value, buffer, map, operands, self._limits(op)), op)
+        self.emit(new_store(value, buffer, map, operands, self._limits(op)), op)
 
     def _access(self, op: LoadOp | StoreOp) -> tuple[AffineMap, list[SSAValue]]:
         count = op.map.data.num_symbols
@@ -311,6 +326,8 @@ class Rebuild:
         return self.map(self.composed(op.map.data, op.indices, symbols), count)
 
     def _limits(self, op: LoadOp | StoreOp) -> list[tuple[int, SSAValue]]:
+        if len(op.operands) == len(op.indices) + (1 if isinstance(op, LoadOp) else 2):
+            return []
         values = [self.value(limit) for limit in op.limits]
         return list(zip(op.limited.get_values(), values, strict=True))
 

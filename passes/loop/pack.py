@@ -23,7 +23,7 @@ from ...dialects.loop.nests import (
     most_iterations,
     refusal,
 )
-from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, ReduceOp
+from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, ReduceOp, new_load
 from ...dialects.loop.rebuild import Rebuild
 
 STEP = "loop-pack"
@@ -150,8 +150,8 @@ class _Pack(Rebuild):
             super().visit_load(op)
             return
         map, operands = self.map([self.expr(variable) for variable in self.variables])
-        new = LoadOp(self.value(op.buffer), map, operands, op.result.type)
-        self.bind(op.result, self.emit(new, op).result)
+        new = new_load(self.value(op.buffer), map, operands, op.result.type)
+        self.bind(op.result, self.emit(new, op).results[0])
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -20,8 +21,12 @@ from .rules.lanes import schedule_lanes
 from .rules.rows import schedule_row
 from .rules.steps import Schedule
 
+Rule = Callable[[Schedule, str], str | None]
+
 TILE_COST = 200_000
 """About how many scalar instructions a tile of a nest that is no contraction holds."""
+RULES: tuple[Rule, ...] = (schedule_contraction, schedule_lanes)
+"""What a nest may be, in the order in which it is tried."""
 LEAST_TILES = 4
 """Fewer tiles than this are not worth sharing among threads."""
 
@@ -48,7 +53,7 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
         return True
     work = None if has_unknown_extent(loop := schedule.for_loop(nest)) else cost(loop)
     shared = schedule.attempt(lambda: _share(schedule, nest, work))
-    _inside(schedule, shared or nest, reasons)
+    _inside(schedule, shared or nest, reasons, (schedule_lanes,))
     return True
 
 
@@ -67,13 +72,15 @@ def _share(schedule: Schedule, nest: str, work: int | None) -> str | None:
     return parts.inner
 
 
-def _inside(schedule: Schedule, nest: str, reasons: list[str]) -> None:
+def _inside(
+    schedule: Schedule, nest: str, reasons: list[str], rules: Sequence[Rule] = RULES
+) -> None:
     """Schedule a nest that no thread is needed for, or the nests in its body."""
     loop = schedule.for_loop(nest)
     inner = perfect_nest(loop)[-1]
     nested = [op.loop_name.data for op in inner.body.block.ops if isinstance(op, ForOp)]
     reductions = [op.loop_name.data for op in inner.body.block.ops if isinstance(op, ReduceOp)]
-    for rule in (schedule_contraction,) if nested else (schedule_contraction, schedule_lanes):
+    for rule in rules:
         if reason := schedule.attempt(lambda rule=rule: rule(schedule, nest)):
             reasons.append(reason)
             return

@@ -36,6 +36,8 @@ from ...dialects.loop.ops import (
     ReduceOp,
     StoreOp,
     element_type,
+    new_load,
+    new_store,
 )
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.upstream import Arith
@@ -178,8 +180,8 @@ class _Vectorize(Rebuild):
         ]
         map, operands = self.map(exprs, len(self.axes.lanes))
         kind = self.block_type(op.result.type, axes)
-        new = LoadOp(self.value(op.buffer), map, operands, kind, limits)
-        self.bind(op.result, self.emit(new, op).result)
+        new = new_load(self.value(op.buffer), map, operands, kind, limits)
+        self.bind(op.result, self.emit(new, op).results[0])
 
     def _is_covered(self, op: LoadOp, exprs: Sequence[AffineExpr], axis: int) -> bool:
         """Whether the buffer has a dimension for the axis, with a place for each lane."""
@@ -197,7 +199,7 @@ class _Vectorize(Rebuild):
         map, operands = self.map(exprs, len(self.axes.lanes))
         limits = [(axis, self.limits[axis]) for axis in sorted(axes & self.limits.keys())]
         value = self.widened(self.value(op.value), axes)
-        self.emit(StoreOp(value, self.value(op.buffer), map, operands, limits), op)
+        self.emit(new_store(value, self.value(op.buffer), map, operands, limits), op)
 
     def visit_other(self, op: Operation) -> None:
         axes = NONE.union(*(self.axes.of.get(operand, NONE) for operand in op.operands))

@@ -18,7 +18,15 @@ from xdsl.ir import SSAValue
 
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.nests import ScheduleError, perfect_nest
-from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, ReduceEntriesOp, ReduceOp, StoreOp
+from ....dialects.loop.ops import (
+    ForOp,
+    KernelOp,
+    LoadOp,
+    LocalOp,
+    ReduceEntriesOp,
+    ReduceOp,
+    StoreOp,
+)
 from .accesses import (
     UNKNOWN_EXTENT,
     Stride,
@@ -80,8 +88,6 @@ def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
     """What each loop of a perfect nest is for, None where it is no contraction."""
     body = nest[-1].body.block
     reductions = [op for op in body.walk() if isinstance(op, ReduceOp)]
-    if not reductions or any(isinstance(op, ReduceEntriesOp) for op in body.walk()):
-        return None
     top = [op for op in body.ops if isinstance(op, ReduceOp)]
     if len(top) != 1 or any(r.combine.data != Combine.ADD for r in reductions):
         return None
@@ -172,6 +178,11 @@ def _most_rows(registers: int, vectors: int) -> int:
 
 def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     """Give a contraction its register tile; says which, None where the nest is none."""
+    inside = list(schedule.for_loop(nest).walk())
+    if any(isinstance(op, ReduceEntriesOp | LocalOp) for op in inside):
+        return None
+    if not any(isinstance(op, ReduceOp) for op in inside):
+        return None
     _sink_all(schedule, nest)
     loops = perfect_nest(schedule.for_loop(nest))
     roles = roles_of(schedule.kernel, loops)
@@ -220,9 +231,10 @@ def _iterations_in_a_vector(schedule: Schedule, roles: Roles, tile: Tile, lanes:
 
     A row of 7 columns fills half of a vector of 16: two iterations fill it.
     """
-    if roles.row is not None or len(roles.reductions) > 1:
+    if roles.row is not None or len(roles.reductions) != 1:
         return 1
-    size, several = schedule.extent(roles.reductions[0]), lanes // tile.columns
+    (name,) = roles.reductions
+    size, several = schedule.extent(name), lanes // tile.columns
     return 1 if size is None or several < 2 or size % several or size < 4 * several else several
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ....dialects.loop.nests import perfect_nest
-from ....dialects.loop.ops import ForOp, ReduceEntriesOp, ReduceOp, StoreOp
+from ....dialects.loop.ops import ForOp, ReduceEntriesOp, StoreOp
 from .accesses import Stride, accesses, cost, dependents, is_dear, lanes_for, stride
 from .steps import Schedule
 
@@ -39,6 +39,8 @@ def _fits(is_store: bool, how: Stride) -> bool:
 def schedule_lanes(schedule: Schedule, nest: str) -> str | None:
     """Vectorise one loop of a perfect nest; says what was done, None where nothing fits."""
     loops = perfect_nest(schedule.for_loop(nest))
+    if any(isinstance(op, ForOp) for op in loops[-1].body.block.ops):
+        return None
     loop = lane_loop(loops)
     if loop is None:
         return None
@@ -99,8 +101,3 @@ def _unrolling(schedule: Schedule, name: str, factor: int) -> Callable[[], bool]
         return True
 
     return step
-
-
-def reductions_in(loop: ForOp) -> list[ReduceOp]:
-    """The reductions that stand directly in the body of a loop."""
-    return [op for op in loop.body.block.ops if isinstance(op, ReduceOp)]
