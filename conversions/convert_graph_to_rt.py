@@ -283,7 +283,10 @@ class _MainConverter:
     def _constants(
         self, op: graph.ConstantOp, types: Sequence[Attribute], packing: Attribute | None
     ) -> list[SSAValue]:
-        name = op.key or self.weights.add("literal", op.array(self.weights))  # type: ignore[arg-type]
+        name = op.key
+        if name is None or name in self.weights:
+            array = op.array(self.weights)  # raises where it does not fit the type
+            name = name or self.weights.add("literal", array)
         if not is_sparse(op.result.type):
             return [self._constant(op, name, cast(MemRefType, types[0]), packing)]
         entries = op.nnz.value.data if op.nnz is not None else None

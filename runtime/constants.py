@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from xdsl.dialects.builtin import AffineMapAttr, MemRefType
 from xdsl.ir import Attribute
-from xdsl.ir.affine import AffineMap
 
 from ..core.errors import CompileError, explain
 from ..core.module import numpy_dtype
 from ..core.weights import WeightStore
 from ..dialects import rt
+from ..dialects.loop.packing import pack_array
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -29,7 +29,7 @@ def materialise(op: rt.ConstantOp, weights: WeightStore) -> np.ndarray:
     name, buffer = op.weight.data, cast(MemRefType, op.result.type)
     array, shape = _lookup(name, weights, buffer.element_type), buffer.get_shape()
     if isinstance(op.packing, AffineMapAttr):
-        array = pack(array, op.packing.data, shape)
+        array = pack_array(array, op.packing.data, shape)
     declared = (list(shape), str(numpy_dtype(buffer.element_type)))
     # A boolean takes a byte.
     dtype = np.dtype(np.int8) if array.dtype == np.bool_ else array.dtype
@@ -48,6 +48,8 @@ def _lookup(name: str, weights: WeightStore, element_type: Attribute) -> np.ndar
     matrix, _, part = name.rpartition(".")
     if matrix in weights and not isinstance(weights[matrix], np.ndarray):
         csr = cast("csr_array", weights[matrix])
+        if part == "indptr":
+            _check(matrix, csr)
         if part in ("indptr", "indices"):
             return getattr(csr, part).astype(numpy_dtype(element_type), copy=False)
         if part == "values":
@@ -55,27 +57,12 @@ def _lookup(name: str, weights: WeightStore, element_type: Attribute) -> np.ndar
     raise CompileError(explain(f'constant "{name}"', "is not in the weight store"))
 
 
-def pack(array: np.ndarray, map: AffineMap, shape: tuple[int, ...]) -> np.ndarray:
-    """The array of `shape` whose element at an index is that of `array` at `map` of it.
-
-    Where the map leaves `array` there is a zero.
-
-    >>> from xdsl.ir.affine import AffineMap
-    >>> panels = AffineMap.from_callable(lambda j0, k, j1: (j0 * 2 + j1, k))
-    >>> pack(np.arange(6).reshape(3, 2), panels, (2, 2, 2)).tolist()
-    [[[0, 2], [1, 3]], [[4, 0], [5, 0]]]
-    """
-    grid = np.ogrid[tuple(slice(size) for size in shape)]
-    index: list[np.ndarray] = []
-    inside: Any = np.True_
-    for result, size in zip(map.results, array.shape, strict=True):
-        place = np.asarray(result.eval(cast(Any, grid), []))
-        inside = inside & (place >= 0) & (place < size)
-        index.append(np.clip(place, 0, max(size - 1, 0)))
-    if not array.size:
-        return np.zeros(shape, array.dtype)
-    gathered = np.broadcast_to(array[tuple(index)], shape)
-    return np.where(inside, gathered, array.dtype.type(0))
+def _check(name: str, matrix: csr_array) -> None:
+    """Refuse indices that would leave a buffer: those of constants are not checked by calls."""
+    try:
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise CompileError(explain(f'constant "{name}"', f"inconsistent CSR: {error}")) from error
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
