@@ -16,8 +16,9 @@ from xdsl.printer import Printer
 class AliasPrinter(Printer):
     """xDSL's printer, which in addition gathers the aliases that it used."""
 
-    def __init__(self, stream: StringIO, *, print_debuginfo: bool = False) -> None:
-        super().__init__(stream=stream, print_debuginfo=print_debuginfo)
+    def __init__(self, stream: StringIO, **options: bool) -> None:
+        """`options` are those of xDSL's printer."""
+        super().__init__(stream=stream, **options)  # pyright: ignore[reportArgumentType]
         self.aliases: dict[Attribute, str] = {}
 
     def print_attribute(self, attribute: Attribute) -> None:
@@ -32,10 +33,16 @@ class AliasPrinter(Printer):
         self.print_string(f"#{self.aliases[attribute]}")
 
 
-def module_text(op: Operation, *, locations: bool = False) -> str:
-    """An operation as MLIR text that `from_mlir` reads, aliases first."""
+def module_text(op: Operation, *, locations: bool = False, **options: bool) -> str:
+    """An operation as MLIR text that `from_mlir` reads, aliases first.
+
+    Args:
+        op: what to print.
+        locations: whether locations are printed.
+        options: further options of xDSL's printer.
+    """
     body = StringIO()
-    printer = AliasPrinter(body, print_debuginfo=locations)
+    printer = AliasPrinter(body, print_debuginfo=locations, **options)
     printer.print_op(op)
     head = StringIO()
     plain = Printer(stream=head)

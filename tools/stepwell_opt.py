@@ -12,12 +12,17 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import metadata
 from io import StringIO
 from pathlib import Path
 from typing import IO, ClassVar, NoReturn
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+from xdsl.targets.mlir import MLIRTarget
 from xdsl.utils.exceptions import ArgSpecParseError, PassFailedException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
@@ -25,6 +30,7 @@ from ..core.context import CompilerContext
 from ..core.errors import StepwellError
 from ..core.parsing import MlirParser
 from ..core.pipelines import parse_passes
+from ..core.printing import module_text
 from ..core.registry import make_context, own_passes, passes
 from ..core.weights import WeightStore, write_atomically
 from .messages import one_line
@@ -60,10 +66,31 @@ class ListPassesAction(argparse.Action):
         parser.exit()
 
 
+@dataclass(frozen=True)
+class AliasedMlirTarget(MLIRTarget):
+    """xDSL's target `mlir`, with the aliases of sparse encodings."""
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        """Write the module."""
+        if self.syntax_highlight:
+            super().emit(ctx, module, output)
+            return
+        text = module_text(
+            module,
+            locations=self.print_debuginfo,
+            print_generic_format=self.print_generic_format,
+            print_properties_as_attributes=self.print_properties_as_attributes,
+        )
+        output.write(text)
+        Printer(stream=output).print_metadata(ctx.loaded_dialects)
+
+
 class StepwellOptMain(xDSLOptMain):
     """The driver: xDSL's, on a `CompilerContext`, with errors of one line."""
 
-    version_format: ClassVar[str] = "stepwell-opt built from xdsl version {xdsl_version}"
+    version_format: ClassVar[str] = (
+        f"stepwell-opt {metadata.version('stepwell')}, on xdsl {{xdsl_version}}"
+    )
 
     def __init__(self, args: Sequence[str] | None = None) -> None:
         super().__init__(description=_DESCRIPTION, args=args)
@@ -96,6 +123,11 @@ class StepwellOptMain(xDSLOptMain):
             return parser.parse_module(not self.args.no_implicit_module)
 
         self.available_frontends["mlir"] = parse
+
+    def register_all_targets(self) -> None:
+        """xDSL's targets, of which `mlir` prints aliases."""
+        super().register_all_targets()
+        self.available_targets["mlir"] = lambda: AliasedMlirTarget
 
     def register_all_passes(self) -> None:
         """The passes of xDSL, of plug-ins and of this project."""
