@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...core.context import decide, target_of
 from ...core.target import Target, named
 from ...dialects.loop.attrs import LoopKind
-from ...dialects.loop.nests import extent_of, perfect_nest
+from ...dialects.loop.nests import body_of, extent_of, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp
 from .rules.accesses import UNKNOWN_EXTENT, cost, has_unknown_extent
 from .rules.contraction import schedule_contraction
@@ -39,8 +39,7 @@ def schedule_kernel(kernel: KernelOp, target: Target) -> tuple[Schedule, list[st
         nest. A nest that no rule fits stays as it is.
     """
     schedule, reasons = Schedule(kernel, target), list[str]()
-    nests = [op.loop_name.data for op in kernel.body.block.ops if isinstance(op, ForOp)]
-    for nest in nests:
+    for nest in _top_loops(kernel):
         schedule.attempt(lambda nest=nest: _nest(schedule, nest, reasons))
     schedule.drop_unit_loops()
     return schedule, reasons
@@ -52,9 +51,22 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
         reasons.append(reason)
         return True
     work = None if has_unknown_extent(loop := schedule.for_loop(nest)) else cost(loop)
+    if len(perfect_nest(loop)) == 1 and not any(isinstance(op, ForOp) for op in body_of(loop)):
+        # The only loop: what is left of it when its inner half has become lanes is shared.
+        others = set(_top_loops(schedule.kernel)) - {nest}
+        _inside(schedule, nest, reasons, (schedule_lanes,))
+        left = [name for name in _top_loops(schedule.kernel) if name not in others]
+        if left:
+            schedule.attempt(lambda: _share(schedule, left[0], work))
+        return True
     shared = schedule.attempt(lambda: _share(schedule, nest, work))
     _inside(schedule, shared or nest, reasons, (schedule_lanes,))
     return True
+
+
+def _top_loops(kernel: KernelOp) -> list[str]:
+    """The loops that are in no other loop."""
+    return [op.loop_name.data for op in kernel.body.block.ops if isinstance(op, ForOp)]
 
 
 def _share(schedule: Schedule, nest: str, work: int | None) -> str | None:
@@ -80,7 +92,10 @@ def _inside(
     inner = perfect_nest(loop)[-1]
     nested = [op.loop_name.data for op in inner.body.block.ops if isinstance(op, ForOp)]
     reductions = [op.loop_name.data for op in inner.body.block.ops if isinstance(op, ReduceOp)]
+    before = len(reasons)
     for rule in rules:
+        if nested and rule is schedule_lanes:
+            continue
         if reason := schedule.attempt(lambda rule=rule: rule(schedule, nest)):
             reasons.append(reason)
             return
@@ -89,6 +104,11 @@ def _inside(
             reasons.append(reason)
     for name in nested:
         _inside(schedule, name, reasons)
+    if not nested or len(reasons) > before:
+        return
+    # Nothing inside runs along memory: perhaps all of it does along an outer loop.
+    if reason := schedule.attempt(lambda: schedule_lanes(schedule, nest)):
+        reasons.append(reason)
 
 
 @dataclass(frozen=True)

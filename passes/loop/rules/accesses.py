@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from enum import Enum
 from typing import cast
@@ -19,6 +20,7 @@ from ....dialects.loop.ops import (
     ReduceEntriesOp,
     ReduceOp,
     StoreOp,
+    block_shape,
     element_type,
 )
 
@@ -115,7 +117,9 @@ def cost(op: Operation) -> int:
             return UNKNOWN_ENTRIES * body
         size = extent_of(op)
         return (UNKNOWN_EXTENT if size is None else size) * body
-    return _DEAR_COST if op.name in _DEAR else 1
+    types = [value.type for value in (*op.results, *op.operands)]
+    lanes = max((math.prod(block_shape(kind)) for kind in types), default=1)
+    return lanes * (_DEAR_COST if op.name in _DEAR else 1)
 
 
 def has_unknown_extent(op: Operation) -> bool:

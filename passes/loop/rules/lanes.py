@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ....dialects.loop.nests import perfect_nest
+from ....dialects.loop.nests import bound_of, perfect_nest
 from ....dialects.loop.ops import ForOp, ReduceEntriesOp, StoreOp
 from .accesses import Stride, accesses, cost, dependents, is_dear, lanes_for, stride
 from .steps import Schedule
@@ -37,10 +37,8 @@ def _fits(is_store: bool, how: Stride) -> bool:
 
 
 def schedule_lanes(schedule: Schedule, nest: str) -> str | None:
-    """Vectorise one loop of a perfect nest; says what was done, None where nothing fits."""
+    """Vectorise one of the loops of a nest; says what was done, None where nothing fits."""
     loops = perfect_nest(schedule.for_loop(nest))
-    if any(isinstance(op, ForOp) for op in loops[-1].body.block.ops):
-        return None
     loop = lane_loop(loops)
     if loop is None:
         return None
@@ -57,7 +55,8 @@ def schedule_lanes(schedule: Schedule, nest: str) -> str | None:
         _unroll_entries(schedule, names, -(-size // lanes))
         return f"rows of {size} elements are one block"
     whole = size is not None and size % (vectors * lanes) == 0
-    parts = schedule.split(name, vectors * lanes, "mask" if whole else "split")
+    cut_short = len(bound_of(loop)) > 1
+    parts = schedule.split(name, vectors * lanes, "mask" if whole or cut_short else "split")
     for suffix in ("", parts.suffix):
         inner = parts.inner + suffix
         if schedule.has(inner):

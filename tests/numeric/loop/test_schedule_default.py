@@ -143,6 +143,36 @@ loop.kernel @columns(%x: memref<9x35xf32>) -> (%y: memref<35xf32>) {
     assert not any(isinstance(op, FoldOp) for op in after.walk())
 
 
+@pytest.mark.parametrize("columns", [3, 40, None])
+def test_sums_of_columns_between_loops(same_before_and_after, normal, columns) -> None:
+    """Nothing inside of the loop over columns runs along memory: the columns are the lanes."""
+    x, size = (
+        ("memref<5x?xf32>", "%n") if columns is None else (f"memref<5x{columns}xf32>", columns)
+    )
+    text = f"""
+loop.kernel @normalise(%x: {x}) -> (%y: {x}) {{
+  %z = arith.constant 0.0 : f32
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c1 : {x}
+  loop.for "i" %i to {size} {{
+    %s = loop.reduce "k" %k to 5 combine add carry(%acc = %z : f32) {{
+      %v = loop.load %x (d0, d1) -> (d1, d0)(%i, %k) : {x}, f32
+      %t = math.fma %v, %v, %acc : f32
+      loop.yield %t : f32
+    }}
+    loop.for "j" %j to 5 {{
+      %v = loop.load %x (d0, d1) -> (d1, d0)(%i, %j) : {x}, f32
+      %r = arith.divf %v, %s : f32
+      loop.store %r, %y (d0, d1) -> (d1, d0)(%i, %j) : f32, {x}
+    }}
+  }}
+}}"""
+    count = 37 if columns is None else columns
+    inputs = [normal(5, count), normal(5, count)]
+    after = same_before_and_after(text, inputs, schedule_for("x86-64-v4"))
+    assert {shape for shape in blocks(after) if shape != (1,)}
+
+
 LEFT_ALONE = {
     "lanes jump": "%v = loop.load %x (d0, d1) -> (d1, d0)(%i, %j) : memref<8x8xf32>, f32",
     "an index is computed": """%u = loop.load %w (d0) -> (d0)(%j) : memref<8xi32>, i32

@@ -50,6 +50,26 @@ loop.kernel @relu(%x: memref<1000xf32>) -> (%y: memref<1000xf32>) {
   }
 }
 
+// Of a loop alone the outer half is shared among threads.
+// V4-LABEL: loop.kernel @relu_any
+// V4:       loop.for "i00" %i00 to {{.*}} tiles {
+// V4-NEXT:    loop.for "i01" %i01 to min (
+// V4-NEXT:      loop.load %x (d0, d1)[s0] -> {{.*}} : memref<?xf32>, vector<64xf32>
+// V4:       loop.for "i0t"
+// V4:         loop.load %x (d0)[s0] -> ((s0 + ((d0 floordiv 64) * 64)))(%n) valid(0 : %{{.*}}) : memref<?xf32>, vector<64xf32>
+// V3-LABEL: loop.kernel @relu_any
+// V3:       loop.for "i00" %i00 to {{.*}} tiles {
+loop.kernel @relu_any(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
+  %z = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  loop.for "i" %i to %n {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<?xf32>, f32
+    %r = arith.maximumf %v, %z : f32
+    loop.store %r, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+  }
+}
+
 // A sparse product: a row of features in registers over the entries.
 // V4-LABEL: loop.kernel @spmm
 // V4:       loop.for "i0" {{.*}} tiles {
