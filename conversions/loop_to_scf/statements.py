@@ -357,6 +357,8 @@ class Statements:
         if op.dynamic_position or len(place) != len(block.layout.shape):
             refuse(op, "position is not that of an element", "one constant for each axis")
         layout = block.layout
+        if not all(0 <= n < size for n, size in zip(place, layout.shape, strict=True)):
+            refuse(op, "position is outside the vector", list(layout.shape), list(place))
         lane = place[-1]
         if layout.merged == 2:
             lane += place[-2] * layout.shape[-1]

@@ -8,6 +8,7 @@ neither.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
@@ -65,6 +66,9 @@ __all__ = [
     "new_load",
     "new_store",
 ]
+
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
+"""What a loop may be called: schedules make names of parts of it, and hints of values."""
 
 
 @irdl_op_definition
@@ -138,6 +142,8 @@ class KernelOp(IRDLOperation):
         for op in self.walk():
             if isinstance(op, ForOp | ReduceOp | ReduceEntriesOp):
                 name = op.loop_name.data
+                if not _NAME.fullmatch(name):
+                    refuse(op, "loop name is not an identifier", "letters and digits", f'"{name}"')
                 if name in seen:
                     refuse(self, f'two loops are called "{name}"', "unique names")
                 seen.add(name)
