@@ -22,7 +22,7 @@ from ..core.module import Module
 from ..core.registry import make_context
 from ..core.target import named
 from ..core.weights import write_atomically
-from .messages import one_line
+from .messages import worded
 from .models import (
     load_model,
     parse_shapes,
@@ -303,10 +303,10 @@ def main(args: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
-        # The boundary of the process: whatever happened inside, a user sees one line.
+        # The boundary of the process: whatever happened inside, a user sees what it means.
         if arguments[:1] == ["--traceback"]:
             raise
-        print(f"stepwell: error: {one_line(error)}", file=sys.stderr)
+        print(f"stepwell: error: {worded(error)}", file=sys.stderr)
         sys.exit(1)
 
 

@@ -1,4 +1,7 @@
-"""What the commands say when something went wrong: one line, never a traceback."""
+"""What the commands say when something went wrong: never a traceback.
+
+That is one line, except where a frontend reports all that it does not support, a line each.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseE
 from ..core.errors import StepwellError
 
 
-def one_line(error: BaseException) -> str:
-    """An error as one line; what only a defect of the compiler can raise is called that."""
+def worded(error: BaseException) -> str:
+    """An error as users see it; what only a defect of the compiler can raise is called that."""
+    if isinstance(error, StepwellError):
+        return str(error)
     if isinstance(error, ParseError):
         return f"{error.span.get_location()}: {' '.join(error.msg.split())}"
     if isinstance(error, RecursionError):
@@ -20,6 +25,6 @@ def one_line(error: BaseException) -> str:
         # A headline, the place, the text, carets, and last what is wrong.
         return f"pipeline: {lines[-1]}, at {lines[1]}"
     first = lines[0] if lines else ""
-    if isinstance(error, (StepwellError, DiagnosticException, ValueError)):
+    if isinstance(error, (DiagnosticException, ValueError)):
         return first or type(error).__name__
     return f"internal error: {type(error).__name__}: {first}; --traceback shows where it arose"

@@ -33,7 +33,7 @@ from ..core.pipelines import parse_passes
 from ..core.printing import module_text
 from ..core.registry import make_context, own_passes, passes
 from ..core.weights import WeightStore, write_atomically
-from .messages import one_line
+from .messages import worded
 
 _DESCRIPTION = """\
 Reads MLIR text, runs passes on it, and prints the result.
@@ -197,10 +197,10 @@ def main(args: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (Exception, ArgSpecParseError) as error:
-        # The boundary of the process: whatever happened inside, a user sees one line.
+        # The boundary of the process: whatever happened inside, a user sees what it means.
         if "--traceback" in arguments:
             raise
-        print(f"stepwell-opt: error: {one_line(error)}", file=sys.stderr)
+        print(f"stepwell-opt: error: {worded(error)}", file=sys.stderr)
         sys.exit(1)
 
 
