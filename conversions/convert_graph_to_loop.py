@@ -27,7 +27,7 @@ from ..core.errors import explain
 from ..core.provenance import fuse, origin
 from ..dialects.graph import ops as graph
 from ..dialects.graph.interfaces import GraphOp
-from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.graph.shapes import EQUAL, SymbolicShapes, equal_attribute
 from ..dialects.loop import ops as loop
 from .buffers import buffer_types
 from .nest import Argument, Frame, NestBuilder, RestartError, SparseArgument
@@ -191,12 +191,20 @@ def _is_constant(value: SSAValue) -> bool:
 def _result_shapes(
     functions: Sequence[func.FuncOp], calls: Sequence[func.CallOp]
 ) -> dict[SSAValue, Shape]:
-    """The shapes of the results of calls, in the symbols of the function they are in."""
+    """The shapes of the results of calls, in the symbols of the function they are in.
+
+    What these sizes have to satisfy, which kernels do not say, is noted on the function.
+    """
     result: dict[SSAValue, Shape] = {}
     for function in functions:
         inside = [c for c in calls if c.parent_op() is function]
-        shapes = SymbolicShapes(function) if inside else None
-        result |= {r: shapes.shape(r) for c in inside if shapes for r in c.results}
+        if not inside:
+            continue
+        shapes = SymbolicShapes(function)
+        result |= {r: shapes.shape(r) for c in inside for r in c.results}
+        if shapes.equalities:
+            pairs = ((left, right) for left, right, _ in shapes.equalities)
+            function.attributes[EQUAL] = equal_attribute(pairs)
     return result
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects import func
@@ -28,6 +28,9 @@ from .interfaces import GraphOp, ShapeFacts
 
 Binding = tuple[int, int | str]
 """An argument of the function and one of its dimensions, or "nnz" for its entry count."""
+
+EQUAL = "graph.equal"
+"""Attribute of a function: pairs of sizes that must agree, known from what it was made of."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*")
 
@@ -55,6 +58,8 @@ class SymbolicShapes:
         self._active: list[func.FuncOp] = []
         self._fresh = self._unused_symbols()
         self._bind_arguments()
+        for left, right in equal_sizes(function):
+            self._record(left, right, function)
         self._visit(function, self._shapes, self._nnz)
 
     def shape(self, value: SSAValue) -> Shape:
@@ -192,6 +197,31 @@ class SymbolicShapes:
     def _record(self, a: Dim, b: Dim, op: Operation) -> None:
         if all((a, b) != (c, d) and (b, a) != (c, d) for c, d, _ in self.equalities):
             self.equalities.append((a, b, op))
+
+
+def equal_sizes(function: func.FuncOp) -> list[tuple[Dim, Dim]]:
+    """The pairs of sizes that the attribute `graph.equal` of a function holds.
+
+    Raises:
+        VerifyException: if it holds something else.
+    """
+    attr = function.attributes.get(EQUAL, ArrayAttr[Attribute]([]))
+    pairs: list[tuple[Dim, Dim]] = []
+    try:
+        for pair in cast(ArrayAttr[ArrayAttr[StringAttr]], attr):
+            left, right = (Dim.parse(text.data) for text in pair)
+            pairs.append((left, right))
+    except (TypeError, AttributeError, ValueError) as error:
+        subject = f"{function.name} @{function.sym_name.data}"
+        raise VerifyException(
+            explain(subject, f"wrong {EQUAL}", expected="pairs of sizes", got=attr)
+        ) from error
+    return pairs
+
+
+def equal_attribute(pairs: Iterable[tuple[Dim, Dim]]) -> ArrayAttr[ArrayAttr[StringAttr]]:
+    """What `equal_sizes` reads."""
+    return ArrayAttr([ArrayAttr([StringAttr(str(dim)) for dim in pair]) for pair in pairs])
 
 
 def argument_attributes(function: func.FuncOp, number: int) -> Mapping[str, Attribute]:

@@ -20,16 +20,16 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
 from ...core.errors import CompileError, explain
 from ...core.module import ValueSpec, face_of, specs_of
 from ..sparse_tensor import format_of, index_type, is_sparse, position_type
-from .shapes import SymbolicShapes
+from .shapes import EQUAL, SymbolicShapes, equal_attribute, equal_sizes
 
 SIZES = "graph.sizes"
 ENTRIES = "graph.entries"
-EQUAL = "graph.equal"
 ARENA = "graph.arena"
 
 
@@ -78,8 +78,7 @@ def signature_attributes(
         if any(one.data for one in described):
             result[name] = ArrayAttr(described)
     if shapes.equalities:
-        pairs = [_texts((left, right)) for left, right, _ in shapes.equalities]
-        result[EQUAL] = ArrayAttr(pairs)
+        result[EQUAL] = equal_attribute((left, right) for left, right, _ in shapes.equalities)
     if not arena.is_static:
         result[ARENA] = StringAttr(str(arena))
     return result
@@ -110,14 +109,13 @@ def signature_of(function: func.FuncOp) -> Signature:
         raise read.fail("does not say what its buffers are", "graph.signature", "no attribute")
     inputs, outputs = specs_of(function)
     output_shapes = tuple(map(read.shape, face.type.outputs, face.results))
-    equal = read.array(function.attributes.get(EQUAL, ArrayAttr([])))
     signature = Signature(
         inputs=tuple(inputs),
         outputs=tuple(map(_named, outputs, output_shapes)),
         input_shapes=tuple(map(read.shape, face.type.inputs, face.arguments)),
         output_shapes=output_shapes,
         entries=tuple(map(read.entries, face.type.inputs, face.arguments)),
-        equal=tuple(map(read.pair, equal)),
+        equal=read.equal(),
         index_dtypes=tuple(map(read.index_dtype, face.type.inputs)),
         arena=read.dim(function.attributes.get(ARENA, StringAttr("0"))),
     )
@@ -146,11 +144,11 @@ class _Reader:
             raise self.fail("wrong attribute", "an array", attr)
         return attr.data
 
-    def pair(self, attr: Attribute) -> tuple[Dim, Dim]:
-        dims = [self.dim(text) for text in self.array(attr)]
-        if len(dims) != 2:
-            raise self.fail(f"wrong {EQUAL}", "pairs of sizes", attr)
-        return dims[0], dims[1]
+    def equal(self) -> tuple[tuple[Dim, Dim], ...]:
+        try:
+            return tuple(equal_sizes(self.function))
+        except VerifyException as error:
+            raise CompileError(str(error)) from error
 
     def shape(self, kind: Attribute, attrs: Mapping[str, Attribute]) -> Shape:
         declared = cast(TensorType, kind).get_shape()
