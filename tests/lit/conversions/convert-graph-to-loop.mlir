@@ -105,6 +105,20 @@ func.func private @rows(%x: tensor<?x4xf32>, %ids: tensor<?xi64>) -> tensor<?x4x
 
 // -----
 
+// Sizes that have to agree are noted on the caller: kernels do not say.
+// CHECK-LABEL: func.func @agree
+// CHECK-SAME: attributes {graph.equal = {{\[}}["n", "m"]]}
+func.func @agree(%x: tensor<?xf32> {graph.dims = ["n"]}, %y: tensor<?xf32> {graph.dims = ["m"]}) -> tensor<?xf32> {
+  %0 = func.call @add(%x, %y) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  func.return %0 : tensor<?xf32>
+}
+func.func private @add(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> attributes {graph.primitive} {
+  %0 = graph.add %x, %y : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  func.return %0 : tensor<?xf32>
+}
+
+// -----
+
 // f16 is computed in f32; a boolean takes a byte.
 // CHECK-LABEL: loop.kernel @half
 // CHECK: %[[X:.*]] = loop.load %x (d0) -> (d0)(%i) : memref<4xf16>, f16

@@ -124,3 +124,29 @@ func.func @operator(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = graph.relu %x : (tensor<4xf32>) -> tensor<4xf32>
   func.return %0 : tensor<4xf32>
 }
+
+// -----
+
+// What callers see stays on the function: names, symbolic sizes, and the bytes of the arena.
+// CHECK-LABEL: func.func @described
+// CHECK-SAME: graph.signature = (tensor<?x4xf32>, tensor<?x6xf32, #csr>) -> tensor<?x4xf32>
+// CHECK-SAME: graph.arguments = [{graph.name = "x", graph.dims = ["n", ""], graph.sizes = ["n", "4"]}, {graph.name = "a", graph.dims = ["m", ""], graph.nnz = "e", graph.sizes = ["m", "6"], graph.entries = "e"}]
+// CHECK-SAME: graph.results = [{graph.name = "y", graph.sizes = ["n", "4"]}]
+// CHECK-SAME: graph.equal = {{\[}}["n", "m"]]
+// CHECK-SAME: graph.arena = "16*n+64"
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+func.func @described(%x: tensor<?x4xf32> {graph.name = "x", graph.dims = ["n", ""]}, %a: tensor<?x6xf32, #csr> {graph.name = "a", graph.dims = ["m", ""], graph.nnz = "e"}) -> (tensor<?x4xf32> {graph.name = "y"}) attributes {graph.equal = [["n", "m"]]} {
+  %0 = graph.call_dps @relu(%x) dims [["n", ""]] : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %1 = graph.call_dps @relu(%0) dims [["n", ""]] : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  func.return %1 : tensor<?x4xf32>
+}
+loop.kernel @relu(%x: memref<?x4xf32>) -> (%y: memref<?x4xf32>) {
+}
+
+// -----
+
+// CHECK: graph.call_packed: size "_1" is not that of an argument; name it in `dims`
+func.func @nameless(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = graph.call_packed "env.any"(%x) : (tensor<?xf32>) -> tensor<?xf32>
+  func.return %0 : tensor<?xf32>
+}
