@@ -91,26 +91,54 @@ class WeightStore:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> WeightStore:
-        """Read what `save` wrote.
+        """Read what `save` wrote, or the arrays of an `.npz` file of NumPy.
+
+        In an `.npz` a CSR matrix is four arrays: the three parts and ``name.shape``.
 
         Raises:
-            ImportModelError: if the file is not a safetensors file or a CSR matrix in it is
+            ImportModelError: if the file is neither of them or a CSR matrix in it is
                 incomplete or inconsistent.
         """
-        from safetensors import SafetensorError, safe_open
+        from zipfile import BadZipFile
+
+        from safetensors import SafetensorError
 
         result = WeightStore()
+        read = _read_npz if Path(path).suffix == ".npz" else _read_safetensors
         try:
-            with safe_open(path, framework="np") as file:
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                sparse = {n: json.loads(s) for n, s in (file.metadata() or {}).items()}
-        except (SafetensorError, OSError, ValueError) as error:
+            arrays, sparse = read(path)
+        except (SafetensorError, BadZipFile, OSError, ValueError) as error:
             raise ImportModelError(explain("weights", f"cannot read {path}: {error}")) from error
         for name, shape in sparse.items():
             result._arrays[name] = _csr(name, shape, arrays)
         result._arrays.update(arrays)
         result._names = {id(array): name for name, array in result._arrays.items()}
         return result
+
+
+def _read_safetensors(
+    path: str | os.PathLike[str],
+) -> tuple[dict[str, np.ndarray], dict[str, object]]:
+    """The arrays of a file, and the shapes of the CSR matrices among them."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="np") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return arrays, {n: json.loads(s) for n, s in (file.metadata() or {}).items()}
+
+
+def _read_npz(
+    path: str | os.PathLike[str],
+) -> tuple[dict[str, np.ndarray], dict[str, object]]:
+    """The arrays of a file, and the shapes of the CSR matrices among them."""
+    from zipfile import is_zipfile
+
+    if Path(path).exists() and not is_zipfile(path):
+        raise ValueError("it is no zip file")
+    with np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
+    matrices = [n.removesuffix(".indptr") for n in arrays if n.endswith(".indptr")]
+    return arrays, {n: arrays.pop(f"{n}.shape", None) for n in matrices}
 
 
 def _csr(name: str, shape: object, arrays: dict[str, np.ndarray]) -> csr_array:

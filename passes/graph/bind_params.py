@@ -1,0 +1,181 @@
+"""Arguments of a program become constants: arrays are bound to it by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, TensorType
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from ...core.context import decide
+from ...core.errors import explain
+from ...core.module import ValueSpec, is_public, specs_of
+from ...core.provenance import named
+from ...core.weights import WeightStore, weights_of
+from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import dtype_of
+from ...dialects.graph.interfaces import tensor_type
+from ...dialects.sparse_tensor import is_sparse
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from ...dialects.graph.interfaces import Array
+
+
+def _fail(
+    spec: ValueSpec,
+    fact: str,
+    expected: object = None,
+    got: object = None,
+    hint: str | None = None,
+) -> Exception:
+    subject = f'argument "{spec.name}"'
+    return PassFailedException(explain(subject, fact, expected=expected, got=got, hint=hint))
+
+
+def _checked(spec: ValueSpec, type: TensorType, array: Array) -> Array:
+    """The array for an argument, in canonical CSR if it is sparse.
+
+    Raises:
+        PassFailedException: if it does not fit the argument.
+    """
+    expected = "[" + ", ".join(map(str, spec.shape)) + "]"
+    if not type.has_static_shape():
+        hint = "fix its sizes where the model comes in"
+        raise _fail(spec, "a constant has no symbolic size", "numbers", expected, hint)
+    if isinstance(array, np.ndarray) == is_sparse(type):
+        kinds = ("a dense array", "a CSR matrix")
+        sparse = is_sparse(type)
+        raise _fail(spec, "the array is of another kind", kinds[sparse], kinds[not sparse])
+    dtype = dtype_of(type.element_type)
+    if array.dtype != dtype:
+        raise _fail(spec, "the array has another dtype", dtype, array.dtype)
+    if tuple(array.shape) != type.get_shape():
+        raise _fail(spec, "the array has another shape", expected, list(array.shape))
+    return array if isinstance(array, np.ndarray) else _canonical(spec, array)
+
+
+def _canonical(spec: ValueSpec, matrix: csr_array) -> csr_array:
+    """A CSR matrix with rising columns and no entry stored twice."""
+    try:
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise _fail(spec, f"the matrix is inconsistent: {error}") from error
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    if isinstance(spec.nnz, int) and spec.nnz != matrix.nnz:
+        raise _fail(spec, "the matrix has other entries", spec.nnz, matrix.nnz)
+    return matrix
+
+
+def _lookup(arrays: WeightStore, name: str) -> Array | None:
+    return arrays[name] if name in arrays else None  # noqa: SIM401 (a store has no get)
+
+
+def _bind(function: func.FuncOp, number: int, key: str, array: Array | None) -> None:
+    """Put the constant `key` in the place of an argument, which goes."""
+    block = function.body.block
+    argument = block.args[number]
+    entries = None if array is None or isinstance(array, np.ndarray) else int(array.nnz)
+    constant = graph.ConstantOp.resource(key, tensor_type(argument), entries)
+    constant.location, constant.result.name_hint = named(key), argument.name_hint
+    first = block.first_op
+    Rewriter.insert_op(
+        constant, InsertPoint.before(first) if first is not None else InsertPoint.at_end(block)
+    )
+    argument.replace_all_uses_with(constant.result)
+    block.erase_arg(argument)
+    kept = [i for i in range(len(function.function_type.inputs)) if i != number]
+    if function.arg_attrs is not None:
+        function.arg_attrs = ArrayAttr([function.arg_attrs.data[i] for i in kept])
+    inputs, outputs = function.function_type.inputs.data, function.function_type.outputs
+    function.properties["function_type"] = FunctionType.from_attrs(
+        ArrayAttr([inputs[i] for i in kept]), outputs
+    )
+
+
+@dataclass(frozen=True)
+class GraphBindParamsPass(ModulePass):
+    """Make constants of the arguments of a program for which there are arrays.
+
+    Before:
+
+    ```mlir
+    func.func @main(%x: tensor<?x8xf32> {graph.name = "x"}, %w: tensor<4x8xf32> {graph.name = "w"})
+        -> tensor<?x4xf32> {
+      %y = graph.dense %x, %w : (tensor<?x8xf32>, tensor<4x8xf32>) -> tensor<?x4xf32>
+      func.return %y : tensor<?x4xf32>
+    }
+    ```
+
+    Options: `names=w`
+
+    After:
+
+    ```mlir
+    func.func @main(%x: tensor<?x8xf32> {graph.name = "x"}) -> tensor<?x4xf32> {
+      %w = graph.constant dense_resource<w> : tensor<4x8xf32>
+      %y = graph.dense %x, %w : (tensor<?x8xf32>, tensor<4x8xf32>) -> tensor<?x4xf32>
+      func.return %y : tensor<?x4xf32>
+    }
+    ```
+
+    An argument is bound by the name that callers know it by to the array of that name: one of
+    the file `path`, otherwise one of the weights beside the module. The array must have the
+    dtype and the shape that the argument declares. A constant is named and not copied into the
+    text, so `names` may also name arrays that the weights get later.
+
+    Requires: arguments of static shape; a program on tensors, which no function calls.
+    Leaves: no argument that `names` or the arrays name; those of other functions stay.
+    """
+
+    name = "graph-bind-params"
+
+    path: str = ""
+    """A `.safetensors` or `.npz` file of arrays; by default the weights beside the module."""
+
+    names: tuple[str, ...] = ()
+    """The arguments to bind; by default all for which there is an array."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        weights = weights_of(ctx)
+        arrays = WeightStore.load(self.path) if self.path else weights
+        functions = [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]
+        specs = {f: specs_of(f)[0] for f in functions if f.body.blocks}
+        self._check_names({spec.name for inputs in specs.values() for spec in inputs}, arrays)
+        chosen: list[tuple[func.FuncOp, int, ValueSpec, Array | None]] = []
+        for function, inputs in specs.items():
+            for number, spec in enumerate(inputs):
+                if spec.name in (self.names or arrays):
+                    type = tensor_type(function.body.block.args[number])
+                    known = _lookup(arrays, spec.name)
+                    array = None if known is None else _checked(spec, type, known)
+                    chosen.append((function, number, spec, array))
+        for function, number, spec, array in reversed(chosen):
+            key = spec.name if array is None else weights.add(spec.name, array)
+            _bind(function, number, key, array)
+            decide(ctx, f'argument "{spec.name}"', f'bind to the array "{key}"', self._why)
+
+    @property
+    def _why(self) -> str:
+        return f"{self.path} has an array of this name" if self.path else "it was asked for"
+
+    def _check_names(self, arguments: set[str], arrays: WeightStore) -> None:
+        """Refuse a name that no argument has, or that the file has no array for."""
+        for name in self.names:
+            if name not in arguments:
+                known = ", ".join(sorted(arguments)) or "none"
+                fact = f'no argument "{name}"'
+                raise PassFailedException(explain(self.name, fact, expected=known))
+            if self.path and name not in arrays:
+                fact = f'{self.path} has no array "{name}"'
+                expected = ", ".join(arrays) or "no array at all"
+                raise PassFailedException(explain(self.name, fact, expected=expected))

@@ -1,0 +1,155 @@
+"""The inverse of fusion: primitive functions are put back where they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ...core.provenance import fuse, names
+from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.ops_call import CallLikeOp
+
+
+def _inline(call: func.CallOp, primitive: func.FuncOp) -> None:
+    """Replace a call by the operations of the primitive function that it calls."""
+    body = primitive.body.block
+    values: dict[SSAValue, SSAValue] = dict(zip(body.args, call.arguments, strict=True))
+    called = set(names(call))
+    new: list[Operation] = []
+    for op in body.ops:
+        if isinstance(op, func.ReturnOp):
+            break
+        copy = op.clone(values)
+        # A function that several groups share bears the names of the first of them only.
+        if not set(names(op)) <= called:
+            copy.location = call.location
+        new.append(copy)
+    assert body.last_op is not None
+    results = [values[v] for v in body.last_op.operands]
+    for result, old in zip(results, call.results, strict=True):
+        result.name_hint = old.name_hint
+    Rewriter.replace_op(call, new, results)
+
+
+def _merge_literals(block: Block) -> None:
+    """Let one literal stand for all equal ones: fusion gives each group literals of its own."""
+    known: dict[Attribute, graph.ConstantOp] = {}
+    for op in list(block.ops):
+        if not isinstance(op, graph.ConstantOp) or op.key is not None:
+            continue
+        first = known.setdefault(op.value, op)
+        if first is not op:
+            first.location = fuse([first, op])
+            Rewriter.replace_op(op, (), first.results)
+
+
+def _is_operator(op: Operation) -> bool:
+    """Whether `op` only computes its results, so that it may stand anywhere before its users."""
+    return isinstance(op, GraphOp) and not isinstance(op, CallLikeOp)
+
+
+def _sort(block: Block) -> None:
+    """Bring operators into the order in which they are asked for; erase those nobody asks for.
+
+    Fusion moves operators. This order follows from what is computed alone, so that it is the
+    same before fusion and after it. What is no operator keeps its place among its like.
+    """
+    order: dict[Operation, None] = {}
+    for root in block.ops:
+        stack = [] if _is_operator(root) else [(root, _makers(root, block))]
+        while stack:
+            op, makers = stack[-1]
+            maker = next(makers, None)
+            if maker is None:
+                order[op] = None
+                stack.pop()
+            elif maker not in order:
+                stack.append((maker, _makers(maker, block)))
+    for op in reversed([op for op in block.ops if op not in order]):
+        Rewriter.erase_op(op)
+    for op in order:
+        op.detach()
+    block.add_ops(order)
+
+
+def _makers(op: Operation, block: Block) -> Iterator[Operation]:
+    """The operations of `block` that make what `op` and the operations in it use."""
+    for inner in op.walk():
+        for operand in inner.operands:
+            if isinstance(operand.owner, Operation) and operand.owner.parent is block:
+                yield operand.owner
+
+
+def _erase_unused(module: ModuleOp, primitives: dict[str, func.FuncOp]) -> None:
+    """Erase the primitive functions that nothing names any more."""
+    attributes = (
+        a for op in module.walk() for a in (*op.properties.values(), *op.attributes.values())
+    )
+    named = {a.root_reference.data for a in attributes if isinstance(a, SymbolRefAttr)}
+    for name, function in primitives.items():
+        if name not in named:
+            Rewriter.erase_op(function)
+
+
+@dataclass(frozen=True)
+class GraphDefusePass(ModulePass):
+    """Put the operators of primitive functions back where the functions are called.
+
+    Before:
+
+    ```mlir
+    func.func @main(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>) -> tensor<?x4xf32> {
+      %y = func.call @fused(%x, %w) : (tensor<?x8xf32>, tensor<4x8xf32>) -> tensor<?x4xf32>
+      func.return %y : tensor<?x4xf32>
+    }
+    func.func private @fused(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>)
+        -> tensor<?x4xf32> attributes {graph.primitive} {
+      %d = graph.dense %x, %w : (tensor<?x8xf32>, tensor<4x8xf32>) -> tensor<?x4xf32>
+      %y = graph.relu %d : (tensor<?x4xf32>) -> tensor<?x4xf32>
+      func.return %y : tensor<?x4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @main(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>) -> tensor<?x4xf32> {
+      %d = graph.dense %x, %w : (tensor<?x8xf32>, tensor<4x8xf32>) -> tensor<?x4xf32>
+      %y = graph.relu %d : (tensor<?x4xf32>) -> tensor<?x4xf32>
+      func.return %y : tensor<?x4xf32>
+    }
+    ```
+
+    Operators come in the order in which their users ask for them, and equal literals are one:
+    what fusion did to order and literals leaves no trace. So ``defuse(fuse(m))`` is the text of
+    ``defuse(m)``, which is ``m`` where `m` is in that order already. An operator of a function
+    that several groups share is given the names of the call.
+
+    Requires: nothing.
+    Leaves: no call of a primitive function, no primitive function that nothing names, no
+        operator whose results are not used.
+    """
+
+    name = "graph-defuse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = [f for f in op.walk() if isinstance(f, func.FuncOp)]
+        primitives = {f.sym_name.data: f for f in functions if "graph.primitive" in f.attributes}
+        for function in functions:
+            if len(function.body.blocks) != 1 or function.sym_name.data in primitives:
+                continue
+            for call in [c for c in function.walk() if isinstance(c, func.CallOp)]:
+                primitive = primitives.get(call.callee.string_value())
+                if primitive is not None:
+                    _inline(call, primitive)
+            _merge_literals(function.body.block)
+            _sort(function.body.block)
+        _erase_unused(op, primitives)
