@@ -44,7 +44,7 @@ types: $(call MARKED,test) ## pyright
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: $(call MARKED,run) ## cost of the models of the tests, as ratios to NumPy and SciPy
-	$(BIN)/python benchmarks/models.py
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/models.py
 
 weights: $(call MARKED,run) ## train the weights of the demo again
 	$(BIN)/python examples/train_karate.py
