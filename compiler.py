@@ -66,7 +66,10 @@ def compile(
             )
         )
     module.verify()
-    specs_of(module.main)
+    if start in ("buffers", "loops"):
+        _signature(module.main)
+    else:
+        specs_of(module.main)
     work = module.clone()
     ctx = make_context(work.weights, chosen)
     with _without_collector():

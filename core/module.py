@@ -230,7 +230,7 @@ def _dictionaries(
         return ({},) * count
     found = attrs.data if isinstance(attrs, ArrayAttr) else ()
     result = tuple(one.data for one in found if isinstance(one, DictionaryAttr))
-    if len(result) != count:
+    if len(found) != count or len(result) != count:
         subject = f"{function.name} @{function.sym_name.data}"
         raise CompileError(
             explain(subject, "wrong attributes", expected=f"{count} dictionaries", got=attrs)
