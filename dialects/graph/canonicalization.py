@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects.builtin import f16, f32, f64, i1, i8, i16, i32, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.provenance import fuse
 from . import ops as graph
 from .attrs import ints, is_float
 from .interfaces import GraphOp, element_type, rank, tensor_type
+from .known import holds_all_values
 
 
 def _forward(op: GraphOp, value: SSAValue, rewriter: PatternRewriter) -> None:
@@ -143,17 +143,6 @@ class CastToSame(RewritePattern):
         _forward(op, op.x, rewriter)
 
 
-_HOLDS: dict[Attribute, tuple[Attribute, ...]] = {
-    f16: (f32, f64),
-    f32: (f64,),
-    i1: (i8, i16, i32, i64, f16, f32, f64),
-    i8: (i16, i32, i64, f16, f32, f64),
-    i16: (i32, i64, f32, f64),
-    i32: (i64, f64),
-}
-"""Types that hold all values of a type, so that casting to them and back changes nothing."""
-
-
 class CastWiderAndBack(RewritePattern):
     # cast(cast(x)) == x  where the type between holds all values of x
     @op_type_rewrite_pattern
@@ -161,7 +150,7 @@ class CastWiderAndBack(RewritePattern):
         inner = op.x.owner
         if not isinstance(inner, graph.CastOp):
             return
-        if element_type(inner.result) in _HOLDS.get(element_type(inner.x), ()):
+        if holds_all_values(element_type(inner.result), element_type(inner.x)):
             _forward(op, inner.x, rewriter)
 
 

@@ -1,0 +1,116 @@
+"""What is known of values at compile time: their elements, their sign, their types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from xdsl.dialects.builtin import DYNAMIC_INDEX, f16, f32, f64, i1, i8, i16, i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
+
+from ...core.provenance import fuse
+from ...core.weights import WeightStore
+from . import ops as graph
+from .attrs import ReduceKind, is_float
+from .interfaces import GraphOp, element_type, tensor_type
+
+_NEVER_NEGATIVE = (graph.ReluOp, graph.ExpOp, graph.SigmoidOp, graph.SoftmaxOp, graph.SqrtOp)
+_DEPTH = 4
+_HOLDS: dict[Attribute, tuple[Attribute, ...]] = {
+    f16: (f32, f64),
+    f32: (f64,),
+    i1: (i8, i16, i32, i64, f16, f32, f64),
+    i8: (i16, i32, i64, f16, f32, f64),
+    i16: (i32, i64, f32, f64),
+    i32: (i64, f64),
+}
+"""Types that hold all values of a type, so that casting to them and back changes nothing."""
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Whether a value is a constant."""
+    return isinstance(value.owner, graph.ConstantOp)
+
+
+def elements_of(value: SSAValue, weights: WeightStore) -> np.ndarray | None:
+    """The elements of a dense constant; None if it is none, or the store lacks its array."""
+    op = value.owner
+    if not isinstance(op, graph.ConstantOp) or (op.key is not None and op.key not in weights):
+        return None
+    array = op.array(weights)
+    return array if isinstance(array, np.ndarray) else None
+
+
+def is_regular(array: np.ndarray) -> bool:
+    """Whether no element is 0, subnormal, infinite or NaN: such factors do no harm."""
+    if array.dtype.kind != "f":
+        return True
+    magnitude = np.abs(array)
+    return bool(np.all(np.isfinite(array)) and np.all(magnitude >= np.finfo(array.dtype).tiny))
+
+
+def is_nonnegative(value: SSAValue, depth: int = _DEPTH) -> bool:
+    """Whether no element is less than 0 (one may be -0.0 or NaN), from what made it."""
+    op = value.owner
+    if isinstance(op, _NEVER_NEGATIVE):
+        return True
+    if isinstance(op, graph.ConstantOp):
+        return op.splat is not None and op.splat >= 0
+    if not depth or not isinstance(op, GraphOp) or not is_float(element_type(value)):
+        return False
+    operands = [is_nonnegative(operand, depth - 1) for operand in op.operands]
+    if isinstance(op, graph.MulOp) and op.lhs is op.rhs:
+        return True
+    if isinstance(op, graph.ClipOp):
+        low, high = op.bounds
+        return (low is not None and low >= 0 and (high is None or high >= 0)) or (
+            operands[0] and (high is None or high >= 0)
+        )
+    if isinstance(op, graph.ReduceOp):
+        return operands[0] and op.kind.data in (ReduceKind.SUM, ReduceKind.MEAN, ReduceKind.MIN)
+    if isinstance(op, graph.MaxOp):
+        return any(operands)
+    same = (graph.AddOp, graph.MulOp, graph.MinOp, graph.DropoutOp)
+    moved = (graph.ReshapeOp, graph.TransposeOp, graph.SliceOp, graph.BroadcastToOp, graph.ConcatOp)
+    return isinstance(op, same + moved) and all(operands)
+
+
+def holds_all_values(wide: Attribute, narrow: Attribute) -> bool:
+    """Whether an element type has all values of another one, so that a cast to it loses none."""
+    return wide in _HOLDS.get(narrow, ())
+
+
+def reshape_target(sizes: Sequence[int]) -> list[int] | None:
+    """The `shape` of a `graph.reshape` to these sizes; None if it cannot be written down."""
+    if list(sizes).count(DYNAMIC_INDEX) > 1 or 0 in sizes:
+        return None
+    return [-1 if n == DYNAMIC_INDEX else n for n in sizes]
+
+
+def replace(
+    op: GraphOp,
+    new: Sequence[GraphOp],
+    rewriter: PatternRewriter,
+    sources: Sequence[Operation] = (),
+) -> bool:
+    """Replace `op` by the last of `new` if that has its type; otherwise `new` goes again.
+
+    The new operators stand for `op` and `sources`, the operators that lose this user.
+    """
+    last = new[-1]
+    if last.results[0].type != op.results[0].type:
+        for part in reversed(new):
+            part.erase()
+        return False
+    location = fuse([*sources, op])
+    for part in new:
+        part.location = location
+    rewriter.replace(op, list(new), last.results)
+    return True
+
+
+def sizes_of(value: SSAValue) -> tuple[int, ...]:
+    """The sizes that the type of a value declares; -1 where one is symbolic."""
+    return cast("tuple[int, ...]", tensor_type(value).get_shape())

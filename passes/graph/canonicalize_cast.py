@@ -1,0 +1,88 @@
+"""Each consumer of a widening cast gets one of its own, so that fusion reads the narrow type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ...core.context import decide
+from ...core.provenance import origin
+from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import dtype_of
+from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type
+
+
+def _widens(op: graph.CastOp) -> bool:
+    """Whether the elements take more bytes after the cast than before it."""
+    source, target = element_type(op.x), element_type(op.result)
+    return dtype_of(target).itemsize > dtype_of(source).itemsize
+
+
+def _takes(user: Operation, cast: graph.CastOp) -> bool:
+    """Whether a cast can be computed inside the kernel of `user`."""
+    if not isinstance(user, GraphOp) or user.fusion in (FusionKind.CONTRACTION, FusionKind.OPAQUE):
+        return False
+    return all(indices is not cast.result for indices, _, _ in user.index_bounds)
+
+
+def _clone_into_users(ctx: Context, cast: graph.CastOp) -> None:
+    """Give each user that can take it a cast of its own; the others share what is left."""
+    users = list(dict.fromkeys(use.operation for use in cast.result.uses))[::-1]
+    takers = [u for u in users if u.parent is cast.parent and _takes(u, cast)]
+    if len(users) < 2 or not takers:
+        return
+    left = len(takers) < len(users)
+    for user in takers if left else takers[1:]:
+        copy = cast.clone()
+        Rewriter.insert_op(copy, InsertPoint.before(user))
+        cast.result.replace_uses_with_if(copy.result, lambda use, user=user: use.operation is user)
+    subject = origin(cast) or cast.name
+    what = f"cast in each of {len(takers)} users"
+    decide(ctx, subject, what, "their kernels then read the narrower type")
+
+
+@dataclass(frozen=True)
+class GraphCanonicalizeCastPass(ModulePass):
+    """Clone a widening cast that several operators use into each of them.
+
+    Before:
+
+    ```mlir
+    func.func @main(%x: tensor<4xf16>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %w = graph.cast %x : (tensor<4xf16>) -> tensor<4xf32>
+      %a = graph.exp %w : (tensor<4xf32>) -> tensor<4xf32>
+      %b = graph.tanh %w : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %a, %b : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @main(%x: tensor<4xf16>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %w = graph.cast %x : (tensor<4xf16>) -> tensor<4xf32>
+      %a = graph.exp %w : (tensor<4xf32>) -> tensor<4xf32>
+      %v = graph.cast %x : (tensor<4xf16>) -> tensor<4xf32>
+      %b = graph.tanh %v : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %a, %b : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+
+    A narrowing cast is not cloned: its users would then read the wider type. Users whose
+    kernels cannot hold a cast (products, calls, indices) go on sharing one.
+
+    Requires: no `cse` after it, which would merge the casts again.
+    Leaves: the operators as they are but for the casts.
+    """
+
+    name = "graph-canonicalize-cast"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for cast in [c for c in op.walk() if isinstance(c, graph.CastOp)]:
+            if _widens(cast):
+                _clone_into_users(ctx, cast)

@@ -1,0 +1,5 @@
+"""The identities by which `graph-simplify` rewrites, by what they are about.
+
+It may import: `dialects` and `core`.
+In: operators; out: fewer or cheaper ones of the same meaning.
+"""
