@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.context import Context
@@ -26,11 +26,18 @@ from ..core.dims import Dim, Shape
 from ..core.errors import explain
 from ..core.provenance import fuse, origin
 from ..dialects.graph import ops as graph
-from ..dialects.graph.interfaces import GraphOp
+from ..dialects.graph.interfaces import GraphOp, Index
 from ..dialects.graph.shapes import EQUAL, SymbolicShapes, equal_attribute
 from ..dialects.loop import ops as loop
 from .buffers import buffer_types
-from .nest import Argument, Frame, NestBuilder, RestartError, SparseArgument
+from .nest import (
+    Argument,
+    Frame,
+    NestBuilder,
+    RestartError,
+    SparseArgument,
+    UnknownEntryError,
+)
 
 
 def _arguments(function: func.FuncOp, block: Block) -> dict[SSAValue, Argument]:
@@ -52,34 +59,70 @@ def _arguments(function: func.FuncOp, block: Block) -> dict[SSAValue, Argument]:
     return result
 
 
+@dataclass
+class ResultLoops:
+    """The loops in which the results of a function are computed, as far as that was found out.
+
+    Both are by the number of the result; a new entry makes the kernel be built again.
+    """
+
+    order: dict[int, list[int]] = field(default_factory=dict)
+    """The dimensions in the order in which they are looped over, as a reduction wants it."""
+    entries: dict[int, tuple[int, SSAValue]] = field(default_factory=dict)
+    """A dimension over the stored entries of a matrix, which is walked row by row."""
+
+
 def _fill(
     block: Block,
     function: func.FuncOp,
     shapes: SymbolicShapes,
     outputs: Sequence[SSAValue],
     staged: dict[SSAValue, int],
-    order: dict[int, list[int]],
+    known: ResultLoops,
 ) -> None:
     """Write the nests into the body of a kernel, one for each result of the function.
 
-    `order` says for a result in which order its dimensions are looped over; it is written
-    to, and `RestartError` raised, where a reduction wants another one.
+    Raises:
+        RestartError: where a result needs other loops, which `known` then says.
     """
     nest = NestBuilder(block, _arguments(function, block), shapes, staged)
     returned = cast(func.ReturnOp, function.body.block.last_op).arguments
     for number, (value, buffer) in enumerate(zip(returned, outputs, strict=True)):
         rank = cast(TensorType, value.type).get_num_dims()
-        dims = order.get(number, list(range(rank)))
+        if number in known.entries:
+            _walk_entries(nest, value, buffer, *known.entries[number])
+            continue
+        dims = known.order.get(number, list(range(rank)))
         extents = [nest.extent(value, dim) for dim in dims]
         with nest.loops(extents) as opened:
             frames = nest.frames[-rank:] if rank else []
             index = tuple(opened[dims.index(dim)] for dim in range(rank))
-            scalar = nest.at(value, index)
-            stored = nest.stored(scalar, cast(TensorType, value.type).element_type)
-            nest.store(stored, buffer, index)
-            if number not in order and (wanted := _better_order(frames, nest.reductions)):
-                order[number] = wanted
+            try:
+                _store(nest, value, buffer, index)
+            except UnknownEntryError as unknown:
+                if unknown.position not in index:
+                    raise
+                known.entries[number] = index.index(unknown.position), unknown.matrix
+                raise RestartError from unknown
+            if number not in known.order and (wanted := _better_order(frames, nest.reductions)):
+                known.order[number] = wanted
                 raise RestartError
+
+
+def _store(nest: NestBuilder, value: SSAValue, buffer: SSAValue, index: Index) -> None:
+    scalar = nest.at(value, index)
+    stored = nest.stored(scalar, cast(TensorType, value.type).element_type)
+    nest.store(stored, buffer, index)
+
+
+def _walk_entries(
+    nest: NestBuilder, value: SSAValue, buffer: SSAValue, dim: int, matrix: SSAValue
+) -> None:
+    """Compute a result whose dimension `dim` runs over the entries of `matrix` row by row."""
+    rank = cast(TensorType, value.type).get_num_dims()
+    rest = [nest.extent(value, other) for other in range(rank) if other != dim]
+    with nest.entry_loops(matrix, rest) as (position, *between):
+        _store(nest, value, buffer, (*between[:dim], position, *between[dim:]))
 
 
 def _better_order(
@@ -113,14 +156,14 @@ def build_kernel(
     attrs = _argument_attrs(function, constant, shapes)
     attrs += [DictionaryAttr({})] * len(output_types)
     staged: dict[SSAValue, int] = {}
-    order: dict[int, list[int]] = {}
+    known = ResultLoops()
     while True:
         block = Block(arg_types=[*input_types, *output_types])
         outputs = block.args[len(input_types) :]
         for number, output in enumerate(outputs):
             output.name_hint = "y" if len(outputs) == 1 else f"y{number}"
         try:
-            _fill(block, function, shapes, outputs, staged, order)
+            _fill(block, function, shapes, outputs, staged, known)
         except RestartError:
             continue
         kernel = loop.KernelOp(

@@ -90,6 +90,17 @@ class RestartError(Exception):
     """The nest has to be built again, now that more is known."""
 
 
+class UnknownEntryError(UnsupportedError):
+    """The row of a stored entry is asked for at a position whose row is not known."""
+
+    def __init__(self, matrix: SSAValue, position: AffineExpr, where: str | None) -> None:
+        fact = "the row of a stored entry is not known where its value is asked for"
+        expected = "one matrix whose rows are gone through"
+        super().__init__(explain("convert-graph-to-loop", fact, expected=expected, origin=where))
+        self.matrix = matrix
+        self.position = position
+
+
 class NestBuilder:
     """Builds the nests of one kernel.
 
@@ -122,6 +133,8 @@ class NestBuilder:
         self._sources: list[Operation] = []
         self._deep: dict[SSAValue, bool] = {}
         self._sizes: dict[Dim, AffineExpr] = {}
+        self._ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
+        self._positions: set[AffineExpr] = set()
 
     # Values at an index.
 
@@ -134,7 +147,10 @@ class NestBuilder:
         frames = self._index_frames(index)
         if isinstance(value, BlockArgument):
             result = self._load_argument(value, index)
-        elif (depth := self._staging_depth(value, frames)) is not None:
+        elif (
+            self._positions.isdisjoint(index)
+            and (depth := self._staging_depth(value, frames)) is not None
+        ):
             result = self._staged_value(value, index, depth)
         else:
             result = self._inline(value, index)
@@ -315,16 +331,22 @@ class NestBuilder:
         step: Callable[[AffineExpr, SSAValue, SSAValue], SSAValue],
     ) -> SSAValue:
         """Fold over the stored entries of a row; see `Nest.entries`."""
-        source = self.arguments.get(matrix)
-        if not isinstance(source, SparseArgument):
-            raise UnsupportedError(
-                explain(
-                    "convert-graph-to-loop",
-                    "a sparse value inside of a kernel",
-                    expected="a sparse argument",
-                    got=matrix.type,
-                )
-            )
+
+        def place(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
+            return step(column, self.stored_entry(matrix, position), total)
+
+        return self.pattern(matrix, row, combine, init, place)
+
+    def pattern(
+        self,
+        matrix: SSAValue,
+        row: AffineExpr,
+        combine: str,
+        init: SSAValue,
+        step: Callable[[AffineExpr, AffineExpr, SSAValue], SSAValue],
+    ) -> SSAValue:
+        """Fold over the places of the stored entries of a row; see `Nest.pattern`."""
+        source = self._sparse(matrix)
         map, operands = compress([row], self.variables)
         op = loop.ReduceEntriesOp(
             self._name("e"), source.indptr, source.indices, map, operands, Combine(combine), init
@@ -334,8 +356,68 @@ class NestBuilder:
         self.frames.append(frame)
         position, column = self._bind(op.position, frame), self._bind(op.column, frame)
         self.depends[op.accumulator] = frozenset({frame})
-        stored = self._computed(self._load(source.values, [position]), matrix)
-        return self._close(op, frame, step(column, stored, op.accumulator))
+        self._know_entry(matrix, position, row, column)
+        return self._close(op, frame, step(position, column, op.accumulator))
+
+    def _sparse(self, matrix: SSAValue) -> SparseArgument:
+        source = self.arguments.get(matrix)
+        if isinstance(source, SparseArgument):
+            return source
+        raise UnsupportedError(
+            explain(
+                "convert-graph-to-loop",
+                "a sparse value inside of a kernel",
+                expected="a sparse argument",
+                got=matrix.type,
+            )
+        )
+
+    def _know_entry(
+        self, matrix: SSAValue, position: AffineExpr, row: AffineExpr, column: AffineExpr
+    ) -> None:
+        self._ends[matrix, position] = row, column
+        self._positions.add(position)
+
+    def entry(self, matrix: SSAValue, position: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
+        """The row and the column of a stored entry; see `Nest.entry`."""
+        if (matrix, position) not in self._ends:
+            where = origin(self._sources[-1]) if self._sources else None
+            raise UnknownEntryError(matrix, position, where)
+        return self._ends[matrix, position]
+
+    def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
+        """The value of a stored entry; see `Nest.stored_entry`."""
+        return self._computed(self._load(self._sparse(matrix).values, [position]), matrix)
+
+    def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
+        """The number of stored entries of a row; see `Nest.count`."""
+        start, end = self._row_ends(matrix, row)
+        return self.index(self.insert(arith.SubiOp(end, start)))
+
+    def _row_ends(self, matrix: SSAValue, row: AffineExpr) -> tuple[SSAValue, SSAValue]:
+        """The position of the first entry of a row, and the one after its last."""
+        indptr = self._sparse(matrix).indptr
+        start, end = (
+            self.insert(arith.IndexCastOp(self._load(indptr, [place]), INDEX))
+            for place in (row, row + 1)
+        )
+        return start, end
+
+    @contextmanager
+    def entry_loops(self, matrix: SSAValue, rest: Sequence[AffineExpr]) -> Iterator[Index]:
+        """Open loops over the rows of a matrix, over `rest`, then over the row's entries.
+
+        Gives the position of the entry, then the variables of the loops in between.
+        """
+        source = self._sparse(matrix)
+        with self.loops([self.extent(matrix, 0), *rest]) as (row, *between):
+            start, end = self._row_ends(matrix, row)
+            count = self.index(self.insert(arith.SubiOp(end, start)))
+            with self.loops([count]) as (number,):
+                position = self.index(start) + number
+                loaded = self._load(source.indices, [position])
+                self._know_entry(matrix, position, row, self.index(loaded))
+                yield (position, *between)
 
     def _close(
         self, op: loop.ReduceOp | loop.ReduceEntriesOp, frame: Frame, result: SSAValue

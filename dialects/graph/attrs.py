@@ -162,6 +162,38 @@ class NormalizeKindAttr(EnumAttribute[NormalizeKind]):
     name = "graph.normalize_kind"
 
 
+class SddmmKind(StrEnum):
+    """What a `graph.sddmm` computes of the two ends of an entry."""
+
+    DOT = "dot"
+    ADD = "add"
+    SUB = "sub"
+    MUL = "mul"
+
+
+@irdl_attr_definition
+class SddmmKindAttr(EnumAttribute[SddmmKind]):
+    """The kind of a `graph.sddmm`: ``dot``, ``add``, ``sub`` or ``mul``."""
+
+    name = "graph.sddmm_kind"
+
+
+class AggregateKind(StrEnum):
+    """How what arrives at a node is combined."""
+
+    SUM = "sum"
+    MEAN = "mean"
+    MAX = "max"
+    MIN = "min"
+
+
+@irdl_attr_definition
+class AggregateKindAttr(EnumAttribute[AggregateKind]):
+    """The kind of a `graph.aggregate`: ``sum``, ``mean``, ``max`` or ``min``."""
+
+    name = "graph.aggregate_kind"
+
+
 class Approximation(StrEnum):
     """The formula of a gelu."""
 

@@ -13,7 +13,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from ...core.provenance import fuse
 from . import ops as graph
-from .attrs import ints, is_float
+from .attrs import AggregateKind, ints, is_float
 from .interfaces import GraphOp, element_type, rank, tensor_type
 from .known import holds_all_values
 
@@ -240,3 +240,14 @@ class DropoutAtInference(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.DropoutOp, rewriter: PatternRewriter) -> None:
         _forward(op, op.x, rewriter)
+
+
+class AggregateByStoredValues(RewritePattern):
+    # aggregate(sum, a, x, entries(a)) == spmm(a, x)  for a matrix x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.AggregateOp, rewriter: PatternRewriter) -> None:
+        entries = None if op.weights is None else op.weights.owner
+        if not isinstance(entries, graph.EntriesOp) or entries.a is not op.a:
+            return
+        if op.kind.data == AggregateKind.SUM and rank(op.x) == 2:
+            _replace(op, graph.SpmmOp(op.a, op.x), (entries, op), rewriter)

@@ -97,6 +97,33 @@ class Nest(Protocol):
         """
         ...
 
+    def pattern(
+        self,
+        matrix: SSAValue,
+        row: AffineExpr,
+        combine: str,
+        init: SSAValue,
+        step: Callable[[AffineExpr, AffineExpr, SSAValue], SSAValue],
+    ) -> SSAValue:
+        """Fold over the places of the stored entries of a row, whatever their values.
+
+        `step` maps the position among all stored entries, the column and the accumulator to
+        the new accumulator.
+        """
+        ...
+
+    def entry(self, matrix: SSAValue, position: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
+        """The row and the column of the stored entry at a position."""
+        ...
+
+    def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
+        """The value of the stored entry at a position, in the type in which it is computed."""
+        ...
+
+    def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
+        """The number of stored entries of a row."""
+        ...
+
     def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
         """A scalar constant."""
         ...
@@ -126,6 +153,7 @@ class ShapeFacts:
         fresh: makes a dimension that nothing is known about.
         record: is told two dimensions that are equal only if certain symbols have certain
             values, which therefore has to be checked at run time.
+        entries: gives the number of stored entries of a sparse operand, where it is known.
     """
 
     def __init__(
@@ -133,10 +161,17 @@ class ShapeFacts:
         op: Operation,
         fresh: Callable[[], Dim],
         record: Callable[[Dim, Dim], None] | None = None,
+        entries: Callable[[SSAValue], Dim | None] | None = None,
     ) -> None:
         self.op = op
         self.fresh = fresh
         self._record = record
+        self._entries = entries
+
+    def entries(self, matrix: SSAValue) -> Dim:
+        """The number of stored entries of a sparse operand; a new symbol if it is unknown."""
+        known = None if self._entries is None else self._entries(matrix)
+        return self.fresh() if known is None else known
 
     def fail(self, fact: str, expected: object = None, got: object = None) -> NoReturn:
         """Raise a `VerifyException` that names the operation and where it came from."""
@@ -252,6 +287,15 @@ class GraphOp(IRDLOperation, ABC):
 
         Such operands are arguments of a kernel, never computed inside it, because they are
         checked before it runs. By default there are none.
+        """
+        return ()
+
+    @property
+    def entry_operands(self) -> tuple[tuple[SSAValue, SSAValue], ...]:
+        """Operands that hold a value for each stored entry of a matrix, and that matrix.
+
+        They are read a row of the matrix at a time, so that they can be computed there. By
+        default there are none.
         """
         return ()
 

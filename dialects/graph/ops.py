@@ -11,6 +11,7 @@ from .ops_binary import AddOp, BinaryOp, DivOp, MaxOp, MinOp, MulOp, PowOp, SubO
 from .ops_call import CallDpsOp, CallPackedOp
 from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
+from .ops_edge import AggregateOp, EdgeSoftmaxOp, EntriesOp, OwnSoftmaxOp, SddmmOp
 from .ops_elementwise import (
     CastOp,
     ClipOp,
@@ -35,6 +36,7 @@ from .ops_sparse import DegreeOp, MissingSelfLoopsOp, NormalizeOp, SpmmOp
 
 __all__ = [
     "AddOp",
+    "AggregateOp",
     "BatchNormOp",
     "BinaryOp",
     "BroadcastToOp",
@@ -48,6 +50,8 @@ __all__ = [
     "DenseOp",
     "DivOp",
     "DropoutOp",
+    "EdgeSoftmaxOp",
+    "EntriesOp",
     "ErfOp",
     "ExpOp",
     "GatherOp",
@@ -62,11 +66,13 @@ __all__ = [
     "MulOp",
     "NegOp",
     "NormalizeOp",
+    "OwnSoftmaxOp",
     "PowOp",
     "ReduceOp",
     "ReluOp",
     "ReshapeOp",
     "RsqrtOp",
+    "SddmmOp",
     "SigmoidOp",
     "SliceOp",
     "SoftmaxOp",

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
-def _require_csr(matrix: SSAValue, facts: ShapeFacts) -> None:
+def require_csr(matrix: SSAValue, facts: ShapeFacts) -> None:
+    """Demand that a sparse operand is a matrix in compressed rows."""
     if format_of(matrix.type) != "csr" or len(tensor_type(matrix).get_shape()) != 2:
         facts.fail("a is not a matrix of compressed sparse rows", "a CSR encoding", matrix.type)
 
@@ -75,7 +76,7 @@ class SpmmOp(GraphOp):
         super().__init__(operands=[a, x], result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        _require_csr(self.a, facts)
+        require_csr(self.a, facts)
         same_element_types(self, facts)
         a, x = shapes
         if len(x) != 2:
@@ -157,7 +158,7 @@ class RowOp(GraphOp, ABC):
     result = result_def(FLOAT_TENSOR)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        _require_csr(self.a, facts)
+        require_csr(self.a, facts)
         rows, columns = shapes[0]
         return [(facts.equal(rows, columns, "a is not square"),)]
 
@@ -296,7 +297,7 @@ class NormalizeOp(GraphOp):
         super().__init__(operands=[a], properties=properties, result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        _require_csr(self.a, facts)
+        require_csr(self.a, facts)
         rows, columns = shapes[0]
         size = facts.equal(rows, columns, "a is not square")
         return [(size, size)]

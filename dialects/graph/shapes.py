@@ -154,7 +154,12 @@ class SymbolicShapes:
     ) -> None:
         tensors = [result for result in op.results if isinstance(result.type, TensorType)]
         if isinstance(op, GraphOp):
-            facts = ShapeFacts(op, lambda: next(self._fresh), lambda a, b: self._record(a, b, op))
+            facts = ShapeFacts(
+                op,
+                lambda: next(self._fresh),
+                lambda a, b: self._record(a, b, op),
+                lambda matrix: nnz[matrix],
+            )
             inferred = op.infer_shapes([shapes[value] for value in op.operands], facts)
             entries = op.infer_nnz([nnz[value] for value in op.operands], facts)
         elif isinstance(op, func.CallOp):

@@ -1,6 +1,6 @@
 """Operators are grouped, and each group becomes a function that is compiled to one kernel.
 
-Groups are made in three steps, all by fusion kind, so that operators of plug-ins take part:
+Groups are made in four steps, all by fusion kind, so that operators of plug-ins take part:
 
 1. A contraction, then a reduction, takes the elementwise operators that follow it and need
    its result at their own index only: its epilogue.
@@ -8,6 +8,8 @@ Groups are made in three steps, all by fusion kind, so that operators of plug-in
    the index that is asked for, costs nothing extra; otherwise it starts a group.
 3. A sparse product whose rows are only read by a small dense product goes into the kernel of
    that product, which then computes row by row.
+4. Values of the entries of a sparse matrix that are only read where one operator goes through
+   its rows, such as the softmax of an attention, go into the kernel of that operator.
 
 In each group every operator but the last is used within the group only, and the last comes
 last in the function. A path that leaves a group therefore leaves it at its last operator and
@@ -54,6 +56,10 @@ _CHEAP = (
 _ONCE = (graph.TransposeOp, graph.ReshapeOp, graph.SliceOp)
 _LONGEST_NAME = 8
 _LONGEST_STAGED_ROW = 1024
+# What has a value for each entry is computed once for a few vectors of a row, not once for all
+# of it, and a softmax asks three times for a score.
+_LONGEST_ROW_OF_ENTRY = 128
+_LONGEST_DOT_OF_ENTRY = 16
 
 
 @dataclass(eq=False)
@@ -94,6 +100,8 @@ class Grouping:
                 self._join_users(op)
         for op in self.members:
             self._stage_rows_for(op, max_width)
+        for op in self.members:
+            self._join_entries(op)
 
     @property
     def groups(self) -> list[Group]:
@@ -194,6 +202,38 @@ class Grouping:
         self._add(group, rows.ops)
         group.repeated |= rows.repeated
         group.why = f"the row of {hidden_width} values between the products never leaves the cache"
+
+    def _join_entries(self, user: GraphOp) -> None:
+        """Step 4: bring what `user` reads entry by entry into its kernel."""
+        # edge_softmax(a, e)[p] for the entries p of a row needs the scores of that row only
+        group = self.group_of[user]
+        for value, matrix in user.entry_operands:
+            values = self.group_of.get(cast(Operation, value.owner))
+            if values is None or values is group or not value.has_one_use():
+                continue
+            total = len(values.ops) + len(group.ops)
+            own = tensor_type(user.results[0]).get_shape()[tensor_type(value).get_num_dims() :]
+            short = all(n != DYNAMIC_INDEX for n in own) and math.prod(own) <= _LONGEST_ROW_OF_ENTRY
+            if total > self.max_ops or not short or not _is_of_entries(values, matrix):
+                continue
+            self._add(group, values.ops)
+            group.repeated |= values.repeated
+            group.why = "the values of the entries of a row are computed where they are read"
+
+
+def _is_of_entries(group: Group, matrix: SSAValue) -> bool:
+    """Whether a group gives values of the entries of a matrix, at little cost for each."""
+    matrices = {m for op in group.ops for _, m in op.entry_operands}
+    for op in group.ops:
+        if isinstance(op, graph.SddmmOp):
+            matrices.add(op.a)
+            width = tensor_type(op.x).get_shape()[-1]
+            dot = op.fusion == FusionKind.CONTRACTION
+            if dot and (width == DYNAMIC_INDEX or width > _LONGEST_DOT_OF_ENTRY):
+                return False
+        elif op.fusion == FusionKind.CONTRACTION:
+            return False
+    return matrices == {matrix}
 
 
 def _has_value(op: Operation) -> TypeGuard[GraphOp]:

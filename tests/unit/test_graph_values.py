@@ -165,13 +165,44 @@ class EagerNest:
         init: SSAValue,
         step: Callable[[AffineExpr, SSAValue, SSAValue], SSAValue],
     ) -> SSAValue:
+        def place(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
+            return step(column, self.stored_entry(matrix, position), total)
+
+        return self.pattern(matrix, row, combine, init, place)
+
+    def pattern(
+        self,
+        matrix: SSAValue,
+        row: AffineExpr,
+        combine: str,
+        init: SSAValue,
+        step: Callable[[AffineExpr, AffineExpr, SSAValue], SSAValue],
+    ) -> SSAValue:
         assert combine in ("add", "mul", "max", "min")
-        a, i = self.arrays[matrix], self.evaluate(row)
-        assert isinstance(a, csr_array)
-        type = self.compute_type(element_type_of(a.dtype))
+        a, i = self.matrix(matrix), self.evaluate(row)
         for p in range(a.indptr[i], a.indptr[i + 1]):
-            init = step(self.dim(a.indices[p]), self.constant(a.data[p], type), init)
+            init = step(self.dim(p), self.dim(a.indices[p]), init)
         return init
+
+    def matrix(self, value: SSAValue) -> csr_array:
+        array = self.arrays[value]
+        assert isinstance(array, csr_array)
+        return array
+
+    def entry(self, matrix: SSAValue, position: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
+        a, p = self.matrix(matrix), self.evaluate(position)
+        assert 0 <= p < a.nnz
+        row = int(np.searchsorted(a.indptr, p, side="right")) - 1
+        return self.dim(row), self.dim(a.indices[p])
+
+    def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
+        a, p = self.matrix(matrix), self.evaluate(position)
+        assert 0 <= p < a.nnz
+        return self.constant(a.data[p], self.compute_type(element_type_of(a.dtype)))
+
+    def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
+        a, i = self.matrix(matrix), self.evaluate(row)
+        return self.dim(a.indptr[i + 1] - a.indptr[i])
 
     def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
         if isinstance(type, Float16Type) or dtype(type).kind == "f":
@@ -511,6 +542,40 @@ def test_degree(loops: bool, power: float, kind: str) -> None:
 def test_missing_self_loops() -> None:
     a = matrix(6, 6)
     compare(graph.MissingSelfLoopsOp(value_of(a, False)), [a], False)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("reduction", ["sum", "mean", "max", "min"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_aggregate(reduction: str, kind: str, weighted: bool, symbolic: bool) -> None:
+    a = matrix(6, 4, kind)
+    arrays: list[Array] = [a, sample((4, 2, 3), kind)]
+    if weighted:
+        arrays.append(sample((a.nnz, 2), kind))
+    values = [value_of(v, symbolic) for v in arrays]
+    compare(graph.AggregateOp(*values, kind=reduction), arrays, symbolic)
+
+
+@pytest.mark.parametrize("kind", ["dot", "add", "sub", "mul"])
+def test_sddmm(kind: str, symbolic: bool) -> None:
+    arrays = [matrix(6, 4), sample((6, 2, 3), "float32"), sample((4, 2, 3), "float32")]
+    op = graph.SddmmOp(*(value_of(v, symbolic) for v in arrays), kind=kind)
+    compare(op, arrays, symbolic)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "float16"])
+def test_softmax_over_entries(kind: str, symbolic: bool) -> None:
+    a = matrix(6, 4, kind)
+    arrays = [a, sample((a.nnz, 2), kind), sample((6, 2), kind)]
+    values = [value_of(v, symbolic) for v in arrays]
+    compare(graph.EdgeSoftmaxOp(*values[:2]), arrays[:2], symbolic)
+    compare(graph.EdgeSoftmaxOp(*values), arrays, symbolic)
+    compare(graph.OwnSoftmaxOp(*values), arrays, symbolic)
+
+
+def test_entries() -> None:
+    a = matrix(6, 4)
+    compare(graph.EntriesOp(value_of(a, True)), [a], True)
 
 
 @pytest.mark.parametrize("number", [np.float32(-0.0), np.int8(-3), np.bool_(True), np.float16(2)])

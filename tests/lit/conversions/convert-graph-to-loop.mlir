@@ -131,6 +131,25 @@ func.func private @half(%x: tensor<4xf16>) -> tensor<4xf16> attributes {graph.pr
 
 // -----
 
+// A value for each entry is computed row by row, in loops over the rows and their entries.
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+// CHECK-LABEL: loop.kernel @ends
+// CHECK: loop.for "i" %[[I:.*]] to
+// CHECK: %[[START:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK: %[[COUNT:.*]] = arith.subi %{{.*}}, %[[START]]
+// CHECK: loop.for "j" %[[J:.*]] to 2
+// CHECK: loop.for "l" %[[L:.*]] to %[[COUNT]] {
+// CHECK: %[[C:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK: loop.load %x (d0, d1) -> (d0, d1)(%[[C]], %[[J]])
+// CHECK: loop.store %{{.*}}, %y (d0, d1, d2) -> ((d0 + d1), d2)(%[[START]], %[[L]], %[[J]])
+func.func private @ends(%a: tensor<?x?xf32, #csr>, %x: tensor<?x2xf32>) -> tensor<?x2xf32> attributes {graph.primitive} {
+  %0 = graph.sddmm add %a, %x, %x : (tensor<?x?xf32, #csr>, tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+  func.return %0 : tensor<?x2xf32>
+}
+
+// -----
+
 // A module without primitive functions has nothing to convert.
 // CHECK-LABEL: func.func @identity
 // CHECK-NEXT: func.return %x

@@ -1,0 +1,477 @@
+"""Operators on the edges of a graph: one value for each stored entry of a sparse matrix.
+
+Only the pattern of the matrix counts here. The values of its E stored entries, in the order in
+which they are stored, are a dense tensor of shape [E, ...], so that elementwise operators apply
+to them as they are and a program can take and give them. `graph.entries` gives those that the
+matrix itself stores.
+
+A row of the matrix is a target node, its stored entries are the edges that come in; the column
+of an entry is the node that the edge comes from.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.dialects import math
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+)
+from xdsl.pattern_rewriter import RewritePattern
+
+from ...core.dims import Shape
+from . import scalars
+from .attrs import (
+    FLOAT_TENSOR,
+    SPARSE_TENSOR,
+    AggregateKind,
+    AggregateKindAttr,
+    SddmmKind,
+    SddmmKindAttr,
+)
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    element_type,
+    rank,
+    text,
+    widened,
+)
+from .ops_contraction import same_element_types
+from .ops_sparse import require_csr
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from .interfaces import Array
+
+
+def _rows_of(matrix: csr_array) -> np.ndarray:
+    """The row of each stored entry."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def _require_entries(facts: ShapeFacts, matrix: SSAValue, values: Shape, what: str) -> None:
+    """Demand that dimension 0 runs over the stored entries of a matrix."""
+    if not values:
+        facts.fail(f"{what} has no dimension for the entries of a", "rank 1 or more", "rank 0")
+    facts.equal(facts.entries(matrix), values[0], f"{what} has not one value for each entry of a")
+
+
+def _require_equal(facts: ShapeFacts, expected: Shape, got: Shape, fact: str) -> None:
+    if len(expected) != len(got):
+        facts.fail(fact, text(expected), text(got))
+    for a, b in zip(expected, got, strict=True):
+        facts.equal(a, b, fact)
+
+
+@irdl_op_definition
+class EntriesOp(GraphOp):
+    """The values that a matrix stores, in the order in which they are stored.
+
+    %e = graph.entries %a : (tensor<?x?xf32, #csr>) -> tensor<?xf32>
+    """
+
+    name = "graph.entries"
+    FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+
+    a = operand_def(SPARSE_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = "$a attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, a: SSAValue | Operation, result_type: Attribute | None = None) -> None:
+        super().__init__(operands=[a], result_type=result_type)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        require_csr(self.a, facts)
+        return [(facts.entries(self.a),)]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return self.stored(cast("csr_array", arrays[0]).data)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        return nest.stored_entry(self.a, index[0])
+
+
+@irdl_op_definition
+class SddmmOp(GraphOp):
+    """A function of the two ends of each stored entry: of row i of x and row j of y.
+
+    `dot` sums up the products along the last dimension (a product of two dense matrices that
+    is sampled at the pattern of a third one); `add`, `sub` and `mul` go element by element.
+
+    %e = graph.sddmm dot %a, %x, %y
+        : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?xf32>
+    """
+
+    name = "graph.sddmm"
+
+    kind = prop_def(SddmmKindAttr)
+    a = operand_def(SPARSE_TENSOR)
+    x = operand_def(FLOAT_TENSOR)
+    y = operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = "$kind $a `,` $x `,` $y attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        x: SSAValue | Operation,
+        y: SSAValue | Operation,
+        kind: str = "dot",
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"kind": SddmmKindAttr(SddmmKind(kind))}
+        super().__init__(operands=[a, x, y], properties=properties, result_type=result_type)
+
+    @property
+    def fusion(self) -> FusionKind:
+        """A sum of products, or numbers that are taken from elsewhere."""
+        dot = self.kind.data == SddmmKind.DOT
+        return FusionKind.CONTRACTION if dot else FusionKind.INJECTIVE
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        require_csr(self.a, facts)
+        same_element_types(self, facts)
+        a, x, y = shapes
+        least = 2 if self.kind.data == SddmmKind.DOT else 1
+        if len(x) < least:
+            facts.fail("x has too few dimensions", f"rank {least} or more", f"rank {len(x)}")
+        facts.equal(a[0], x[0], "x has not one row for each row of a")
+        if not y:
+            facts.fail("y has no rows", f"rank {len(x)}", "rank 0")
+        facts.equal(a[1], y[0], "y has not one row for each column of a")
+        _require_equal(facts, x[1:], y[1:], "rows of x and y differ")
+        kept = x[1:-1] if self.kind.data == SddmmKind.DOT else x[1:]
+        return [(facts.entries(self.a), *kept)]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        a = cast("csr_array", arrays[0])
+        x, y = (widened(cast(np.ndarray, array)) for array in arrays[1:])
+        left, right = x[_rows_of(a)], y[a.indices]
+        with np.errstate(all="ignore"):
+            match self.kind.data:
+                case SddmmKind.DOT:
+                    return self.stored((left * right).sum(-1))
+                case SddmmKind.ADD:
+                    return self.stored(left + right)
+                case SddmmKind.SUB:
+                    return self.stored(left - right)
+                case SddmmKind.MUL:
+                    return self.stored(left * right)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        row, column = nest.entry(self.a, index[0])
+        if self.kind.data != SddmmKind.DOT:
+            left, right = (
+                nest.at(value, (node, *index[1:]))
+                for value, node in ((self.x, row), (self.y, column))
+            )
+            return _PAIRWISE[self.kind.data](nest, left, right)
+
+        def step(k: Index, total: SSAValue) -> SSAValue:
+            left = nest.at(self.x, (row, *index[1:], *k))
+            right = nest.at(self.y, (column, *index[1:], *k))
+            return scalars.fma(nest, left, right, total)
+
+        zero = scalars.zero(nest, nest.compute_type(element_type(self.x)))
+        return nest.reduce([nest.extent(self.x, rank(self.x) - 1)], "add", zero, step)
+
+
+_PAIRWISE: dict[SddmmKind, Callable[[Nest, SSAValue, SSAValue], SSAValue]] = {
+    SddmmKind.ADD: scalars.add,
+    SddmmKind.SUB: scalars.sub,
+    SddmmKind.MUL: scalars.mul,
+}
+
+
+class SoftmaxOverEntriesOp(GraphOp, ABC):
+    """What the softmax over the stored entries of each row shares with the share of the rest.
+
+    With `own`, each row has one more score, that of an entry which is not stored.
+    """
+
+    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+
+    @property
+    def matrix(self) -> SSAValue:
+        """The matrix whose stored entries the scores belong to."""
+        return self.operands[0]
+
+    @property
+    def all_scores(self) -> tuple[SSAValue, SSAValue | None]:
+        """The scores of the entries, and those that belong to no entry."""
+        scores, *own = self.operands[1:]
+        return scores, own[0] if own else None
+
+    @property
+    def entry_operands(self) -> tuple[tuple[SSAValue, SSAValue], ...]:
+        return ((self.operands[1], self.matrix),)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        require_csr(self.matrix, facts)
+        same_element_types(self, facts)
+        a, scores = shapes[:2]
+        _require_entries(facts, self.matrix, scores, "scores")
+        if len(shapes) > 2:
+            expected = (a[0], *scores[1:])
+            _require_equal(facts, expected, shapes[2], "own has not one score for each row of a")
+        return [scores]
+
+    def parts(self, *arrays: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """exp of the scores and of the own ones, each less the row's maximum; the row's sum."""
+        a = cast("csr_array", arrays[0])
+        scores = widened(cast(np.ndarray, arrays[1]))
+        rows, shape = _rows_of(a), (a.shape[0], *scores.shape[1:])
+        own = np.full(shape, -np.inf, scores.dtype)
+        if len(arrays) > 2:
+            own = widened(cast(np.ndarray, arrays[2]))
+        maximum = own.copy()
+        np.maximum.at(maximum, rows, scores)
+        with np.errstate(all="ignore"):
+            e = np.exp(scores - maximum[rows])
+            rest = np.exp(own - maximum) if len(arrays) > 2 else np.zeros_like(maximum)
+        total = rest.copy()
+        np.add.at(total, rows, e)
+        return e, rest, total
+
+    def row(self, nest: Nest, row: AffineExpr, rest: Index) -> tuple[SSAValue, SSAValue]:
+        """The maximum of a row, and the sum of exp(score - maximum)."""
+        scores, others = self.all_scores
+        own = None if others is None else nest.at(others, (row, *rest))
+        type = nest.compute_type(element_type(scores))
+
+        def larger(position: AffineExpr, column: AffineExpr, best: SSAValue) -> SSAValue:
+            return scalars.maximum(nest, best, nest.at(scores, (position, *rest)))
+
+        lowest = nest.constant(-np.inf, type) if own is None else own
+        maximum = nest.pattern(self.matrix, row, "max", lowest, larger)
+
+        def accumulate(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
+            return scalars.add(nest, total, exp_of(nest, scores, (position, *rest), maximum))
+
+        first = scalars.zero(nest, type)
+        if others is not None:
+            first = exp_of(nest, others, (row, *rest), maximum)
+        return maximum, nest.pattern(self.matrix, row, "add", first, accumulate)
+
+
+def exp_of(nest: Nest, value: SSAValue, index: Index, maximum: SSAValue) -> SSAValue:
+    """exp(value - maximum) at an index."""
+    return nest.insert(math.ExpOp(scalars.sub(nest, nest.at(value, index), maximum)))
+
+
+@irdl_op_definition
+class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
+    """exp(score - max) / sum(exp(score - max)) over the stored entries of each row.
+
+    With `own` the row has one more score, which takes part in the maximum and in the sum: that
+    of a self loop that is not stored. `graph.own_softmax` gives its share.
+
+    %p = graph.edge_softmax %a, %e
+        : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    """
+
+    name = "graph.edge_softmax"
+
+    a = operand_def(SPARSE_TENSOR)
+    scores = operand_def(FLOAT_TENSOR)
+    own = opt_operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = (
+        "$a `,` $scores (`own` $own^)? attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        scores: SSAValue | Operation,
+        own: SSAValue | Operation | None = None,
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(operands=[a, scores, own], result_type=result_type)
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.scores)]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        e, _, total = self.parts(*arrays)
+        with np.errstate(all="ignore"):
+            return self.stored(e / total[_rows_of(cast("csr_array", arrays[0]))])
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        row, _ = nest.entry(self.a, index[0])
+        maximum, total = self.row(nest, row, index[1:])
+        return scalars.divide(nest, exp_of(nest, self.scores, index, maximum), total)
+
+
+@irdl_op_definition
+class OwnSoftmaxOp(SoftmaxOverEntriesOp):
+    """The share of the score of each row that belongs to no stored entry; see `EdgeSoftmaxOp`.
+
+    %q = graph.own_softmax %a, %e own %s
+        : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    """
+
+    name = "graph.own_softmax"
+
+    a = operand_def(SPARSE_TENSOR)
+    scores = operand_def(FLOAT_TENSOR)
+    own = operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = "$a `,` $scores `own` $own attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        scores: SSAValue | Operation,
+        own: SSAValue | Operation,
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(operands=[a, scores, own], result_type=result_type)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        super().infer_shapes(shapes, facts)
+        return [(shapes[0][0], *shapes[1][1:])]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        _, own, total = self.parts(*arrays)
+        with np.errstate(all="ignore"):
+            return self.stored(own / total)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        maximum, total = self.row(nest, index[0], index[1:])
+        return scalars.divide(nest, exp_of(nest, self.own, index, maximum), total)
+
+
+@irdl_op_definition
+class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
+    """Combine, for each row, the rows of x at the columns of its stored entries.
+
+    `sum`, `mean`, `max` or `min`; a row without entries gives 0. With `weights` the row of x is
+    multiplied by the weight of the entry first: weights of shape [E, H] belong to x of shape
+    [N, H, ...]. The values that the matrix stores do not count; `graph.entries` gives them.
+
+    %y = graph.aggregate sum %a, %x weights %p
+        : (tensor<?x?xf32, #csr>, tensor<?x8x16xf32>, tensor<?x8xf32>) -> tensor<?x8x16xf32>
+    """
+
+    name = "graph.aggregate"
+    FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
+
+    kind = prop_def(AggregateKindAttr)
+    a = operand_def(SPARSE_TENSOR)
+    x = operand_def(FLOAT_TENSOR)
+    weights = opt_operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = (
+        "$kind $a `,` $x (`weights` $weights^)? attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        x: SSAValue | Operation,
+        weights: SSAValue | Operation | None = None,
+        kind: str = "sum",
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"kind": AggregateKindAttr(AggregateKind(kind))}
+        super().__init__(operands=[a, x, weights], properties=properties, result_type=result_type)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import AggregateByStoredValues
+
+        return (AggregateByStoredValues(),)
+
+    @property
+    def entry_operands(self) -> tuple[tuple[SSAValue, SSAValue], ...]:
+        return () if self.weights is None else ((self.weights, self.a),)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        require_csr(self.a, facts)
+        same_element_types(self, facts)
+        a, x = shapes[:2]
+        if not x:
+            facts.fail("x has no rows", "rank 1 or more", "rank 0")
+        facts.equal(a[1], x[0], "x has not one row for each column of a")
+        if self.weights is not None:
+            weights = shapes[2]
+            _require_entries(facts, self.a, weights, "weights")
+            fact = "weights do not fit the leading dimensions of x"
+            _require_equal(facts, x[1 : len(weights)], weights[1:], fact)
+        return [(a[0], *x[1:])]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        a = cast("csr_array", arrays[0])
+        x = widened(cast(np.ndarray, arrays[1]))
+        rows, messages = _rows_of(a), x[a.indices]
+        kind = self.kind.data
+        with np.errstate(all="ignore"):
+            if self.weights is not None:
+                weights = widened(cast(np.ndarray, arrays[2]))
+                trailing = [1] * (x.ndim - weights.ndim)
+                messages = messages * weights.reshape(*weights.shape, *trailing)
+            neutral = {AggregateKind.MAX: -np.inf, AggregateKind.MIN: np.inf}.get(kind, 0)
+            result = np.full((a.shape[0], *x.shape[1:]), neutral, x.dtype)
+            _COMBINE[kind].at(result, rows, messages)
+            count = np.diff(a.indptr).reshape(-1, *[1] * (x.ndim - 1))
+            if kind == AggregateKind.MEAN:
+                result /= np.maximum(count, 1).astype(x.dtype)
+        return self.stored(np.where(count == 0, x.dtype.type(0), result))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        kind, (row, *rest) = self.kind.data, index
+        type = nest.compute_type(element_type(self.x))
+        zero = scalars.zero(nest, type)
+
+        def step(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
+            value = nest.at(self.x, (column, *rest))
+            weight = None
+            if self.weights is not None:
+                weight = nest.at(self.weights, (position, *rest[: rank(self.weights) - 1]))
+            if kind in (AggregateKind.SUM, AggregateKind.MEAN):
+                if weight is None:
+                    return scalars.add(nest, total, value)
+                return scalars.fma(nest, weight, value, total)
+            message = value if weight is None else scalars.mul(nest, weight, value)
+            join = scalars.maximum if kind == AggregateKind.MAX else scalars.minimum
+            return join(nest, total, message)
+
+        if kind == AggregateKind.SUM:
+            return nest.pattern(self.a, row, "add", zero, step)
+        count = scalars.from_index(nest, nest.value(nest.count(self.a, row)), type)
+        if kind == AggregateKind.MEAN:
+            total = nest.pattern(self.a, row, "add", zero, step)
+            one = nest.constant(1.0, type)
+            return scalars.divide(nest, total, scalars.maximum(nest, count, one))
+        combine, neutral = ("max", -np.inf) if kind == AggregateKind.MAX else ("min", np.inf)
+        best = nest.pattern(self.a, row, combine, nest.constant(neutral, type), step)
+        return scalars.select(nest, scalars.equal(nest, count, zero), zero, best)
+
+
+_COMBINE: dict[AggregateKind, np.ufunc] = {
+    AggregateKind.SUM: np.add,
+    AggregateKind.MEAN: np.add,
+    AggregateKind.MAX: np.maximum,
+    AggregateKind.MIN: np.minimum,
+}

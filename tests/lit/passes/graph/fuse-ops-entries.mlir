@@ -1,0 +1,56 @@
+// RUN: stepwell-opt %s --split-input-file -p graph-fuse-ops | filecheck %s
+
+// An attention is one kernel: scores, their softmax over a row, and the sum that they weight.
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+// CHECK-LABEL: func.func @attention
+// CHECK-NEXT: func.call @fused_sddmm_leaky_relu_edge_softmax_aggregate
+// CHECK-NEXT: func.return
+func.func @attention(%a: tensor<?x?xf32, #csr>, %x: tensor<?x4x8xf32>, %s: tensor<?x4xf32>) -> tensor<?x4x8xf32> {
+  %e = graph.sddmm add %a, %s, %s : (tensor<?x?xf32, #csr>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %l = graph.leaky_relu %e alpha = 2.0e-01 : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %p = graph.edge_softmax %a, %l : (tensor<?x?xf32, #csr>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %y = graph.aggregate sum %a, %x weights %p : (tensor<?x?xf32, #csr>, tensor<?x4x8xf32>, tensor<?x4xf32>) -> tensor<?x4x8xf32>
+  func.return %y : tensor<?x4x8xf32>
+}
+
+// -----
+
+// A short product is computed where its score is read, a long one only once.
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+// CHECK-LABEL: func.func @products
+// CHECK-NEXT: func.call @fused_sddmm_edge_softmax(
+// CHECK-NEXT: func.call @fused_sddmm(
+// CHECK-NEXT: func.call @fused_edge_softmax(
+// CHECK-NEXT: func.return
+func.func @products(%a: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>, %z: tensor<?x64xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+  %e = graph.sddmm dot %a, %x, %x : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?xf32>
+  %p = graph.edge_softmax %a, %e : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?xf32>
+  %f = graph.sddmm dot %a, %z, %z : (tensor<?x?xf32, #csr>, tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?xf32>
+  %q = graph.edge_softmax %a, %f : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?xf32>
+  func.return %p, %q : tensor<?xf32>, tensor<?xf32>
+}
+
+// -----
+
+// Not what has other users, what belongs to another matrix, or what a long row would repeat.
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+// CHECK-LABEL: func.func @apart
+// CHECK: func.call @fused_edge_softmax(
+// CHECK: func.call @fused_aggregate(
+// CHECK: func.call @fused_sddmm(
+// CHECK: func.call @fused_aggregate(
+// CHECK: func.call @fused_edge_softmax(
+// CHECK: func.call @fused_aggregate_1(
+func.func @apart(%a: tensor<?x?xf32, #csr>, %b: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>, %e: tensor<?xf32>, %s: tensor<?xf32>, %w: tensor<?x?xf32>)
+    -> (tensor<?xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x?xf32>) {
+  %p = graph.edge_softmax %a, %e : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?xf32>
+  %y = graph.aggregate sum %a, %x weights %p : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?xf32>) -> tensor<?x8xf32>
+  %q = graph.sddmm add %b, %s, %s : (tensor<?x?xf32, #csr>, tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  %z = graph.aggregate sum %a, %x weights %q : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?xf32>) -> tensor<?x8xf32>
+  %r = graph.edge_softmax %a, %s : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?xf32>
+  %v = graph.aggregate sum %a, %w weights %r : (tensor<?x?xf32, #csr>, tensor<?x?xf32>, tensor<?xf32>) -> tensor<?x?xf32>
+  func.return %p, %y, %z, %v : tensor<?xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x?xf32>
+}

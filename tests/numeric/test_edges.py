@@ -1,0 +1,247 @@
+"""Operators on edges against formulas that go through a graph edge by edge, then compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import stepwell as sw
+from stepwell.frontends.builder import Value
+
+Build = Callable[..., Value]
+Patterns = dict[str, sp.csr_array]
+
+
+def floats(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def pattern(rows: int, columns: int, density: float = 0.4) -> sp.csr_array:
+    """A matrix whose first third of rows is empty; stored values are of both signs."""
+    dense = floats(rows, columns)
+    dense[np.random.default_rng(5).random((rows, columns)) > density] = 0
+    dense[: rows // 3] = 0
+    return with_narrow_indices(sp.csr_array(dense))
+
+
+def with_narrow_indices(a: sp.csr_array) -> sp.csr_array:
+    a.indptr, a.indices = a.indptr.astype(np.int32), a.indices.astype(np.int32)
+    return a
+
+
+PATTERNS: Patterns = {
+    "usual": pattern(11, 9),
+    "no_entries": with_narrow_indices(sp.csr_array((5, 4), dtype=np.float32)),
+    "one_entry": with_narrow_indices(sp.csr_array(np.ones((1, 1), np.float32))),
+    "one_row": pattern(1, 7, 0.8),
+    "long_row": with_narrow_indices(sp.csr_array(np.ones((2, 70), np.float32))),
+}
+
+
+def edges(a: sp.csr_array) -> list[tuple[int, int, int]]:
+    """Position, row and column of every stored entry."""
+    rows = [i for i in range(a.shape[0]) for _ in range(a.indptr[i], a.indptr[i + 1])]
+    return [(p, i, int(j)) for p, (i, j) in enumerate(zip(rows, a.indices, strict=True))]
+
+
+def run(program: Build, inputs: Sequence[Any], expected: np.ndarray) -> None:
+    """Compare the reference and the compiled program at both levels with what is expected.
+
+    The tolerance is some units in the last place of sums of up to 70 terms, and of exp.
+    """
+    for symbolic in (False, True):
+        b = sw.Builder("main")
+        values: list[Value] = []
+        for number, array in enumerate(inputs):
+            shape = tuple(f"n{number}_{i}" if symbolic else n for i, n in enumerate(array.shape))
+            if isinstance(array, np.ndarray):
+                # Widths of dimensions that have to agree with others keep their numbers.
+                values.append(b.input(f"x{number}", (*shape[:1], *array.shape[1:]), "f32"))
+            else:
+                entries = None if symbolic else array.nnz
+                values.append(b.input(f"x{number}", sw.SparseSpec(shape, "f32", nnz=entries)))
+        b.output(program(b, *values), name="y")
+        module = b.module()
+        results = [module.run_reference(*inputs)]
+        levels = (0, 3) if symbolic else (3,)
+        results += [sw.compile(module, threads=1, opt_level=n)(*inputs) for n in levels]
+        for result in results:
+            assert (result.dtype, result.shape) == (np.float32, expected.shape)
+            np.testing.assert_allclose(result, expected, rtol=2e-5, atol=2e-5)
+
+
+def softmax_by_rows(
+    a: sp.csr_array, scores: np.ndarray, own: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The softmax of the scores of each row, the row's own score last; entries, then own."""
+    shares = np.zeros(scores.shape)
+    rest = np.zeros((a.shape[0], *scores.shape[1:]))
+    for i in range(a.shape[0]):
+        part = scores[a.indptr[i] : a.indptr[i + 1]].astype(float)
+        if own is not None:
+            part = np.concatenate([part, own[i : i + 1]])
+        e = np.exp(part - part.max(0)) if len(part) else part
+        e = e / e.sum(0)
+        shares[a.indptr[i] : a.indptr[i + 1]] = e[: len(e) if own is None else -1]
+        if own is not None:
+            rest[i] = e[-1]
+    return shares, rest
+
+
+def aggregated(
+    a: sp.csr_array, x: np.ndarray, kind: str, weights: np.ndarray | None = None
+) -> np.ndarray:
+    result = np.zeros((a.shape[0], *x.shape[1:]))
+    for i in range(a.shape[0]):
+        arriving = []
+        for p in range(a.indptr[i], a.indptr[i + 1]):
+            message = x[a.indices[p]].astype(float)
+            if weights is not None:
+                weight = weights[p]
+                trailing = [1] * (message.ndim - weight.ndim)
+                message = message * weight.reshape(*weight.shape, *trailing)
+            arriving.append(message)
+        if arriving:
+            result[i] = getattr(np, kind)(arriving, axis=0)
+    return result
+
+
+@pytest.fixture(params=PATTERNS)
+def a(request: pytest.FixtureRequest) -> sp.csr_array:
+    return PATTERNS[request.param]
+
+
+def test_entries(a: sp.csr_array) -> None:
+    run(lambda b, a: b.entries(a) * 2.0, [a], 2 * a.data)
+
+
+@pytest.mark.parametrize("middle", [(), (2,)])
+@pytest.mark.parametrize("kind", ["dot", "add", "sub", "mul"])
+def test_sddmm(a: sp.csr_array, kind: str, middle: tuple[int, ...]) -> None:
+    x, y = floats(a.shape[0], *middle, 5), floats(a.shape[1], *middle, 5, seed=1)
+    formulas = {
+        "dot": lambda u, v: (u * v).sum(-1),
+        "add": lambda u, v: u + v,
+        "sub": lambda u, v: u - v,
+        "mul": lambda u, v: u * v,
+    }
+    width = middle if kind == "dot" else (*middle, 5)
+    expected = np.zeros((a.nnz, *width))
+    for p, i, j in edges(a):
+        expected[p] = formulas[kind](x[i].astype(float), y[j])
+    run(lambda b, a, x, y: b.sddmm(a, x, y, kind), [a, x, y], expected)
+    run(lambda b, a, x, y: b.relu(b.sddmm(a, x, y, kind)), [a, x, y], np.maximum(expected, 0))
+
+
+@pytest.mark.parametrize("heads", [(), (3,), (40,)])
+def test_softmax_over_entries(a: sp.csr_array, heads: tuple[int, ...]) -> None:
+    scores, own = 5 * floats(a.nnz, *heads), 5 * floats(a.shape[0], *heads, seed=1)
+    run(lambda b, a, e: b.edge_softmax(a, e), [a, scores], softmax_by_rows(a, scores)[0])
+    shares, rest = softmax_by_rows(a, scores, own)
+    run(lambda b, a, e, s: b.edge_softmax(a, e, s), [a, scores, own], shares)
+    run(lambda b, a, e, s: b.own_softmax(a, e, s), [a, scores, own], rest)
+
+
+def test_softmax_of_large_scores() -> None:
+    a = PATTERNS["usual"]
+    scores = 1e4 * floats(a.nnz)
+    run(lambda b, a, e: b.edge_softmax(a, e), [a, scores], softmax_by_rows(a, scores)[0])
+
+
+@pytest.mark.parametrize("width", [(1,), (40,), (2, 5)])
+@pytest.mark.parametrize("kind", ["sum", "mean", "max", "min"])
+def test_aggregate(a: sp.csr_array, kind: str, width: tuple[int, ...]) -> None:
+    x = floats(a.shape[1], *width)
+    run(lambda b, a, x: b.aggregate(a, x, kind=kind), [a, x], aggregated(a, x, kind))
+    weights = floats(a.nnz, *width[:-1], seed=1)
+    expected = aggregated(a, x, kind, weights)
+    run(lambda b, a, x, e: b.aggregate(a, x, e, kind), [a, x, weights], expected)
+
+
+def test_sum_by_stored_values_is_the_sparse_product() -> None:
+    a, x = PATTERNS["usual"], floats(9, 5)
+    run(lambda b, a, x: b.aggregate(a, x, b.entries(a)), [a, x], a.toarray() @ x)
+
+
+@pytest.mark.parametrize("width", [5, 64, 200])
+def test_attention_by_sums(a: sp.csr_array, width: int) -> None:
+    x, s, t = floats(a.shape[1], 2, width), floats(a.shape[1], 2, seed=1), floats(a.shape[0], 2)
+
+    def program(b: sw.Builder, a: Value, x: Value, s: Value, t: Value) -> Value:
+        scores = b.leaky_relu(b.sddmm(a, t, s, "add"), 0.2)
+        return b.aggregate(a, x, b.edge_softmax(a, scores))
+
+    scores = np.array([t[i] + s[j] for _, i, j in edges(a)]).reshape(-1, 2)
+    scores = np.where(scores < 0, 0.2 * scores, scores)
+    shares = softmax_by_rows(a, scores)[0]
+    run(program, [a, x, s, t], aggregated(a, x, "sum", shares))
+
+
+@pytest.mark.parametrize("size", [4, 16, 50])
+def test_attention_by_products(a: sp.csr_array, size: int) -> None:
+    x, k, q = floats(a.shape[1], 9), floats(a.shape[1], size, seed=1), floats(a.shape[0], size)
+
+    def program(b: sw.Builder, a: Value, x: Value, k: Value, q: Value) -> Value:
+        return b.aggregate(a, x, b.edge_softmax(a, b.sddmm(a, q, k) * 0.3))
+
+    scores = np.array([0.3 * float(q[i] @ k[j]) for _, i, j in edges(a)], np.float64)
+    run(program, [a, x, k, q], aggregated(a, x, "sum", softmax_by_rows(a, scores)[0]))
+
+
+def kernels(program: Build, *inputs: Any) -> list[str]:
+    b = sw.Builder("main")
+    values = [
+        b.input(f"x{n}", sw.SparseSpec(i, "f32") if isinstance(i, tuple) else i)
+        for n, i in enumerate(inputs)
+    ]
+    b.output(program(b, *values), name="y")
+    text = sw.compile(b.module(), threads=1).ir("kernels")
+    return [line for line in text.splitlines() if "loop.kernel @" in line]
+
+
+def test_an_attention_row_is_one_kernel() -> None:
+    def program(b: sw.Builder, a: Value, x: Value, s: Value, t: Value) -> Value:
+        return b.aggregate(a, x, b.edge_softmax(a, b.leaky_relu(b.sddmm(a, t, s, "add"))))
+
+    assert len(kernels(program, ("n", "n"), ["n", 4, 8], ["n", 4], ["n", 4])) == 1
+
+
+def test_shares_that_are_also_a_result_are_written_once() -> None:
+    b = sw.Builder("main")
+    a, x, e = (
+        b.input("a", sw.SparseSpec(("n", "n"), "f32", nnz="edges")),
+        b.input("x", ("n", 4)),
+        b.input("e", ("edges",)),
+    )
+    shares = b.edge_softmax(a, e)
+    b.output(shares, name="p")
+    b.output(b.aggregate(a, x, shares), name="y")
+    exe = sw.compile(b.module(), threads=1)
+    square = pattern(9, 9)
+    scores, features = floats(square.nnz), floats(9, 4, seed=1)
+    got = exe(square, features, scores)
+    expected = softmax_by_rows(square, scores)[0]
+    np.testing.assert_allclose(got[0], expected, rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(
+        got[1], aggregated(square, features, "sum", expected), rtol=2e-5, atol=2e-5
+    )
+
+
+def test_two_patterns_in_one_chain_are_two_kernels() -> None:
+    def program(b: sw.Builder, a: Value, c: Value, x: Value, s: Value) -> Value:
+        return b.aggregate(c, x, b.sddmm(a, s, s, "add"))
+
+    assert len(kernels(program, ("n", "n"), ("n", "n"), ["n", 4], ["n"])) == 2
+
+
+def test_values_of_another_number_of_entries_are_refused() -> None:
+    b = sw.Builder("main")
+    a = b.input("a", sw.SparseSpec((4, 4), "f32", nnz="edges"))
+    b.output(b.edge_softmax(a, b.input("e", ("k",))), name="p")
+    exe = sw.compile(b.module(), threads=1)
+    with pytest.raises(sw.InputError, match="must agree"):
+        exe(pattern(4, 4), floats(99))
