@@ -131,6 +131,9 @@ class BiasIsAnOperand(RewritePattern):
                 continue
             if dense.bias is not None and not (is_constant(bias) and is_constant(dense.bias)):
                 continue
+            # One computed row is another summand, whatever its shape.
+            if rank(bias) > 1 and not is_constant(bias):
+                continue
             # The sum of two biases would be rounded to f16 before it is used.
             if dense.bias is not None and element_type(bias) == f16:
                 continue

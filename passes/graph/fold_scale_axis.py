@@ -1,0 +1,326 @@
+"""A constant scale in front of or behind a product goes into the weights of the product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType, f32, f64
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from ...core.context import decide
+from ...core.provenance import fuse, origin
+from ...core.weights import WeightStore, weights_of
+from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import GraphOp, element_type, rank
+from ...dialects.graph.known import elements_of, is_constant, is_regular, sizes_of
+
+_DEPTH = 8
+"""How many operators a scale is taken through."""
+
+
+@dataclass
+class Scale:
+    """A constant that scales the last axis, or all elements: of shape [.., 1, n] or [.., 1, 1]."""
+
+    value: SSAValue
+    elements: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """The number of factors."""
+        return self.elements.size
+
+    @property
+    def positive(self) -> bool:
+        """Whether all factors are greater than 0."""
+        return bool(np.all(self.elements > 0))
+
+
+class Rebuilding:
+    """Collects operators that are made anew where the scale was, with their locations."""
+
+    def __init__(self, scale: Scale) -> None:
+        self.scale = scale
+        self.new: list[Operation] = []
+
+    def add(self, op: GraphOp, *sources: Operation) -> SSAValue:
+        op.location = fuse([*sources, *self.scale_ops])
+        self.new.append(op)
+        return op.results[0]
+
+    @property
+    def scale_ops(self) -> list[Operation]:
+        owner = self.scale.value.owner
+        return [owner] if isinstance(owner, Operation) else []
+
+    def factors(self, *shape: int) -> SSAValue:
+        """The factors as a tensor of this shape, or of ones where there is one factor."""
+        sizes = shape if self.scale.size > 1 else (1,) * len(shape)
+        if sizes_of(self.scale.value) == sizes:
+            return self.scale.value
+        return self.add(graph.ReshapeOp(self.scale.value, list(sizes)))
+
+    def scaled(self, constant: SSAValue, *shape: int) -> SSAValue:
+        """A constant times the factors in a shape."""
+        owner = cast(Operation, constant.owner)
+        return self.add(graph.MulOp(constant, self.factors(*shape)), owner)
+
+
+def _is_private_constant(value: SSAValue) -> bool:
+    """Whether scaling a constant leaves no second copy of it in the program."""
+    return is_constant(value) and (value.has_one_use() or graph.splat_of(value) is not None)
+
+
+def _scale_of(op: graph.MulOp, weights: WeightStore) -> tuple[SSAValue, Scale] | None:
+    """What `op` scales along its last axis, and by what."""
+    if element_type(op.result) not in (f32, f64) or not rank(op.result):
+        return None
+    for x, factors in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        elements = elements_of(factors, weights)
+        if elements is None or is_constant(x) or x.type != op.result.type:
+            continue
+        along = elements.shape[-1] if elements.ndim else 1
+        if elements.size and elements.size == along and np.all(np.isfinite(elements)):
+            return x, Scale(factors, elements)
+    return None
+
+
+def _absorbs(value: SSAValue, scale: Scale, depth: int = _DEPTH) -> bool:
+    """Whether a scale of `value` can be taken into the weights of the products that make it."""
+    op = value.owner
+    if not value.has_one_use() or not depth:
+        return False
+    if isinstance(op, graph.DenseOp):
+        return _is_private_constant(op.w) and (op.bias is None or is_constant(op.bias))
+    if isinstance(op, graph.MatmulOp):
+        return _is_private_constant(op.b)
+    if isinstance(op, graph.SpmmOp):
+        return _absorbs(op.x, scale, depth - 1)
+    if isinstance(op, graph.ReluOp | graph.LeakyReluOp):
+        return scale.positive and _absorbs(op.x, scale, depth - 1)
+    if isinstance(op, graph.NegOp):
+        return _absorbs(op.x, scale, depth - 1)
+    if not isinstance(op, graph.AddOp | graph.SubOp):
+        return False
+    computed = [v for v in (op.lhs, op.rhs) if not is_constant(v)]
+    return bool(computed) and all(
+        v.type == value.type and _absorbs(v, scale, depth - 1) for v in computed
+    )
+
+
+def _absorb(value: SSAValue, to: Rebuilding) -> SSAValue:
+    """Make `value` anew with the scale in its weights."""
+    op = cast(GraphOp, value.owner)
+    if isinstance(op, graph.ConstantOp):
+        return to.scaled(value, to.scale.size)
+    if isinstance(op, graph.DenseOp):
+        w = to.scaled(op.w, to.scale.size, 1)
+        bias = None if op.bias is None else to.scaled(op.bias, to.scale.size)
+        return to.add(graph.DenseOp(op.x, w, bias, value.type), op)
+    if isinstance(op, graph.MatmulOp):
+        return to.add(graph.MatmulOp(op.a, to.scaled(op.b, to.scale.size), value.type), op)
+    if isinstance(op, graph.SpmmOp):
+        return to.add(graph.SpmmOp(op.a, _absorb(op.x, to), value.type), op)
+    operands = [_absorb(operand, to) for operand in op.operands]
+    return to.add(_like(op, operands), op)
+
+
+def _like(op: GraphOp, operands: list[SSAValue]) -> GraphOp:
+    """The same operator on other operands."""
+    copy = op.clone()
+    copy.operands = operands
+    return copy
+
+
+def _gives(value: SSAValue, weights: WeightStore, depth: int = _DEPTH) -> Scale | None:
+    """The scale that `value` ends with, if what comes after it lets it pass."""
+    op = value.owner
+    if not value.has_one_use() or not depth:
+        return None
+    if isinstance(op, graph.MulOp):
+        found = _scale_of(op, weights)
+        return None if found is None else found[1]
+    if isinstance(op, graph.ReluOp | graph.LeakyReluOp):
+        scale = _gives(op.x, weights, depth - 1)
+        return scale if scale is not None and scale.positive else None
+    if isinstance(op, graph.AddOp) and is_constant(op.rhs) and op.lhs.type == value.type:
+        scale, summand = _gives(op.lhs, weights, depth - 1), elements_of(op.rhs, weights)
+        if scale is None or summand is None or not is_regular(scale.elements):
+            return None
+        with np.errstate(all="ignore"):
+            return scale if np.all(np.isfinite(summand / scale.elements)) else None
+    return None
+
+
+def _without_scale(value: SSAValue, to: Rebuilding) -> SSAValue:
+    """Make `value` anew without the scale that it gives."""
+    op = cast(GraphOp, value.owner)
+    if isinstance(op, graph.MulOp):
+        return op.lhs if op.rhs is to.scale.value else op.rhs
+    if isinstance(op, graph.AddOp):
+        # x * s + t == (x + t / s) * s
+        summand = to.add(graph.DivOp(op.rhs, to.factors(to.scale.size)), op)
+        return to.add(_like(op, [_without_scale(op.lhs, to), summand]), op)
+    return to.add(_like(op, [_without_scale(op.operands[0], to)]), op)
+
+
+@dataclass
+class ScaleOfProduct(RewritePattern):
+    """Backward: take a scale of a result into the weights."""
+
+    ctx: Context
+
+    # dense(x, w, b) * s == dense(x, w * s, b * s);  matmul(x, b) * s == matmul(x, b * s)
+    # spmm(a, x) * s == spmm(a, x * s)
+    # relu(x) * s == relu(x * s)  for s > 0;  (x + y) * s == x * s + y * s
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.MulOp, rewriter: PatternRewriter) -> None:
+        found = _scale_of(op, weights_of(self.ctx))
+        if found is None or not _absorbs(*found):
+            return
+        value, scale = found
+        to = Rebuilding(scale)
+        result = _absorb(value, to)
+        _decide(self.ctx, op, "its scale goes into the weights before it")
+        rewriter.replace(op, to.new, [result])
+
+
+@dataclass
+class ProductOfScaled(RewritePattern):
+    """Forward: take a scale of an operand into the weights."""
+
+    ctx: Context
+
+    # dense(x * s, w) == dense(x, w * s);  matmul(x * s, b) == matmul(x, s * b)
+    # relu(x * s) == relu(x) * s  for s > 0;  x * s + t == (x + t / s) * s
+    def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
+        if not isinstance(op, graph.DenseOp | graph.MatmulOp):
+            return
+        x, w = op.operands[0], op.operands[1]
+        scale = _gives(x, weights_of(self.ctx)) if _is_private_constant(w) else None
+        if scale is None:
+            return
+        to = Rebuilding(scale)
+        value = _without_scale(x, to)
+        shape = (scale.size,) if isinstance(op, graph.DenseOp) else (scale.size, 1)
+        weights = to.scaled(w, *shape)
+        result = to.add(_like(op, [value, weights, *op.operands[2:]]), op)
+        _decide(self.ctx, op, "the scale of its operand goes into its weights")
+        rewriter.replace(op, to.new, [result])
+
+
+@dataclass
+class ScaleOfRows(RewritePattern):
+    """Take a scale of the rows of a sparse product, or of its operand, into a constant matrix."""
+
+    ctx: Context
+
+    # spmm(a, x) * r == spmm(diag(r) a, x);  spmm(a, x * c) == spmm(a diag(c), x)  for columns
+    def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
+        if isinstance(op, graph.MulOp):
+            for product, factors in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+                spmm = product.owner
+                if isinstance(spmm, graph.SpmmOp) and product.has_one_use():
+                    self._fold(op, spmm, spmm.x, factors, rewriter, rows=True)
+                    return
+        elif isinstance(op, graph.SpmmOp) and isinstance(scaled := op.x.owner, graph.MulOp):
+            for x, factors in ((scaled.lhs, scaled.rhs), (scaled.rhs, scaled.lhs)):
+                if is_constant(factors) and x.type == op.x.type and op.x.has_one_use():
+                    self._fold(op, op, x, factors, rewriter, rows=False)
+                    return
+
+    def _fold(
+        self,
+        op: GraphOp,
+        spmm: graph.SpmmOp,
+        x: SSAValue,
+        factors: SSAValue,
+        rewriter: PatternRewriter,
+        rows: bool,
+    ) -> None:
+        from scipy.sparse import csr_array
+
+        weights, a = weights_of(self.ctx), spmm.a.owner
+        elements = elements_of(factors, weights)
+        if elements is None or not isinstance(a, graph.ConstantOp) or not spmm.a.has_one_use():
+            return
+        length = sizes_of(spmm.a)[0 if rows else 1]
+        if elements.shape != (length, 1) or not np.all(np.isfinite(elements)) or length == 1:
+            return
+        if a.key is None or a.key not in weights or element_type(spmm.a) not in (f32, f64):
+            return
+        matrix = csr_array(a.array(weights))
+        column = elements[:, 0]
+        counts = np.diff(matrix.indptr)
+        factor = np.repeat(column, counts) if rows else column[matrix.indices]
+        scaled = csr_array((matrix.data * factor, matrix.indices, matrix.indptr), matrix.shape)
+        key = weights.add(f"{a.key}.scaled", scaled)
+        constant = graph.ConstantOp.resource(key, cast(TensorType, a.result.type), int(matrix.nnz))
+        new = graph.SpmmOp(constant, x, op.results[0].type)
+        constant.location, new.location = fuse([a, op]), fuse([spmm, op])
+        _decide(self.ctx, spmm, "a scale of rows goes into the stored values of its matrix")
+        rewriter.replace(op, [constant, new], new.results)
+
+
+def _decide(ctx: Context, op: GraphOp, what: str) -> None:
+    decide(ctx, origin(op) or op.name, what, "the scale and the weights are constants")
+
+
+@dataclass(frozen=True)
+class GraphFoldScaleAxisPass(ModulePass):
+    """Fold a constant scale along an axis into the weights of the product beside it.
+
+    Before:
+
+    ```mlir
+    func.func @main(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
+      %w = graph.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+      %s = graph.constant dense<[2.0, 3.0]> : tensor<2xf32>
+      %d = graph.dense %x, %w : (tensor<?x2xf32>, tensor<2x2xf32>) -> tensor<?x2xf32>
+      %r = graph.relu %d : (tensor<?x2xf32>) -> tensor<?x2xf32>
+      %y = graph.mul %r, %s : (tensor<?x2xf32>, tensor<2xf32>) -> tensor<?x2xf32>
+      func.return %y : tensor<?x2xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @main(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
+      %w = graph.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+      %s = graph.constant dense<[2.0, 3.0]> : tensor<2xf32>
+      %c = graph.reshape %s shape = [2, 1] : (tensor<2xf32>) -> tensor<2x1xf32>
+      %v = graph.mul %w, %c : (tensor<2x2xf32>, tensor<2x1xf32>) -> tensor<2x2xf32>
+      %d = graph.dense %x, %v : (tensor<?x2xf32>, tensor<2x2xf32>) -> tensor<?x2xf32>
+      %y = graph.relu %d : (tensor<?x2xf32>) -> tensor<?x2xf32>
+      func.return %y : tensor<?x2xf32>
+    }
+    ```
+
+    The operators on constants that come about are left to `graph-fold-constant`. A scale passes
+    a relu if it is positive, and a sum by scaling the other side, which must be a constant or
+    take the scale as well. A column that scales the rows of ``spmm(a, x)`` or of `x` goes into
+    the stored values of a constant `a`. Scales in f16 stay: the weights would be rounded again.
+
+    Requires: `graph-canonicalize-ops`, which puts constants second; weights in the context for
+        scales that are no literals.
+    Leaves: values with other users, weights with other users, and scales of other signs.
+    """
+
+    name = "graph-fold-scale-axis"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        patterns = [ScaleOfProduct(ctx), ProductOfScaled(ctx), ScaleOfRows(ctx)]
+        applier = GreedyRewritePatternApplier(list[RewritePattern](patterns), dce_enabled=True)
+        PatternRewriteWalker(applier).rewrite_module(op)
