@@ -78,7 +78,7 @@ class SymbolicShapes:
 
     @property
     def _arguments(self) -> Sequence[SSAValue]:
-        return self.function.body.block.args if self.function.body.blocks else ()
+        return self.function.args if self.function.body.blocks else ()
 
     def _bind_arguments(self) -> None:
         for number, argument in enumerate(self._arguments):
@@ -136,8 +136,8 @@ class SymbolicShapes:
         self, function: func.FuncOp, shapes: dict[SSAValue, Shape], nnz: dict[SSAValue, Dim | None]
     ) -> list[SSAValue]:
         """Run the rules of a function whose arguments have shapes; returns what it returns."""
-        if function in self._active or not function.body.blocks:
-            what = "is recursive" if function.body.blocks else "has no body"
+        if function in self._active or len(function.body.blocks) != 1:
+            what = "is recursive" if function in self._active else "is not one block"
             self._fail(f"shapes are unknown, @{function.sym_name.data} {what}", None, None)
         self._active.append(function)
         returned: list[SSAValue] = []
