@@ -43,6 +43,8 @@ from .buffers import ArenaPlan, Lifetime, buffer_types, plan_arena
 INDEX = IndexType()
 ALIGNMENT = 64
 """Buffers in the arena begin at multiples of this many bytes: a cache line, a vector."""
+LARGEST_ARENA = 1 << 62
+"""More bytes cannot be counted: sizes are signed and have 64 bits."""
 
 Call = graph.CallDpsOp | graph.CallPackedOp
 
@@ -175,7 +177,12 @@ class _MainConverter:
 
     def _check_results(self) -> None:
         """Results are made by the caller, who knows the sizes of arguments."""
-        for value in self.returned:
+        for number, value in enumerate(self.returned):
+            if is_sparse(value.type):
+                fact = f"result {number} is sparse"
+                raise PassFailedException(
+                    explain(self.function.name, fact, expected="a dense tensor", got=value.type)
+                )
             for dim in self.shapes.shape(value):
                 for name in dim.symbols:
                     self._size(name, cast(Operation, value.owner))
@@ -231,6 +238,10 @@ class _MainConverter:
                 values.append(value)
                 lifetimes.append(Lifetime(size, step[op], max(uses, default=step[op])))
         plan = plan_arena(lifetimes)
+        size = sum(slot.value for slot in plan.slots if slot.is_static)
+        if size > LARGEST_ARENA:
+            fact = f"buffers of {size} bytes are needed at a time"
+            raise PassFailedException(explain(self.function.name, fact, expected="less"))
         if values:
             self._make_views(values, plan)
         return plan

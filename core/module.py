@@ -260,7 +260,12 @@ def _spec(kind: Attribute, attrs: Mapping[str, Attribute], default_name: str) ->
     label = name.data if isinstance(name, StringAttr) else default_name
     if not isinstance(kind, TensorType):
         raise CompileError(
-            explain("module", f'argument "{label}" is no tensor', expected="tensor", got=kind)
+            explain("module", f'"{label}" is no tensor', expected="tensor", got=kind)
+        )
+    if str(kind.element_type) not in _DTYPES:
+        fact = f'"{label}" has elements of an unknown type'
+        raise CompileError(
+            explain("module", fact, expected=", ".join(_DTYPES), got=kind.element_type)
         )
     dims = attrs.get("graph.dims")
     symbols = (
