@@ -45,19 +45,21 @@ from .ops_binary import truncated_quotient
 if TYPE_CHECKING:
     from .interfaces import Array
 
-_COMBINE = {
+COMBINE = {
     ReduceKind.SUM: "add",
     ReduceKind.MEAN: "add",
     ReduceKind.PROD: "mul",
     ReduceKind.MAX: "max",
     ReduceKind.MIN: "min",
 }
-_STEP = {
+"""How partial results join."""
+STEP = {
     "add": scalars.add,
     "mul": scalars.mul,
     "max": scalars.maximum,
     "min": scalars.minimum,
 }
+"""How an element joins a partial result."""
 
 
 @irdl_op_definition
@@ -138,43 +140,44 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
                     return self.stored(total / count.astype(x.dtype))
                 wide = truncated_quotient(total.astype(np.int64), count)
                 return self.stored(wide)
-            neutral = _neutral(kind, element_type(self.x), x.dtype)
+            neutral = neutral_of(kind, element_type(self.x), x.dtype)
             function = np.max if kind == ReduceKind.MAX else np.min
             return self.stored(function(x, axis=axes, initial=neutral, keepdims=keep))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         kind, axes = self.kind.data, self.reduced_axes
         type = nest.compute_type(element_type(self.x))
-        combine = _COMBINE[kind]
+        combine = COMBINE[kind]
         kept = self._kept(index)
 
         def step(reduced: Index, total: SSAValue) -> SSAValue:
             inner, outer = iter(reduced), iter(kept)
             own = tuple(next(inner if i in axes else outer) for i in range(rank(self.x)))
-            return _STEP[combine](nest, total, nest.at(self.x, own))
+            return STEP[combine](nest, total, nest.at(self.x, own))
 
-        init = scalars.number(nest, _neutral(kind, type, dtype_of(type)), type)
+        init = scalars.number(nest, neutral_of(kind, type, dtype_of(type)), type)
         extents = [nest.extent(self.x, axis) for axis in axes]
         total = nest.reduce(extents, combine, init, step) if extents else step((), init)
-        return self._mean(nest, total, extents) if kind == ReduceKind.MEAN else total
+        return mean_of(nest, total, extents) if kind == ReduceKind.MEAN else total
 
     def _kept(self, index: Index) -> Index:
         if not self.keepdims.value.data:
             return index
         return tuple(e for i, e in enumerate(index) if i not in self.reduced_axes)
 
-    def _mean(self, nest: Nest, total: SSAValue, extents: Sequence[AffineExpr]) -> SSAValue:
-        """Divide by the number of elements; integers as i64, since it may not fit a narrow one."""
-        type = total.type
-        wide = type if is_float(type) else i64
-        count = nest.constant(1.0 if is_float(type) else 1, wide)
-        for extent in extents:
-            count = scalars.mul(nest, count, scalars.from_index(nest, nest.value(extent), wide))
-        quotient = scalars.divide(nest, scalars.convert(nest, total, type, wide), count)
-        return scalars.convert(nest, quotient, wide, type)
+
+def mean_of(nest: Nest, total: SSAValue, extents: Sequence[AffineExpr]) -> SSAValue:
+    """A sum divided by the number of its terms; integers as i64, which holds that number."""
+    type = total.type
+    wide = type if is_float(type) else i64
+    count = nest.constant(1.0 if is_float(type) else 1, wide)
+    for extent in extents:
+        count = scalars.mul(nest, count, scalars.from_index(nest, nest.value(extent), wide))
+    quotient = scalars.divide(nest, scalars.convert(nest, total, type, wide), count)
+    return scalars.convert(nest, quotient, wide, type)
 
 
-def _neutral(kind: ReduceKind, type: Attribute, dtype: np.dtype) -> float | int:
+def neutral_of(kind: ReduceKind, type: Attribute, dtype: np.dtype) -> float | int:
     """The element that changes nothing under a reduction, of an element type."""
     if kind == ReduceKind.PROD:
         return 1

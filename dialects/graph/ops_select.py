@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, i1, i8, i64
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
@@ -19,6 +19,7 @@ from ...core.errors import InputError, explain
 from ...core.provenance import origin
 from . import scalars
 from .attrs import DENSE_TENSOR, I64_ARRAY, INDEX_TENSOR, i64_array, i64_attr, ints
+from .guards import clamped, guarded, is_inside
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, rank
 from .ops_contraction import same_element_types
 
@@ -205,50 +206,10 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
             return nest.at(operand, (*index[:axis], own, *index[axis + 1 :]))
 
         if isinstance(extent, AffineConstantExpr):
-            return read(_clamped(nest, index[axis], start, extent))
-        type = nest.compute_type(element_type(operand))
-        # There is no maximum of i1.
-        wide = i8 if type == i1 else type
-        element = _guarded(nest, index[axis], start, extent, read, wide)
-        return scalars.convert(nest, element, wide, type)
-
-
-def _clamped(
-    nest: Nest, place: AffineExpr, start: AffineExpr, extent: AffineConstantExpr
-) -> AffineExpr:
-    """`place` - `start`, kept inside of [0, extent), so that the operand can be read."""
-    zero = nest.value(AffineExpr.constant(0))
-    own = nest.insert(arith.SubiOp(nest.value(place), nest.value(start)))
-    own = nest.insert(arith.MinSIOp(own, nest.value(AffineExpr.constant(extent.value - 1))))
-    return nest.index(nest.insert(arith.MaxSIOp(own, zero)))
-
-
-def _guarded(
-    nest: Nest,
-    place: AffineExpr,
-    start: AffineExpr,
-    extent: AffineExpr,
-    read: Callable[[AffineExpr], SSAValue],
-    type: Attribute,
-) -> SSAValue:
-    """What `read` gives at `place` - `start` if that is inside of [0, extent), else the least.
-
-    An operand of unknown size may be empty, and then has no element that could be read
-    instead: the reading is the body of a reduction that runs once or not at all.
-    """
-    none, once = nest.value(AffineExpr.constant(0)), nest.value(AffineExpr.constant(1))
-    own = nest.insert(arith.SubiOp(nest.value(place), nest.value(start)))
-    # As unsigned numbers, negative ones are larger than any size.
-    inside = nest.insert(arith.CmpiOp(own, nest.value(extent), "ult"))
-    times = nest.index(scalars.select(nest, inside, once, none))
-
-    def step(k: Index, least: SSAValue) -> SSAValue:
-        # k is 0, and keeps the reading inside of the reduction: it depends on its variable.
-        element = read(nest.index(own) + k[0])
-        return scalars.maximum(nest, least, scalars.convert(nest, element, element.type, type))
-
-    least = nest.constant(scalars.lowest(type), type)
-    return nest.reduce([times], "max", least, step)
+            return read(clamped(nest, index[axis], start, extent))
+        inside = is_inside(nest, index[axis], start, extent)
+        own = nest.index(nest.insert(arith.SubiOp(nest.value(index[axis]), nest.value(start))))
+        return guarded(nest, inside, lambda zero: read(own + zero), element_type(operand))
 
 
 @irdl_op_definition

@@ -63,7 +63,7 @@ def _sliced(
     if not len(starts) == len(ends) == len(axes) == len(steps):
         counts = [len(starts), len(ends), len(axes), len(steps)]
         raise node.broken("starts, ends, axes and steps differ in length", got=counts)
-    parts = [(0, dim.value if dim.is_static else WHOLE_END, 1) for dim in x.shape]
+    parts = whole(x)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         if step == 0:
             raise node.broken("a step is 0")
@@ -80,10 +80,14 @@ def _part(node: Node, dim: Dim, start: int, end: int, step: int) -> tuple[int, i
     raise node.unsupported(f"a slice of symbolic dimension {dim} that does not take it whole")
 
 
+def whole(x: Value) -> list[tuple[int, int, int]]:
+    """Start, end and step of each dimension where all of it is taken."""
+    return [(0, dim.value if dim.is_static else WHOLE_END, 1) for dim in x.shape]
+
+
 def sliced(node: Node, x: Value, parts: Sequence[tuple[int, int, int]]) -> Value:
     """`x` cut to (start, end, step) in each dimension; `x` itself where that takes all."""
-    whole = [(0, dim.value if dim.is_static else WHOLE_END, 1) for dim in x.shape]
-    if list(parts) == whole:
+    if list(parts) == whole(x):
         return x
     starts, ends, steps = zip(*parts, strict=True)
     return node.emit(graph.SliceOp, x, starts=starts, ends=ends, steps=steps)
@@ -122,7 +126,7 @@ def _split(node: Node, sizes: list[int] | None, *, uneven: bool = False) -> list
     results: list[Value] = []
     start = 0
     for n in sizes:
-        parts = [(0, d.value if d.is_static else WHOLE_END, 1) for d in x.shape]
+        parts = whole(x)
         parts[axis] = (start, start + n, 1)
         results.append(sliced(node, x, parts))
         start += n
