@@ -69,7 +69,7 @@ _OPERATORS: dict[str, type[GraphOp]] = {
     op.name.partition(".")[2]: op for op in Graph.operations if issubclass(op, GraphOp)
 }
 # Operands whose element type has nothing to do with that of the others.
-_INDEPENDENT = frozenset({"indices"})
+_INDEPENDENT = frozenset({"condition", "indices"})
 
 
 class Value:

@@ -120,6 +120,8 @@ INDEX_TENSOR = TensorConstraint((i32, i64), "dense")
 """A dense tensor of i32 or i64."""
 NUMERIC_TENSOR = TensorConstraint(_NUMERIC, "dense")
 """A dense tensor of a float type or i8 to i64."""
+TRUTH_TENSOR = TensorConstraint((i1,), "dense")
+"""A dense tensor of i1."""
 DENSE_TENSOR = TensorConstraint(_ANY, "dense")
 """A dense tensor of any element type."""
 SPARSE_TENSOR = TensorConstraint(_FLOAT, "sparse")
@@ -146,6 +148,22 @@ class ReduceKindAttr(EnumAttribute[ReduceKind]):
     """The kind of a `graph.reduce`: ``sum``, ``mean``, ``max``, ``min`` or ``prod``."""
 
     name = "graph.reduce_kind"
+
+
+class PadMode(StrEnum):
+    """What the elements around a tensor are."""
+
+    CONSTANT = "constant"
+    EDGE = "edge"
+    REFLECT = "reflect"
+    WRAP = "wrap"
+
+
+@irdl_attr_definition
+class PadModeAttr(EnumAttribute[PadMode]):
+    """The mode of a `graph.pad`: ``constant``, ``edge``, ``reflect`` or ``wrap``."""
+
+    name = "graph.pad_mode"
 
 
 class NormalizeKind(StrEnum):

@@ -13,7 +13,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from ...core.provenance import fuse
 from . import ops as graph
-from .attrs import AggregateKind, ints, is_float
+from .attrs import AggregateKind, PadMode, ints, is_float
 from .interfaces import GraphOp, element_type, rank, tensor_type
 from .known import holds_all_values
 
@@ -154,6 +154,52 @@ class CastWiderAndBack(RewritePattern):
             _forward(op, inner.x, rewriter)
 
 
+class AbsOfNoSign(RewritePattern):
+    # abs(-x) == abs(x), and abs(abs(x)) == abs(x)
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.AbsOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if isinstance(inner, graph.NegOp):
+            _replace(op, graph.AbsOp(inner.x), (inner, op), rewriter)
+        elif isinstance(inner, graph.AbsOp):
+            _forward(op, op.x, rewriter)
+
+
+class GreaterAsLess(RewritePattern):
+    # a > b == b < a
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.GreaterOp, rewriter: PatternRewriter) -> None:
+        _replace(op, graph.LessOp(op.rhs, op.lhs), (op,), rewriter)
+
+
+class GreaterEqualAsLessEqual(RewritePattern):
+    # a >= b == b <= a
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.GreaterEqualOp, rewriter: PatternRewriter) -> None:
+        _replace(op, graph.LessEqualOp(op.rhs, op.lhs), (op,), rewriter)
+
+
+class LogicalNotTwice(RewritePattern):
+    # not not x == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.LogicalNotOp, rewriter: PatternRewriter) -> None:
+        if isinstance(inner := op.x.owner, graph.LogicalNotOp):
+            _forward(op, inner.x, rewriter)
+
+
+class WhereSame(RewritePattern):
+    # where(c, x, x) == x, and where(true, a, b) == a  for a condition whose sizes are numbers
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.WhereOp, rewriter: PatternRewriter) -> None:
+        if not tensor_type(op.condition).has_static_shape():
+            return
+        condition = graph.splat_of(op.condition)
+        if op.a is op.b:
+            _forward(op, op.a, rewriter)
+        elif condition is not None and tensor_type(op.result).has_static_shape():
+            _forward(op, op.a if condition else op.b, rewriter)
+
+
 class ReduceNothing(RewritePattern):
     # reduce(x, axes = []) == x
     @op_type_rewrite_pattern
@@ -224,6 +270,42 @@ class SliceNothing(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.SliceOp, rewriter: PatternRewriter) -> None:
         if all((start, step) == (0, 1) for start, _, step in op.bounds):
+            _forward(op, op.x, rewriter)
+
+
+class PadNothing(RewritePattern):
+    # pad(x) == x  where nothing is added
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.PadOp, rewriter: PatternRewriter) -> None:
+        if not any(ints(op.low)) and not any(ints(op.high)):
+            _forward(op, op.x, rewriter)
+
+
+class PadTwice(RewritePattern):
+    # pad(pad(x, p), q) == pad(x, p + q)  with one constant
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.PadOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if not isinstance(inner, graph.PadOp):
+            return
+        if op.mode.data != PadMode.CONSTANT or inner.mode != op.mode:
+            return
+        # 0.0 and -0.0 are equal, and differ.
+        if repr(inner.number) != repr(op.number):
+            return
+        low, high = (
+            [a + b for a, b in zip(ints(first), ints(second), strict=True)]
+            for first, second in ((inner.low, op.low), (inner.high, op.high))
+        )
+        new = graph.PadOp(inner.x, low, high, op.number)
+        _replace(op, new, (inner, op), rewriter)
+
+
+class PoolNothing(RewritePattern):
+    # pool(x) == x  where a window is one element, and none is left out
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.PoolOp, rewriter: PatternRewriter) -> None:
+        if all(n == 1 for n in (*ints(op.window), *ints(op.strides))):
             _forward(op, op.x, rewriter)
 
 

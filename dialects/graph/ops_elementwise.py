@@ -197,6 +197,38 @@ class TanhOp(FloatUnaryOp):
 
 
 @irdl_op_definition
+class SinOp(FloatUnaryOp):
+    """The sine of an angle in radians.
+
+    %y = graph.sin %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.sin"
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        return nest.insert(math.SinOp(x))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return np.sin(x)
+
+
+@irdl_op_definition
+class CosOp(FloatUnaryOp):
+    """The cosine of an angle in radians.
+
+    %y = graph.cos %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.cos"
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        return nest.insert(math.CosOp(x))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return np.cos(x)
+
+
+@irdl_op_definition
 class ErfOp(FloatUnaryOp):
     """The error function.
 

@@ -82,6 +82,12 @@ def less(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
     return nest.insert(op)
 
 
+def less_equal(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+    """a <= b as i1; false if one of them is NaN."""
+    op = arith.CmpfOp(a, b, "ole") if is_float(a.type) else arith.CmpiOp(a, b, "sle")
+    return nest.insert(op)
+
+
 def equal(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
     """a == b as i1; false if one of them is NaN."""
     op = arith.CmpfOp(a, b, "oeq") if is_float(a.type) else arith.CmpiOp(a, b, "eq")

@@ -50,10 +50,21 @@ _CHEAP = (
     graph.ClipOp,
     graph.CastOp,
     graph.DropoutOp,
+    graph.AbsOp,
+    graph.EqualOp,
+    graph.LessOp,
+    graph.LessEqualOp,
+    graph.LogicalAndOp,
+    graph.LogicalOrOp,
+    graph.LogicalXorOp,
+    graph.LogicalNotOp,
+    graph.WhereOp,
 )
 # Injective operators that ask for each operand element at most once. (A gather may ask for
 # one often, and a concatenation computes all its operands everywhere.)
 _ONCE = (graph.TransposeOp, graph.ReshapeOp, graph.SliceOp)
+# Injective operators that compute where an element comes from, each time it is asked for.
+_DEAR = (graph.ConcatOp, graph.PadOp)
 _LONGEST_NAME = 8
 _LONGEST_STAGED_ROW = 1024
 # What has a value for each entry is computed once for a few vectors of a row, not once for all
@@ -269,7 +280,11 @@ def _only_adds_axes(op: Operation) -> bool:
 
 def _repeats(user: Operation, op: GraphOp) -> bool:
     """Whether `user` may ask for one element of `op` more than once."""
-    if not isinstance(user, GraphOp) or user.fusion in _ANCHORS or isinstance(user, _ONCE):
+    if not isinstance(user, GraphOp) or isinstance(user, _ONCE):
+        return False
+    if isinstance(user, graph.PoolOp):
+        return True
+    if user.fusion in _ANCHORS:
         return False
     return not _is_whole(user, op.results[0])
 
@@ -286,7 +301,7 @@ def _bars(user: Operation, op: GraphOp) -> bool:
 
 def _is_cheap(op: GraphOp) -> bool:
     moves = op.fusion in (FusionKind.BROADCAST, FusionKind.INJECTIVE)
-    return isinstance(op, _CHEAP) or (moves and not isinstance(op, graph.ConcatOp))
+    return isinstance(op, _CHEAP) or (moves and not isinstance(op, _DEAR))
 
 
 def _width(value: SSAValue) -> int:

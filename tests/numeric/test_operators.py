@@ -244,6 +244,173 @@ def test_reduce_keeps_dimensions(keepdims: bool) -> None:
     check(program, [random((3, 0, 5))])
 
 
+COMPARISONS: dict[str, Build] = {
+    "equal": lambda b, x, y: b.equal(x, y),
+    "less": lambda b, x, y: b.less(x, y),
+    "less_equal": lambda b, x, y: b.less_equal(x, y),
+    "greater": lambda b, x, y: b.greater(x, y),
+    "greater_equal": lambda b, x, y: b.greater_equal(x, y),
+}
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "i8", "i32", "i64"])
+def test_comparisons(name: str, dtype: str) -> None:
+    x, y = random((5, 37), dtype), random((37,), dtype, seed=1)
+    x[2, :9] = y[:9]
+    if dtype.startswith("f"):
+        x[1, 3] = y[7] = np.nan
+    check(COMPARISONS[name], [x, y])
+    check(COMPARISONS[name], [x[:, :1], y])
+
+
+def test_logic() -> None:
+    x, y = random((5, 37), "i1"), random((37,), "i1", seed=1)
+    check(lambda b, x, y: b.logical_and(x, y), [x, y])
+    check(lambda b, x, y: b.logical_or(x, b.logical_not(y)), [x, y])
+    check(lambda b, x, y: b.logical_xor(x, y), [x, y], symbolic=True)
+    check(lambda b, x, y: b.equal(x, y), [x, y])
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "i8", "i64", "i1"])
+def test_where(dtype: str) -> None:
+    c, x, y = random((5, 1), "i1"), random((5, 37), dtype), random((37,), dtype, seed=1)
+    check(lambda b, c, x, y: b.where(c, x, y), [c, x, y])
+    check(lambda b, c, x, y: b.where(c, x, y), [random((5, 37), "i1"), x, y], symbolic=True)
+    check(lambda b, c, x, y: b.where(c, x, y), [random((0, 37), "i1"), x[:1], y])
+
+
+def test_where_of_a_comparison() -> None:
+    """The branch that is not taken may be NaN."""
+    x = random((7, 33))
+    check(lambda b, x: b.where(b.less(x, 0.0), x * 2.0, b.sqrt(x)), [x])
+
+
+@pytest.mark.parametrize("name", ["abs", "sign", "ceil", "floor", "round", "sin", "cos"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16"])
+def test_signs_and_whole_numbers(name: str, dtype: str) -> None:
+    halves = np.arange(-4, 4.5, 0.5, np.float32).astype(f"float{dtype[1:]}")
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0], halves.dtype)
+    inputs = [random((5, 37), dtype) * 10, halves, *([] if name in ("sin", "cos") else [special])]
+    for x in inputs:
+        check(lambda b, x: getattr(b, name)(x), [x])
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i32", "i64"])
+def test_signs_of_integers(dtype: str) -> None:
+    x = np.append(random((36,), dtype), np.iinfo(f"int{dtype[1:]}").min)
+    check(lambda b, x: b.abs(x), [x.astype(f"int{dtype[1:]}")])
+    check(lambda b, x: b.sign(x), [x.astype(f"int{dtype[1:]}")])
+
+
+CONVOLUTIONS: dict[str, tuple[list[tuple[int, ...]], dict[str, Any]]] = {
+    "image": ([(2, 3, 9, 21), (5, 3, 3, 3), (5,)], {}),
+    "many_filters": ([(1, 4, 6, 17), (33, 4, 3, 3)], {}),
+    "strided": ([(2, 3, 9, 11), (7, 3, 3, 2), (7,)], {"strides": [2, 3]}),
+    "dilated": ([(2, 3, 9, 11), (4, 3, 3, 2)], {"dilations": [2, 3]}),
+    "groups": ([(2, 4, 7, 9), (6, 2, 3, 3), (6,)], {"groups": 2}),
+    "depthwise": ([(2, 5, 7, 19), (5, 1, 3, 3)], {"groups": 5}),
+    "points": ([(2, 5, 7, 3), (9, 5, 1, 1), (9,)], {}),
+    "sequence": ([(3, 2, 17), (5, 2, 5)], {"strides": [3]}),
+    "volume": ([(1, 2, 5, 6, 7), (3, 2, 2, 3, 2)], {"strides": [1, 2, 1]}),
+    "one_place": ([(1, 3, 3, 3), (4, 3, 3, 3), (4,)], {}),
+    "nothing": ([(0, 3, 5, 5), (4, 3, 3, 3)], {}),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_conv(name: str) -> None:
+    shapes, attributes = CONVOLUTIONS[name]
+    inputs = [random(shape, seed=i) for i, shape in enumerate(shapes)]
+    check(lambda b, *v: b.relu(b.conv(*v, **attributes)), inputs)
+    weights = inputs[1:]
+    check(lambda b, x: b.conv(x, *weights, **attributes), inputs[:1])
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f16", "i8", "i64"])
+def test_conv_of_other_types(dtype: str) -> None:
+    inputs = [random(s, dtype, i) for i, s in enumerate([(2, 3, 5, 6), (4, 3, 3, 2), (4,)])]
+    check(lambda b, x, w, c: b.conv(x, w, c), inputs)
+
+
+def with_symbolic_batch(program: Build, shape: Sequence[int]) -> None:
+    """Compile for any batch, and run batches of several sizes."""
+    b = sw.Builder("main")
+    b.output(program(b, b.input("x", ("batch", *shape), "f32")), name="y")
+    module = b.module()
+    for level in (0, 3):
+        exe = sw.compile(module, threads=1, opt_level=level)
+        for batch in (0, 1, 3):
+            x = random((batch, *shape))
+            np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=2e-5, atol=2e-5)
+
+
+def test_residual_block_with_a_symbolic_batch() -> None:
+    w, v, c = random((5, 5, 3, 3), seed=1), random((5, 5, 3, 3), seed=2), random((5,), seed=3)
+
+    def program(b: sw.Builder, x: Value) -> Value:
+        h = b.relu(b.conv(b.pad(x, [0, 0, 1, 1], [0, 0, 1, 1]), w, c))
+        h = b.conv(b.pad(h, [0, 0, 1, 1], [0, 0, 1, 1]), v)
+        return b.pool(b.relu(h + x), "max", [2, 3], [2, 2])
+
+    with_symbolic_batch(program, (5, 7, 9))
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "i8", "i64"])
+def test_pool(kind: str, dtype: str) -> None:
+    x = np.clip(random((2, 3, 9, 21), dtype), -2, 2)
+    check(lambda b, x: b.pool(x, kind, [3, 2], [2, 1], [1, 3]), [x])
+    check(lambda b, x: b.pool(b.relu(x), kind, [2]), [x])
+    check(lambda b, x: b.pool(x, kind, [2, 9, 21]), [x])
+
+
+def test_pool_of_what_is_padded() -> None:
+    def program(b: sw.Builder, x: Value) -> Value:
+        padded = b.pad(b.exp(x), [0, 0, 1, 1], [0, 0, 1, 1], -np.inf)
+        return b.pool(padded, "max", [3, 3], [2, 2])
+
+    check(program, [random((2, 3, 9, 21))])
+    with_symbolic_batch(program, (3, 5, 6))
+
+
+PADS: dict[str, tuple[list[tuple[int, ...]], list[int], list[int]]] = {
+    "both": ([(5, 37), (1, 1)], [2, 1], [0, 3]),
+    "rows": ([(5, 37), (3, 8)], [2, 0], [1, 0]),
+    "columns": ([(5, 37), (4, 1)], [0, 3], [0, 0]),
+    "empty": ([(0, 3), (2, 0)], [2, 1], [0, 3]),
+}
+
+
+@pytest.mark.parametrize("name", PADS)
+@pytest.mark.parametrize("dtype", ["f32", "f16", "i8", "i1"])
+def test_pad(name: str, dtype: str) -> None:
+    shapes, low, high = PADS[name]
+    for shape in shapes:
+        x = random(shape, dtype)
+        for symbolic in (False, True):
+            check(lambda b, x: b.pad(x, low, high, 1), [x], symbolic=symbolic)
+
+
+def test_pad_fuses_what_comes_before() -> None:
+    """The reading of a broadcast operand stays inside of the guard as well."""
+
+    def program(b: sw.Builder, x: Value, y: Value) -> Value:
+        return b.relu(b.pad(x + y, [1, 2], [3, 1], -0.5)) * 2.0
+
+    for rows in (0, 1, 4):
+        inputs = [random((rows, 5)), random((5,), seed=1)]
+        check(program, inputs)
+        check(program, inputs, symbolic=True)
+    check(program, [random((4, 0)), random((0,))], symbolic=True)
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_pad_with_what_is_there(mode: str) -> None:
+    check(lambda b, x: b.pad(-x, [1, 0, 3], [2, 0, 0], mode=mode), [random((3, 2, 17))])
+    with_symbolic_batch(lambda b, x: b.pad(x, [0, 2], [0, 1], mode=mode), (5,))
+
+
 def test_layer_norm_as_it_is_composed() -> None:
     def program(b: sw.Builder, x: Value) -> Value:
         centred = x - b.reduce(x, "mean", [1], True)

@@ -77,6 +77,158 @@ def close(result: np.ndarray, expected: Any, tolerance: float = 1e-5) -> None:
     np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
 
 
+class TestLogic:
+    @pytest.mark.parametrize(
+        ("make", "name"),
+        [
+            (graph.EqualOp, "Equal"),
+            (graph.LessOp, "Less"),
+            (graph.LessEqualOp, "LessOrEqual"),
+            (graph.GreaterOp, "Greater"),
+            (graph.GreaterEqualOp, "GreaterOrEqual"),
+        ],
+    )
+    def test_comparisons(self, make: Callable[..., GraphOp], name: str) -> None:
+        a, b = np.array([[1.0], [np.nan], [-np.inf]], np.float32), floats(4)
+        a, b = np.append(a, b[:1, None], axis=0), np.append(b, np.float32(np.nan))
+        np.testing.assert_array_equal(run(make, a, b), onnx(name, a, b))
+
+    @pytest.mark.parametrize(
+        ("make", "name"),
+        [(graph.LogicalAndOp, "And"), (graph.LogicalOrOp, "Or"), (graph.LogicalXorOp, "Xor")],
+    )
+    def test_truth_values(self, make: Callable[..., GraphOp], name: str) -> None:
+        a, b = np.array([[True], [False]]), np.array([True, False])
+        np.testing.assert_array_equal(run(make, a, b), onnx(name, a, b))
+        np.testing.assert_array_equal(run(graph.LogicalNotOp, a), onnx("Not", a))
+        np.testing.assert_array_equal(run(graph.EqualOp, a, b), ~(a ^ b))
+
+    def test_where(self) -> None:
+        condition, a, b = np.array([[True], [False]]), floats(3), floats(2, 3)
+        np.testing.assert_array_equal(run(graph.WhereOp, condition, a, b), [a, b[1]])
+
+    @pytest.mark.parametrize("name", ["Abs", "Sign", "Ceil", "Floor", "Round", "Sin", "Cos"])
+    def test_signs_and_whole_numbers(self, name: str) -> None:
+        x = np.array([-2.5, -1.5, -0.5, -0.0, 0.0, 0.5, 1.5, 2.5, 2.4, np.nan], np.float32)
+        make = {
+            "Abs": graph.AbsOp,
+            "Sign": graph.SignOp,
+            "Ceil": graph.CeilOp,
+            "Floor": graph.FloorOp,
+            "Round": graph.RoundOp,
+            "Sin": graph.SinOp,
+            "Cos": graph.CosOp,
+        }[name]
+        np.testing.assert_array_equal(run(make, x), onnx(name, x, opset=22))
+
+    def test_the_smallest_integer_has_no_opposite(self) -> None:
+        x = np.array([-128, -127, 0, 5], np.int8)
+        np.testing.assert_array_equal(run(graph.AbsOp, x), [-128, 127, 0, 5])
+        np.testing.assert_array_equal(run(graph.SignOp, x), [-1, -1, 0, 1])
+
+
+def slow_conv(
+    x: np.ndarray,
+    w: np.ndarray,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+) -> np.ndarray:
+    """The sum in the definition of a convolution, term by term."""
+    sizes = [
+        (n - d * (k - 1) - 1) // s + 1
+        for n, k, s, d in zip(x.shape[2:], w.shape[2:], strides, dilations, strict=True)
+    ]
+    y = np.zeros((x.shape[0], w.shape[0], *sizes), np.float64)
+    for n, m, *p in np.ndindex(*y.shape):
+        for c, *k in np.ndindex(*w.shape[1:]):
+            channel = m // (w.shape[0] // groups) * w.shape[1] + c
+            at = [i * s + j * d for i, j, s, d in zip(p, k, strides, dilations, strict=True)]
+            y[(n, m, *p)] += float(x[(n, channel, *at)]) * float(w[(m, c, *k)])
+    return y
+
+
+class TestWindows:
+    @pytest.mark.parametrize(
+        ("x", "w", "strides", "dilations", "groups"),
+        [
+            ((2, 3, 5, 6), (4, 3, 3, 2), (1, 1), (1, 1), 1),
+            ((1, 4, 6, 7), (6, 2, 2, 2), (2, 3), (2, 1), 2),
+            ((2, 3, 4, 4), (6, 1, 2, 3), (1, 2), (1, 1), 3),
+            ((2, 3, 9), (2, 3, 4), (2,), (2,), 1),
+            ((1, 2, 4, 3, 4), (2, 2, 2, 1, 3), (1, 2, 1), (2, 1, 1), 1),
+        ],
+    )
+    def test_conv(
+        self,
+        x: tuple[int, ...],
+        w: tuple[int, ...],
+        strides: tuple[int, ...],
+        dilations: tuple[int, ...],
+        groups: int,
+    ) -> None:
+        image, filters = floats(*x), floats(*w)
+        steps = {"strides": strides, "dilations": dilations}
+
+        def make(*operands: SSAValue) -> GraphOp:
+            return graph.ConvOp(*operands, **steps, groups=groups)
+
+        expected = slow_conv(image, filters, strides, dilations, groups)
+        close(run(make, image, filters), expected)
+        close(onnx("Conv", image, filters, **steps, group=groups), expected)
+        bias = floats(w[0])
+        shifted = expected + bias.reshape(-1, *[1] * len(strides))
+        close(run(make, image, filters, bias), shifted)
+
+    def test_integers_wrap_in_a_conv(self) -> None:
+        x, w = np.full((1, 1, 3), 100, np.int8), np.full((1, 1, 2), 2, np.int8)
+        np.testing.assert_array_equal(run(graph.ConvOp, x, w), [[[-112, -112]]])
+
+    @pytest.mark.parametrize("name", ["MaxPool", "AveragePool"])
+    @pytest.mark.parametrize(
+        ("shape", "window", "strides"),
+        [
+            ((1, 2, 7), [3], [2]),
+            ((2, 3, 5, 6), [2, 3], [1, 2]),
+            ((1, 1, 4, 3, 5), [2, 1, 3], [2, 1, 1]),
+        ],
+    )
+    def test_pool(
+        self, name: str, shape: tuple[int, ...], window: list[int], strides: list[int]
+    ) -> None:
+        x, kind = floats(*shape), {"MaxPool": "max", "AveragePool": "mean"}[name]
+        result = run(lambda x: graph.PoolOp(x, kind, window, strides), x)
+        close(result, onnx(name, x, kernel_shape=window, strides=strides))
+
+    def test_pool_of_everything_reduces(self) -> None:
+        x = floats(2, 3, 4, 5)
+        for kind in ("sum", "mean", "max", "min", "prod"):
+            pooled = run(lambda x, kind=kind: graph.PoolOp(x, kind, [4, 5]), x)
+            reduced = run(lambda x, kind=kind: graph.ReduceOp(x, kind, [2, 3], True), x)
+            close(pooled, reduced)
+
+    def test_pool_with_dilations(self) -> None:
+        x = np.arange(7, dtype=np.int64)
+        np.testing.assert_array_equal(
+            run(lambda x: graph.PoolOp(x, "sum", [2], [2], [3]), x), [0 + 3, 2 + 5]
+        )
+        np.testing.assert_array_equal(
+            run(lambda x: graph.PoolOp(x, "mean", [2], [1], [1]), np.array([-3, 0, 4])), [-1, 2]
+        )
+
+    @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+    def test_pad(self, mode: str) -> None:
+        x, pads = floats(3, 4), np.array([1, 2, 0, 3])
+        result = run(lambda x: graph.PadOp(x, [1, 2], [0, 3], 1.5, mode), x)
+        value = np.array(1.5, np.float32)
+        np.testing.assert_array_equal(result, onnx("Pad", x, pads, value, opset=19, mode=mode))
+
+    def test_pad_value_is_rounded_to_half(self) -> None:
+        x = np.zeros(1, np.float16)
+        result = run(lambda x: graph.PadOp(x, [1], [1], 1e6), x)
+        np.testing.assert_array_equal(result, [np.inf, 0, np.inf])
+
+
 class TestElementwise:
     @pytest.mark.parametrize(
         ("make", "name"),

@@ -63,9 +63,11 @@ COMPARISONS = {
     "eq": operator.eq,
     "ne": operator.ne,
     "slt": operator.lt,
+    "sle": operator.le,
     "oeq": operator.eq,
     "une": operator.ne,
     "olt": operator.lt,
+    "ole": operator.le,
     "oge": operator.ge,
 }
 FORMULAS: dict[str, Callable[..., Any]] = {
@@ -81,6 +83,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "arith.remui": operator.mod,
     "arith.andi": operator.and_,
     "arith.ori": operator.or_,
+    "arith.xori": operator.xor,
     "arith.negf": operator.neg,
     "arith.maximumf": np.maximum,
     "arith.minimumf": np.minimum,
@@ -104,6 +107,12 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "math.tanh": np.tanh,
     "math.erf": erf,
     "math.powf": np.power,
+    "math.absf": np.abs,
+    "math.ceil": np.ceil,
+    "math.floor": np.floor,
+    "math.roundeven": np.round,
+    "math.sin": np.sin,
+    "math.cos": np.cos,
 }
 
 
@@ -314,6 +323,42 @@ def test_integers_at_their_limits(make: type[graph.BinaryOp], kind: str) -> None
     compare(make(value_of(a, False), value_of(b, False)), [a, b], False)
 
 
+COMPARISONS_OF_TENSORS = [
+    graph.EqualOp,
+    graph.LessOp,
+    graph.LessEqualOp,
+    graph.GreaterOp,
+    graph.GreaterEqualOp,
+]
+
+
+@pytest.mark.parametrize("kind", [*FLOATS, *INTEGERS])
+@pytest.mark.parametrize("make", COMPARISONS_OF_TENSORS)
+def test_comparison(make: type[graph.ComparisonOp], kind: str, symbolic: bool) -> None:
+    numbers = np.array([-3, -2, 0, 2, 3], kind)
+    if np.dtype(kind).kind == "f":
+        numbers = np.array([-np.inf, -0.0, 0.0, 2.5, np.nan], kind)
+    a, b = numbers.reshape(-1, 1), numbers.reshape(1, -1)
+    compare(make(value_of(a, symbolic), value_of(b, symbolic)), [a, b], symbolic)
+
+
+@pytest.mark.parametrize(
+    "make", [graph.LogicalAndOp, graph.LogicalOrOp, graph.LogicalXorOp, graph.EqualOp]
+)
+def test_logic(make: type[graph.BinaryOp], symbolic: bool) -> None:
+    a, b = np.array([[False], [True]]), np.array([[False, True]])
+    compare(make(value_of(a, symbolic), value_of(b, symbolic)), [a, b], symbolic)
+    compare(graph.LogicalNotOp(value_of(b, symbolic)), [b], symbolic)
+
+
+@pytest.mark.parametrize("kind", [*FLOATS, "int8", "int64", "bool"])
+@pytest.mark.parametrize("shapes", [((4, 1), (4, 3), (3,)), ((3,), (), (2, 1)), ((2,), (1,), ())])
+def test_where(shapes: tuple[tuple[int, ...], ...], kind: str, symbolic: bool) -> None:
+    kinds = ["bool", kind, kind]
+    arrays = [sample(shape, k) for shape, k in zip(shapes, kinds, strict=True)]
+    compare(graph.WhereOp(*[value_of(a, symbolic) for a in arrays]), arrays, symbolic)
+
+
 UNARY: list[tuple[str, Callable[[SSAValue], GraphOp]]] = [
     ("neg", graph.NegOp),
     ("exp", graph.ExpOp),
@@ -327,6 +372,13 @@ UNARY: list[tuple[str, Callable[[SSAValue], GraphOp]]] = [
     ("gelu", graph.GeluOp),
     ("gelu_tanh", lambda x: graph.GeluOp(x, "tanh")),
     ("erf", graph.ErfOp),
+    ("abs", graph.AbsOp),
+    ("sign", graph.SignOp),
+    ("ceil", graph.CeilOp),
+    ("floor", graph.FloorOp),
+    ("round", graph.RoundOp),
+    ("sin", graph.SinOp),
+    ("cos", graph.CosOp),
     ("clip", lambda x: graph.ClipOp(x, -1.0, 0.5)),
     ("clip_crossed", lambda x: graph.ClipOp(x, 2, -2)),
     ("clip_below", lambda x: graph.ClipOp(x, minimum=-math.inf)),
@@ -349,6 +401,8 @@ def test_unary(name: str, make: Callable[[SSAValue], GraphOp], kind: str) -> Non
     [
         graph.NegOp,
         graph.ReluOp,
+        graph.AbsOp,
+        graph.SignOp,
         lambda x: graph.ClipOp(x, -2, 5),
         lambda x: graph.ClipOp(x, -1e30, math.inf),
         lambda x: graph.ClipOp(x, maximum=-1000.0),
@@ -405,6 +459,95 @@ def test_reduce(kind: str, reduction: str, axes: list[int], keepdims: bool) -> N
 def test_reduce_of_nothing(kind: str, reduction: str) -> None:
     x = np.zeros((2, 0), kind)
     compare(graph.ReduceOp(value_of(x, True), reduction, [1]), [x], True)
+
+
+CONVOLUTIONS: list[tuple[list[tuple[int, ...]], dict[str, Any]]] = [
+    ([(2, 3, 5, 6), (4, 3, 3, 2), (4,)], {}),
+    ([(1, 4, 6, 5), (6, 2, 2, 2)], {"strides": [2, 3], "dilations": [2, 1], "groups": 2}),
+    ([(2, 3, 4, 4), (3, 1, 2, 2), (3,)], {"groups": 3}),
+    ([(1, 2, 7), (3, 2, 3)], {"strides": [2]}),
+    ([(1, 2, 3, 3, 4), (2, 2, 2, 1, 3)], {"dilations": [2, 1, 1]}),
+    ([(0, 2, 3), (2, 2, 3)], {}),
+    ([(2, 0, 3), (2, 0, 3), (2,)], {}),
+]
+
+
+def with_sizes_of_batch(array: np.ndarray, symbolic: bool) -> SSAValue:
+    """A block argument whose first two sizes are `?`, for what needs the others."""
+    shape = [-(1 << 63) if symbolic and i < 2 else n for i, n in enumerate(array.shape)]
+    return Block(arg_types=[TensorType(element_type_of(array.dtype), shape)]).args[0]
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int8"])
+@pytest.mark.parametrize(("shapes", "attributes"), CONVOLUTIONS)
+def test_conv(
+    shapes: list[tuple[int, ...]], attributes: dict[str, Any], kind: str, symbolic: bool
+) -> None:
+    arrays = [sample(shape, kind) for shape in shapes]
+    x = with_sizes_of_batch(arrays[0], symbolic)
+    others = [value_of(array, False) for array in arrays[1:]]
+    compare(graph.ConvOp(x, *others, **attributes), arrays, symbolic)
+
+
+def test_conv_with_symbolic_channels(symbolic: bool) -> None:
+    arrays = [sample((2, 6, 4), "float32"), sample((4, 3, 2), "float32")]
+    x = value_of(arrays[0], False)
+    w = Block(arg_types=[TensorType(f32, [4, -(1 << 63), 2])]).args[0]
+    compare(graph.ConvOp(x, w, groups=2), arrays, symbolic)
+
+
+@pytest.mark.parametrize("kind", [*FLOATS, "int8", "int64"])
+@pytest.mark.parametrize("reduction", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize(
+    ("window", "strides", "dilations"),
+    [([2, 3], [1, 1], [1, 1]), ([3], [2], [2]), ([1, 2, 2], [2, 1, 3], [1, 3, 1])],
+)
+def test_pool(
+    window: list[int],
+    strides: list[int],
+    dilations: list[int],
+    reduction: str,
+    kind: str,
+    symbolic: bool,
+) -> None:
+    x = sample((2, 3, 5, 7), kind)
+    value = with_sizes_of_batch(x, symbolic and len(window) < 3)
+    compare(graph.PoolOp(value, reduction, window, strides, dilations), [x], symbolic)
+
+
+@pytest.mark.parametrize("kind", [*FLOATS, "int8", "bool"])
+@pytest.mark.parametrize(
+    ("shape", "low", "high"),
+    [
+        ((3, 4), [1, 2], [0, 3]),
+        ((3, 4), [0, 0], [0, 1]),
+        ((3,), [0], [0]),
+        ((0, 2), [1, 0], [1, 1]),
+        ((1, 2, 2), [0, 1, 1], [2, 0, 1]),
+        ((), [], []),
+    ],
+)
+def test_pad(
+    shape: tuple[int, ...], low: list[int], high: list[int], kind: str, symbolic: bool
+) -> None:
+    x = sample(shape, kind)
+    for number in (0, 1) if kind in ("bool", "int8") else (-0.0, 2.5, -math.inf, 1e5):
+        compare(graph.PadOp(value_of(x, symbolic), low, high, number), [x], symbolic)
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+@pytest.mark.parametrize(("low", "high"), [([2, 0, 1], [1, 0, 3]), ([0, 0, 3], [2, 0, 0])])
+def test_pad_with_what_is_there(mode: str, low: list[int], high: list[int]) -> None:
+    x = sample((3, 2, 4), "float32")
+    compare(graph.PadOp(value_of(x, False), low, high, mode=mode), [x], True)
+    x = sample((3, 2, 4), "bool")
+    compare(graph.PadOp(value_of(x, False), low, high, mode=mode), [x], False)
+
+
+@pytest.mark.parametrize("mode", ["edge", "wrap"])
+def test_pad_with_more_than_there_is(mode: str) -> None:
+    x = sample((3,), "int16")
+    compare(graph.PadOp(value_of(x, False), [7], [8], mode=mode), [x], True)
 
 
 @pytest.mark.parametrize("make", [graph.SoftmaxOp, graph.LogSoftmaxOp])

@@ -1,0 +1,267 @@
+"""Comparisons, logic on truth values, and the choice between two tensors by a third."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i1
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.pattern_rewriter import RewritePattern
+
+from ...core.dims import Shape
+from . import scalars
+from .attrs import DENSE_TENSOR, NUMERIC_TENSOR, TRUTH_TENSOR
+from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
+from .ops_binary import BinaryOp, broadcast_index
+from .ops_elementwise import UnaryOp
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+
+class ComparisonOp(BinaryOp, ABC):
+    """A comparison of two numbers, true or false; false for NaN, whatever the other is."""
+
+    lhs = operand_def(NUMERIC_TENSOR)
+    rhs = operand_def(NUMERIC_TENSOR)
+    result = result_def(TRUTH_TENSOR)
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [i1]
+
+
+@irdl_op_definition
+class EqualOp(ComparisonOp):
+    """a == b, for truth values as well.
+
+    %y = graph.equal %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xi1>
+    """
+
+    name = "graph.equal"
+
+    lhs = operand_def(DENSE_TENSOR)
+    rhs = operand_def(DENSE_TENSOR)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.equal(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a == b
+
+
+@irdl_op_definition
+class LessOp(ComparisonOp):
+    """a < b.
+
+    %y = graph.less %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xi1>
+    """
+
+    name = "graph.less"
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.less(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a < b
+
+
+@irdl_op_definition
+class LessEqualOp(ComparisonOp):
+    """a <= b.
+
+    %y = graph.less_equal %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xi1>
+    """
+
+    name = "graph.less_equal"
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.less_equal(nest, a, b)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a <= b
+
+
+@irdl_op_definition
+class GreaterOp(ComparisonOp, HasCanonicalizationPatternsInterface):
+    """a > b; canonically b < a.
+
+    %y = graph.greater %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xi1>
+    """
+
+    name = "graph.greater"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import GreaterAsLess
+
+        return (GreaterAsLess(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.less(nest, b, a)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a > b
+
+
+@irdl_op_definition
+class GreaterEqualOp(ComparisonOp, HasCanonicalizationPatternsInterface):
+    """a >= b; canonically b <= a.
+
+    %y = graph.greater_equal %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xi1>
+    """
+
+    name = "graph.greater_equal"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import GreaterEqualAsLessEqual
+
+        return (GreaterEqualAsLessEqual(),)
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return scalars.less_equal(nest, b, a)
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a >= b
+
+
+class LogicalBinaryOp(BinaryOp, ABC):
+    """A function of two truth values."""
+
+    lhs = operand_def(TRUTH_TENSOR)
+    rhs = operand_def(TRUTH_TENSOR)
+    result = result_def(TRUTH_TENSOR)
+
+
+@irdl_op_definition
+class LogicalAndOp(LogicalBinaryOp):
+    """Whether both are true.
+
+    %y = graph.logical_and %a, %b : (tensor<4x3xi1>, tensor<3xi1>) -> tensor<4x3xi1>
+    """
+
+    name = "graph.logical_and"
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return nest.insert(arith.AndIOp(a, b))
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a & b
+
+
+@irdl_op_definition
+class LogicalOrOp(LogicalBinaryOp):
+    """Whether one of them is true.
+
+    %y = graph.logical_or %a, %b : (tensor<4x3xi1>, tensor<3xi1>) -> tensor<4x3xi1>
+    """
+
+    name = "graph.logical_or"
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return nest.insert(arith.OrIOp(a, b))
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a | b
+
+
+@irdl_op_definition
+class LogicalXorOp(LogicalBinaryOp):
+    """Whether they differ.
+
+    %y = graph.logical_xor %a, %b : (tensor<4x3xi1>, tensor<3xi1>) -> tensor<4x3xi1>
+    """
+
+    name = "graph.logical_xor"
+
+    def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+        return nest.insert(arith.XOrIOp(a, b))
+
+    def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a ^ b
+
+
+@irdl_op_definition
+class LogicalNotOp(UnaryOp, HasCanonicalizationPatternsInterface):
+    """Whether x is false.
+
+    %y = graph.logical_not %x : (tensor<4x3xi1>) -> tensor<4x3xi1>
+    """
+
+    name = "graph.logical_not"
+
+    x = operand_def(TRUTH_TENSOR)
+    result = result_def(TRUTH_TENSOR)
+
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import LogicalNotTwice
+
+        return (LogicalNotTwice(),)
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        return nest.insert(arith.XOrIOp(x, nest.constant(True, i1)))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return ~x
+
+
+@irdl_op_definition
+class WhereOp(GraphOp, HasCanonicalizationPatternsInterface):
+    """a where the condition holds, else b; the three are broadcast as in NumPy.
+
+    Both are computed everywhere, and one of the two is dropped.
+
+    %y = graph.where %c, %a, %b
+        : (tensor<4x1xi1>, tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.where"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    condition = operand_def(TRUTH_TENSOR)
+    a = operand_def(DENSE_TENSOR)
+    b = operand_def(DENSE_TENSOR)
+    result = result_def(DENSE_TENSOR)
+
+    assembly_format = "$condition `,` $a `,` $b attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        condition: SSAValue | Operation,
+        a: SSAValue | Operation,
+        b: SSAValue | Operation,
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(operands=[condition, a, b], result_type=result_type)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import WhereSame
+
+        return (WhereSame(),)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        condition, a, b = shapes
+        if element_type(self.a) != element_type(self.b):
+            facts.fail("element types differ", element_type(self.a), element_type(self.b))
+        return [facts.broadcast(condition, facts.broadcast(a, b))]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.a)]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        condition, a, b = cast(tuple[np.ndarray, ...], arrays)
+        return self.stored(np.where(condition, a, b))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        condition, a, b = (nest.at(v, broadcast_index(v, index)) for v in self.operands)
+        return scalars.select(nest, condition, a, b)

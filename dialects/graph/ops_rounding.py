@@ -1,0 +1,108 @@
+"""Signs and whole numbers: `abs`, `sign`, `ceil`, `floor` and `round`."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.dialects import math
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition
+from xdsl.pattern_rewriter import RewritePattern
+
+from . import scalars
+from .attrs import is_float
+from .interfaces import Nest
+from .ops_elementwise import FloatUnaryOp, NumericUnaryOp
+
+
+@irdl_op_definition
+class AbsOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
+    """x without its sign; the smallest integer, which has no opposite, stays itself.
+
+    %y = graph.abs %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.abs"
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import AbsOfNoSign
+
+        return (AbsOfNoSign(),)
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        if is_float(x.type):
+            return nest.insert(math.AbsFOp(x))
+        return scalars.maximum(nest, x, scalars.negative(nest, x))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return np.abs(x)
+
+
+@irdl_op_definition
+class SignOp(NumericUnaryOp):
+    """1 for positive x, -1 for negative x, 0 for 0 of either sign; NaN stays NaN.
+
+    %y = graph.sign %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.sign"
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        zero = scalars.zero(nest, x.type)
+        one, minus_one = (scalars.number(nest, n, x.type) for n in (1, -1))
+        # -0.0 + 0.0 is 0.0
+        neither = scalars.add(nest, x, zero)
+        rest = scalars.select(nest, scalars.less(nest, x, zero), minus_one, neither)
+        return scalars.select(nest, scalars.less(nest, zero, x), one, rest)
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return np.sign(x)
+
+
+@irdl_op_definition
+class CeilOp(FloatUnaryOp):
+    """The smallest whole number that is not below x.
+
+    %y = graph.ceil %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.ceil"
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        return nest.insert(math.CeilOp(x))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return np.ceil(x)
+
+
+@irdl_op_definition
+class FloorOp(FloatUnaryOp):
+    """The largest whole number that is not above x.
+
+    %y = graph.floor %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.floor"
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        return nest.insert(math.FloorOp(x))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return np.floor(x)
+
+
+@irdl_op_definition
+class RoundOp(FloatUnaryOp):
+    """The nearest whole number; of two that are as near, the even one.
+
+    %y = graph.round %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.round"
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        return nest.insert(math.RoundEvenOp(x))
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        return np.round(x)

@@ -1,0 +1,326 @@
+"""Operators that slide a window over trailing dimensions: `conv` and `pool`.
+
+A window never leaves its operand: what a model pads is a `graph.pad` before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+from xdsl.pattern_rewriter import RewritePattern
+
+from ...core.dims import Dim, Shape
+from . import scalars
+from .attrs import (
+    I64_ARRAY,
+    NUMERIC_TENSOR,
+    ReduceKind,
+    ReduceKindAttr,
+    dtype_of,
+    i64_array,
+    i64_attr,
+    ints,
+)
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    element_type,
+    rank,
+    tensor_type,
+    text,
+    widened,
+)
+from .ops_binary import truncated_quotient
+from .ops_contraction import same_element_types
+from .ops_reduction import COMBINE, STEP, mean_of, neutral_of
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+
+def check_steps(count: int, facts: ShapeFacts, **steps: Sequence[int]) -> None:
+    """Demand `count` positive numbers of each kind."""
+    for what, numbers in steps.items():
+        if len(numbers) != count or any(n < 1 for n in numbers):
+            facts.fail(f"wrong {what}", f"{count} positive numbers", list(numbers))
+
+
+def positions(
+    axis: int, dim: Dim, window: int, stride: int, dilation: int, facts: ShapeFacts
+) -> Dim:
+    """The number of places at which a window lies inside of a dimension."""
+    extent = dilation * (window - 1) + 1
+    if (extent, stride) == (1, 1):
+        return dim
+    if not dim.is_static:
+        # That a window fits is not known, and would have to be checked at run time.
+        expected = f"a number for a window of {extent}"
+        facts.fail(f"axis {axis} has a symbolic size", expected, text([dim]))
+    if dim.value < extent:
+        facts.fail(f"the window is larger than axis {axis}", f"at most {dim}", extent)
+    return Dim.of((dim.value - extent) // stride + 1)
+
+
+def windows_of(
+    x: np.ndarray, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> np.ndarray:
+    """A view of the windows on the trailing dimensions: [..., *places, *window]."""
+    count = len(window)
+    extents = [d * (n - 1) + 1 for n, d in zip(window, dilations, strict=True)]
+    axes = tuple(range(x.ndim - count, x.ndim))
+    view = np.lib.stride_tricks.sliding_window_view(x, extents, axis=axes)
+    steps = [slice(None, None, step) for step in (*strides, *dilations)]
+    return view[(..., *steps)]
+
+
+def place_in(
+    place: Sequence[AffineExpr],
+    offset: Sequence[AffineExpr],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> Index:
+    """The index of the element at `offset` of the window at `place`."""
+    pairs = zip(place, offset, strides, dilations, strict=True)
+    return tuple(p * stride + k * dilation for p, k, stride, dilation in pairs)
+
+
+@irdl_op_definition
+class ConvOp(GraphOp):
+    """Windows of x times filters, for x of shape [N, C, *sizes] and w of [M, C/groups, *window].
+
+    y[n, m, p] = bias[m] + sum over c, k of x[n, c, p * strides + k * dilations] * w[m, c, k]
+
+    With groups, the channels of x and of y are cut into as many parts, and a filter sees the
+    channels of its own part. There are one, two, three or more dimensions `sizes`, and nothing
+    is padded: see `graph.pad`. The sum starts at the bias; f16 is summed up in f32.
+
+    %y = graph.conv %x, %w, %b strides = [2, 2] dilations = [1, 1] groups = 1
+        : (tensor<?x3x9x9xf32>, tensor<8x3x3x3xf32>, tensor<8xf32>) -> tensor<?x8x4x4xf32>
+    """
+
+    name = "graph.conv"
+    FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
+
+    x = operand_def(NUMERIC_TENSOR)
+    w = operand_def(NUMERIC_TENSOR)
+    bias = opt_operand_def(NUMERIC_TENSOR)
+    strides = prop_def(I64_ARRAY)
+    dilations = prop_def(I64_ARRAY)
+    groups = prop_def(IntegerAttr.constr(i64))
+    result = result_def(NUMERIC_TENSOR)
+
+    assembly_format = (
+        "$x `,` $w (`,` $bias^)? `strides` `=` $strides `dilations` `=` $dilations "
+        "`groups` `=` $groups attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        w: SSAValue | Operation,
+        bias: SSAValue | Operation | None = None,
+        strides: Sequence[int] | None = None,
+        dilations: Sequence[int] | None = None,
+        groups: int = 1,
+        result_type: Attribute | None = None,
+    ) -> None:
+        """Without `strides` and `dilations` they are 1."""
+        ones = [1] * max(0, rank(SSAValue.get(x)) - 2)
+        properties: dict[str, Attribute | None] = {
+            "strides": i64_array(ones if strides is None else strides),
+            "dilations": i64_array(ones if dilations is None else dilations),
+            "groups": i64_attr(groups),
+        }
+        super().__init__(operands=[x, w, bias], properties=properties, result_type=result_type)
+
+    @property
+    def window(self) -> tuple[int, ...]:
+        """The sizes of a filter, without its channels."""
+        return tensor_type(self.w).get_shape()[2:]
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        same_element_types(self, facts)
+        x, w, *bias = shapes
+        if len(x) < 3:
+            facts.fail("x has no dimension for a window", "rank >= 3", f"rank {len(x)}")
+        if len(w) != len(x):
+            facts.fail("w does not fit x", f"rank {len(x)}", f"rank {len(w)}")
+        strides, dilations = ints(self.strides), ints(self.dilations)
+        check_steps(len(x) - 2, facts, strides=strides, dilations=dilations)
+        window = [self._window_size(dim, facts) for dim in w[2:]]
+        groups = self._checked_groups(w[0], facts)
+        facts.equal(w[1] * groups, x[1], "channels of x differ from those of w times groups")
+        if bias and len(bias[0]) != 1:
+            facts.fail("bias is not a vector", "rank 1", f"rank {len(bias[0])}")
+        if bias:
+            facts.equal(w[0], bias[0][0], "length of bias differs from the filters of w")
+        axes = enumerate(zip(x[2:], window, strides, dilations, strict=True))
+        return [(x[0], w[0], *(positions(2 + i, *sizes, facts) for i, sizes in axes))]
+
+    def _window_size(self, dim: Dim, facts: ShapeFacts) -> int:
+        if not dim.is_static or dim.value < 1:
+            facts.fail("w has no window", "sizes of 1 or more", dim)
+        return dim.value
+
+    def _checked_groups(self, filters: Dim, facts: ShapeFacts) -> int:
+        groups = self.groups.value.data
+        if groups < 1:
+            facts.fail("groups out of range", "groups >= 1", groups)
+        if groups > 1 and (not filters.is_static or filters.value % groups):
+            facts.fail("groups do not divide the filters", f"a multiple of {groups}", filters)
+        return groups
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, w, *bias = (widened(cast(np.ndarray, array)) for array in arrays)
+        groups, count = self.groups.value.data, x.ndim - 2
+        windows = windows_of(x, w.shape[2:], ints(self.strides), ints(self.dilations))
+        over = [1, *range(2 + count, 2 + 2 * count)], list(range(1, 2 + count))
+        with np.errstate(all="ignore"):
+            parts = [
+                np.moveaxis(np.tensordot(part, filters, over), -1, 1)
+                for part, filters in zip(
+                    np.split(windows, groups, axis=1), np.split(w, groups), strict=True
+                )
+            ]
+            product = np.concatenate(parts, axis=1)
+            if bias:
+                product = product + bias[0].reshape(-1, *[1] * count)
+            return self.stored(np.ascontiguousarray(product))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        image, filter, *place = index
+        first = self._first_channel(filter)
+        strides, dilations = ints(self.strides), ints(self.dilations)
+
+        def step(k: Index, total: SSAValue) -> SSAValue:
+            channel, *offset = k
+            own = place_in(place, offset, strides, dilations)
+            x = nest.at(self.x, (image, first + channel, *own))
+            return scalars.fma(nest, x, nest.at(self.w, (filter, channel, *offset)), total)
+
+        extents = [nest.extent(self.w, dim) for dim in range(1, rank(self.w))]
+        return nest.reduce(extents, "add", self._initial(nest, filter), step)
+
+    def _first_channel(self, filter: AffineExpr) -> AffineExpr:
+        """The first channel of x that a filter sees."""
+        groups = self.groups.value.data
+        if groups == 1:
+            return AffineExpr.constant(0)
+        filters, channels = tensor_type(self.w).get_shape()[:2]
+        if channels < 0:
+            channels = tensor_type(self.x).get_shape()[1] // groups
+        return filter // (filters // groups) * channels
+
+    def _initial(self, nest: Nest, filter: AffineExpr) -> SSAValue:
+        if self.bias is not None:
+            return nest.at(self.bias, (filter,))
+        return scalars.zero(nest, nest.compute_type(element_type(self.x)))
+
+
+@irdl_op_definition
+class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
+    """The sum, mean, max, min or product of each window on the trailing dimensions.
+
+    Every window has all of its elements: nothing is padded, see `graph.pad`. Elements are
+    combined as in `graph.reduce`.
+
+    %y = graph.pool max %x window = [2, 2] strides = [2, 2] dilations = [1, 1]
+        : (tensor<?x8x6x6xf32>) -> tensor<?x8x3x3xf32>
+    """
+
+    name = "graph.pool"
+    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+
+    kind = prop_def(ReduceKindAttr)
+    window = prop_def(I64_ARRAY)
+    strides = prop_def(I64_ARRAY)
+    dilations = prop_def(I64_ARRAY)
+    x = operand_def(NUMERIC_TENSOR)
+    result = result_def(NUMERIC_TENSOR)
+
+    assembly_format = (
+        "$kind $x `window` `=` $window `strides` `=` $strides `dilations` `=` $dilations "
+        "attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        kind: str,
+        window: Sequence[int],
+        strides: Sequence[int] | None = None,
+        dilations: Sequence[int] | None = None,
+        result_type: Attribute | None = None,
+    ) -> None:
+        """Without `strides` and `dilations` they are 1."""
+        ones = [1] * len(window)
+        properties: dict[str, Attribute | None] = {
+            "kind": ReduceKindAttr(ReduceKind(kind)),
+            "window": i64_array(window),
+            "strides": i64_array(ones if strides is None else strides),
+            "dilations": i64_array(ones if dilations is None else dilations),
+        }
+        super().__init__(operands=[x], properties=properties, result_type=result_type)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from .canonicalization import PoolNothing
+
+        return (PoolNothing(),)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        (x,) = shapes
+        window, strides, dilations = ints(self.window), ints(self.strides), ints(self.dilations)
+        count = len(window)
+        if not 1 <= count <= len(x):
+            facts.fail("window does not fit x", f"1 to {len(x)} sizes", list(window))
+        check_steps(count, facts, window=window, strides=strides, dilations=dilations)
+        leading = len(x) - count
+        axes = enumerate(zip(x[leading:], window, strides, dilations, strict=True))
+        return [(*x[:leading], *(positions(leading + i, *sizes, facts) for i, sizes in axes))]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x = widened(cast(np.ndarray, arrays[0]))
+        window, kind = ints(self.window), self.kind.data
+        windows = windows_of(x, window, ints(self.strides), ints(self.dilations))
+        axes = tuple(range(windows.ndim - len(window), windows.ndim))
+        with np.errstate(all="ignore"):
+            if kind == ReduceKind.MAX:
+                return self.stored(windows.max(axes))
+            if kind == ReduceKind.MIN:
+                return self.stored(windows.min(axes))
+            if kind == ReduceKind.PROD:
+                return self.stored(windows.prod(axes, dtype=x.dtype))
+            total = windows.sum(axes, dtype=x.dtype)
+            if kind == ReduceKind.SUM:
+                return self.stored(total)
+            size = int(np.prod(window))
+            if x.dtype.kind == "f":
+                return self.stored(total / x.dtype.type(size))
+            return self.stored(truncated_quotient(total.astype(np.int64), np.array(size)))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        kind, window = self.kind.data, ints(self.window)
+        strides, dilations = ints(self.strides), ints(self.dilations)
+        type = nest.compute_type(element_type(self.x))
+        leading = len(index) - len(window)
+        combine = COMBINE[kind]
+
+        def step(k: Index, total: SSAValue) -> SSAValue:
+            own = place_in(index[leading:], k, strides, dilations)
+            return STEP[combine](nest, total, nest.at(self.x, (*index[:leading], *own)))
+
+        init = scalars.number(nest, neutral_of(kind, type, dtype_of(type)), type)
+        extents = [AffineExpr.constant(n) for n in window]
+        total = nest.reduce(extents, combine, init, step)
+        return mean_of(nest, total, extents) if kind == ReduceKind.MEAN else total

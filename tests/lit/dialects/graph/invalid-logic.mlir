@@ -1,0 +1,215 @@
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
+  // CHECK: graph.equal: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  %y = graph.equal %a, %b : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x3xi1>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
+  // CHECK: graph.less: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  %y = graph.less %a, %b : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x3xi1>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
+  // CHECK: graph.less_equal: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  %y = graph.less_equal %a, %b : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x3xi1>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
+  // CHECK: graph.greater: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  %y = graph.greater %a, %b : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x3xi1>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
+  // CHECK: graph.greater_equal: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  %y = graph.greater_equal %a, %b : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x3xi1>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<3xf64>) {
+  // CHECK: graph.less: element types differ, expected f32, got f64
+  %y = graph.less %a, %b : (tensor<4x3xf32>, tensor<3xf64>) -> tensor<4x3xi1>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>) {
+  // CHECK: expected a dense tensor of i1, got tensor<4x3xf32>
+  %y = graph.less %a, %a : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<3xi1>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, i8, i16, i32, i64, got tensor<3xi1>
+  %y = graph.less %a, %a : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xi1>, %b: tensor<4x2xi1>) {
+  // CHECK: graph.logical_and: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  %y = graph.logical_and %a, %b : (tensor<4x3xi1>, tensor<4x2xi1>) -> tensor<4x3xi1>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xi1>, %b: tensor<4x2xi1>) {
+  // CHECK: graph.logical_or: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  %y = graph.logical_or %a, %b : (tensor<4x3xi1>, tensor<4x2xi1>) -> tensor<4x3xi1>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xi1>, %b: tensor<4x2xi1>) {
+  // CHECK: graph.logical_xor: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  %y = graph.logical_xor %a, %b : (tensor<4x3xi1>, tensor<4x2xi1>) -> tensor<4x3xi1>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>) {
+  // CHECK: expected a dense tensor of i1, got tensor<4x3xf32>
+  %y = graph.logical_not %a : (tensor<4x3xf32>) -> tensor<4x3xi1>
+  func.return
+}
+
+// -----
+
+func.func @f(%c: tensor<4x3xi1>, %a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
+  // CHECK: graph.where: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  %y = graph.where %c, %a, %b : (tensor<4x3xi1>, tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%c: tensor<4x3xi1>, %a: tensor<4x3xf32>, %b: tensor<3xi64>) {
+  // CHECK: graph.where: element types differ, expected f32, got i64
+  %y = graph.where %c, %a, %b : (tensor<4x3xi1>, tensor<4x3xf32>, tensor<3xi64>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%c: tensor<2xi1>, %a: tensor<4x3xf32>) {
+  // CHECK: graph.where: shapes [2] and [4, 3] do not broadcast, expected 2, got 3
+  %y = graph.where %c, %a, %a : (tensor<2xi1>, tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // CHECK: graph.abs: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  %y = graph.abs %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // CHECK: graph.sign: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  %y = graph.sign %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // CHECK: graph.ceil: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  %y = graph.ceil %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // CHECK: graph.floor: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  %y = graph.floor %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // CHECK: graph.round: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  %y = graph.round %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // CHECK: graph.sin: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  %y = graph.sin %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // CHECK: graph.cos: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  %y = graph.cos %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  %y = graph.ceil %x : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  %y = graph.floor %x : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  %y = graph.round %x : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  %y = graph.sin %x : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi32>) {
+  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  %y = graph.cos %x : (tensor<3xi32>) -> tensor<3xi32>
+  func.return
+}

@@ -1,0 +1,35 @@
+// RUN: stepwell-opt %s -p graph-fuse-ops | filecheck %s
+
+// A window reads an element many times: what is cheap is computed again, the rest is not.
+
+// CHECK-LABEL: func.func @cheap(
+// CHECK-NEXT: [[Y:%.+]] = func.call @fused_relu_pool(%x)
+// CHECK-NEXT: func.return [[Y]]
+func.func @cheap(%x: tensor<2x9xf32>) -> tensor<2x8xf32> {
+  %r = graph.relu %x : (tensor<2x9xf32>) -> tensor<2x9xf32>
+  %y = graph.pool sum %r window = [2] strides = [1] dilations = [1] : (tensor<2x9xf32>) -> tensor<2x8xf32>
+  func.return %y : tensor<2x8xf32>
+}
+
+// CHECK-LABEL: func.func @dear(
+// CHECK-NEXT: [[E:%.+]] = func.call @fused_exp(%x)
+// CHECK-NEXT: [[Y:%.+]] = func.call @fused_pool(%e)
+// CHECK-NEXT: func.return [[Y]]
+func.func @dear(%x: tensor<2x9xf32>) -> tensor<2x8xf32> {
+  %e = graph.exp %x : (tensor<2x9xf32>) -> tensor<2x9xf32>
+  %y = graph.pool sum %e window = [2] strides = [1] dilations = [1] : (tensor<2x9xf32>) -> tensor<2x8xf32>
+  func.return %y : tensor<2x8xf32>
+}
+
+// A pad takes the activation before it, and is written before the convolution reads it.
+// CHECK-LABEL: func.func @padded(
+// CHECK-NEXT: [[P:%.+]] = func.call @fused_relu_pad(%x)
+// CHECK-NEXT: [[Y:%.+]] = func.call @fused_conv_relu([[P]], %w)
+// CHECK-NEXT: func.return [[Y]]
+func.func @padded(%x: tensor<?x2x9xf32>, %w: tensor<4x2x3xf32>) -> tensor<?x4x9xf32> {
+  %r = graph.relu %x : (tensor<?x2x9xf32>) -> tensor<?x2x9xf32>
+  %p = graph.pad constant %r low = [0, 0, 1] high = [0, 0, 1] value = 0.0 : f64 : (tensor<?x2x9xf32>) -> tensor<?x2x11xf32>
+  %c = graph.conv %p, %w strides = [1] dilations = [1] groups = 1 : (tensor<?x2x11xf32>, tensor<4x2x3xf32>) -> tensor<?x4x9xf32>
+  %y = graph.relu %c : (tensor<?x4x9xf32>) -> tensor<?x4x9xf32>
+  func.return %y : tensor<?x4x9xf32>
+}
