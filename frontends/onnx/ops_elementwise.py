@@ -28,6 +28,13 @@ def _register_unary() -> None:
         "Sigmoid": graph.SigmoidOp,
         "Relu": graph.ReluOp,
         "Erf": graph.ErfOp,
+        "Sin": graph.SinOp,
+        "Cos": graph.CosOp,
+        "Abs": graph.AbsOp,
+        "Sign": graph.SignOp,
+        "Ceil": graph.CeilOp,
+        "Floor": graph.FloorOp,
+        "Round": graph.RoundOp,
     }
     for operator, build in operators.items():
         converts(operator, since=1)(_unary(build))
@@ -106,14 +113,9 @@ def reciprocal(node: Node) -> Value:
     return node.emit(graph.DivOp, node.scalar(1, x), x)
 
 
-@converts("Abs", since=6)
-def abs_(node: Node) -> Value:
-    return absolute(node, node.input(0))
-
-
 def absolute(node: Node, x: Value) -> Value:
-    # |x| == max(x, -x)
-    return node.emit(graph.MaxOp, x, node.emit(graph.NegOp, x))
+    """|x|."""
+    return node.emit(graph.AbsOp, x)
 
 
 @converts("Cast", since=6)

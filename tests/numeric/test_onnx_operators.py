@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -77,7 +78,8 @@ def check(
 
 UNARY = {
     "Neg": 7, "Exp": 7, "Tanh": 7, "Sigmoid": 7, "Relu": 7, "Erf": 9, "Reciprocal": 7, "Abs": 7,
-    "LeakyRelu": 7, "Elu": 7, "Selu": 7, "Celu": 12, "HardSigmoid": 7, "HardSwish": 14,
+    "Sin": 7, "Cos": 7, "Sign": 9, "Ceil": 7, "Floor": 7, "Round": 11, "ThresholdedRelu": 10,
+    "Shrink": 9, "LeakyRelu": 7, "Elu": 7, "Selu": 7, "Celu": 12, "HardSigmoid": 7, "HardSwish": 14,
     "Softplus": 7, "Softsign": 7, "Mish": 18, "Gelu": 20, "Swish": 24, "Identity": 7, "Clip": 7,
 }  # fmt: skip
 
@@ -109,6 +111,8 @@ def test_unary_of_positive(operator: str) -> None:
         ("HardSigmoid", {"alpha": 0.6, "beta": 0.1}),
         ("Gelu", {"approximate": "tanh"}),
         ("Swish", {"alpha": 1.7}),
+        ("ThresholdedRelu", {"alpha": 0.5}),
+        ("Shrink", {"lambd": 1.0, "bias": 0.3}),
     ],
 )
 def test_unary_with_attributes(attributes: tuple[str, dict[str, object]]) -> None:
@@ -597,3 +601,308 @@ def test_element_types(dtype: str) -> None:
     ]
     constants = {"w": array(3, 4, dtype=dtype), "b": array(3, dtype=dtype)}
     check(nodes, {"x": array(5, 4, dtype=dtype)}, constants, rtol=1e-2)
+
+
+# Windows
+
+
+def sizes(*numbers: int) -> dict[str, Any]:
+    """Pads before and after each dimension, in ONNX's order."""
+    return {"pads": list(numbers)}
+
+
+CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((2, 3, 7, 8), (4, 3, 3, 3), {}),
+    ((2, 3, 7, 8), (4, 3, 3, 2), sizes(1, 0, 2, 1)),
+    ((2, 3, 7, 8), (4, 3, 3, 3), {"strides": [2, 3], "kernel_shape": [3, 3]} | sizes(1, 1, 1, 1)),
+    ((2, 3, 7, 8), (4, 3, 2, 3), {"dilations": [2, 2]}),
+    ((2, 4, 7, 8), (6, 2, 3, 3), {"group": 2}),
+    ((2, 4, 7, 8), (8, 1, 3, 3), {"group": 4} | sizes(1, 1, 1, 1)),
+    ((2, 3, 7, 8), (4, 3, 3, 3), {"auto_pad": "VALID"}),
+    ((2, 3, 7, 8), (4, 3, 3, 2), {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
+    ((2, 3, 7, 8), (4, 3, 2, 4), {"auto_pad": "SAME_LOWER", "strides": [2, 2]}),
+    ((2, 3, 9), (4, 3, 4), {"strides": [2]} | sizes(2, 1)),
+    ((1, 2, 4, 5, 6), (3, 2, 2, 3, 3), sizes(1, 0, 1, 0, 2, 1)),
+]
+
+
+@pytest.mark.parametrize(("x", "w", "attributes"), CONVOLUTIONS)
+def test_conv(x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    node = make_node("Conv", ["x", "w", "b"], ["y"], **attributes)
+    check(node, {"x": array(*x)}, {"w": array(*w) / 10, "b": array(w[0])}, opset=13)
+    node = make_node("Conv", ["x", "w"], ["y"], **attributes)
+    check(node, {"x": array(*x), "w": array(*w) / 10})
+    symbolic = {"x": ("batch", *x[1:])}
+    check(node, {"x": array(*x)}, {"w": array(*w) / 10}, symbolic=symbolic)
+
+
+def test_conv_of_points_with_symbolic_sizes() -> None:
+    node = make_node("Conv", ["x", "w"], ["y"])
+    symbolic = {"x": ("n", 3, "h", "w")}
+    check(node, {"x": array(2, 3, 4, 5)}, {"w": array(6, 3, 1, 1)}, symbolic=symbolic)
+
+
+TRANSPOSED: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((1, 3, 4, 5), (3, 2, 3, 3), {}),
+    ((2, 3, 4, 5), (3, 2, 3, 2), {"strides": [2, 3]}),
+    ((1, 3, 4, 5), (3, 2, 3, 3), {"strides": [2, 2]} | sizes(1, 0, 0, 1)),
+    ((1, 3, 4, 5), (3, 2, 2, 2), {"dilations": [2, 2]}),
+    ((1, 3, 4, 5), (3, 2, 3, 3), {"strides": [3, 2], "output_padding": [1, 1]}),
+    ((1, 3, 4, 5), (3, 2, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+    ((1, 3, 4), (3, 2, 3), {"strides": [2]}),
+    ((1, 1, 2, 3, 2), (1, 2, 2, 2, 3), {"strides": [1, 2, 2]}),
+]
+
+
+@pytest.mark.parametrize(("x", "w", "attributes"), TRANSPOSED)
+def test_conv_transpose(
+    x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, object]
+) -> None:
+    node = make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
+    check(node, {"x": array(*x)}, {"w": array(*w)})
+    node = make_node("ConvTranspose", ["x", "w", "b"], ["y"], **attributes)
+    check(node, {"x": array(*x), "w": array(*w)}, {"b": array(w[1])}, opset=11)
+
+
+def scattered(x: np.ndarray, w: np.ndarray, stride: int, groups: int) -> np.ndarray:
+    """Each element of a sequence times its filters, added to where they lie in the result."""
+    length = stride * (x.shape[2] - 1) + w.shape[2]
+    y = np.zeros((x.shape[0], w.shape[1] * groups, length), np.float32)
+    channels, filters = x.shape[1] // groups, w.shape[1]
+    for c, p in np.ndindex(*x.shape[1:]):
+        first = c // channels * filters
+        to = y[:, first : first + filters, p * stride : p * stride + w.shape[2]]
+        to += x[:, c, p, None, None] * w[c]
+    return y
+
+
+def test_conv_transpose_with_groups() -> None:
+    x, w = array(2, 6, 5), array(6, 2, 4)
+    for stride in (1, 3):
+        node = make_node("ConvTranspose", ["x", "w"], ["y"], group=3, strides=[stride])
+        source = model([node], {"x": (x, x.shape)}, {"w": w}, 11)
+        expected = scattered(x, w, stride, 3)
+        np.testing.assert_allclose(from_onnx(source).run_reference(x), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "mode", "cut"),
+    [
+        (13, "NOTSET", (2, 1)),
+        (13, "SAME_UPPER", (1, 2)),
+        (16, "NOTSET", (0, 0)),
+        (18, "NOTSET", (-1, -1)),
+    ],
+)
+def test_conv_transpose_to_a_shape(shape: int, mode: str, cut: tuple[int, int]) -> None:
+    x, w = array(2, 3, 5), array(3, 2, 4)
+    attributes = {"strides": [3], "output_shape": [shape], "auto_pad": mode}
+    node = make_node("ConvTranspose", ["x", "w"], ["y"], **attributes)
+    source = model([node], {"x": (x, x.shape)}, {"w": w}, 11)
+    full = np.pad(scattered(x, w, 3, 1), [(0, 0), (0, 0), (1, 1)])
+    expected = full[:, :, 1 + cut[0] : 1 + cut[0] + shape]
+    np.testing.assert_allclose(from_onnx(source).run_reference(x), expected, atol=1e-5)
+
+
+POOLS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+    ((2, 3, 7, 8), {"kernel_shape": [3, 2]}),
+    ((2, 3, 7, 8), {"kernel_shape": [3, 3], "strides": [2, 2]} | sizes(1, 1, 1, 1)),
+    ((2, 3, 7, 8), {"kernel_shape": [3, 3], "strides": [2, 3], "ceil_mode": 1}),
+    ((2, 3, 7, 8), {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1} | sizes(0, 1, 1, 1)),
+    ((1, 1, 2, 2), {"kernel_shape": [1, 1], "strides": [3, 3], "ceil_mode": 1}),
+    ((2, 3, 7, 8), {"kernel_shape": [3, 2], "auto_pad": "SAME_UPPER", "strides": [2, 2]}),
+    ((2, 3, 7, 8), {"kernel_shape": [2, 3], "auto_pad": "SAME_LOWER"}),
+    ((2, 3, 7, 8), {"kernel_shape": [2, 3], "auto_pad": "VALID", "strides": [2, 2]}),
+    ((2, 3, 9), {"kernel_shape": [4], "strides": [3]} | sizes(1, 2)),
+    ((1, 2, 4, 5, 6), {"kernel_shape": [2, 1, 3], "strides": [2, 2, 1]}),
+]
+
+
+@pytest.mark.parametrize(("shape", "attributes"), POOLS)
+@pytest.mark.parametrize("operator", ["MaxPool", "AveragePool"])
+def test_pool(operator: str, shape: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    symbolic = {"x": ("batch", *shape[1:])}
+    node = make_node(operator, ["x"], ["y"], **attributes)
+    for opset in (11, NEWEST):
+        check(node, {"x": array(*shape)}, opset=opset, symbolic=symbolic)
+    if operator == "AveragePool":
+        node = make_node(operator, ["x"], ["y"], count_include_pad=1, **attributes)
+        check(node, {"x": array(*shape)}, symbolic=symbolic)
+
+
+@pytest.mark.parametrize("operator", ["MaxPool", "AveragePool"])
+def test_pool_with_dilations(operator: str) -> None:
+    node = make_node(operator, ["x"], ["y"], kernel_shape=[2, 3], dilations=[3, 2])
+    check(node, {"x": array(2, 3, 7, 8)})
+
+
+def test_pool_of_integers() -> None:
+    """What is padded is smaller than all there is."""
+    node = make_node("MaxPool", ["x"], ["y"], kernel_shape=[3], pads=[1, 1])
+    x = np.array([[[-128, -50, -70, -90]]], np.int8)
+    source = model([node], {"x": (x, x.shape)}, {}, 13)
+    np.testing.assert_array_equal(from_onnx(source).run_reference(x), [[[-50, -50, -50, -70]]])
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_norms(p: int) -> None:
+    x = {"x": array(2, 3, 7, 8)}
+    window = {"kernel_shape": [2, 3], "strides": [2, 1], "pads": [1, 0, 0, 2]}
+    check(make_node("LpPool", ["x"], ["y"], p=p, **window), x, rtol=1e-4)
+    norm = (np.abs(x["x"].astype(np.float64)) ** p).sum((2, 3), keepdims=True) ** (1 / p)
+    source = model(
+        [make_node("GlobalLpPool", ["x"], ["y"], p=p)], {"x": (x["x"], (2, 3, 7, 8))}, {}, 13
+    )
+    np.testing.assert_allclose(from_onnx(source).run_reference(x["x"]), norm, rtol=1e-4)
+
+
+def test_directions_of_vectors() -> None:
+    x = np.array([[3, -4], [0, 0]], np.float32)
+    for p, expected in ((2, [[0.6, -0.8], [0, 0]]), (1, [[3 / 7, -4 / 7], [0, 0]])):
+        node = make_node("LpNormalization", ["x"], ["y"], p=p)
+        source = model([node], {"x": (x, x.shape)}, {}, 13)
+        np.testing.assert_allclose(from_onnx(source).run_reference(x), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_local_response_normalization(size: int) -> None:
+    x = array(2, 7, 3, 4)
+    node = make_node("LRN", ["x"], ["y"], size=size, alpha=0.1, beta=0.5, bias=2.0)
+    source = model([node], {"x": (x, x.shape)}, {}, 13)
+    before, after = (size - 1) // 2, size // 2
+    total = np.stack(
+        [(x[:, max(0, c - before) : c + after + 1] ** 2).sum(1) for c in range(7)], axis=1
+    )
+    expected = x / np.sqrt(2 + 0.1 / size * total)
+    np.testing.assert_allclose(from_onnx(source).run_reference(x), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+def test_pad(mode: str) -> None:
+    x, pads = {"x": array(3, 5, 4)}, {"pads": np.array([1, 0, 2, 0, 3, 1])}
+    check(make_node("Pad", ["x", "pads"], ["y"], mode=mode), x, pads)
+    axes = {"pads": np.array([1, 2, 3, 0]), "axes": np.array([-1, 1])}
+    check(make_node("Pad", ["x", "pads", "", "axes"], ["y"], mode=mode), x, axes)
+
+
+def test_pad_with_a_number() -> None:
+    x = {"x": array(3, 5)}
+    constants = {"pads": np.array([1, 0, 2, 0]), "value": np.array(-2.5, np.float32)}
+    symbolic = {"x": ("n", 5)}
+    check(make_node("Pad", ["x", "pads", "value"], ["y"]), x, constants, symbolic=symbolic)
+    node = make_node("Pad", ["x"], ["y"], pads=[1, 0, 2, 0], value=1.5)
+    source = model([node], {"x": (x["x"], (3, 5))}, {}, 9)
+    expected = np.pad(x["x"], [(1, 2), (0, 0)], constant_values=1.5)
+    np.testing.assert_array_equal(from_onnx(source).run_reference(x["x"]), expected)
+
+
+def test_pad_that_cuts() -> None:
+    x = array(4, 5)
+    source = model(
+        [make_node("Pad", ["x", "pads"], ["y"])],
+        {"x": (x, (4, 5))},
+        {"pads": np.array([-1, 2, 1, -3])},
+        NEWEST,
+    )
+    expected = np.pad(x[1:, :2], [(0, 1), (2, 0)])
+    np.testing.assert_array_equal(from_onnx(source).run_reference(x), expected)
+
+
+# Logic
+
+
+@pytest.mark.parametrize("operator", ["Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int64"])
+def test_comparisons(operator: str, dtype: str) -> None:
+    x, y = array(3, 5, dtype=dtype), array(5, dtype=dtype)
+    x[1] = y
+    check(make_node(operator, ["x", "z"], ["y"]), {"x": x, "z": y}, symbolic={"x": ("n", 5)})
+
+
+@pytest.mark.parametrize("operator", ["And", "Or", "Xor"])
+def test_truth_values(operator: str) -> None:
+    x = {"x": array(3, 5) > 0, "z": array(5) > 0}
+    check(make_node(operator, ["x", "z"], ["y"]), x)
+    check(make_node("Not", ["x"], ["y"]), {"x": x["x"]})
+
+
+def test_where() -> None:
+    x = {"c": array(3, 1) > 0, "a": array(3, 5), "b": array(5)}
+    symbolic = {"c": ("n", 1), "a": ("n", 5)}
+    check(make_node("Where", ["c", "a", "b"], ["y"]), x, symbolic=symbolic)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"detect_negative": 0}, {"detect_positive": 0}])
+def test_what_is_no_number(attributes: dict[str, int]) -> None:
+    x = {"x": np.array([1, np.nan, np.inf, -np.inf, 0], np.float32)}
+    check(make_node("IsNaN", ["x"], ["y"]), x)
+    check(make_node("IsInf", ["x"], ["y"], **attributes), x)
+
+
+def test_neither_infinity() -> None:
+    x = {"x": np.array([1, np.nan, np.inf, -np.inf], np.float32)}
+    source = model(
+        [make_node("IsInf", ["x"], ["y"], detect_negative=0, detect_positive=0)],
+        {"x": (x["x"], (4,))},
+        {},
+        NEWEST,
+    )
+    assert not np.any(from_onnx(source).run_reference(x["x"]))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+@pytest.mark.parametrize("fmod", [0, 1])
+def test_mod(dtype: str, fmod: int) -> None:
+    a = np.arange(-7, 8, dtype=dtype).reshape(-1, 1)
+    b = np.array([-3, -2, -1, 1, 2, 5], dtype)
+    check(make_node("Mod", ["a", "b"], ["y"], fmod=fmod), {"a": a, "b": b})
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+@pytest.mark.parametrize("k", [0, 2, -1, 99])
+def test_triangle(upper: int, k: int) -> None:
+    node = make_node("Trilu", ["x", "k"], ["y"], upper=upper)
+    symbolic = {"x": ("n", 4, 5)}
+    check(node, {"x": array(2, 4, 5)}, {"k": np.array(k)}, symbolic=symbolic)
+    check(make_node("Trilu", ["x"], ["y"], upper=upper), {"x": array(4, 3, dtype="int64")})
+
+
+@pytest.mark.parametrize("operator", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("last", [0, 1])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_place_of_the_extremum(operator: str, last: int, keepdims: int) -> None:
+    x = np.round(array(4, 6, 5))
+    for axis in (0, 1, -1):
+        attributes = {"axis": axis, "keepdims": keepdims, "select_last_index": last}
+        check(make_node(operator, ["x"], ["y"], **attributes), {"x": x})
+    check(make_node(operator, ["x"], ["y"]), {"x": x.astype(np.int32)}, symbolic={"x": (4, 6, "n")})
+
+
+def test_place_of_nan() -> None:
+    x = np.array([[1, np.nan, 3, np.nan], [1, 5, 5, 0]], np.float32)
+    source = model(
+        [make_node("ArgMax", ["x"], ["y"], axis=1, keepdims=0)], {"x": (x, (2, 4))}, {}, 13
+    )
+    np.testing.assert_array_equal(from_onnx(source).run_reference(x), [1, 1])
+
+
+def test_hardmax() -> None:
+    x = np.round(array(4, 6, 5))
+    for axis in (0, 1, -1):
+        check(make_node("Hardmax", ["x"], ["y"], axis=axis), {"x": x})
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_one_hot(axis: int) -> None:
+    constants = {"depth": np.array(4.0, np.float32)}
+    x = {"x": np.array([[0, 3, -1], [-4, 2, 9]]), "v": np.array([2.5, -1], np.float32)}
+    source = model(
+        [make_node("OneHot", ["x", "depth", "v"], ["y"], axis=axis)],
+        {name: (value, value.shape) for name, value in x.items()},
+        constants,
+        13,
+    )
+    hot = np.eye(4, dtype=bool)[np.array([[0, 3, 3], [0, 2, 0]])]
+    hot[1, 2] = False
+    expected = np.where(np.moveaxis(hot, -1, axis), np.float32(-1), np.float32(2.5))
+    np.testing.assert_array_equal(from_onnx(source).run_reference(*x.values()), expected)

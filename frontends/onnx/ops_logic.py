@@ -1,0 +1,209 @@
+"""Comparisons, logic, and what is chosen by them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ...dialects.graph import ops as graph
+from .nodes import Builds, Node
+from .ops_elementwise import cast
+from .ops_shape import squeezed, unsqueezed
+from .registry import converts
+from .values import Value
+
+
+def _register() -> None:
+    operators: dict[str, tuple[int, Builds]] = {
+        "Equal": (7, graph.EqualOp),
+        "Less": (7, graph.LessOp),
+        "LessOrEqual": (12, graph.LessEqualOp),
+        "Greater": (7, graph.GreaterOp),
+        "GreaterOrEqual": (12, graph.GreaterEqualOp),
+        "And": (7, graph.LogicalAndOp),
+        "Or": (7, graph.LogicalOrOp),
+        "Xor": (7, graph.LogicalXorOp),
+    }
+    for operator, (since, build) in operators.items():
+        converts(operator, since=since)(_binary(build))
+
+
+def _binary(build: Builds) -> Callable[[Node], Value]:
+    def convert(node: Node) -> Value:
+        return node.emit(build, node.input(0), node.input(1))
+
+    return convert
+
+
+_register()
+
+
+@converts("Not", since=1)
+def not_(node: Node) -> Value:
+    return node.emit(graph.LogicalNotOp, node.input(0))
+
+
+@converts("Where", since=9)
+def where(node: Node) -> Value:
+    return node.emit(graph.WhereOp, node.input(0), node.input(1), node.input(2))
+
+
+@converts("IsNaN", since=9)
+def is_nan(node: Node) -> Value:
+    return _is_nan(node, node.input(0))
+
+
+def _is_nan(node: Node, x: Value) -> Value:
+    # NaN alone differs from itself.
+    return node.emit(graph.LogicalNotOp, node.emit(graph.EqualOp, x, x))
+
+
+@converts("IsInf", since=10)
+def is_inf(node: Node) -> Value:
+    x = node.input(0)
+    negative = bool(node.attr_int("detect_negative", 1))
+    positive = bool(node.attr_int("detect_positive", 1))
+    if not negative and not positive:
+        # x < -inf holds for no number.
+        return node.emit(graph.LessOp, x, node.known(np.array(-math.inf, x.dtype)))
+    if negative and positive:
+        x = node.emit(graph.AbsOp, x)
+    bound = math.inf if positive else -math.inf
+    return node.emit(graph.EqualOp, x, node.known(np.array(bound, x.dtype)))
+
+
+@converts("ThresholdedRelu", since=10)
+def thresholded_relu(node: Node) -> Value:
+    # x where x > alpha, else 0
+    x = node.input(0)
+    alpha = node.scalar(node.attr_float("alpha", 1.0), x)
+    return node.emit(graph.WhereOp, node.emit(graph.LessOp, alpha, x), x, node.scalar(0, x))
+
+
+@converts("Shrink", since=9)
+def shrink(node: Node) -> Value:
+    # x + bias where x < -lambd, x - bias where x > lambd, else 0
+    x = node.input(0)
+    bias, limit = node.attr_float("bias"), node.attr_float("lambd", 0.5)
+    below = node.emit(graph.LessOp, x, node.scalar(-limit, x))
+    above = node.emit(graph.LessOp, node.scalar(limit, x), x)
+    lower = node.emit(graph.AddOp, x, node.scalar(bias, x))
+    upper = node.emit(graph.SubOp, x, node.scalar(bias, x))
+    rest = node.emit(graph.WhereOp, above, upper, node.scalar(0, x))
+    return node.emit(graph.WhereOp, below, lower, rest)
+
+
+@converts("Mod", since=10)
+def mod(node: Node) -> Value:
+    # a - b * trunc(a / b), to which b is added where the signs of it and of b differ
+    a, b = node.input(0), node.input(1)
+    if a.dtype.kind != "i":
+        raise node.unsupported(f"not supported for {a.dtype.name}")
+    quotient = node.emit(graph.DivOp, a, b)
+    rest = node.emit(graph.SubOp, a, node.emit(graph.MulOp, b, quotient))
+    if node.attr_int("fmod"):
+        return rest
+    zero = node.scalar(0, a)
+    exact = node.emit(graph.EqualOp, rest, zero)
+    signs = [node.emit(graph.LessOp, value, zero) for value in (rest, b)]
+    same = node.emit(graph.LogicalNotOp, node.emit(graph.LogicalXorOp, *signs))
+    done = node.emit(graph.LogicalOrOp, exact, same)
+    return node.emit(graph.WhereOp, done, rest, node.emit(graph.AddOp, rest, b))
+
+
+@converts("Trilu", since=14)
+def trilu(node: Node) -> Value:
+    x, upper = node.input(0), bool(node.attr_int("upper", 1))
+    if x.rank < 2:
+        raise node.broken("operand is no matrix", "rank >= 2", f"rank {x.rank}")
+    rows, columns = x.shape[-2:]
+    if not rows.is_static or not columns.is_static:
+        raise node.unsupported("a triangle of a matrix with symbolic sizes")
+    shape = (rows.value, columns.value)
+    k = 0 if node.optional(1) is None else int(node.contents(1).reshape(()))
+    k = min(max(k, -sum(shape)), sum(shape))
+    kept = np.triu(np.ones(shape, np.bool_), k) if upper else np.tril(np.ones(shape, np.bool_), k)
+    nothing = node.known(np.zeros((), x.dtype))
+    return node.emit(graph.WhereOp, node.known(kept), x, nothing)
+
+
+@converts("ArgMax", since=1)
+def arg_max(node: Node) -> Value:
+    return _arg_extremum(node, "max")
+
+
+@converts("ArgMin", since=1)
+def arg_min(node: Node) -> Value:
+    return _arg_extremum(node, "min")
+
+
+def _arg_extremum(node: Node, kind: str) -> Value:
+    x = node.input(0)
+    axis = node.axis(node.attr_int("axis"), x.rank)
+    found = _place(node, x, axis, kind, last=bool(node.attr_int("select_last_index")))
+    return found if node.attr_int("keepdims", 1) else squeezed(node, found, [axis])
+
+
+def _place(node: Node, x: Value, axis: int, kind: str, last: bool = False) -> Value:
+    """The first or last place along an axis of the extremum, or of NaN where there is one.
+
+    It is the extremum of the places of all that equals the extremum; the axis stays, with size 1.
+    """
+    size = x.shape[axis]
+    if not size.is_static:
+        raise node.unsupported(f"a place in symbolic dimension {size}")
+    best = node.emit(graph.ReduceOp, x, kind=kind, axes=[axis], keepdims=True)
+    chosen = node.emit(graph.EqualOp, x, best)
+    if x.dtype.kind == "f":
+        chosen = node.emit(graph.LogicalOrOp, chosen, _is_nan(node, x))
+    places = _places(node, size.value, x.rank - 1 - axis)
+    none = node.known(np.array(-1 if last else size.value))
+    candidates = node.emit(graph.WhereOp, chosen, places, none)
+    kind = "max" if last else "min"
+    return node.emit(graph.ReduceOp, candidates, kind=kind, axes=[axis], keepdims=True)
+
+
+def _places(node: Node, count: int, trailing: int) -> Value:
+    """0, 1, 2, ... along a dimension that `trailing` others follow."""
+    return node.known(np.arange(count).reshape(-1, *[1] * trailing))
+
+
+@converts("Hardmax", since=13)
+def hardmax(node: Node) -> Value:
+    # 1 at the first maximum along an axis, else 0
+    x = node.input(0)
+    axis = node.axis(node.attr_int("axis", -1), x.rank)
+    place = _place(node, x, axis, "max")
+    places = _places(node, x.shape[axis].value, x.rank - 1 - axis)
+    return cast(node, node.emit(graph.EqualOp, places, place), x.dtype)
+
+
+@converts("OneHot", since=9)
+def one_hot(node: Node) -> Value:
+    # values[1] where the index is the place along a new axis, else values[0]
+    indices, values = node.input(0), node.input(2)
+    (depth,) = _whole_numbers(node, 1)
+    if values.shape != (2,):
+        raise node.broken("values are not two", [2], [str(d) for d in values.shape])
+    axis = node.axis(node.attr_int("axis", -1), indices.rank + 1)
+    wide = unsqueezed(node, cast(node, indices, np.dtype(np.int64)), [axis])
+    negative = node.emit(graph.LessOp, wide, node.scalar(0, wide))
+    wrapped = node.emit(graph.AddOp, wide, node.scalar(depth, wide))
+    index = node.emit(graph.WhereOp, negative, wrapped, wide)
+    hot = node.emit(graph.EqualOp, index, _places(node, depth, indices.rank - axis))
+    off, on = (
+        node.emit(graph.SliceOp, values, starts=[i], ends=[i + 1], steps=[1]) for i in (0, 1)
+    )
+    return node.emit(graph.WhereOp, hot, on, off)
+
+
+def _whole_numbers(node: Node, index: int) -> list[int]:
+    """A known operand of numbers that may be stored as floats, but are whole."""
+    contents = node.contents(index)
+    if contents.dtype == object:
+        return node.integers(index)
+    if contents.size != 1 or (contents != np.round(contents)).any():
+        raise node.broken(f"operand {index} is no whole number", got=contents.reshape(-1)[:4])
+    return [int(n) for n in contents.flat]

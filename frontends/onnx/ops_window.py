@@ -1,0 +1,394 @@
+"""Operators with windows: padding, convolutions, pooling.
+
+Models pad inside of these operators, the dialect does it before them: padding that is asked for,
+named (`auto_pad`) or implied (`ceil_mode`) becomes a `graph.pad`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...core.dims import Dim
+from ...dialects.graph import ops as graph
+from .nodes import Node
+from .ops_elementwise import absolute
+from .ops_select import sliced, whole
+from .ops_shape import reshaped, transposed
+from .registry import converts
+from .values import Value
+
+
+@dataclass(frozen=True)
+class Axis:
+    """How a window moves along one dimension, and what is padded there."""
+
+    size: Dim
+    window: int
+    stride: int
+    dilation: int
+    low: int
+    high: int
+
+    @property
+    def extent(self) -> int:
+        """The elements that a window spans."""
+        return self.dilation * (self.window - 1) + 1
+
+    @property
+    def positions(self) -> int:
+        """The number of windows; the size is a number."""
+        return (self.size.value + self.low + self.high - self.extent) // self.stride + 1
+
+    def rounded_up(self) -> Axis:
+        """With more padding, so that the last window is not left out, if it begins in time."""
+        room = self.size.value + self.low + self.high - self.extent
+        missing = -room % self.stride
+        starts = (room + missing) // self.stride * self.stride
+        if room < 0 or starts >= self.size.value + self.low:
+            return self
+        return Axis(
+            self.size, self.window, self.stride, self.dilation, self.low, self.high + missing
+        )
+
+    def counts(self, low: int, high: int) -> np.ndarray:
+        """How many elements of each window come before `high` and not before `low`."""
+        starts = np.arange(self.positions) * self.stride - self.low
+        places = starts[:, None] + np.arange(self.window) * self.dilation
+        return ((places >= low) & (places < high)).sum(axis=1)
+
+
+def _axes(node: Node, x: Value, window: Sequence[int]) -> list[Axis]:
+    """The attributes that all operators with windows have, by dimension."""
+    count = x.rank - 2
+    if count < 1:
+        raise node.broken("operand has no spatial dimension", "rank >= 3", f"rank {x.rank}")
+    strides = _positive(node, "strides", node.attr_ints("strides") or [1] * count, count)
+    dilations = _positive(node, "dilations", node.attr_ints("dilations") or [1] * count, count)
+    window = _positive(node, "kernel_shape", window, count)
+    moves = list(zip(x.shape[2:], window, strides, dilations, strict=True))
+    for size, n, stride, _ in moves:
+        if not size.is_static and (n, stride) != (1, 1):
+            raise node.unsupported(f"a window over symbolic dimension {size}")
+    pads = _pads(node, [Axis(*move, 0, 0) for move in moves])
+    return [Axis(*move, *pad) for move, pad in zip(moves, pads, strict=True)]
+
+
+def _positive(node: Node, what: str, numbers: Sequence[int], count: int) -> Sequence[int]:
+    if len(numbers) != count or any(n < 1 for n in numbers):
+        raise node.broken(f"{what} do not fit", f"{count} positive numbers", list(numbers))
+    return numbers
+
+
+def _pads(node: Node, axes: Sequence[Axis]) -> list[tuple[int, int]]:
+    """What is padded before and after each dimension."""
+    mode, count = node.attr_string("auto_pad", "NOTSET"), len(axes)
+    given = node.attr_ints("pads") or [0] * (2 * count)
+    if mode == "NOTSET":
+        if len(given) != 2 * count or any(n < 0 for n in given):
+            raise node.broken("pads do not fit", f"{2 * count} numbers of 0 or more", given)
+        return list(zip(given[:count], given[count:], strict=True))
+    if mode == "VALID":
+        return [(0, 0)] * count
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        raise node.broken("auto_pad is unknown", "NOTSET, VALID, SAME_UPPER or SAME_LOWER", mode)
+    return [_halved(_missing(axis), mode == "SAME_UPPER") for axis in axes]
+
+
+def _missing(axis: Axis) -> int:
+    """What has to be padded so that there are size / stride windows, rounded up."""
+    if not axis.size.is_static:
+        return 0
+    positions = -(-axis.size.value // axis.stride)
+    return max(0, (positions - 1) * axis.stride + axis.extent - axis.size.value)
+
+
+def _halved(total: int, more_at_the_end: bool) -> tuple[int, int]:
+    small, large = total // 2, total - total // 2
+    return (small, large) if more_at_the_end else (large, small)
+
+
+def _padded(node: Node, x: Value, axes: Sequence[Axis], value: float) -> Value:
+    """`x` with the padding of its trailing dimensions."""
+    leading = [0] * (x.rank - len(axes))
+    low, high = leading + [axis.low for axis in axes], leading + [axis.high for axis in axes]
+    return padded(node, x, low, high, value)
+
+
+def padded(
+    node: Node,
+    x: Value,
+    low: Sequence[int],
+    high: Sequence[int],
+    value: float | int = 0,
+    mode: str = "constant",
+) -> Value:
+    """`x` with elements around it; negative numbers take elements away first."""
+    parts = whole(x)
+    for axis, (before, after) in enumerate(zip(low, high, strict=True)):
+        if before >= 0 and after >= 0:
+            continue
+        if not x.shape[axis].is_static:
+            raise node.unsupported(f"cutting symbolic dimension {x.shape[axis]}")
+        size = x.shape[axis].value
+        start, end = max(0, -before), size - max(0, -after)
+        if start > end:
+            raise node.broken("more is cut than there is", f"at most {size}", [before, after])
+        parts[axis] = start, end, 1
+    x = sliced(node, x, parts)
+    low, high = [max(0, n) for n in low], [max(0, n) for n in high]
+    if not any(low) and not any(high):
+        return x
+    return node.emit(graph.PadOp, x, low=low, high=high, value=value, mode=mode)
+
+
+@converts("Pad", since=2)
+def pad_attributes(node: Node) -> Value:
+    return _pad(node, node.attr_ints("pads") or [], node.attr_float("value"), None)
+
+
+@converts("Pad", since=11)
+def pad(node: Node) -> Value:
+    axes = None if node.optional(3) is None else node.integers(3)
+    return _pad(node, node.integers(1), _fill(node), axes)
+
+
+def _fill(node: Node) -> float:
+    """The constant that a tensor is padded with."""
+    value = node.optional(2)
+    if value is None:
+        return 0
+    contents = node.contents(2)
+    if value.is_symbolic or contents.size != 1:
+        raise node.unsupported("the constant is no number")
+    return contents.reshape(()).item()
+
+
+def _pad(node: Node, pads: Sequence[int], value: float, axes: Sequence[int] | None) -> Value:
+    x = node.input(0)
+    mode = node.attr_string("mode", "constant")
+    if mode not in ("constant", "edge", "reflect", "wrap"):
+        raise node.broken("mode is unknown", "constant, edge, reflect or wrap", mode)
+    named = list(range(x.rank)) if axes is None else node.axes(axes, x.rank)
+    if len(pads) != 2 * len(named):
+        raise node.broken("pads do not fit", f"{2 * len(named)} numbers", list(pads))
+    low, high = [0] * x.rank, [0] * x.rank
+    for i, axis in enumerate(named):
+        low[axis], high[axis] = pads[i], pads[len(named) + i]
+    return padded(node, x, low, high, value, mode)
+
+
+# Convolutions
+
+
+def _filter_window(node: Node, x: Value, w: Value) -> list[int]:
+    """The size of a filter, which `kernel_shape` may say again."""
+    if w.rank != x.rank:
+        raise node.broken("filters do not fit the operand", f"rank {x.rank}", f"rank {w.rank}")
+    sizes = [dim.value if dim.is_static else 0 for dim in w.shape[2:]]
+    if 0 in sizes:
+        raise node.unsupported("filters of a symbolic size")
+    given = node.attr_ints("kernel_shape")
+    if given is not None and given != sizes:
+        raise node.broken("kernel_shape differs from the filters", sizes, given)
+    return sizes
+
+
+@converts("Conv", since=1)
+def conv(node: Node) -> Value:
+    x, w, bias = node.input(0), node.input(1), node.optional(2)
+    axes = _axes(node, x, _filter_window(node, x, w))
+    return node.emit(
+        graph.ConvOp,
+        _padded(node, x, axes, 0),
+        w,
+        bias,
+        strides=[axis.stride for axis in axes],
+        dilations=[axis.dilation for axis in axes],
+        groups=node.attr_int("group", 1),
+    )
+
+
+@converts("ConvTranspose", since=1)
+def conv_transpose(node: Node) -> Value:
+    # y == conv(x with stride - 1 zeros between its elements, padded; w mirrored, by filter)
+    x, w, bias = node.input(0), node.input(1), node.optional(2)
+    window = _filter_window(node, x, w)
+    spread = node.attr_ints("output_padding") or [0] * len(window)
+    wanted = node.attr_ints("output_shape")
+    mode = node.attr_string("auto_pad", "NOTSET")
+    axes = _axes(node, x, window)
+    if not all(axis.size.is_static for axis in axes):
+        raise node.unsupported("symbolic sizes")
+    if len(spread) != len(axes) or (wanted is not None and len(wanted) != len(axes)):
+        raise node.broken("output_padding or output_shape does not fit", f"{len(axes)} numbers")
+    if wanted is None and mode in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [axis.size.value * axis.stride for axis in axes]
+    low, high = [0, 0], [0, 0]
+    for i, axis in enumerate(axes):
+        before, after = axis.low, axis.high
+        if wanted is not None:
+            full = axis.stride * (axis.size.value - 1) + spread[i] + axis.extent
+            before, after = _halved(full - wanted[i], mode == "SAME_UPPER")
+        # The zeros after the last element are there already.
+        low.append(axis.extent - 1 - before)
+        high.append(axis.extent - axis.stride - after + spread[i])
+    return node.emit(
+        graph.ConvOp,
+        padded(node, _apart(node, x, axes), low, high),
+        _mirrored(node, w),
+        bias,
+        dilations=[axis.dilation for axis in axes],
+        groups=node.attr_int("group", 1),
+    )
+
+
+def _apart(node: Node, x: Value, axes: Sequence[Axis]) -> Value:
+    """`x` with stride - 1 zeros after each element."""
+    if all(axis.stride == 1 for axis in axes):
+        return x
+    pairs = [dim for axis in axes for dim in (axis.size, Dim.of(1))]
+    lone = reshaped(node, x, [*x.shape[:2], *pairs])
+    high = [0, 0, *(n for axis in axes for n in (0, axis.stride - 1))]
+    wide = padded(node, lone, [0] * len(high), high)
+    return reshaped(node, wide, [*x.shape[:2], *(axis.size * axis.stride for axis in axes)])
+
+
+def _mirrored(node: Node, w: Value) -> Value:
+    """Filters [C, M/groups, *window] as those of the opposite convolution, [M, C/groups, ...]."""
+    groups = node.attr_int("group", 1)
+    channels = w.shape[0].exact_div(groups) if groups > 0 else None
+    if channels is None:
+        raise node.broken("groups do not divide the channels", "a divisor", groups)
+    parts = whole(w)
+    parts[2:] = [(dim.value - 1, -1, -1) for dim in w.shape[2:]]
+    flipped = sliced(node, w, parts)
+    grouped = reshaped(node, flipped, [Dim.of(groups), channels, *w.shape[1:]])
+    swapped = transposed(node, grouped, [0, 2, 1, *range(3, w.rank + 1)])
+    return reshaped(node, swapped, [w.shape[1] * groups, channels, *w.shape[2:]])
+
+
+# Pooling
+
+
+def _pool_axes(node: Node, x: Value) -> list[Axis]:
+    window = node.attr_ints("kernel_shape")
+    if window is None:
+        raise node.broken('attribute "kernel_shape" is missing')
+    axes = _axes(node, x, window)
+    if not node.attr_int("ceil_mode"):
+        return axes
+    return [axis.rounded_up() if axis.size.is_static else axis for axis in axes]
+
+
+def _pooled(node: Node, x: Value, axes: Sequence[Axis], kind: str) -> Value:
+    """The combination of each window, where padding changes nothing."""
+    neutral: float = 0
+    if kind == "max":
+        neutral = -math.inf if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
+    return node.emit(
+        graph.PoolOp,
+        _padded(node, x, axes, neutral),
+        kind=kind,
+        window=[axis.window for axis in axes],
+        strides=[axis.stride for axis in axes],
+        dilations=[axis.dilation for axis in axes],
+    )
+
+
+@converts("MaxPool", since=1)
+def max_pool(node: Node) -> list[Value | None]:
+    node.ignore("storage_order")  # it concerns the indices of the maxima only
+    x = node.input(0)
+    return [_pooled(node, x, _pool_axes(node, x), "max")]
+
+
+@converts("AveragePool", since=1)
+def average_pool(node: Node) -> Value:
+    # The mean of a window over its elements, or over those that are not padding.
+    x = node.input(0)
+    axes, everything = _pool_axes(node, x), bool(node.attr_int("count_include_pad"))
+    window = math.prod(axis.window for axis in axes)
+    counts = _counts(node, axes, everything)
+    if (counts == window).all():
+        return _pooled(node, x, axes, "mean")
+    total = _pooled(node, x, axes, "sum")
+    return node.emit(graph.DivOp, total, node.known(counts.astype(x.dtype)))
+
+
+def _counts(node: Node, axes: Sequence[Axis], everything: bool) -> np.ndarray:
+    """The number of elements that count in each window; padding does if that is asked for."""
+    given = node.attr_ints("pads") or [0] * (2 * len(axes))
+    ends = given[len(axes) :] if node.attr_string("auto_pad", "NOTSET") == "NOTSET" else None
+    result: list[np.ndarray] = []
+    for i, axis in enumerate(axes):
+        if not axis.size.is_static:
+            result.append(np.array([axis.window]))
+            continue
+        # What ceil_mode adds never counts.
+        high = (axis.high if ends is None else ends[i]) if everything else 0
+        result.append(axis.counts(-axis.low if everything else 0, axis.size.value + high))
+    return functools.reduce(np.multiply.outer, result)
+
+
+@converts("LpPool", since=2)
+def lp_pool(node: Node) -> Value:
+    x = node.input(0)
+    axes = _pool_axes(node, x)
+    return _norm(node, x, lambda powers: _pooled(node, powers, axes, "sum"))
+
+
+@converts("GlobalLpPool", since=2)
+def global_lp_pool(node: Node) -> Value:
+    x = node.input(0)
+    axes = list(range(2, x.rank))
+    return _norm(
+        node, x, lambda p: node.emit(graph.ReduceOp, p, kind="sum", axes=axes, keepdims=True)
+    )
+
+
+@converts("LpNormalization", since=1)
+def lp_normalization(node: Node) -> Value:
+    # x / |x|, and 0 where the norm is 0
+    x = node.input(0)
+    axis = node.axis(node.attr_int("axis", -1), x.rank)
+    norm = _norm(
+        node, x, lambda p: node.emit(graph.ReduceOp, p, kind="sum", axes=[axis], keepdims=True)
+    )
+    nothing = node.emit(graph.EqualOp, norm, node.scalar(0, norm))
+    divisor = node.emit(graph.WhereOp, nothing, node.scalar(1, norm), norm)
+    return node.emit(graph.DivOp, x, divisor)
+
+
+def _norm(node: Node, x: Value, total: Callable[[Value], Value]) -> Value:
+    """The root of a sum of powers: (|a|^p + |b|^p + ...)^(1/p), by default with p = 2."""
+    p = node.attr_int("p", 2)
+    if p < 1:
+        raise node.broken("p out of range", "p >= 1", p)
+    if p == 1:
+        return total(absolute(node, x))
+    if p == 2:
+        return node.emit(graph.SqrtOp, total(node.emit(graph.MulOp, x, x)))
+    powers = node.emit(graph.PowOp, absolute(node, x), node.scalar(p, x))
+    return node.emit(graph.PowOp, total(powers), node.scalar(1 / p, x))
+
+
+@converts("LRN", since=1)
+def local_response_normalization(node: Node) -> Value:
+    # y == x / (bias + alpha / size * sum(x^2 over size channels)) ^ beta
+    x, size = node.input(0), node.attr_int("size")
+    if x.rank < 2 or size < 1:
+        raise node.broken("operand or size does not fit", "rank >= 2, size >= 1", size)
+    alpha, beta = node.attr_float("alpha", 1e-4), node.attr_float("beta", 0.75)
+    if not x.shape[1].is_static:
+        raise node.unsupported(f"a window over symbolic dimension {x.shape[1]}")
+    ones = [Axis(dim, 1, 1, 1, 0, 0) for dim in x.shape[2:]]
+    channels = Axis(x.shape[1], size, 1, 1, (size - 1) // 2, size // 2)
+    total = _pooled(node, node.emit(graph.MulOp, x, x), [channels, *ones], "sum")
+    scaled = node.emit(graph.MulOp, total, node.scalar(alpha / size, x))
+    base = node.emit(graph.AddOp, scaled, node.scalar(node.attr_float("bias", 1.0), x))
+    return node.emit(graph.DivOp, x, node.emit(graph.PowOp, base, node.scalar(beta, x)))
