@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
+import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+import stepwell as sw
+
+SECONDS = 60
+"""How long what runs apart may take before it counts as hanging."""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,3 +41,44 @@ def real_data() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def apart() -> Callable[[Callable[[], object]], str]:
+    """A function that runs an action in a forked process, where a crash is seen as one.
+
+    It returns the text of the StepwellError that the action raised, or "works"; it fails the
+    test where the process dies, hangs, or raises anything else.
+    """
+    return _run_apart
+
+
+def _run_apart(action: Callable[[], object]) -> str:
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        # The child only uses the thread that it was forked from.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        os.close(read)
+        signal.alarm(SECONDS)
+        os.write(write, _outcome(action).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, encoding="utf-8") as pipe:
+        outcome = pipe.read()
+    _, status = os.waitpid(child, 0)
+    assert status == 0, f"the process died of signal {status & 127}"
+    assert not outcome.startswith("leaked"), outcome
+    assert "\n" not in outcome, f"more than one line: {outcome}"
+    return outcome
+
+
+def _outcome(action: Callable[[], object]) -> str:
+    try:
+        action()
+    except sw.StepwellError as error:
+        return f"{type(error).__name__}: {error}"
+    except BaseException:
+        return f"leaked {traceback.format_exc()}"
+    return "works"

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,36 +20,7 @@ from stepwell.frontends import gnn
 
 LEVELS = (0, 3)
 W = np.random.default_rng(0).standard_normal((7, 5), np.float32)
-SECONDS = 60
-
-
-def apart(action: Callable[[], object]) -> str:
-    """Run an action in a forked process; returns the StepwellError it raised, or "works".
-
-    Fails the test where the process dies, hangs or raises anything else.
-    """
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(read)
-        signal.alarm(SECONDS)
-        try:
-            action()
-            outcome = "works"
-        except sw.StepwellError as error:
-            outcome = f"{type(error).__name__}: {error}"
-        except BaseException:
-            outcome = f"LEAK {traceback.format_exc()}"
-        os.write(write, outcome.encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, encoding="utf-8") as pipe:
-        outcome = pipe.read()
-    _, status = os.waitpid(child, 0)
-    assert status == 0, f"the process died of signal {status & 127}"
-    assert not outcome.startswith("LEAK"), outcome
-    assert "\n" not in outcome
-    return outcome
+Apart = Callable[[Callable[[], object]], str]
 
 
 def compiled(module: sw.Module, level: int = 3) -> sw.Executable:
@@ -206,7 +175,7 @@ def outer(contracted: int | str) -> sw.Module:
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("n", "m"), [(2**40, 2**40), (2**32, 2**32), (2**31, 2**31)])
-def test_sizes_whose_product_overflows(n: int, m: int, level: int) -> None:
+def test_sizes_whose_product_overflows(n: int, m: int, level: int, apart: Apart) -> None:
     exe = compiled(outer(0), level)
     inputs = np.zeros((n, 0), np.float32), np.zeros((0, m), np.float32)
     outcome = apart(lambda: exe(*inputs))
@@ -301,7 +270,7 @@ BAD_CSR: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("kind", BAD_CSR)
-def test_malformed_csr(kind: str, level: int) -> None:
+def test_malformed_csr(kind: str, level: int, apart: Apart) -> None:
     change, message = BAD_CSR[kind]
     exe = compiled(spmm(), level)
     outcome = apart(lambda: exe(parts(**change), X3))
@@ -309,7 +278,7 @@ def test_malformed_csr(kind: str, level: int) -> None:
     np.testing.assert_array_equal(exe(parts(), X3), X3)
 
 
-def test_a_csr_matrix_changed_behind_its_back() -> None:
+def test_a_csr_matrix_changed_behind_its_back(apart: Apart) -> None:
     exe = compiled(spmm())
     matrix = csr_array(np.ones((3, 3), np.float32))
     matrix.indices[5] = 77
@@ -372,7 +341,7 @@ def test_a_graph_without_edges() -> None:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("dtype", ["i32", "i64"])
 @pytest.mark.parametrize("bad", [3, -4, 2**31 - 1, -(2**31)])
-def test_indices_out_of_range(bad: int, dtype: str, level: int) -> None:
+def test_indices_out_of_range(bad: int, dtype: str, level: int, apart: Apart) -> None:
     exe = compiled(rows(dtype), level)
     indices = np.array([0, bad, 1], np.dtype(f"int{dtype[1:]}"))
     outcome = apart(lambda: exe(X3, indices))
@@ -383,7 +352,7 @@ def test_indices_out_of_range(bad: int, dtype: str, level: int) -> None:
     np.testing.assert_array_equal(exe(X3, indices), X3[indices])
 
 
-def test_an_index_into_nothing() -> None:
+def test_an_index_into_nothing(apart: Apart) -> None:
     exe = compiled(rows())
     outcome = apart(lambda: exe(X3[:0], np.array([0])))
     assert outcome.endswith(": index into no elements at position 0, got 0")
