@@ -7,6 +7,7 @@ element type of the features it meets.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +20,24 @@ from ..builder import Builder, Value
 
 @dataclass(frozen=True)
 class Context:
-    """Where a layer puts its operators: the builder and the adjacency matrix (CSR)."""
+    """Where a layer puts its operators: the builder and the adjacency matrix (CSR).
+
+    `with_self_loops` gives the matrix with an entry on each place of the diagonal; None where
+    the graph is known at run time only.
+    """
 
     builder: Builder
     adjacency: Value
+    with_self_loops: Callable[[], Value] | None = None
 
 
 class Layer(ABC):
     """A layer of a `Sequential`."""
+
+    @property
+    def parts(self) -> tuple[Layer, ...]:
+        """The layers that it is made of; by default there are none."""
+        return ()
 
     @abstractmethod
     def emit(self, context: Context, x: Value, name: str) -> Value:
@@ -66,13 +77,13 @@ class GCNConv(Layer):
     ) -> None:
         if add_self_loops and not normalize:
             raise _error("GCNConv", "add_self_loops has a meaning with normalize only")
-        self.weight = _matrix("GCNConv", weight)
-        self.bias = _bias("GCNConv", bias, self.weight.shape[1])
+        self.weight = matrix_of("GCNConv", weight)
+        self.bias = bias_of("GCNConv", bias, self.weight.shape[1])
         self.normalize = normalize
         self.add_self_loops = normalize if add_self_loops is None else add_self_loops
 
     def emit(self, context: Context, x: Value, name: str) -> Value:
-        _check_width("GCNConv", name, x, self.weight.shape[0])
+        check_width("GCNConv", name, x, self.weight.shape[0])
         b, a = context.builder, context.adjacency
         weight = b.constant(self.weight, f"{name}.weight", x.dtype)
         product = b.spmm if is_sparse(x.ssa.type) else b.matmul
@@ -95,11 +106,11 @@ class Linear(Layer):
     """
 
     def __init__(self, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
-        self.weight = _matrix("Linear", weight)
-        self.bias = _bias("Linear", bias, self.weight.shape[0])
+        self.weight = matrix_of("Linear", weight)
+        self.bias = bias_of("Linear", bias, self.weight.shape[0])
 
     def emit(self, context: Context, x: Value, name: str) -> Value:
-        _check_width("Linear", name, x, self.weight.shape[1])
+        check_width("Linear", name, x, self.weight.shape[1])
         b = context.builder
         if is_sparse(x.ssa.type):
             weight = b.constant(self.weight.T, f"{name}.weight", x.dtype)
@@ -150,7 +161,12 @@ def _error(subject: str, fact: str, expected: object = None, got: object = None)
     return InputError(explain(subject, fact, expected=expected, got=got))
 
 
-def _floats(subject: str, what: str, values: Any) -> np.ndarray:
+def floats(subject: str, what: str, values: Any) -> np.ndarray:
+    """The array of a weight.
+
+    Raises:
+        InputError: if it is no array of floats.
+    """
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -160,23 +176,34 @@ def _floats(subject: str, what: str, values: Any) -> np.ndarray:
     return array
 
 
-def _matrix(subject: str, weight: Any) -> np.ndarray:
-    array = _floats(subject, "weight", weight)
+def matrix_of(subject: str, weight: Any) -> np.ndarray:
+    """The matrix of a weight.
+
+    Raises:
+        InputError: if it is none of floats.
+    """
+    array = floats(subject, "weight", weight)
     if array.ndim != 2:
         raise _error(subject, "the weight is no matrix", "two dimensions", array.shape)
     return array
 
 
-def _bias(subject: str, bias: Any, width: int) -> np.ndarray | None:
+def bias_of(subject: str, bias: Any, width: int) -> np.ndarray | None:
+    """The vector of a bias of `width` elements, or None.
+
+    Raises:
+        InputError: if it is something else.
+    """
     if bias is None:
         return None
-    array = _floats(subject, "bias", bias)
+    array = floats(subject, "bias", bias)
     if array.shape != (width,):
         raise _error(subject, "the bias has the wrong shape", (width,), array.shape)
     return array
 
 
-def _check_width(subject: str, name: str, x: Value, width: int) -> None:
+def check_width(subject: str, name: str, x: Value, width: int) -> None:
+    """Demand that features have as many columns as a weight has inputs."""
     if x.shape[1] not in (None, width):
         fact = f'the weight of layer "{name}" does not fit the features'
         raise _error(subject, fact, f"{x.shape[1]} inputs", width)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...core.errors import InputError, explain
 from ...core.module import Module, SparseSpec, TensorSpec
+from ...dialects.graph.ops_sparse import with_remaining_self_loops
 from ...dialects.sparse_tensor import is_sparse
 from ..arrays import is_scipy
 from ..builder import Builder, Value
@@ -62,7 +65,7 @@ class Sequential:
         builder = Builder(name)
         adjacency = _adjacency(builder, graph, nodes, spec.dtype)
         x = _features(builder, features, spec, nodes)
-        context = Context(builder, adjacency)
+        context = Context(builder, adjacency, _with_self_loops(builder, graph, spec.dtype))
         for position, layer in enumerate(self.layers):
             x = layer.emit(context, x, f"{type(layer).__name__.lower()}_{position}")
         if is_sparse(x.ssa.type):
@@ -102,7 +105,8 @@ class Sequential:
 
 
 def _weights(layer: Layer) -> list[np.ndarray]:
-    return [value for value in vars(layer).values() if isinstance(value, np.ndarray)]
+    own = [value for value in vars(layer).values() if isinstance(value, np.ndarray)]
+    return own + [weight for part in layer.parts for weight in _weights(part)]
 
 
 def _error(fact: str, expected: object = None, got: object = None) -> InputError:
@@ -127,6 +131,21 @@ def _adjacency(builder: Builder, graph: Graph | GraphSpec, nodes: int | str, dty
         raise _error("graph and features differ in dtype", dtype, graph.dtype)
     edges = "edges" if graph.num_edges is None else graph.num_edges
     return builder.input("graph", SparseSpec((nodes, nodes), dtype, edges))
+
+
+def _with_self_loops(
+    builder: Builder, graph: Graph | GraphSpec, dtype: str
+) -> Callable[[], Value] | None:
+    """What makes the constant matrix with self loops when it is first asked for."""
+    if isinstance(graph, GraphSpec):
+        return None
+
+    @functools.cache
+    def make() -> Value:
+        matrix = with_remaining_self_loops(graph.to_csr(dtype))
+        return builder.constant(matrix, "adjacency_with_loops")
+
+    return make
 
 
 def _features(builder: Builder, features: Any, spec: Spec, nodes: int | str) -> Value:

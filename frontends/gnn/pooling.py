@@ -1,0 +1,90 @@
+"""Readout: the features of all nodes of a graph become one row.
+
+Each is torch-geometric's ``global_..._pool``. Several graphs in one are told apart by `batch`,
+which holds the number of its graph for each node; without it all nodes are of one graph.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.errors import InputError, explain
+from ...dialects.sparse_tensor import is_sparse
+from ..builder import Value
+from .layers import Context, Layer
+
+
+class _Pool(Layer):
+    """Combine the rows of the nodes of each graph, by `kind`."""
+
+    kind = ""
+
+    def __init__(self, batch: np.ndarray | None = None, size: int | None = None) -> None:
+        """Take the number of the graph of each node.
+
+        Args:
+            batch: integers of shape (N,), or None for one graph.
+            size: the number of graphs; by default the largest number in `batch` and one more.
+
+        Raises:
+            InputError: if `batch` is no vector of integers from 0 to size - 1.
+        """
+        # No field of floats: a batch is no weight.
+        self.batch = None if batch is None else tuple(_numbers(type(self).__name__, batch))
+        largest = max(self.batch, default=-1) if self.batch is not None else 0
+        self.size = largest + 1 if size is None else size
+        if largest >= self.size:
+            fact = "batch is out of range"
+            raise _error(type(self).__name__, fact, f"0 to {self.size - 1}", largest)
+
+    def emit(self, context: Context, x: Value, name: str) -> Value:
+        subject = type(self).__name__
+        if is_sparse(x.ssa.type):
+            raise _error(subject, f'layer "{name}" meets sparse features', "dense ones")
+        b = context.builder
+        if self.batch is None:
+            return b.reduce(x, self.kind, [0], True, name=name)
+        if x.shape[0] not in (None, len(self.batch)):
+            raise _error(
+                subject, "batch has not one number for each node", x.shape[0], len(self.batch)
+            )
+        from scipy.sparse import csr_array
+
+        nodes = np.arange(len(self.batch))
+        ones = np.ones(len(self.batch), np.float32)
+        members = csr_array((ones, (self.batch, nodes)), shape=(self.size, len(nodes)))
+        return b.aggregate(
+            b.constant(members, f"{name}.batch", x.dtype), x, kind=self.kind, name=name
+        )
+
+
+class GlobalAddPool(_Pool):
+    """The sum of the rows of each graph."""
+
+    kind = "sum"
+
+
+class GlobalMeanPool(_Pool):
+    """The mean of the rows of each graph; 0 for a graph without nodes in a batch."""
+
+    kind = "mean"
+
+
+class GlobalMaxPool(_Pool):
+    """The largest of the rows of each graph; 0 for a graph without nodes in a batch."""
+
+    kind = "max"
+
+
+def _numbers(subject: str, batch: np.ndarray) -> list[int]:
+    array = np.asarray(batch)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        got = f"{array.dtype} of shape {array.shape}"
+        raise _error(subject, "batch is no vector of integers", "one number for each node", got)
+    if array.size and int(array.min()) < 0:
+        raise _error(subject, "batch is out of range", "0 or more", int(array.min()))
+    return [int(number) for number in array]
+
+
+def _error(subject: str, fact: str, expected: object = None, got: object = None) -> InputError:
+    return InputError(explain(subject, fact, expected=expected, got=got))

@@ -1,0 +1,257 @@
+"""Layers with neighbours and readout against formulas by hand, and against torch-geometric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import stepwell as sw
+from stepwell.core.errors import InputError
+from stepwell.core.module import SparseSpec, TensorSpec
+from stepwell.frontends import gnn
+
+GRAPHS = {
+    # An isolated node, a node with a self loop, and nodes without arriving edges.
+    "usual": ([[0, 1, 2, 2, 4, 5, 3, 0], [1, 0, 0, 3, 4, 0, 1, 5]], 7),
+    "no_edges": (np.zeros((2, 0), np.int64), 3),
+    "one_node": (np.zeros((2, 0), np.int64), 1),
+    "one_loop": ([[0], [0]], 1),
+}
+
+
+def floats(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def neighbours(edges: np.ndarray, node: int) -> list[int]:
+    return [int(u) for u, v in edges.T if v == node]
+
+
+def check(model: gnn.Sequential, edges: np.ndarray, x: np.ndarray, expected: np.ndarray) -> None:
+    """Compare with the graph as constant and as argument, reference and compiled."""
+    graph = gnn.Graph.from_edge_index(edges, len(x))
+    spec = TensorSpec((None, x.shape[1]))
+    for module, inputs in (
+        (model.to_module(graph, x), ()),
+        (model.to_module(gnn.GraphSpec(), spec), (graph, x)),
+    ):
+        results = [module.run_reference(*inputs)]
+        results += [sw.compile(module, threads=1, opt_level=n)(*inputs) for n in (0, 3)]
+        for result in results:
+            assert result.shape == expected.shape
+            # Sums of a few terms in f32, in another order.
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture(params=GRAPHS)
+def case(request: pytest.FixtureRequest) -> tuple[np.ndarray, np.ndarray]:
+    edges, nodes = GRAPHS[request.param]
+    return np.asarray(edges, dtype=np.int64), floats(nodes, 5)
+
+
+def attention(
+    edges: np.ndarray, x: np.ndarray, w: np.ndarray, src: np.ndarray, dst: np.ndarray, loops: bool
+) -> np.ndarray:
+    """GATConv's heads, node by node and head by head."""
+    heads, channels = src.shape
+    h = (x @ w.T).reshape(len(x), heads, channels)
+    y = np.zeros(h.shape)
+    for i in range(len(x)):
+        near = neighbours(edges, i)
+        if loops:
+            near = [j for j in near if j != i] + [i]
+        for k in range(heads):
+            scores = np.array([h[j, k] @ src[k] + h[i, k] @ dst[k] for j in near])
+            scores = np.where(scores > 0, scores, 0.2 * scores)
+            e = np.exp(scores - scores.max(initial=-np.inf))
+            for j, share in zip(near, e / e.sum(), strict=True):
+                y[i, k] += share * h[j, k]
+    return y
+
+
+@pytest.mark.parametrize("loops", [True, False])
+@pytest.mark.parametrize("concat", [True, False])
+def test_gat(case: tuple[np.ndarray, np.ndarray], concat: bool, loops: bool) -> None:
+    edges, x = case
+    w, src, dst = floats(6, 5, seed=1), floats(2, 3, seed=2), floats(2, 3, seed=3)
+    bias = floats(6 if concat else 3, seed=4)
+    layer = gnn.GATConv(w, src[None], dst[None], bias, concat=concat, add_self_loops=loops)
+    heads = attention(edges, x, w, src, dst, loops)
+    expected = heads.reshape(len(x), 6) if concat else heads.mean(1)
+    check(gnn.Sequential(layer), edges, x, expected + bias)
+
+
+def test_gat_takes_sparse_features() -> None:
+    edges = np.asarray(GRAPHS["usual"][0])
+    x = np.maximum(floats(7, 5), 0)
+    w, src, dst = floats(3, 5, seed=1), floats(1, 3, seed=2), floats(1, 3, seed=3)
+    model = gnn.Sequential(gnn.GATConv(w, src, dst))
+    expected = attention(edges, x, w, src, dst, True).reshape(7, 3)
+    module = model.to_module(gnn.GraphSpec(), SparseSpec((None, 5)))
+    result = sw.compile(module, threads=1)(gnn.Graph.from_edge_index(edges, 7), sp.csr_array(x))
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_an_edge_of_weight_zero_is_an_edge() -> None:
+    edges, x = np.array([[0, 1], [1, 1]]), floats(2, 3)
+    graph = gnn.Graph.from_edge_index(edges, 2, [0.0, -1.0])
+    w, src, dst = floats(3, 3, seed=1), floats(1, 3, seed=2), floats(1, 3, seed=3)
+    expected = attention(edges, x, w, src, dst, True).reshape(2, 3)
+    module = gnn.Sequential(gnn.GATConv(w, src, dst)).to_module(graph, x)
+    np.testing.assert_allclose(module.run_reference(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("out", [2, 8])
+@pytest.mark.parametrize("aggr", ["mean", "sum", "add", "max", "min"])
+def test_sage(case: tuple[np.ndarray, np.ndarray], aggr: str, out: int) -> None:
+    edges, x = case
+    left, right, bias = floats(out, 5, seed=1), floats(out, 5, seed=2), floats(out, seed=3)
+    near = [x[neighbours(edges, i)] for i in range(len(x))]
+    combine = getattr(np, "sum" if aggr == "add" else aggr)
+    arrived = np.stack([combine(n, axis=0) if len(n) else np.zeros(5) for n in near])
+    expected = arrived @ left.T + bias + x @ right.T
+    check(gnn.Sequential(gnn.SAGEConv(left, bias, right, aggr=aggr)), edges, x, expected)
+
+
+def test_sage_projects_and_normalizes(case: tuple[np.ndarray, np.ndarray]) -> None:
+    edges, x = case
+    left, right, bias = floats(4, 5, seed=1), floats(4, 5, seed=2), floats(4, seed=3)
+    w, b = floats(5, 5, seed=4), floats(5, seed=5)
+    sent = np.maximum(x @ w.T + b, 0)
+    near = [sent[neighbours(edges, i)] for i in range(len(x))]
+    arrived = np.stack([n.mean(0) if len(n) else np.zeros(5) for n in near])
+    y = arrived @ left.T + bias + x @ right.T
+    expected = y / np.linalg.norm(y, axis=1, keepdims=True)
+    layer = gnn.SAGEConv(left, bias, right, normalize=True, project=(w, b))
+    check(gnn.Sequential(layer), edges, x, expected)
+
+
+def test_rows_of_zeros_stay_when_they_are_normalized() -> None:
+    layer = gnn.SAGEConv(floats(4, 5), normalize=True)
+    check(gnn.Sequential(layer), np.zeros((2, 0), np.int64), floats(3, 5), np.zeros((3, 4)))
+
+
+def test_gin(case: tuple[np.ndarray, np.ndarray]) -> None:
+    edges, x = case
+    w, v, b = floats(8, 5, seed=1), floats(3, 8, seed=2), floats(8, seed=3)
+    arrived = np.stack([x[neighbours(edges, i)].sum(0) for i in range(len(x))])
+    expected = np.maximum((1.25 * x + arrived) @ w.T + b, 0) @ v.T
+    layer = gnn.GINConv([gnn.Linear(w, b), gnn.ReLU(), gnn.Linear(v)], eps=0.25)
+    check(gnn.Sequential(layer), edges, x, expected)
+
+
+@pytest.mark.parametrize("kind", ["add", "mean", "max"])
+def test_pools(kind: str) -> None:
+    edges, x = np.asarray(GRAPHS["usual"][0]), floats(7, 5)
+    layer = {"add": gnn.GlobalAddPool, "mean": gnn.GlobalMeanPool, "max": gnn.GlobalMaxPool}[kind]
+    combine = getattr(np, "sum" if kind == "add" else kind)
+    check(gnn.Sequential(layer()), edges, x, combine(x, axis=0, keepdims=True))
+    batch = np.array([0, 2, 0, 2, 2, 0, 4])
+    rows = [x[batch == g] for g in range(6)]
+    expected = np.stack([combine(r, axis=0) if len(r) else np.zeros(5) for r in rows])
+    check(gnn.Sequential(layer(batch, size=6)), edges, x, expected)
+
+
+def test_a_classifier_of_graphs() -> None:
+    edges, x = np.asarray(GRAPHS["usual"][0]), floats(7, 5)
+    w, v, b = floats(8, 5, seed=1), floats(3, 8, seed=2), floats(3, seed=3)
+    model = gnn.Sequential(
+        gnn.GINConv(gnn.Linear(w)), gnn.ReLU(), gnn.GlobalMeanPool(), gnn.Linear(v, b)
+    )
+    arrived = np.stack([x[neighbours(edges, i)].sum(0) for i in range(7)])
+    hidden = np.maximum((x + arrived) @ w.T, 0)
+    check(model, edges, x, hidden.mean(0, keepdims=True) @ v.T + b)
+
+
+ONES = np.ones((4, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gnn.GATConv(ONES, np.ones((1, 3)), np.ones((1, 3))), "does not fit 1 heads of 3"),
+        (lambda: gnn.GATConv(ONES, np.ones((1, 4)), np.ones((4, 1))), "differ in shape"),
+        (lambda: gnn.GATConv(ONES, np.ones(4), np.ones(4)), r"expected \(1, heads, out\)"),
+        (lambda: gnn.SAGEConv(ONES, aggr="median"), "unknown aggr, expected mean, sum"),
+        (lambda: gnn.SAGEConv(ONES, weight_r=ONES.T), "weight_l and weight_r differ in shape"),
+        (lambda: gnn.GINConv([gnn.ReLU]), "nn has something else than layers"),  # type: ignore[list-item]
+        (lambda: gnn.GlobalAddPool(np.ones(3)), "batch is no vector of integers"),
+        (lambda: gnn.GlobalAddPool(np.array([0, -1])), "batch is out of range"),
+        (lambda: gnn.GlobalAddPool(np.array([0, 5]), 2), "expected 0 to 1, got 5"),
+        (
+            lambda: gnn.Sequential(gnn.GlobalAddPool(np.zeros(2, int))).to_module(
+                gnn.Graph.from_edge_index([[0], [1]], 3), np.ones((3, 3), np.float32)
+            ),
+            "batch has not one number for each node, expected 3, got 2",
+        ),
+        (
+            lambda: gnn.Sequential(gnn.GINConv(gnn.Linear(ONES))).to_module(
+                gnn.Graph.from_edge_index([[0], [1]], 3), sp.csr_array((3, 3), dtype=np.float32)
+            ),
+            "meets sparse features",
+        ),
+    ],
+)
+def test_bad_layers_are_one_error(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+class TestTorchGeometric:
+    """The same layers of torch-geometric, where it is installed."""
+
+    @pytest.fixture
+    def torch(self) -> Any:
+        reason = "torch and torch-geometric are not installed: their layers are not compared with"
+        torch = pytest.importorskip("torch", reason=reason)
+        pytest.importorskip("torch_geometric", reason=reason)
+        return torch
+
+    def compare(self, torch: Any, theirs: Any, ours: gnn.Layer, x: np.ndarray) -> None:
+        edges = np.asarray(GRAPHS["usual"][0])
+        with torch.no_grad():
+            expected = theirs.eval()(torch.from_numpy(x), torch.from_numpy(edges)).numpy()
+        check(gnn.Sequential(ours), edges, x, expected)
+
+    @pytest.mark.parametrize("concat", [True, False])
+    def test_gat(self, torch: Any, concat: bool) -> None:
+        from torch_geometric.nn import GATConv  # type: ignore[import-not-found]
+
+        theirs = GATConv(5, 3, heads=2, concat=concat)
+        weight, src, dst, bias = (
+            p.detach().numpy()
+            for p in (theirs.lin.weight, theirs.att_src, theirs.att_dst, theirs.bias)
+        )
+        self.compare(
+            torch, theirs, gnn.GATConv(weight, src, dst, bias, concat=concat), floats(7, 5)
+        )
+
+    @pytest.mark.parametrize("aggr", ["mean", "sum", "max", "min"])
+    def test_sage(self, torch: Any, aggr: str) -> None:
+        from torch_geometric.nn import SAGEConv  # type: ignore[import-not-found]
+
+        theirs = SAGEConv(5, 4, aggr=aggr, normalize=True, project=True)
+        left, bias, right, w, b = (
+            p.detach().numpy()
+            for p in (
+                theirs.lin_l.weight,
+                theirs.lin_l.bias,
+                theirs.lin_r.weight,
+                theirs.lin.weight,
+                theirs.lin.bias,
+            )
+        )
+        ours = gnn.SAGEConv(left, bias, right, aggr=aggr, normalize=True, project=(w, b))
+        self.compare(torch, theirs, ours, floats(7, 5))
+
+    def test_gin(self, torch: Any) -> None:
+        from torch_geometric.nn import GINConv  # type: ignore[import-not-found]
+
+        linear = torch.nn.Linear(5, 4)
+        weight, bias = linear.weight.detach().numpy(), linear.bias.detach().numpy()
+        ours = gnn.GINConv(gnn.Linear(weight, bias), eps=0.5)
+        self.compare(torch, GINConv(linear, eps=0.5), ours, floats(7, 5))
