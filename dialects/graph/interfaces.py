@@ -23,7 +23,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.dims import Dim, Shape
+from ...core.dims import Dim, Shape, product
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from .attrs import dtype_of
@@ -142,6 +142,18 @@ class Nest(Protocol):
 
     def compute_type(self, element_type: Attribute) -> Attribute:
         """The type in which scalars of this element type are computed: f32 for f16."""
+        ...
+
+
+class Sizes(Protocol):
+    """The sizes of the tensors of a function."""
+
+    def shape(self, value: SSAValue) -> Shape:
+        """The shape of a tensor."""
+        ...
+
+    def nnz(self, value: SSAValue) -> Dim | None:
+        """The number of stored entries of a sparse tensor; None for a dense one."""
         ...
 
 
@@ -319,6 +331,19 @@ class GraphOp(IRDLOperation, ABC):
         """The entry counts of sparse results, None for dense ones; by default unknown."""
         dense = NoneAttr()
         return [None if e == dense else facts.fresh() for e in self.infer_encodings()]
+
+    def flops(self, sizes: Sizes) -> Dim | None:
+        """How many operations on numbers it takes, a multiply-add counting two.
+
+        By default one for each element of the results of an elementwise operator, none where
+        numbers only move, one for each element that is reduced; None where it is not known.
+        """
+        if self.fusion in (FusionKind.CONTRACTION, FusionKind.OPAQUE):
+            return None
+        moves = self.fusion in (FusionKind.BROADCAST, FusionKind.INJECTIVE)
+        values = self.operands[:1] if self.fusion == FusionKind.REDUCTION else self.results
+        counts = [sizes.nnz(v) or product(sizes.shape(v)) for v in values]
+        return Dim.of(0) if moves else sum(counts, Dim.of(0))
 
     @abstractmethod
     def reference(self, *arrays: Array) -> tuple[Array, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_def
 
-from ...core.dims import Shape
+from ...core.dims import Dim, Shape, product
 from . import scalars
 from .attrs import NUMERIC_TENSOR
 from .interfaces import (
@@ -18,6 +18,7 @@ from .interfaces import (
     Index,
     Nest,
     ShapeFacts,
+    Sizes,
     element_type,
     rank,
     text,
@@ -80,6 +81,9 @@ class DenseOp(GraphOp):
             facts.equal(w[0], bias[0][0], "length of bias differs from the rows of w")
         return [(*x[:-1], w[0])]
 
+    def flops(self, sizes: Sizes) -> Dim:
+        return product(sizes.shape(self.result)) * sizes.shape(self.x)[-1] * 2
+
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, w, *bias = (widened(cast(np.ndarray, array)) for array in arrays)
         with np.errstate(all="ignore"):
@@ -135,6 +139,9 @@ class MatmulOp(GraphOp):
                 facts.fail("an operand is not a matrix", "rank >= 2", text(shape))
         facts.equal(a[-1], b[-2], "inner dimensions differ")
         return [(*facts.broadcast(a[:-2], b[:-2]), a[-2], b[-1])]
+
+    def flops(self, sizes: Sizes) -> Dim:
+        return product(sizes.shape(self.result)) * sizes.shape(self.a)[-1] * 2
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a, b = (widened(cast(np.ndarray, array)) for array in arrays)

@@ -29,7 +29,7 @@ from xdsl.irdl import (
 )
 from xdsl.pattern_rewriter import RewritePattern
 
-from ...core.dims import Shape
+from ...core.dims import Dim, Shape, product
 from . import scalars
 from .attrs import (
     FLOAT_TENSOR,
@@ -45,6 +45,7 @@ from .interfaces import (
     Index,
     Nest,
     ShapeFacts,
+    Sizes,
     element_type,
     rank,
     text,
@@ -159,6 +160,11 @@ class SddmmOp(GraphOp):
         _require_equal(facts, x[1:], y[1:], "rows of x and y differ")
         kept = x[1:-1] if self.kind.data == SddmmKind.DOT else x[1:]
         return [(facts.entries(self.a), *kept)]
+
+    def flops(self, sizes: Sizes) -> Dim:
+        each = 2 if self.kind.data == SddmmKind.DOT else 1
+        entries = sizes.nnz(self.a) or Dim.of(0)
+        return entries * product(sizes.shape(self.x)[1:]) * each
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a = cast("csr_array", arrays[0])
@@ -420,6 +426,11 @@ class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
             fact = "weights do not fit the leading dimensions of x"
             _require_equal(facts, x[1 : len(weights)], weights[1:], fact)
         return [(a[0], *x[1:])]
+
+    def flops(self, sizes: Sizes) -> Dim:
+        entries = sizes.nnz(self.a) or Dim.of(0)
+        each = 1 if self.weights is None else 2
+        return entries * product(sizes.shape(self.x)[1:]) * each
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a = cast("csr_array", arrays[0])

@@ -33,6 +33,7 @@ from .interfaces import (
     Index,
     Nest,
     ShapeFacts,
+    Sizes,
     element_type,
     tensor_type,
     widened,
@@ -83,6 +84,9 @@ class SpmmOp(GraphOp):
             facts.fail("x is not a matrix", "rank 2", f"rank {len(x)}")
         facts.equal(a[1], x[0], "inner dimensions differ")
         return [(a[0], x[1])]
+
+    def flops(self, sizes: Sizes) -> Dim:
+        return (sizes.nnz(self.a) or Dim.of(0)) * sizes.shape(self.x)[1] * 2
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a, x = arrays

@@ -32,9 +32,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...core.context import decide
+from ...core.dims import Dim
 from ...core.provenance import fuse
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
+from ...dialects.graph.shapes import SymbolicShapes
 
 _ANCHORS = (FusionKind.CONTRACTION, FusionKind.REDUCTION)
 # What costs no more than loading what it is made of, so that it may be computed repeatedly.
@@ -381,6 +383,17 @@ def _name(group: Group) -> str:
     return "_".join(["fused", *shown, *([f"and_{rest}_more"] if rest > 0 else [])])
 
 
+def _flops(group: Group, shapes: SymbolicShapes) -> str | None:
+    """The work of a kernel in words; None where an operator does not say it."""
+    total = Dim.of(0)
+    for op in group.ops:
+        work = op.flops(shapes)
+        if work is None:
+            return None
+        total = total + work
+    return f"{total} FLOP"
+
+
 def _erase_unused(block: Block) -> None:
     for op in reversed(list(block.ops)):
         if (_has_value(op) or isinstance(op, graph.ConstantOp)) and not _users(op):
@@ -443,9 +456,12 @@ class GraphFuseOpsPass(ModulePass):
                 continue
             block = function.body.block
             _erase_unused(block)
-            for group in Grouping(block, self.max_ops, self.max_staged_width).groups:
+            groups = Grouping(block, self.max_ops, self.max_staged_width).groups
+            shapes = SymbolicShapes(function)
+            costs = [_flops(group, shapes) for group in groups]
+            for group, cost in zip(groups, costs, strict=True):
                 primitive = outliner.outline(group)
-                if len(group.ops) > 1:
-                    what = "one kernel for " + ", ".join(part.name for part in group.ops)
-                    decide(ctx, f"@{primitive.sym_name.data}", what, group.why)
+                what = "one kernel for " + ", ".join(part.name for part in group.ops)
+                why = group.why if len(group.ops) > 1 else "no other operator may be in it"
+                decide(ctx, f"@{primitive.sym_name.data}", what, why, cost)
             _erase_unused(block)

@@ -245,3 +245,14 @@ def test_values_of_another_number_of_entries_are_refused() -> None:
     exe = sw.compile(b.module(), threads=1)
     with pytest.raises(sw.InputError, match="must agree"):
         exe(pattern(4, 4), floats(99))
+
+
+def test_the_work_of_a_kernel_is_told_in_its_sizes() -> None:
+    b = sw.Builder("main")
+    a = b.input("a", sw.SparseSpec(("n", "n"), "f32", nnz="edges"))
+    x = b.input("x", ("n", 8))
+    b.output(b.relu(b.aggregate(a, x, b.sddmm(a, x, x))) @ np.ones((8, 3), np.float32), name="y")
+    told = sw.compile(b.module(), threads=1).explain()
+    # 2 x 8 for a score, 2 x 8 for what it weighs, 8 to clip a row; 2 x 8 x 3 for the product.
+    flops = [line.rpartition("[")[2] for line in told.splitlines() if line.endswith("FLOP]")]
+    assert sorted(flops) == ["32*edges+8*n FLOP]", "48*n FLOP]"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,3 +152,30 @@ def test_a_graph_without_edges(cora: dict[str, Any]) -> None:
     empty = gnn.Graph.from_edge_index(np.zeros((2, 0), np.int64), 3)
     x = cora["x"].toarray()[:3]
     np.testing.assert_allclose(exe(empty, x), module.run_reference(empty, x), atol=TOLERANCE)
+
+
+def test_cora_with_sparse_features_is_three_kernels(real_data: RealData) -> None:
+    data, trained = np.load(real_data("cora.npz")), np.load(real_data("gcn_cora_weights.npz"))
+    shape = tuple(int(n) for n in data["x_shape"])
+    rows = np.diff(data["x_indptr"])
+    values = np.repeat(1 / np.maximum(rows, 1), rows).astype(np.float32)
+    features = csr_array((values, data["x_indices"], data["x_indptr"]), shape=shape)
+    model = gnn.Sequential(
+        gnn.GCNConv(trained["W1"], trained["b1"]),
+        gnn.ReLU(),
+        gnn.GCNConv(trained["W2"], trained["b2"]),
+    )
+    graph = gnn.Graph.from_edge_index(data["edge_index"], shape[0])
+    module = model.to_module(graph, sw.SparseSpec(shape, "f32", features.nnz))
+    exe = sw.compile(module, threads=1)
+    np.testing.assert_allclose(exe(features), trained["logits"], atol=1e-4)
+    fused = exe.ir("fused")
+    kernels = re.findall(r"func\.func private @(\w+)", fused)
+    assert kernels == ["fused_spmm", "fused_spmm_add_relu_matmul", "fused_spmm_add"]
+    assert "graph.normalize" not in fused
+    assert "graph.degree" not in fused
+    # Of the wide tensors only the weights are dense: no operand is sparse and was filled up.
+    assert set(re.findall(r"tensor<(\d+x1433|1433x\d+|2708x2708)xf32>", fused)) == {"1433x16"}
+    flops = [int(n) for n in re.findall(r"\[(\d+) FLOP\]", exe.explain())]
+    assert len(flops) == 3
+    assert sum(flops) <= 2_900_000
