@@ -40,8 +40,14 @@ OPT_LEVELS = (0, 1, 2, 3)
 _OPTIMIZED = {
     0: "graph-simplify-inference,graph-decompose-normalize",
     1: (
+        # Contractions are ordered before a bias becomes part of one.
         "graph-simplify-inference,graph-fold-constant,graph-order-contractions,"
-        "graph-decompose-normalize,canonicalize,cse,dce"
+        "graph-decompose-normalize,canonicalize,graph-canonicalize-ops,graph-simplify,"
+        # The scale of a batch norm goes before its shift can be a bias.
+        "graph-fold-scale-axis,graph-fold-constant,graph-canonicalize-ops,"
+        "graph-combine-parallel-dense,graph-simplify,graph-fold-constant,"
+        # Casts come last: `cse` would merge them again.
+        "canonicalize,cse,dce,graph-canonicalize-cast"
     ),
 }
 _OPTIMIZED[2] = _OPTIMIZED[3] = _OPTIMIZED[1]
