@@ -1,5 +1,8 @@
 """Reading MLIR text: xDSL's parser, with what it reads wrongly put right.
 
+A dense attribute of one value is refused where it has more elements than memory should hold:
+xDSL writes out every one.
+
 MLIR prints a floating-point number that has no exact short decimal form, and an infinity or a
 NaN, as its bits in hexadecimal. xDSL does so as well, and reads that back where a number stands
 alone, but takes it for an integer among the elements of a dense attribute: a vector of minus
@@ -8,10 +11,19 @@ infinities became one of 4286578688.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.builtin import (
+    AnyDenseElement,
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    RankedStructure,
+)
 from xdsl.parser import Parser
+
+LARGEST_LITERAL = 1 << 26
+"""The most elements of a dense attribute; larger arrays are weights."""
 
 
 class _Element(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
@@ -31,3 +43,24 @@ class MlirParser(Parser):
     """A parser of MLIR text."""
 
     _TensorLiteralElement = _Element
+
+    def parse_dense_int_or_fp_elements_attr(
+        self, type: RankedStructure[AnyDenseElement] | None
+    ) -> DenseIntOrFPElementsAttr:
+        """An attribute ``dense<...>``; its type follows where it is not given."""
+        if type is not None:
+            self._check_size(type, self.pos)
+        return super().parse_dense_int_or_fp_elements_attr(type)
+
+    def _parse_dense_literal_type(self) -> RankedStructure[AnyDenseElement]:
+        start = self.pos
+        type = super()._parse_dense_literal_type()
+        self._check_size(type, start)
+        return type
+
+    def _check_size(self, type: RankedStructure[AnyDenseElement], start: int) -> None:
+        count = math.prod(type.get_shape())
+        if count > LARGEST_LITERAL:
+            expected = f"{LARGEST_LITERAL} elements or fewer"
+            fact = f"the literal is too large, expected {expected}, got {count}"
+            self.raise_error(fact, start, start + 1)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import os
-import re
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +16,6 @@ from ..core.parsing import MlirParser
 from ..core.provenance import origin
 from ..core.registry import make_context
 from ..core.weights import WeightStore
-
-_LARGEST_LITERAL = 1 << 26
-_SPLAT = re.compile(r'dense<[^<>\[\]"]*>\s*:\s*(?:tensor|vector)<((?:\d+x)+)')
 
 
 def from_mlir(source: str | os.PathLike[str], weights: WeightStore | None = None) -> Module:
@@ -65,19 +60,7 @@ def _read(source: str | os.PathLike[str]) -> tuple[str, str, WeightStore]:
     return text, str(path), weights
 
 
-def _check_literals(text: str, name: str) -> None:
-    """Refuse a literal of one value whose elements, which the parser writes out, fill memory."""
-    for found in _SPLAT.finditer(text):
-        count = math.prod(int(size) for size in found[1].split("x")[:-1])
-        if count > _LARGEST_LITERAL:
-            line = text.count("\n", 0, found.start()) + 1
-            fact = "the literal is too large"
-            expected = f"{_LARGEST_LITERAL} elements or fewer"
-            raise ImportModelError(explain(f"{name}:{line}", fact, expected=expected, got=count))
-
-
 def _parse(text: str, name: str) -> ModuleOp:
-    _check_literals(text, name)
     try:
         return MlirParser(make_context(), text, name).parse_module()
     except ParseError as error:
