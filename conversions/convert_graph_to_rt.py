@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
     ArrayAttr,
-    IndexType,
     IntegerAttr,
     MemRefType,
     ModuleOp,
@@ -39,8 +38,8 @@ from ..dialects.graph.signature import signature_attributes
 from ..dialects.loop import ops as loop
 from ..dialects.sparse_tensor import is_sparse
 from .buffers import ArenaPlan, Lifetime, buffer_types, plan_arena
+from .sizes import Sizes
 
-INDEX = IndexType()
 ALIGNMENT = 64
 """Buffers in the arena begin at multiples of this many bytes: a cache line, a vector."""
 LARGEST_ARENA = 1 << 62
@@ -57,6 +56,11 @@ def element_bytes(kind: TensorType) -> int:
     return max(1, width // 8)
 
 
+def _hint(op: object) -> str | None:
+    """What helps where a size is not known."""
+    return "name it in `dims`" if isinstance(op, Call) else None
+
+
 class _MainConverter:
     """Rewrites the public function of a module; see `ConvertGraphToRtPass`."""
 
@@ -68,9 +72,7 @@ class _MainConverter:
         self.context = self.block.insert_arg(rt.ContextType(), 0)
         self.context.name_hint = "ctx"
         self.buffers: dict[SSAValue, list[SSAValue]] = {}
-        self.sizes: dict[str, SSAValue] = {}
-        self.extents: dict[tuple[SSAValue, int], SSAValue] = {}
-        self.numbers: dict[int, SSAValue] = {}
+        self.sizes = Sizes(self.block)
         self.slots = 0
         self.registered: dict[object, int] = {}
         self.packed: dict[tuple[SSAValue, Attribute], list[SSAValue]] = {}
@@ -124,56 +126,13 @@ class _MainConverter:
             arg = args[number]
             buffers = self.buffers[arg]
             if not is_sparse(arg.type):
-                self.sizes[name] = self._size_of(buffers[0], cast(int, dimension))
+                self.sizes.symbols[name] = self.sizes.of(buffers[0], cast(int, dimension))
             elif dimension == 0:
-                self.sizes[name] = self._rows(buffers[0])
+                self.sizes.symbols[name] = self.sizes.rows(buffers[0])
             elif dimension == 1:
-                self.sizes[name] = buffers[3]
+                self.sizes.symbols[name] = buffers[3]
             else:
-                self.sizes[name] = self._size_of(buffers[2], 0)
-
-    def _rows(self, indptr: SSAValue) -> SSAValue:
-        length = self._size_of(indptr, 0)
-        return self._insert(arith.SubiOp(length, self._number(1)))
-
-    def _size_of(self, buffer: SSAValue, dimension: int) -> SSAValue:
-        size = cast(MemRefType, buffer.type).get_shape()[dimension]
-        if size != DYNAMIC_INDEX:
-            return self._number(size)
-        if (buffer, dimension) not in self.extents:
-            number = self._number(dimension)
-            self.extents[buffer, dimension] = self._insert(memref.DimOp(buffer, number))
-        return self.extents[buffer, dimension]
-
-    def _number(self, value: int) -> SSAValue:
-        if value not in self.numbers:
-            op = arith.ConstantOp(IntegerAttr(value, INDEX))
-            first = self.block.first_op
-            if first is None:
-                self.block.add_op(op)
-            else:
-                self.block.insert_op_before(op, first)
-            self.numbers[value] = op.result
-        return self.numbers[value]
-
-    def _dim(self, dim: Dim, op: Operation) -> SSAValue:
-        """A symbolic dimension as an index value."""
-        total: SSAValue | None = None
-        for monomial, coefficient in dim.terms:
-            term: SSAValue | None = None
-            for name in monomial:
-                term = self._times(term, self._size(name, op))
-            if coefficient != 1 or term is None:
-                term = self._times(term, self._number(coefficient))
-            total = term if total is None else self._insert(arith.AddiOp(total, term))
-        return self._number(0) if total is None else total
-
-    def _size(self, name: str, op: Operation) -> SSAValue:
-        if name not in self.sizes:
-            fact = f'size "{name}" is not that of an argument'
-            hint = "name it in `dims`" if isinstance(op, Call) else None
-            raise PassFailedException(explain(op.name, fact, origin=origin(op), hint=hint))
-        return self.sizes[name]
+                self.sizes.symbols[name] = self.sizes.of(buffers[2], 0)
 
     def _check_results(self) -> None:
         """Results are made by the caller, who knows the sizes of arguments."""
@@ -183,12 +142,11 @@ class _MainConverter:
                 raise PassFailedException(
                     explain(self.function.name, fact, expected="a dense tensor", got=value.type)
                 )
-            for dim in self.shapes.shape(value):
-                for name in dim.symbols:
-                    self._size(name, cast(Operation, value.owner))
+            for name in [name for dim in self.shapes.shape(value) for name in dim.symbols]:
+                self.sizes.symbol(name, cast(Operation, value.owner), _hint(value.owner))
 
-    def _times(self, left: SSAValue | None, right: SSAValue) -> SSAValue:
-        return right if left is None else self._insert(arith.MuliOp(left, right))
+    def _dim(self, dim: Dim, op: Operation) -> SSAValue:
+        return self.sizes.value(dim, op, _hint(op))
 
     def _insert(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
@@ -202,7 +160,7 @@ class _MainConverter:
             if not is_sparse(kind):
                 continue
             indptr, indices, _, *columns = self.buffers[spec_arg]
-            count = columns[0] if columns else self._number(kind.get_shape()[1])
+            count = columns[0] if columns else self.sizes.number(kind.get_shape()[1])
             self._insert(
                 rt.CheckCsrOp(self.context, indptr, indices, count, self._subject(spec_arg))
             )
@@ -272,14 +230,14 @@ class _MainConverter:
 
     def _offset(self, static: int, moving: SSAValue | None) -> SSAValue:
         if moving is None:
-            return self._number(static)
-        return self._insert(arith.AddiOp(moving, self._number(static))) if static else moving
+            return self.sizes.number(static)
+        return self._insert(arith.AddiOp(moving, self.sizes.number(static))) if static else moving
 
     def _rounded(self, size: SSAValue) -> SSAValue:
         """A size in bytes, rounded up to the alignment."""
-        more = self._insert(arith.AddiOp(size, self._number(ALIGNMENT - 1)))
-        lines = self._insert(arith.DivUIOp(more, self._number(ALIGNMENT)))
-        return self._insert(arith.MuliOp(lines, self._number(ALIGNMENT)))
+        more = self._insert(arith.AddiOp(size, self.sizes.number(ALIGNMENT - 1)))
+        lines = self._insert(arith.DivUIOp(more, self.sizes.number(ALIGNMENT)))
+        return self._insert(arith.MuliOp(lines, self.sizes.number(ALIGNMENT)))
 
     # Operations.
 

@@ -1,0 +1,89 @@
+"""Sizes as index values: numbers, sizes of buffers, and what symbolic dimensions are in them."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from ..core.dims import Dim
+from ..core.errors import explain
+from ..core.provenance import origin
+
+INDEX = IndexType()
+
+
+class Sizes:
+    """Writes into a block what sizes are computed from; numbers and extents once each.
+
+    `symbols` holds the values of symbols that are known; its owner fills it.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.symbols: dict[str, SSAValue] = {}
+        self._numbers: dict[int, SSAValue] = {}
+        self._extents: dict[tuple[SSAValue, int], SSAValue] = {}
+
+    def number(self, value: int) -> SSAValue:
+        """An index constant; all of them stand at the top of the block."""
+        if value not in self._numbers:
+            op = arith.ConstantOp(IntegerAttr(value, INDEX))
+            first = self.block.first_op
+            if first is None:
+                self.block.add_op(op)
+            else:
+                self.block.insert_op_before(op, first)
+            self._numbers[value] = op.result
+        return self._numbers[value]
+
+    def of(self, buffer: SSAValue, dimension: int) -> SSAValue:
+        """The size of a dimension of a buffer."""
+        size = cast(MemRefType, buffer.type).get_shape()[dimension]
+        if size != DYNAMIC_INDEX:
+            return self.number(size)
+        if (buffer, dimension) not in self._extents:
+            op = memref.DimOp(buffer, self.number(dimension))
+            self._extents[buffer, dimension] = self._insert(op)
+        return self._extents[buffer, dimension]
+
+    def rows(self, indptr: SSAValue) -> SSAValue:
+        """The number of rows of a CSR matrix."""
+        return self._insert(arith.SubiOp(self.of(indptr, 0), self.number(1)))
+
+    def symbol(self, name: str, op: Operation, hint: str | None = None) -> SSAValue:
+        """The size called `name`, which `op` needs.
+
+        Raises:
+            PassFailedException: if it is not known.
+        """
+        if name not in self.symbols:
+            fact = f'size "{name}" is not that of an argument'
+            raise PassFailedException(explain(op.name, fact, origin=origin(op), hint=hint))
+        return self.symbols[name]
+
+    def value(self, dim: Dim, op: Operation, hint: str | None = None) -> SSAValue:
+        """A symbolic dimension, which `op` needs, as an index value.
+
+        Raises:
+            PassFailedException: if a size in it is not known.
+        """
+        total: SSAValue | None = None
+        for monomial, coefficient in dim.terms:
+            term: SSAValue | None = None
+            for name in monomial:
+                term = self._times(term, self.symbol(name, op, hint))
+            if coefficient != 1 or term is None:
+                term = self._times(term, self.number(coefficient))
+            total = term if total is None else self._insert(arith.AddiOp(total, term))
+        return self.number(0) if total is None else total
+
+    def _times(self, left: SSAValue | None, right: SSAValue) -> SSAValue:
+        return right if left is None else self._insert(arith.MuliOp(left, right))
+
+    def _insert(self, op: Operation) -> SSAValue:
+        self.block.add_op(op)
+        return op.results[0]
