@@ -11,10 +11,12 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from .context import CompilerContext
+from .errors import StepwellError, explain
 from .lexing import use_linear_strings
 from .resources import builtin_dialect
 from .target import Target
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
     from xdsl.universe import Universe
 
+_Loaded = TypeVar("_Loaded")
 _PACKAGE = __name__.rpartition(".core.")[0]
 _ROOT = Path(__file__).parent.parent
 
@@ -75,23 +78,72 @@ def own_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     return {name: _load(*place) for name, place in _pass_files().items()}  # type: ignore[misc]
 
 
+@dataclass(frozen=True)
+class _Plugin:
+    """What another installed package registers: loaders by name, whose errors name the package."""
+
+    package: str
+    universe: Universe
+
+    @property
+    def dialects(self) -> dict[str, Callable[[], Dialect]]:
+        clash = sorted(self.universe.all_dialects.keys() & _DIALECTS.keys())
+        if clash:
+            fact = f'registers the dialect "{clash[0]}", which is Stepwell\'s own'
+            raise StepwellError(explain(f'package "{self.package}"', fact))
+        return {name: self._named(load) for name, load in self.universe.all_dialects.items()}
+
+    @property
+    def passes(self) -> dict[str, Callable[[], type[ModulePass]]]:
+        return {name: self._named(load) for name, load in self.universe.all_passes.items()}
+
+    def _named(self, load: Callable[[], _Loaded]) -> Callable[[], _Loaded]:
+        return lambda: _load_of(self.package, load)
+
+
+def _load_of(package: str, load: Callable[[], _Loaded]) -> _Loaded:
+    """Load something of another package.
+
+    Raises:
+        StepwellError: whatever goes wrong in that package.
+    """
+    try:
+        return load()
+    except Exception as error:
+        # The boundary to code of others: an import may raise anything.
+        lines = str(error).splitlines() or [""]
+        fact = f"cannot be loaded: {type(error).__name__}: {lines[0]}"
+        hint = "repair or uninstall it"
+        raise StepwellError(explain(f'package "{package}"', fact, hint=hint)) from error
+
+
 @functools.cache
-def _others() -> tuple[Universe, ...]:
+def _others() -> tuple[_Plugin, ...]:
     """The universes that other installed packages register."""
     from importlib.metadata import entry_points
 
     from xdsl.universe import Universe
 
-    found = sorted(entry_points(group="xdsl.universe"), key=lambda point: point.name)
-    loaded = [p.load() for p in found if p.value.partition(":")[0].partition(".")[0] != _PACKAGE]
-    return tuple(universe for universe in loaded if isinstance(universe, Universe))
+    plugins: list[_Plugin] = []
+    for point in sorted(entry_points(group="xdsl.universe"), key=lambda point: point.name):
+        if point.value.partition(":")[0].partition(".")[0] == _PACKAGE:
+            continue
+        package = point.dist.name if point.dist is not None else point.name
+        universe = _load_of(package, point.load)
+        if not isinstance(universe, Universe):
+            fact = f'entry point "{point.name}" is no universe'
+            expected, got = "xdsl.universe.Universe", type(universe).__name__
+            subject = f'package "{package}"'
+            raise StepwellError(explain(subject, fact, expected=expected, got=got))
+        plugins.append(_Plugin(package, universe))
+    return tuple(plugins)
 
 
 def dialects() -> dict[str, Callable[[], Dialect]]:
     """Every dialect that can be used, by name: xDSL's, others', ours."""
     result: dict[str, Callable[[], Dialect]] = {}
-    for universe in _others():
-        result |= universe.all_dialects
+    for plugin in _others():
+        result |= plugin.dialects
     corrected = {name: _load(*place) for name, place in _CORRECTED.items()}
     return result | corrected | own_dialects()  # type: ignore[return-value]
 
@@ -99,8 +151,8 @@ def dialects() -> dict[str, Callable[[], Dialect]]:
 def passes() -> dict[str, Callable[[], type[ModulePass]]]:
     """Every pass that can be used, by name: xDSL's, others', ours."""
     result: dict[str, Callable[[], type[ModulePass]]] = {}
-    for universe in _others():
-        result |= universe.all_passes
+    for plugin in _others():
+        result |= plugin.passes
     return result | own_passes()
 
 

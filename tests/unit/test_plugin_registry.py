@@ -1,0 +1,111 @@
+"""What other packages register: used like our own, and named where they are broken."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from xdsl.ir import Dialect
+from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.universe import Universe
+
+import stepwell as sw
+from stepwell.core import pipelines, registry
+from stepwell.tools import stepwell_opt
+
+
+@dataclass(frozen=True)
+class Distribution:
+    name: str = "acme"
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """An entry point as `importlib.metadata` gives it."""
+
+    load: Callable[[], object]
+    name: str = "point"
+    value: str = "acme:UNIVERSE"
+    dist: Distribution | None = Distribution()
+
+
+def broken() -> object:
+    raise ModuleNotFoundError("No module named 'acme.missing'\nand more")
+
+
+@pytest.fixture
+def register(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """A function that puts entry points beside those that are installed."""
+    installed = tuple(importlib.metadata.entry_points(group="xdsl.universe"))
+
+    def install(*points: EntryPoint) -> None:
+        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: (*installed, *points))
+        registry._others.cache_clear()
+
+    yield install
+    registry._others.cache_clear()
+
+
+def test_dialects_and_passes_of_others(register: Callable[..., None]) -> None:
+    acme = Dialect("acme", [], [])
+    universe = Universe(
+        all_dialects={"acme": lambda: acme}, all_passes={"acme-tidy": lambda: CanonicalizePass}
+    )
+    register(EntryPoint(lambda: universe))
+    assert registry.dialects()["acme"]() is acme
+    assert registry.passes()["acme-tidy"]() is CanonicalizePass
+    assert "graph" in registry.dialects()
+
+
+TEXT = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  func.return %x : tensor<4xf32>\n}"
+BROKEN = (
+    'package "acme": cannot be loaded: ModuleNotFoundError: '
+    "No module named 'acme.missing'; repair or uninstall it"
+)
+
+
+@pytest.mark.parametrize(
+    ("point", "message"),
+    [
+        (EntryPoint(broken), BROKEN),
+        (EntryPoint(broken, name="nameless", dist=None), 'package "nameless": cannot be loaded'),
+        (
+            EntryPoint(lambda: 3),
+            'package "acme": entry point "point" is no universe, expected xdsl.universe.Universe',
+        ),
+        (
+            EntryPoint(lambda: Universe(all_dialects={"graph": broken}, all_passes={})),
+            'package "acme": registers the dialect "graph", which is Stepwell\'s own',
+        ),
+    ],
+)
+def test_packages_that_are_broken(
+    register: Callable[..., None],
+    point: EntryPoint,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    register(point)
+    with pytest.raises(sw.StepwellError, match=re.escape(message)):
+        registry.dialects()
+    with pytest.raises(sw.StepwellError, match=re.escape(message)):
+        sw.from_mlir(TEXT)
+    with pytest.raises(SystemExit):
+        stepwell_opt.main(["-p", "canonicalize"])
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert said[0].startswith(f"stepwell-opt: error: {message}")
+
+
+def test_a_pass_or_a_dialect_that_cannot_be_loaded(register: Callable[..., None]) -> None:
+    register(
+        EntryPoint(lambda: Universe(all_dialects={"acme": broken}, all_passes={"acme-x": broken}))
+    )
+    assert sw.from_mlir(TEXT).inputs, "what is not used may be broken"
+    with pytest.raises(sw.StepwellError, match=re.escape(BROKEN)):
+        pipelines.parse_passes("acme-x", registry.passes())
+    with pytest.raises(sw.ImportModelError, match=re.escape(BROKEN)):
+        sw.from_mlir("acme.op\n")
