@@ -41,7 +41,7 @@ _OPTIMIZED = {
     0: "graph-simplify-inference,graph-decompose-normalize",
     1: (
         # Contractions are ordered before a bias becomes part of one.
-        "graph-simplify-inference,graph-fold-constant,graph-order-contractions,"
+        "graph-simplify-inference,cse,graph-fold-constant,graph-order-contractions,"
         "graph-decompose-normalize,canonicalize,graph-canonicalize-ops,graph-simplify,"
         # The scale of a batch norm goes before its shift can be a bias.
         "graph-fold-scale-axis,graph-fold-constant,graph-canonicalize-ops,"
