@@ -1,5 +1,7 @@
 """The dialect `swish`: one operator, with all that the compiler asks of it."""
 
+from typing import ClassVar
+
 import numpy as np
 from xdsl.dialects import math
 from xdsl.ir import Dialect
@@ -19,7 +21,7 @@ class SiluOp(GraphOp):
     """
 
     name = "swish.silu"
-    FUSION = FusionKind.ELEMENTWISE
+    FUSION: ClassVar = FusionKind.ELEMENTWISE
 
     x = operand_def(FLOAT_TENSOR)
     result = result_def(FLOAT_TENSOR)

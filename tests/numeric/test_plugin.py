@@ -1,0 +1,169 @@
+"""The plug-in of `examples/plugin`, installed beside Stepwell in a clean environment, is used.
+
+Wheels of both are built from copies of the checkout; their dependencies are those of the
+environment of the tests.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+LIMIT = 150
+"""How many lines a plug-in may take, its documentation included."""
+
+KINDS = {".py", ".toml", ".md"}
+NOT_COPIED = shutil.ignore_patterns(
+    ".*", "build", "dist", "*.egg-info", "__pycache__", "tests", "benchmarks", "docs"
+)
+
+MODEL = """
+func.func @main(%x: tensor<?x37xf32> {graph.dims = ["n", ""]}) -> tensor<?x19xf32> {
+  %w = graph.constant dense_resource<w> : tensor<19x37xf32>
+  %b = graph.constant dense_resource<b> : tensor<19xf32>
+  %0 = graph.dense %x, %w, %b : (tensor<?x37xf32>, tensor<19x37xf32>, tensor<19xf32>)
+    -> tensor<?x19xf32>
+  %1 = swish.silu %0 : (tensor<?x19xf32>) -> tensor<?x19xf32>
+  %2 = graph.add %1, %b : (tensor<?x19xf32>, tensor<19xf32>) -> tensor<?x19xf32>
+  func.return %2 : tensor<?x19xf32>
+}
+"""
+
+SIGMOID = """
+func.func @main(%x: tensor<5xf32>) -> tensor<5xf32> {
+  %0 = graph.sigmoid %x : (tensor<5xf32>) -> tensor<5xf32>
+  %1 = graph.mul %x, %0 : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+  func.return %1 : tensor<5xf32>
+}
+"""
+
+USE = """
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import stepwell as sw
+import stepwell_swish
+
+for package in (sw, stepwell_swish):
+    assert Path(package.__file__).is_relative_to(sys.prefix), package.__file__
+
+rng = np.random.default_rng(0)
+w, b = rng.standard_normal((19, 37), np.float32), rng.standard_normal(19, np.float32)
+weights = sw.WeightStore()
+weights.add("w", w)
+weights.add("b", b)
+module = sw.from_mlir("model.mlir", weights=weights)
+for level in (0, 3):
+    exe = sw.compile(module, threads=1, opt_level=level)
+    for n in (1, 6, 0):
+        x = 3 * rng.standard_normal((n, 37), np.float32)
+        h = (x @ w.T + b).astype(np.float64)
+        expected = h / (1 + np.exp(-h)) + b
+        for result in (exe(x), module.run_reference(x)):
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+fused = exe.ir("fused")
+assert fused.count("graph.primitive") == 1, fused
+body = fused[fused.index("graph.primitive"):]
+for name in ("graph.dense", "swish.silu", "graph.add"):
+    assert name in body, fused
+kernel = exe.ir("scheduled")
+kernel = kernel[kernel.index("loop.kernel"):]
+exponentials = [line for line in kernel.splitlines() if "math.exp" in line]
+assert exponentials, kernel
+assert all("vector<" in line for line in exponentials), kernel
+"""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment in which Stepwell and the plug-in are installed."""
+
+    folder: Path
+
+    def run(self, *command: str) -> str:
+        """Run a command of the environment in a folder of its own; returns what it prints."""
+        done = subprocess.run(
+            [str(self.folder / "venv" / "bin" / command[0]), *command[1:]],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def environment(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    folder = tmp_path_factory.mktemp("plugin")
+    sources = folder / "sources"
+    shutil.copytree(root, sources / "stepwell", ignore=NOT_COPIED)
+    shutil.copytree(root / "examples" / "plugin", sources / "swish", ignore=NOT_COPIED)
+    venv.create(folder / "venv", with_pip=False)
+    python = folder / "venv" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--quiet", "--python", str(python)]
+    install = [*pip, "install", "--no-deps", str(sources / "stepwell"), str(sources / "swish")]
+    done = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False)
+    if "Could not find a version that satisfies the requirement setuptools" in done.stderr:
+        pytest.skip("wheels cannot be built: setuptools cannot be downloaded")
+    assert done.returncode == 0, done.stderr
+    # What comes last is found last: Stepwell and the plug-in are those that were installed.
+    packages = sysconfig.get_path("purelib", vars={"base": str(folder / "venv")})
+    Path(packages, "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (folder / "model.mlir").write_text(MODEL)
+    (folder / "sigmoid.mlir").write_text(SIGMOID)
+    (folder / "use.py").write_text(USE)
+    return Environment(folder)
+
+
+def test_a_plugin_is_short(root: Path) -> None:
+    files = [path for path in (root / "examples" / "plugin").rglob("*.*") if path.suffix in KINDS]
+    lines = sum(len(path.read_text().splitlines()) for path in files)
+    assert 0 < lines <= LIMIT
+
+
+def test_its_operator_is_fused_vectorised_and_right(environment: Environment) -> None:
+    environment.run("python", "-W", "error", "use.py")
+
+
+@pytest.mark.parametrize("tool", ["stepwell-opt", "xdsl-opt"])
+def test_its_dialect_and_pass_are_seen_by(tool: str, environment: Environment) -> None:
+    command = [tool] if tool == "stepwell-opt" else ["python", "-m", "xdsl.tools.xdsl_opt"]
+    text = environment.run(*command, "sigmoid.mlir", "-p", "swish-raise-silu,dce")
+    assert "swish.silu %x : (tensor<5xf32>) -> tensor<5xf32>" in text
+    assert "graph.mul" not in text
+    assert "swish.silu" in environment.run(*command, "model.mlir")
+
+
+def test_a_plugin_that_breaks_is_named(environment: Environment) -> None:
+    packages = next((environment.folder / "venv" / "lib").glob("python*/site-packages"))
+    source = packages / "stepwell_swish" / "__init__.py"
+    whole = source.read_text()
+    source.write_text("import acme_missing\n")
+    try:
+        done = subprocess.run(
+            [environment.folder / "venv" / "bin" / "stepwell-opt", "sigmoid.mlir"],
+            cwd=environment.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        source.write_text(whole)
+    assert done.returncode == 1
+    assert done.stderr == (
+        'stepwell-opt: error: package "stepwell-swish": cannot be loaded: '
+        "ModuleNotFoundError: No module named 'acme_missing'; repair or uninstall it\n"
+    )
