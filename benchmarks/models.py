@@ -34,6 +34,8 @@ Case = tuple[sw.Module, tuple[Any, ...], Callable[[], np.ndarray]]
 
 def load(name: str) -> dict[str, np.ndarray]:
     """The arrays of a file of the data folder, floats in single precision."""
+    if not (DATA / name).exists():
+        raise SystemExit(f"{name} is not in {DATA}; set STEPWELL_DATA to the folder that has it")
     arrays = dict(np.load(DATA / name))
     return {k: a.astype(np.float32) if a.dtype.kind == "f" else a for k, a in arrays.items()}
 
