@@ -151,8 +151,8 @@ class Module:
             CompileError: with the first fact that does not hold.
         """
         try:
-            self.op.verify()
             verify_dominance(self.op)
+            self.op.verify()
         except VerifyException as error:
             raise CompileError(str(error).strip().splitlines()[0]) from error
 

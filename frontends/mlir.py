@@ -33,8 +33,8 @@ def from_mlir(source: str | os.PathLike[str], weights: WeightStore | None = None
     weights = beside if weights is None else weights
     op = _parse(text, name)
     try:
-        op.verify()
         verify_dominance(op)
+        op.verify()
     except DiagnosticException as error:
         raise ImportModelError(f"{name}: {_first_line(str(error))}") from error
     _check_weights(op, weights, name)

@@ -279,6 +279,14 @@ HOSTILE: dict[str, tuple[str, str]] = {
         function("%0 = graph.relu %0 : (tensor<4xf32>) -> tensor<4xf32>\n" + RETURN),
         "ImportModelError: text: graph.relu: operand 0 is used before it is defined",
     ),
+    "defined after the region that it is used in": (
+        function(
+            "%n = arith.constant 1 : index\nrt.parallel_tiles %n {\n^bb0(%tile: index):\n"
+            "%0 = arith.addi %1, %tile : index\nrt.yield\n}\n%1 = arith.constant 1 : index\n"
+            + RETURN
+        ),
+        "ImportModelError: text: arith.addi: operand 0 is used before it is defined",
+    ),
     "defined on one way only": (
         function(
             "%c = arith.constant true\ncf.cond_br %c, ^bb1, ^bb2\n^bb1:\n"
