@@ -41,8 +41,8 @@ X = RNG.standard_normal((4,), np.float32)
 
 
 def test_apart_sees_what_goes_wrong(apart: Apart) -> None:
-    with pytest.raises(AssertionError, match="the process died of signal 11"):
-        apart(lambda: os.kill(os.getpid(), signal.SIGSEGV))
+    with pytest.raises(AssertionError, match="the process died of signal 9"):
+        apart(lambda: os.kill(os.getpid(), signal.SIGKILL))
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         apart(lambda: 1 // 0)
     assert apart(lambda: None) == "works"
