@@ -150,10 +150,3 @@ def perfect_nest(loop: ForOp) -> list[ForOp]:
     while (inner := only_loop(nest[-1].body.block)) is not None:
         nest.append(inner)
     return nest
-
-
-def fresh_name(base: str, taken: set[str]) -> str:
-    """`base`, with underscores after it as long as a loop has that name."""
-    while base in taken:
-        base += "_"
-    return base
