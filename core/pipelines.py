@@ -38,16 +38,29 @@ STAGES = IR_STAGES + TEXT_STAGES
 OPT_LEVELS = (0, 1, 2, 3)
 
 _OPTIMIZED = {
-    0: "graph-simplify-inference,graph-decompose-normalize",
+    0: ("graph-simplify-inference", "graph-decompose-normalize"),
     1: (
+        "graph-simplify-inference",
+        "cse",
+        "graph-fold-constant",
         # Contractions are ordered before a bias becomes part of one.
-        "graph-simplify-inference,cse,graph-fold-constant,graph-order-contractions,"
-        "graph-decompose-normalize,canonicalize,graph-canonicalize-ops,graph-simplify,"
+        "graph-order-contractions",
+        "graph-decompose-normalize",
+        "canonicalize",
+        "graph-canonicalize-ops",
+        "graph-simplify",
         # The scale of a batch norm goes before its shift can be a bias.
-        "graph-fold-scale-axis,graph-fold-constant,graph-canonicalize-ops,"
-        "graph-combine-parallel-dense,graph-simplify,graph-fold-constant,"
+        "graph-fold-scale-axis",
+        "graph-fold-constant",
+        "graph-canonicalize-ops",
+        "graph-combine-parallel-dense",
+        "graph-simplify",
+        "graph-fold-constant",
         # Casts come last: `cse` would merge them again.
-        "canonicalize,cse,dce,graph-canonicalize-cast"
+        "canonicalize",
+        "cse",
+        "dce",
+        "graph-canonicalize-cast",
     ),
 }
 _OPTIMIZED[2] = _OPTIMIZED[3] = _OPTIMIZED[1]
@@ -74,7 +87,7 @@ def pipeline(opt_level: int = 3, threads: int = 1) -> dict[str, str]:
         raise CompileError(explain("compile", "wrong threads", expected="1 or more", got=threads))
     on_threads = f"{{threads={threads}}}" if threads > 1 else ""
     return {
-        "optimized": _OPTIMIZED[opt_level],
+        "optimized": ",".join(_OPTIMIZED[opt_level]),
         "fused": _FUSED[opt_level],
         "kernels": "convert-graph-to-loop",
         "scheduled": _SCHEDULED[opt_level],
