@@ -20,23 +20,23 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeGuard, cast
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, StringAttr, UnitAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...core.context import decide
 from ...core.dims import Dim
-from ...core.provenance import fuse
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
 from ...dialects.graph.shapes import SymbolicShapes
+from ..outlining import Outliner, has_value
 
 _ANCHORS = (FusionKind.CONTRACTION, FusionKind.REDUCTION)
 # What costs no more than loading what it is made of, so that it may be computed repeatedly.
@@ -102,7 +102,7 @@ class Grouping:
     def __init__(self, block: Block, max_ops: int, max_width: int) -> None:
         self.max_ops = max_ops or math.inf
         self.position = {op: number for number, op in enumerate(block.ops)}
-        self.members = [op for op in block.ops if _has_value(op)]
+        self.members = [op for op in block.ops if has_value(op)]
         self.group_of: dict[Operation, Group] = {}
         for kind in _ANCHORS:
             for op in self.members:
@@ -169,7 +169,7 @@ class Grouping:
             newest = follower
 
     def _is_epilogue(self, op: Operation, region: Mapping[GraphOp, None]) -> TypeGuard[GraphOp]:
-        if not _has_value(op) or op in self.group_of:
+        if not has_value(op) or op in self.group_of:
             return False
         if _only_adds_axes(op):
             # One number for each row becomes a column: no other loops, another index.
@@ -249,13 +249,6 @@ def _is_of_entries(group: Group, matrix: SSAValue) -> bool:
     return matrices == {matrix}
 
 
-def _has_value(op: Operation) -> TypeGuard[GraphOp]:
-    """Whether `op` can be (part of) a kernel: it gives its value at an index."""
-    if not isinstance(op, GraphOp) or isinstance(op, graph.ConstantOp):
-        return False
-    return type(op).value_at is not GraphOp.value_at
-
-
 def _users(op: Operation) -> list[Operation]:
     """The operations that use a result of `op`, each once, in a fixed order."""
     return list(dict.fromkeys(use.operation for result in op.results for use in result.uses))
@@ -312,71 +305,6 @@ def _width(value: SSAValue) -> int:
     return shape[1] if len(shape) == 2 and shape[1] != DYNAMIC_INDEX else 0
 
 
-class Outliner:
-    """Moves groups into functions of their own; equal groups share one."""
-
-    def __init__(self, module: ModuleOp) -> None:
-        self.module = module
-        self.functions: list[func.FuncOp] = []
-        self.taken = {f.sym_name.data for f in module.walk() if isinstance(f, func.FuncOp)}
-
-    def outline(self, group: Group) -> func.FuncOp:
-        """Replace a group by a call of a primitive function, which is returned."""
-        arguments = _arguments(group)
-        function = self._shared(_primitive(group, arguments), _name(group))
-        last = group.ops[-1]
-        call = func.CallOp(function.sym_name.data, arguments, list(last.result_types))
-        call.location = function.location = fuse(group.ops)
-        for result, old in zip(call.results, last.results, strict=True):
-            result.name_hint = old.name_hint
-        Rewriter.replace_op(last, call)
-        for op in reversed(group.ops[:-1]):
-            Rewriter.erase_op(op)
-        return function
-
-    def _shared(self, function: func.FuncOp, name: str) -> func.FuncOp:
-        for known in self.functions:
-            if known.function_type == function.function_type and (
-                known.body.is_structurally_equivalent(function.body)
-            ):
-                return known
-        count, unique = 0, name
-        while unique in self.taken:
-            count += 1
-            unique = f"{name}_{count}"
-        self.taken.add(unique)
-        function.properties["sym_name"] = StringAttr(unique)
-        self.functions.append(function)
-        self.module.body.block.add_op(function)
-        return function
-
-
-def _arguments(group: Group) -> list[SSAValue]:
-    """The values that a group uses and does not make, in order of use, but for splats."""
-    inside = set(group.ops)
-    values = [v for op in group.ops for v in op.operands if v.owner not in inside]
-    return [v for v in dict.fromkeys(values) if graph.splat_of(v) is None]
-
-
-def _primitive(group: Group, arguments: Sequence[SSAValue]) -> func.FuncOp:
-    """The function that computes a group; constants with one value everywhere are cloned."""
-    block = Block(arg_types=[value.type for value in arguments])
-    copies: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
-    for argument, value in zip(block.args, arguments, strict=True):
-        argument.name_hint = value.name_hint
-    for op in group.ops:
-        for operand in op.operands:
-            if operand not in copies:
-                block.add_op(cast(Operation, operand.owner).clone(copies))
-        block.add_op(op.clone(copies))
-    returned = [copies[result] for result in group.ops[-1].results]
-    block.add_op(func.ReturnOp(*returned))
-    types = ([a.type for a in block.args], [v.type for v in returned])
-    function = func.FuncOp("primitive", types, Region(block), "private")
-    function.attributes["graph.primitive"] = UnitAttr()
-    return function
-
-
 def _name(group: Group) -> str:
     mnemonics = [op.name.partition(".")[2].replace(".", "_") for op in group.ops]
     shown, rest = mnemonics[:_LONGEST_NAME], len(mnemonics) - _LONGEST_NAME
@@ -396,7 +324,7 @@ def _flops(group: Group, shapes: SymbolicShapes) -> str | None:
 
 def _erase_unused(block: Block) -> None:
     for op in reversed(list(block.ops)):
-        if (_has_value(op) or isinstance(op, graph.ConstantOp)) and not _users(op):
+        if (has_value(op) or isinstance(op, graph.ConstantOp)) and not _users(op):
             Rewriter.erase_op(op)
 
 
@@ -460,7 +388,7 @@ class GraphFuseOpsPass(ModulePass):
             shapes = SymbolicShapes(function)
             costs = [_flops(group, shapes) for group in groups]
             for group, cost in zip(groups, costs, strict=True):
-                primitive = outliner.outline(group)
+                primitive = outliner.outline(group.ops, group.ops[-1].results, _name(group))
                 what = "one kernel for " + ", ".join(part.name for part in group.ops)
                 why = group.why if len(group.ops) > 1 else "no other operator may be in it"
                 decide(ctx, f"@{primitive.sym_name.data}", what, why, cost)

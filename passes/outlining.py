@@ -1,0 +1,136 @@
+"""Operators of one block moved into a function of their own, called where they were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeGuard, cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ..core.provenance import fuse
+from ..dialects.graph import ops as graph
+from ..dialects.graph.interfaces import GraphOp
+
+
+def has_value(op: Operation) -> TypeGuard[GraphOp]:
+    """Whether `op` can be (part of) a kernel: it gives its value at an index."""
+    if not isinstance(op, GraphOp) or isinstance(op, graph.ConstantOp):
+        return False
+    return type(op).value_at is not GraphOp.value_at
+
+
+def dependents_between(ops: Sequence[Operation]) -> list[Operation] | None:
+    """What stands between operations of one block and needs a result of them.
+
+    None if one of them needs it in turn: then they cannot become one operation.
+
+    Args:
+        ops: the operations in the order of the block.
+    """
+    inside, last = set(ops), ops[-1]
+    depending: dict[Operation, None] = {}
+    op = ops[0]
+    while op is not last:
+        assert op.next_op is not None
+        op = op.next_op
+        makers = {operand.owner for inner in op.walk() for operand in inner.operands}
+        if op not in inside:
+            if not makers.isdisjoint(inside) or not makers.isdisjoint(depending):
+                depending[op] = None
+        elif not makers.isdisjoint(depending):
+            return None
+    return list(depending)
+
+
+def bring_together(ops: Sequence[Operation]) -> None:
+    """Move what needs results of `ops` behind the last of them, where all they need is defined.
+
+    Args:
+        ops: operations in the order of the block, of which none needs what is moved.
+    """
+    depending = dependents_between(ops)
+    assert depending is not None
+    for op in depending:
+        op.detach()
+    if depending:
+        Rewriter.insert_op(depending, InsertPoint.after(ops[-1]))
+
+
+class Outliner:
+    """Moves groups of operators into primitive functions; equal groups of a name share one."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.module = module
+        self.functions: dict[str, list[func.FuncOp]] = {}
+        self.taken = {f.sym_name.data for f in module.walk() if isinstance(f, func.FuncOp)}
+
+    def outline(
+        self, ops: Sequence[Operation], results: Sequence[SSAValue], name: str
+    ) -> func.FuncOp:
+        """Replace operators by a call of a primitive function, which is returned.
+
+        Args:
+            ops: the operators, in the order of their block.
+            results: those of their results that are used elsewhere; none of the operators
+                may need what is made of them elsewhere (`dependents_between`).
+            name: what the function is called, with a number behind it where that is taken.
+        """
+        bring_together(ops)
+        arguments = _arguments(ops)
+        function = self._shared(_primitive(ops, arguments, results), name)
+        call = func.CallOp(function.sym_name.data, arguments, [v.type for v in results])
+        call.location = function.location = fuse(ops)
+        Rewriter.insert_op(call, InsertPoint.before(ops[-1]))
+        for result, old in zip(call.results, results, strict=True):
+            result.name_hint = old.name_hint
+            old.replace_all_uses_with(result)
+        for op in reversed(ops):
+            Rewriter.erase_op(op)
+        return function
+
+    def _shared(self, function: func.FuncOp, name: str) -> func.FuncOp:
+        for known in self.functions.get(name, []):
+            if known.function_type == function.function_type and (
+                known.body.is_structurally_equivalent(function.body)
+            ):
+                return known
+        count, unique = 0, name
+        while unique in self.taken:
+            count += 1
+            unique = f"{name}_{count}"
+        self.taken.add(unique)
+        function.properties["sym_name"] = StringAttr(unique)
+        self.functions.setdefault(name, []).append(function)
+        self.module.body.block.add_op(function)
+        return function
+
+
+def _arguments(ops: Sequence[Operation]) -> list[SSAValue]:
+    """The values that operators use and do not make, in order of use, but for splats."""
+    inside = set(ops)
+    values = [v for op in ops for v in op.operands if v.owner not in inside]
+    return [v for v in dict.fromkeys(values) if graph.splat_of(v) is None]
+
+
+def _primitive(
+    ops: Sequence[Operation], arguments: Sequence[SSAValue], results: Sequence[SSAValue]
+) -> func.FuncOp:
+    """The function that computes a group; constants with one value everywhere are cloned."""
+    block = Block(arg_types=[value.type for value in arguments])
+    copies: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
+    for argument, value in zip(block.args, arguments, strict=True):
+        argument.name_hint = value.name_hint
+    for op in ops:
+        for operand in op.operands:
+            if operand not in copies:
+                block.add_op(cast(Operation, operand.owner).clone(copies))
+        block.add_op(op.clone(copies))
+    returned = [copies[result] for result in results]
+    block.add_op(func.ReturnOp(*returned))
+    types = ([a.type for a in block.args], [v.type for v in returned])
+    function = func.FuncOp("primitive", types, Region(block), "private")
+    function.attributes["graph.primitive"] = UnitAttr()
+    return function
