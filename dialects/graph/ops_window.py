@@ -5,6 +5,7 @@ A window never leaves its operand: what a model pads is a `graph.pad` before it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -16,7 +17,7 @@ from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 from xdsl.pattern_rewriter import RewritePattern
 
-from ...core.dims import Dim, Shape
+from ...core.dims import Dim, Shape, product
 from . import scalars
 from .attrs import (
     I64_ARRAY,
@@ -34,6 +35,7 @@ from .interfaces import (
     Index,
     Nest,
     ShapeFacts,
+    Sizes,
     element_type,
     rank,
     tensor_type,
@@ -180,6 +182,9 @@ class ConvOp(GraphOp):
             facts.fail("groups do not divide the filters", f"a multiple of {groups}", filters)
         return groups
 
+    def flops(self, sizes: Sizes) -> Dim:
+        return product(sizes.shape(self.result)) * product(sizes.shape(self.w)[1:]) * 2
+
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, w, *bias = (widened(cast(np.ndarray, array)) for array in arrays)
         groups, count = self.groups.value.data, x.ndim - 2
@@ -288,6 +293,9 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
         leading = len(x) - count
         axes = enumerate(zip(x[leading:], window, strides, dilations, strict=True))
         return [(*x[:leading], *(positions(leading + i, *sizes, facts) for i, sizes in axes))]
+
+    def flops(self, sizes: Sizes) -> Dim:
+        return product(sizes.shape(self.result)) * math.prod(ints(self.window))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = widened(cast(np.ndarray, arrays[0]))

@@ -120,37 +120,44 @@ class DenseOfTransposed(RewritePattern):
 
 class BiasIsAnOperand(RewritePattern):
     # dense(x, w) + b == dense(x, w, b), and dense(x, w, a) + b == dense(x, w, a + b)
+    # The same holds for conv and a bias of channels.
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
         for product, bias in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            dense = product.owner
-            if not isinstance(dense, graph.DenseOp) or not product.has_one_use():
+            layer = product.owner
+            if not isinstance(layer, graph.DenseOp | graph.ConvOp) or not product.has_one_use():
                 continue
-            width, sizes = sizes_of(dense.result)[-1], sizes_of(bias)
-            if width < 0 or not sizes or sizes != (1,) * (len(sizes) - 1) + (width,):
+            # A vector along the columns of dense, along the channels of conv.
+            after = rank(product) - 2 if isinstance(layer, graph.ConvOp) else 0
+            width, sizes = sizes_of(product)[-1 - after], sizes_of(bias)
+            vector = (1,) * (len(sizes) - 1 - after) + (width,) + (1,) * after
+            if width < 0 or not sizes or sizes != vector:
                 continue
-            if dense.bias is not None and not (is_constant(bias) and is_constant(dense.bias)):
+            if layer.bias is not None and not (is_constant(bias) and is_constant(layer.bias)):
                 continue
             # One computed row is another summand, whatever its shape.
             if rank(bias) > 1 and not is_constant(bias):
                 continue
             # The sum of two biases would be rounded to f16 before it is used.
-            if dense.bias is not None and element_type(bias) == f16:
+            if layer.bias is not None and element_type(bias) == f16:
                 continue
-            new = self._layer(dense, bias, width)
-            if replace(op, new, rewriter, [dense]):
+            new = self._layer(layer, bias, width)
+            if replace(op, new, rewriter, [layer]):
                 return
 
     @staticmethod
-    def _layer(dense: graph.DenseOp, bias: SSAValue, width: int) -> list[GraphOp]:
+    def _layer(layer: graph.DenseOp | graph.ConvOp, bias: SSAValue, width: int) -> list[GraphOp]:
         new: list[GraphOp] = []
         if rank(bias) > 1:
             new.append(graph.ReshapeOp(bias, [width]))
             bias = new[-1].results[0]
-        if dense.bias is not None:
-            new.append(graph.AddOp(dense.bias, bias))
+        if layer.bias is not None:
+            new.append(graph.AddOp(layer.bias, bias))
             bias = new[-1].results[0]
-        return [*new, graph.DenseOp(dense.x, dense.w, bias)]
+        if isinstance(layer, graph.DenseOp):
+            return [*new, graph.DenseOp(layer.x, layer.w, bias)]
+        steps = ints(layer.strides), ints(layer.dilations), layer.groups.value.data
+        return [*new, graph.ConvOp(layer.x, layer.w, bias, *steps)]
 
 
 class ReshapeToSizes(RewritePattern):

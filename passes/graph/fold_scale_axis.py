@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import cast
 
@@ -22,19 +23,23 @@ from ...core.context import decide
 from ...core.provenance import fuse, origin
 from ...core.weights import WeightStore, weights_of
 from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import PadMode
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, is_constant, is_regular, sizes_of
 
+_Product = graph.DenseOp | graph.MatmulOp | graph.ConvOp
 _DEPTH = 8
 """How many operators a scale is taken through."""
 
 
 @dataclass
 class Scale:
-    """A constant that scales the last axis, or all elements: of shape [.., 1, n] or [.., 1, 1]."""
+    """A constant that scales along one axis, or all elements: 1 is its size along all others."""
 
     value: SSAValue
     elements: np.ndarray
+    axis: int | None
+    """The axis, counted from the back: -1 is the last one; None where there is one factor."""
 
     @property
     def size(self) -> int:
@@ -45,6 +50,25 @@ class Scale:
     def positive(self) -> bool:
         """Whether all factors are greater than 0."""
         return bool(np.all(self.elements > 0))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the factors without leading ones."""
+        return (self.size, *[1] * (-1 - (self.axis or -1)))
+
+    def runs_along(self, axis: int) -> bool:
+        """Whether it scales along this axis, which is below 0, or all elements."""
+        return self.axis in (None, axis)
+
+    def passes_pad(self, pad: graph.PadOp) -> bool:
+        """Whether scaling before a pad is scaling after it: what it adds is 0 or scaled too."""
+        whole = self.axis is None or pad.margins[self.axis] == (0, 0)
+        return whole and (pad.mode.data != PadMode.CONSTANT or pad.number == 0)
+
+    def grows(self, summand: SSAValue) -> bool:
+        """Whether a constant has more elements when it is scaled."""
+        sizes = np.broadcast_shapes(sizes_of(summand), self.shape)
+        return math.prod(sizes) > max(math.prod(sizes_of(summand)), self.size)
 
 
 class Rebuilding:
@@ -83,16 +107,16 @@ def _is_private_constant(value: SSAValue) -> bool:
 
 
 def _scale_of(op: graph.MulOp, weights: WeightStore) -> tuple[SSAValue, Scale] | None:
-    """What `op` scales along its last axis, and by what."""
+    """What `op` scales along one axis, and by what."""
     if element_type(op.result) not in (f32, f64) or not rank(op.result):
         return None
     for x, factors in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
         elements = elements_of(factors, weights)
         if elements is None or is_constant(x) or x.type != op.result.type:
             continue
-        along = elements.shape[-1] if elements.ndim else 1
-        if elements.size and elements.size == along and np.all(np.isfinite(elements)):
-            return x, Scale(factors, elements)
+        axes = [axis - elements.ndim for axis, size in enumerate(elements.shape) if size != 1]
+        if elements.size and len(axes) <= 1 and np.all(np.isfinite(elements)):
+            return x, Scale(factors, elements, axes[0] if axes else None)
     return None
 
 
@@ -101,10 +125,12 @@ def _absorbs(value: SSAValue, scale: Scale, depth: int = _DEPTH) -> bool:
     op = value.owner
     if not value.has_one_use() or not depth:
         return False
-    if isinstance(op, graph.DenseOp):
-        return _is_private_constant(op.w) and (op.bias is None or is_constant(op.bias))
-    if isinstance(op, graph.MatmulOp):
-        return _is_private_constant(op.b)
+    if isinstance(op, _Product):
+        weighed = all(is_constant(operand) for operand in op.operands[1:])
+        fits = scale.runs_along(_channels(value))
+        return fits and weighed and _is_private_constant(op.operands[1])
+    if isinstance(op, graph.PadOp):
+        return scale.passes_pad(op) and _absorbs(op.x, scale, depth - 1)
     if isinstance(op, graph.SpmmOp):
         return _absorbs(op.x, scale, depth - 1)
     if isinstance(op, graph.ReluOp | graph.LeakyReluOp):
@@ -114,20 +140,25 @@ def _absorbs(value: SSAValue, scale: Scale, depth: int = _DEPTH) -> bool:
     if not isinstance(op, graph.AddOp | graph.SubOp):
         return False
     computed = [v for v in (op.lhs, op.rhs) if not is_constant(v)]
-    return bool(computed) and all(
-        v.type == value.type and _absorbs(v, scale, depth - 1) for v in computed
-    )
+    if not computed or any(scale.grows(v) for v in (op.lhs, op.rhs) if is_constant(v)):
+        return False
+    return all(v.type == value.type and _absorbs(v, scale, depth - 1) for v in computed)
+
+
+def _channels(result: SSAValue) -> int:
+    """The axis, counted from the back, along which the rows of the weights of a product lie."""
+    return 1 - rank(result) if isinstance(result.owner, graph.ConvOp) else -1
 
 
 def _absorb(value: SSAValue, to: Rebuilding) -> SSAValue:
     """Make `value` anew with the scale in its weights."""
     op = cast(GraphOp, value.owner)
     if isinstance(op, graph.ConstantOp):
-        return to.scaled(value, to.scale.size)
-    if isinstance(op, graph.DenseOp):
-        w = to.scaled(op.w, to.scale.size, 1)
-        bias = None if op.bias is None else to.scaled(op.bias, to.scale.size)
-        return to.add(graph.DenseOp(op.x, w, bias, value.type), op)
+        return to.scaled(value, *to.scale.shape)
+    if isinstance(op, graph.DenseOp | graph.ConvOp):
+        w = to.scaled(op.w, to.scale.size, *[1] * (rank(op.w) - 1))
+        biases = [] if op.bias is None else [to.scaled(op.bias, to.scale.size)]
+        return to.add(_like(op, [op.x, w, *biases]), op)
     if isinstance(op, graph.MatmulOp):
         return to.add(graph.MatmulOp(op.a, to.scaled(op.b, to.scale.size), value.type), op)
     if isinstance(op, graph.SpmmOp):
@@ -154,9 +185,14 @@ def _gives(value: SSAValue, weights: WeightStore, depth: int = _DEPTH) -> Scale 
     if isinstance(op, graph.ReluOp | graph.LeakyReluOp):
         scale = _gives(op.x, weights, depth - 1)
         return scale if scale is not None and scale.positive else None
+    if isinstance(op, graph.PadOp):
+        scale = _gives(op.x, weights, depth - 1)
+        return scale if scale is not None and scale.passes_pad(op) else None
     if isinstance(op, graph.AddOp) and is_constant(op.rhs) and op.lhs.type == value.type:
         scale, summand = _gives(op.lhs, weights, depth - 1), elements_of(op.rhs, weights)
         if scale is None or summand is None or not is_regular(scale.elements):
+            return None
+        if scale.grows(op.rhs):
             return None
         with np.errstate(all="ignore"):
             return scale if np.all(np.isfinite(summand / scale.elements)) else None
@@ -170,7 +206,7 @@ def _without_scale(value: SSAValue, to: Rebuilding) -> SSAValue:
         return op.lhs if op.rhs is to.scale.value else op.rhs
     if isinstance(op, graph.AddOp):
         # x * s + t == (x + t / s) * s
-        summand = to.add(graph.DivOp(op.rhs, to.factors(to.scale.size)), op)
+        summand = to.add(graph.DivOp(op.rhs, to.factors(*to.scale.shape)), op)
         return to.add(_like(op, [_without_scale(op.lhs, to), summand]), op)
     return to.add(_like(op, [_without_scale(op.operands[0], to)]), op)
 
@@ -181,7 +217,8 @@ class ScaleOfProduct(RewritePattern):
 
     ctx: Context
 
-    # dense(x, w, b) * s == dense(x, w * s, b * s);  matmul(x, b) * s == matmul(x, b * s)
+    # dense(x, w, b) * s == dense(x, w * s, b * s), and so for conv
+    # matmul(x, b) * s == matmul(x, b * s);  pad(x) * s == pad(x * s)  for a border of 0
     # spmm(a, x) * s == spmm(a, x * s)
     # relu(x) * s == relu(x * s)  for s > 0;  (x + y) * s == x * s + y * s
     @op_type_rewrite_pattern
@@ -202,22 +239,41 @@ class ProductOfScaled(RewritePattern):
 
     ctx: Context
 
-    # dense(x * s, w) == dense(x, w * s);  matmul(x * s, b) == matmul(x, s * b)
+    # dense(x * s, w) == dense(x, w * s), and so for conv;  matmul(x * s, b) == matmul(x, s * b)
+    # pad(x * s) == pad(x) * s  for a border of 0
     # relu(x * s) == relu(x) * s  for s > 0;  x * s + t == (x + t / s) * s
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, graph.DenseOp | graph.MatmulOp):
+        if not isinstance(op, _Product):
             return
         x, w = op.operands[0], op.operands[1]
         scale = _gives(x, weights_of(self.ctx)) if _is_private_constant(w) else None
-        if scale is None:
+        if scale is None or not scale.runs_along(_channels(op.results[0])):
             return
         to = Rebuilding(scale)
         value = _without_scale(x, to)
-        shape = (scale.size,) if isinstance(op, graph.DenseOp) else (scale.size, 1)
-        weights = to.scaled(w, *shape)
+        weights = _weights_of_scaled(op, to)
         result = to.add(_like(op, [value, weights, *op.operands[2:]]), op)
         _decide(self.ctx, op, "the scale of its operand goes into its weights")
         rewriter.replace(op, to.new, [result])
+
+
+def _weights_of_scaled(op: GraphOp, to: Rebuilding) -> SSAValue:
+    """The weights of a product whose operand is no longer scaled."""
+    w, size = op.operands[1], to.scale.size
+    if isinstance(op, graph.DenseOp):
+        return to.scaled(w, size)
+    if isinstance(op, graph.MatmulOp):
+        return to.scaled(w, size, 1)
+    conv = cast(graph.ConvOp, op)
+    groups, (filters, channels, *window) = conv.groups.value.data, sizes_of(w)
+    ones = [1] * len(window)
+    if groups == 1 or size == 1:
+        return to.scaled(w, size, *ones)
+    # Each filter sees the factors of the channels of its own group.
+    own = to.factors(groups, 1, channels)
+    own = to.add(graph.BroadcastToOp(own, [groups, filters // groups, channels]))
+    own = to.add(graph.ReshapeOp(own, [filters, channels, *ones]))
+    return to.add(graph.MulOp(w, own), cast(Operation, w.owner))
 
 
 @dataclass
@@ -308,10 +364,11 @@ class GraphFoldScaleAxisPass(ModulePass):
     }
     ```
 
-    The operators on constants that come about are left to `graph-fold-constant`. A scale passes
-    a relu if it is positive, and a sum by scaling the other side, which must be a constant or
-    take the scale as well. A column that scales the rows of ``spmm(a, x)`` or of `x` goes into
-    the stored values of a constant `a`. Scales in f16 stay: the weights would be rounded again.
+    The operators on constants that come about are left to `graph-fold-constant`. For `conv` it is
+    a scale of channels. A scale passes a relu if it is positive, a pad of zeros, and a sum by
+    scaling the other side, which must be a constant or take the scale as well. A column that
+    scales the rows of ``spmm(a, x)`` or of `x` goes into the stored values of a constant `a`.
+    Scales in f16 stay: the weights would be rounded again.
 
     Requires: `graph-canonicalize-ops`, which puts constants second; weights in the context for
         scales that are no literals.

@@ -14,12 +14,27 @@ RNG = np.random.default_rng(0)
 W = RNG.standard_normal((5, 4)).astype(np.float32)
 BIAS = RNG.standard_normal(5).astype(np.float32)
 
+
+def convolved(b: Builder, x: Value, summand: np.ndarray, *bias: np.ndarray) -> Value:
+    images = b.reshape(x, [-1, 1, 2, 2])
+    return b.conv(images, W[:2].reshape(2, 1, 2, 2)[..., :1], *bias) + summand
+
+
 FORMS: dict[str, tuple[Callable[[Builder, Value], Value], list[str] | None]] = {
     "bias": (lambda b, x: b.dense(x, W) + BIAS, ["dense"]),
     "bias as a row": (lambda b, x: b.add(BIAS.reshape(1, 5), b.dense(x, W)), ["dense"]),
     "two biases": (lambda b, x: b.dense(x, W, BIAS) + BIAS * 2, ["dense"]),
     "bias minus": (lambda b, x: b.dense(x, W) - BIAS, ["dense"]),
     "bias of matmul": (lambda b, x: b.matmul(x, W.T.copy()) + BIAS, ["matmul", "add"]),
+    "bias of filters": (
+        lambda b, x: convolved(b, x, BIAS[:2].reshape(2, 1, 1)),
+        ["reshape", "conv"],
+    ),
+    "two biases of filters": (
+        lambda b, x: convolved(b, x, BIAS[:2].reshape(1, 2, 1, 1), BIAS[1:3]),
+        ["reshape", "conv"],
+    ),
+    "a bias of columns": (lambda b, x: convolved(b, x, BIAS[:2]), ["reshape", "conv", "add"]),
     "one number": (lambda b, x: b.dense(x, W) + 2.0, ["dense", "add"]),
     "a column": (lambda b, x: b.dense(x, W) + b.reduce(x, "sum", [1], True), None),
     "transposed": (lambda b, x: b.matmul(x, b.transpose(b.tanh(b.constant(W)), [1, 0])), ["dense"]),

@@ -33,6 +33,13 @@ def norm(b: Builder, x: Value) -> Value:
     return b.batch_norm(x, *vectors, axis=1)
 
 
+def channel_norm(b: Builder, x: Value) -> Value:
+    n = x.shape[1]
+    assert isinstance(n, int)
+    vectors = (floats(n), floats(n), floats(n), RNG.uniform(0.5, 2, n).astype(np.float32))
+    return b.batch_norm(x, *vectors, axis=1)
+
+
 FOLDED: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
     "behind dense": (lambda b, x: b.dense(x, W, BIAS) * MIXED, ["dense"]),
     "one factor": (lambda b, x: b.dense(x, W, BIAS) * -3.0, ["dense"]),
@@ -65,6 +72,77 @@ FOLDED: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
     "between": (lambda b, x: b.dense(b.dense(x, W) * MIXED, V), ["dense", "dense"]),
 }
 
+KERNEL, DEEP = floats(6, 4, 3, 3), floats(4, 1, 3, 3)
+FILTERS = (RNG.uniform(0.5, 2, (6, 1, 1)).astype(np.float32), floats(1, 6, 1, 1))
+CHANNELS = RNG.uniform(0.5, 2, (4, 1, 1)).astype(np.float32)
+
+
+def padded(b: Builder, x: Value, mode: str = "constant", value: float = 0.0) -> Value:
+    return b.pad(x, [0, 0, 1, 1], [0, 0, 1, 1], value, mode)
+
+
+CONVOLVED: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
+    "behind": (lambda b, x: b.conv(x, KERNEL, floats(6)) * FILTERS[1], ["conv"]),
+    "behind, one factor": (lambda b, x: b.conv(x, KERNEL) * -2.0, ["conv"]),
+    "behind, with strides and groups": (
+        lambda b, x: b.conv(x, floats(6, 2, 3, 3), None, [2, 1], [1, 2], 2) * FILTERS[1],
+        ["conv"],
+    ),
+    "behind, of each channel": (
+        lambda b, x: b.conv(x, DEEP, groups=4) * -CHANNELS,
+        ["conv"],
+    ),
+    "through relu": (lambda b, x: b.relu(b.conv(x, KERNEL)) * FILTERS[0], ["conv", "relu"]),
+    "through a pad": (lambda b, x: padded(b, b.conv(x, KERNEL)) * FILTERS[1], ["conv", "pad"]),
+    "through a sum": (
+        lambda b, x: (b.conv(x, KERNEL) + b.conv(x, -KERNEL)) * FILTERS[1],
+        ["conv", "conv", "add"],
+    ),
+    "in front": (lambda b, x: b.conv(x * -CHANNELS, KERNEL, floats(6)), ["conv"]),
+    "in front, one factor": (lambda b, x: b.conv(x * 3.0, KERNEL), ["conv"]),
+    "in front of groups": (
+        lambda b, x: b.conv(x * CHANNELS, floats(6, 2, 3, 3), None, [2, 2], None, 2),
+        ["conv"],
+    ),
+    "in front of each channel": (lambda b, x: b.conv(x * CHANNELS, DEEP, groups=4), ["conv"]),
+    "in front, through relu and a pad": (
+        lambda b, x: b.conv(padded(b, b.relu(x * CHANNELS + CHANNELS[::-1].copy())), KERNEL),
+        ["add", "relu", "pad", "conv"],
+    ),
+    "in front, through a mirror": (
+        lambda b, x: b.conv(padded(b, x * -CHANNELS, "reflect"), KERNEL),
+        ["pad", "conv"],
+    ),
+    "batch norm behind": (lambda b, x: channel_norm(b, b.conv(x, KERNEL, floats(6))), ["conv"]),
+    "batch norm and relu behind": (
+        lambda b, x: b.relu(channel_norm(b, b.conv(x, KERNEL))),
+        ["conv", "relu"],
+    ),
+    "batch norm in front": (
+        lambda b, x: b.conv(channel_norm(b, x), KERNEL, floats(6)),
+        ["add", "conv"],
+    ),
+    "between": (
+        lambda b, x: b.conv(b.conv(x, KERNEL) * FILTERS[1], floats(2, 6, 1, 1)),
+        ["conv", "conv"],
+    ),
+}
+
+CONVOLUTIONS_KEPT: dict[str, Callable[[Builder, Value], Value]] = {
+    "a factor below 0 and relu": lambda b, x: b.relu(b.conv(x, KERNEL)) * -FILTERS[0],
+    "a factor below 0, relu, conv": lambda b, x: b.conv(b.relu(x * -CHANNELS), KERNEL),
+    "a product with two users": lambda b, x: (y := b.conv(x, KERNEL)) * FILTERS[0] + y,
+    "an operand with two users": lambda b, x: b.conv(s := x * CHANNELS, KERNEL[:4, :, :1, :1]) + s,
+    "a scale of columns": lambda b, x: b.conv(x, KERNEL) * floats(5),
+    "a scale of columns in front": lambda b, x: b.conv(x * floats(7), KERNEL),
+    "a border that is not 0": lambda b, x: b.conv(padded(b, x * CHANNELS, value=1.0), KERNEL),
+    "a pad of the channels": lambda b, x: (
+        b.pad(b.conv(x, KERNEL), [0, 1, 0, 0], [0, 1, 0, 0]) * floats(8, 1, 1)
+    ),
+    "a summand that would grow": lambda b, x: (b.conv(x, KERNEL) + floats(5, 5)) * FILTERS[0],
+    "computed filters": lambda b, x: b.conv(x, b.slice(x, [0] * 4, [1, 4, 3, 3])) * 2.0,
+}
+
 SPARSE: dict[str, tuple[Callable[[Builder, Value], Value], list[str]]] = {
     "columns": (lambda b, x: b.spmm(CSR, b.dense(x, W)) * MIXED, ["dense", "spmm"]),
     "rows": (lambda b, x: b.spmm(CSR, x) * COLUMN, ["spmm"]),
@@ -85,9 +163,11 @@ KEPT: dict[str, Callable[[Builder, Value], Value]] = {
 }
 
 
-def program(build: Callable[[Builder, Value], Value], rows: int | str = 3) -> sw.Module:
+def program(
+    build: Callable[[Builder, Value], Value], rows: int | str = 3, sizes: tuple[int, ...] = ()
+) -> sw.Module:
     b = sw.Builder()
-    b.output(build(b, b.input("x", (rows, 4))))
+    b.output(build(b, b.input("x", (rows, 4, *sizes))))
     return b.module()
 
 
@@ -105,6 +185,35 @@ def test_folded(name: str, rows: int | str, assert_same: Callable[..., sw.Module
     passes = f"graph-simplify-inference,graph-fold-constant,{PASSES},{PASSES}"
     after = assert_same(program(build, rows), passes, x, tolerance=1e-5)
     assert operators(after) == expected
+
+
+@pytest.mark.parametrize("images", [3, 1, "n"])
+@pytest.mark.parametrize("name", CONVOLVED)
+def test_folded_into_filters(
+    name: str, images: int | str, assert_same: Callable[..., sw.Module]
+) -> None:
+    build, expected = CONVOLVED[name]
+    x = floats(3 if images == "n" else int(images), 4, 7, 7)
+    # Weights are rounded once more, and sums of 36 products cancel.
+    passes = f"graph-simplify-inference,graph-fold-constant,{PASSES},{PASSES}"
+    after = assert_same(program(build, images, (7, 7)), passes, x, tolerance=2e-5)
+    assert operators(after) == expected
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS_KEPT)
+def test_convolutions_kept(name: str, assert_same: Callable[..., sw.Module]) -> None:
+    module = program(CONVOLUTIONS_KEPT[name], sizes=(7, 7))
+    after = assert_same(module, "graph-fold-scale-axis", floats(3, 4, 7, 7), tolerance=0)
+    assert operators(after) == operators(module)
+
+
+def test_sequences_and_volumes(assert_same: Callable[..., sw.Module]) -> None:
+    for sizes, scale in (((9,), floats(5, 1)), ((5, 4, 6), floats(5, 1, 1, 1))):
+        window = [2] * len(sizes)
+        w = floats(5, 4, *window)
+        module = program(lambda b, x, w=w, s=scale: b.conv(x, w) * s, sizes=sizes)
+        after = assert_same(module, PASSES, floats(3, 4, *sizes), tolerance=1e-5)
+        assert operators(after) == ["conv"]
 
 
 @pytest.mark.parametrize("name", SPARSE)

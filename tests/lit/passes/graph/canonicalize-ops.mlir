@@ -50,3 +50,22 @@ func.func @product_with_two_users_stays(%x: tensor<2x8xf32>, %w: tensor<4x8xf32>
   %s = graph.add %d, %b : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
   func.return %d, %s : tensor<2x4xf32>, tensor<2x4xf32>
 }
+
+// A constant summand of the channels of a convolution is its bias, one of its columns is not.
+// CHECK-LABEL: func.func @filters
+// CHECK-SAME: (%[[x:[^:]*]]: tensor<?x1x4xf32>, %[[w:[^:]*]]: tensor<2x1x3xf32>)
+// CHECK-DAG: %[[b:.*]] = graph.constant dense<{{\[\[}}1.000000e+00]
+// CHECK-DAG: %[[c:.*]] = graph.constant dense<[3.000000e+00
+// CHECK: %[[v:.*]] = graph.reshape %[[b]] shape = [2]
+// CHECK-NEXT: %[[d:.*]] = graph.conv %[[x]], %[[w]], %[[v]]
+// CHECK-NEXT: %[[y:.*]] = graph.add %[[d]], %[[c]]
+// CHECK-NEXT: func.return %[[y]]
+func.func @filters(%x: tensor<?x1x4xf32>, %w: tensor<2x1x3xf32>) -> tensor<?x2x2xf32> {
+  %b = graph.constant dense<[[1.0], [2.0]]> : tensor<2x1xf32>
+  %c = graph.constant dense<[3.0, 4.0]> : tensor<2xf32>
+  %d = graph.conv %x, %w strides = [1] dilations = [1] groups = 1
+      : (tensor<?x1x4xf32>, tensor<2x1x3xf32>) -> tensor<?x2x2xf32>
+  %a = graph.add %b, %d : (tensor<2x1xf32>, tensor<?x2x2xf32>) -> tensor<?x2x2xf32>
+  %y = graph.add %a, %c : (tensor<?x2x2xf32>, tensor<2xf32>) -> tensor<?x2x2xf32>
+  func.return %y : tensor<?x2x2xf32>
+}
