@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, TensorType, i1, i8
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    TensorType,
+    i1,
+    i8,
+)
 from xdsl.ir import Attribute
 
 from ..core.dims import Dim
+from ..dialects.graph.attrs import is_unsigned
 from ..dialects.sparse_tensor import index_type, is_sparse, position_type
 
 
 def storage_type(element_type: Attribute) -> Attribute:
-    """The element type of a buffer: a boolean takes a byte."""
-    return i8 if element_type == i1 else element_type
+    """The element type of a buffer: a boolean takes a byte, and integers have no sign."""
+    if element_type == i1:
+        return i8
+    if is_unsigned(element_type):
+        return IntegerType(cast(IntegerType, element_type).width.data)
+    return element_type
 
 
 def buffer_types(kind: TensorType) -> list[Attribute]:

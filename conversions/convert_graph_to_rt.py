@@ -378,10 +378,23 @@ class _MainConverter:
         inputs = [buffer for operand in op.arguments for buffer in self._operand(operand)]
         outputs = [buffer for result in op.results for buffer in self.buffers[result]]
         types = tuple(buffer.type for buffer in inputs), tuple(buffer.type for buffer in outputs)
-        slot = self.registered.setdefault((name, types), len(self.registered))
-        call = rt.CallPackedOp(self.context, slot, name, inputs, outputs)
+        elements = _packed_elements(op)
+        slot = self.registered.setdefault((name, types, elements), len(self.registered))
+        call = rt.CallPackedOp(self.context, slot, name, inputs, outputs, elements)
         call.location = op.location
         self._insert(call)
+
+
+def _packed_elements(op: graph.CallPackedOp) -> tuple[Attribute, ...] | None:
+    """The element types that a registered function sees; None where its buffers say them."""
+    elements: list[Attribute] = []
+    stored: list[Attribute] = []
+    for value in (*op.arguments, *op.results):
+        kind = cast(TensorType, value.type)
+        buffers = [b for b in buffer_types(kind) if isinstance(b, MemRefType)]
+        stored += [buffer.element_type for buffer in buffers]
+        elements += [b.element_type for b in buffers] if is_sparse(kind) else [kind.element_type]
+    return None if elements == stored else tuple(elements)
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ from xdsl.ir.affine import (
 from ..core.dims import Dim
 from ..core.errors import UnsupportedError, explain
 from ..core.provenance import origin
+from ..dialects.graph.attrs import compute_type, is_unsigned
 from ..dialects.graph.interfaces import FusionKind, GraphOp, Index
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.loop import ops as loop
@@ -166,8 +167,15 @@ class NestBuilder:
         self.inlined.add(value)
         self._sources.append(op)
         result = op.value_at(self, index, value.index)
+        kind = cast(TensorType, value.type).element_type
+        if is_unsigned(kind) and op.fusion != FusionKind.INJECTIVE:
+            result = self._low_bits(result, cast(IntegerType, kind).width.data)
         self._sources.pop()
         return result
+
+    def _low_bits(self, value: SSAValue, width: int) -> SSAValue:
+        """What an unsigned integer of `width` bits keeps of a result in a wider type."""
+        return self.insert(arith.AndIOp(value, self.constant((1 << width) - 1, value.type)))
 
     def _load_argument(self, value: BlockArgument, index: Index) -> SSAValue:
         buffer = self.arguments[value]
@@ -184,6 +192,8 @@ class NestBuilder:
             return self.insert(arith.ExtFOp(loaded, f32))
         if kind == i1:
             return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
+        if is_unsigned(kind):
+            return self.insert(arith.ExtUIOp(loaded, cast(IntegerType, compute_type(kind))))
         return loaded
 
     def stored(self, value: SSAValue, kind: Attribute) -> SSAValue:
@@ -192,6 +202,8 @@ class NestBuilder:
             return self.insert(arith.TruncFOp(value, kind))
         if kind == i1:
             return self.insert(arith.ExtUIOp(value, i8))
+        if is_unsigned(kind):
+            return self.insert(arith.TruncIOp(value, cast(IntegerType, storage_type(kind))))
         return value
 
     def _load(self, buffer: SSAValue, index: Sequence[AffineExpr]) -> SSAValue:
@@ -243,7 +255,7 @@ class NestBuilder:
             bytes *= size
         if is_sparse(kind) or DYNAMIC_INDEX in shape or not 0 < bytes <= LOCAL_BYTES:
             return None
-        return MemRefType(self.compute_type(storage_type(kind.element_type)), shape)
+        return MemRefType(storage_type(compute_type(kind.element_type)), shape)
 
     def _staged_value(self, value: SSAValue, index: Index, depth: int) -> SSAValue:
         """Read `value` from its local buffer, which is made and filled when first needed.
@@ -473,8 +485,8 @@ class NestBuilder:
         return top.memo[key]
 
     def compute_type(self, element_type: Attribute) -> Attribute:
-        """f32 for f16, other types themselves."""
-        return f32 if isinstance(element_type, Float16Type) else element_type
+        """The type in which scalars of an element type are computed."""
+        return compute_type(element_type)
 
     # Index expressions.
 

@@ -40,6 +40,9 @@ _DTYPES = {
     "i16": "int16",
     "i32": "int32",
     "i64": "int64",
+    "ui8": "uint8",
+    "ui16": "uint16",
+    "ui32": "uint32",
 }
 
 

@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     I1,
     I64,
+    ArrayAttr,
     FlatSymbolRefAttrConstr,
     IndexType,
     IntegerAttr,
@@ -260,7 +261,8 @@ class CallPackedOp(FailingOp):
     `rt.call_packed %ctx, 0 "env.linear" ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)`
 
     The function takes the address of an array of words, for each buffer its address and
-    all its sizes, and returns an i32 that is not 0 when it failed.
+    all its sizes, and returns an i32 that is not 0 when it failed. `elements` are the element
+    types of the tensors in the buffers, where one differs from that of its buffer: i1, ui8.
     """
 
     name = "rt.call_packed"
@@ -270,6 +272,7 @@ class CallPackedOp(FailingOp):
     outputs = var_operand_def(MemRefType)
     slot = prop_def(IntegerAttr[I64])
     callee = prop_def(StringAttr)
+    elements = opt_prop_def(ArrayAttr)
 
     assembly_format = (
         "$context `,` $slot $callee (`ins` `(` $inputs^ `:` type($inputs) `)`)? "
@@ -285,15 +288,33 @@ class CallPackedOp(FailingOp):
         callee: str,
         inputs: Sequence[SSAValue | Operation],
         outputs: Sequence[SSAValue | Operation],
+        elements: Sequence[Attribute] | None = None,
     ):
         super().__init__(
             operands=[context, inputs, outputs],
-            properties={"slot": IntegerAttr(slot, i64), "callee": StringAttr(callee)},
+            properties={
+                "slot": IntegerAttr(slot, i64),
+                "callee": StringAttr(callee),
+                "elements": None if elements is None else ArrayAttr(elements),
+            },
+        )
+
+    @property
+    def element_types(self) -> tuple[Attribute, ...]:
+        """What the function sees as the element type of each buffer."""
+        if self.elements is not None:
+            return self.elements.data
+        return tuple(
+            cast(MemRefType, value.type).element_type for value in (*self.inputs, *self.outputs)
         )
 
     def verify_(self) -> None:
         if self.slot.value.data < 0:
             raise VerifyException(f"{self.name}: negative slot, got {self.slot.value.data}")
+        count = len(self.inputs) + len(self.outputs)
+        if len(self.element_types) != count:
+            got = len(self.element_types)
+            raise VerifyException(f"{self.name}: wrong elements, expected {count} types, got {got}")
         for operand in (*self.inputs, *self.outputs):
             verify_contiguous(self, cast(MemRefType, operand.type))
 

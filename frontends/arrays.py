@@ -19,9 +19,12 @@ _INDEX_LIMIT = np.iinfo(np.int32).max
 
 ELEMENT_TYPES: dict[str, Attribute] = {
     str(element_type_of(np.dtype(name))): element_type_of(np.dtype(name))
-    for name in ("float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64")
+    for name in (
+        *("float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64"),
+        *("uint8", "uint16", "uint32"),
+    )
 }
-"""The element types of tensors by their names: f16, f32, f64, i1, i8, i16, i32, i64."""
+"""The element types of tensors by their names: f16, f32, f64, i1, i8 to i64, ui8 to ui32."""
 
 
 def element_type_named(subject: str, name: str) -> Attribute:
@@ -109,12 +112,11 @@ def converted(array: Array, element: Attribute, subject: str) -> Array:
     if array.dtype == dtype:
         return array
     data = array if isinstance(array, np.ndarray) else array.data
-    order = "biuf"
-    kinds = order.index(dtype.kind), order.index(array.dtype.kind)
-    if dtype.kind == "b" or kinds[0] < kinds[1]:
+    order = {"b": 0, "i": 1, "u": 1, "f": 2}
+    if dtype.kind == "b" or order[dtype.kind] < order[array.dtype.kind]:
         got = data.flat[0] if data.size == 1 else array.dtype
         raise _error(subject, "the element types do not agree", element, got)
-    if dtype.kind == "i" and data.size:
+    if dtype.kind in "iu" and data.size:
         limits = np.iinfo(dtype)
         low, high = int(data.min()), int(data.max())
         if low < limits.min or high > limits.max:

@@ -170,7 +170,7 @@ class Builder:
             name: what callers call it.
             shape: its sizes; a str names one that is known at run time only, None gives such
                 a size a name of its own. A `TensorSpec` or `SparseSpec` says all of it.
-            dtype: its element type: f16, f32, f64, i1, i8, i16, i32 or i64.
+            dtype: its element type: f16, f32, f64, i1, i8 to i64, ui8 to ui32.
 
         Raises:
             InputError: if the name is taken, or the shape or dtype is none.

@@ -29,6 +29,9 @@ _DTYPES = {
     "i16": np.dtype(np.int16),
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
+    "ui8": np.dtype(np.uint8),
+    "ui16": np.dtype(np.uint16),
+    "ui32": np.dtype(np.uint32),
 }
 
 _NOWHERE = np.zeros(64, np.uint8)

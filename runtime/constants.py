@@ -31,8 +31,8 @@ def materialise(op: rt.ConstantOp, weights: WeightStore) -> np.ndarray:
     if isinstance(op.packing, AffineMapAttr):
         array = pack_array(array, op.packing.data, shape)
     declared = (list(shape), str(numpy_dtype(buffer.element_type)))
-    # A boolean takes a byte.
-    dtype = np.dtype(np.int8) if array.dtype == np.bool_ else array.dtype
+    # A boolean takes a byte, and integers have no sign.
+    dtype = np.dtype(f"i{array.itemsize}") if array.dtype.kind in "bu" else array.dtype
     stored = (list(array.shape), str(dtype))
     if declared != stored:
         raise CompileError(

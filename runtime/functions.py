@@ -29,7 +29,7 @@ def callback(op: rt.CallPackedOp) -> Any:
     name = op.callee.data
     function = registered(name)
     kinds = [cast(MemRefType, value.type) for value in (*op.inputs, *op.outputs)]
-    dtypes = [numpy_dtype(kind.element_type) for kind in kinds]
+    dtypes = [numpy_dtype(kind) for kind in op.element_types]
     ranks = [kind.get_num_dims() for kind in kinds]
     inputs = len(op.inputs)
 

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     NoneAttr,
+    Signedness,
     TensorType,
     f16,
     f32,
@@ -42,14 +43,23 @@ from ...core.errors import UnsupportedError, explain
 from ...core.module import numpy_dtype
 from ..sparse_tensor import is_sparse
 
-_ELEMENT_TYPES = {numpy_dtype(t): t for t in (f16, f32, f64, i1, i8, i16, i32, i64)}
+ui8 = IntegerType(8, Signedness.UNSIGNED)
+ui16 = IntegerType(16, Signedness.UNSIGNED)
+ui32 = IntegerType(32, Signedness.UNSIGNED)
+
+_FLOAT = (f16, f32, f64)
+_NUMERIC = (*_FLOAT, i8, i16, i32, i64, ui8, ui16, ui32)
+_ANY = (*_FLOAT, i1, i8, i16, i32, i64, ui8, ui16, ui32)
+
+_ELEMENT_TYPES = {numpy_dtype(t): t for t in _ANY}
+_COMPUTED: dict[Attribute, Attribute] = {f16: f32, ui8: i32, ui16: i32, ui32: i64}
 
 
 def dtype_of(element_type: Attribute) -> np.dtype:
     """The NumPy dtype in which elements of this type are stored.
 
     Raises:
-        CompileError: if the type is none of f16, f32, f64, i1, i8, i16, i32, i64.
+        CompileError: if it is no element type of a tensor: no float, i1, i8 to i64, ui8 to ui32.
     """
     return numpy_dtype(element_type)
 
@@ -72,6 +82,20 @@ def element_type_of(dtype: np.dtype) -> Attribute:
             explain("graph", "no element type for this dtype", expected=known, got=native)
         )
     return _ELEMENT_TYPES[native]
+
+
+def compute_type(element_type: Attribute) -> Attribute:
+    """The type in which scalars of an element type are computed.
+
+    That of f16 is f32. Unsigned integers are computed in a signed type that has all of their
+    values, so that one arithmetic serves all integers; a result keeps its low bits.
+    """
+    return _COMPUTED.get(element_type, element_type)
+
+
+def is_unsigned(element_type: Attribute) -> bool:
+    """Whether the type is ui8, ui16 or ui32."""
+    return element_type in (ui8, ui16, ui32)
 
 
 def is_float(element_type: Attribute) -> bool:
@@ -110,16 +134,12 @@ class TensorConstraint(AttrConstraint[TensorType]):
         return self
 
 
-_FLOAT = (f16, f32, f64)
-_NUMERIC = (f16, f32, f64, i8, i16, i32, i64)
-_ANY = (f16, f32, f64, i1, i8, i16, i32, i64)
-
 FLOAT_TENSOR = TensorConstraint(_FLOAT, "dense")
 """A dense tensor of f16, f32 or f64."""
 INDEX_TENSOR = TensorConstraint((i32, i64), "dense")
 """A dense tensor of i32 or i64."""
 NUMERIC_TENSOR = TensorConstraint(_NUMERIC, "dense")
-"""A dense tensor of a float type or i8 to i64."""
+"""A dense tensor of a float type, i8 to i64 or ui8 to ui32."""
 TRUTH_TENSOR = TensorConstraint((i1,), "dense")
 """A dense tensor of i1."""
 DENSE_TENSOR = TensorConstraint(_ANY, "dense")

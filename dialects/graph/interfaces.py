@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from ...core.dims import Dim, Shape, product
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
-from .attrs import dtype_of
+from .attrs import compute_type, dtype_of, element_type_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -62,7 +62,7 @@ class Nest(Protocol):
     """
 
     def at(self, value: SSAValue, index: Index) -> SSAValue:
-        """The scalar of an operand at an index; f16 arrives as f32, i1 as i1."""
+        """The scalar of an operand at an index, in `compute_type`; i1 arrives as i1."""
         ...
 
     def extent(self, value: SSAValue, dim: int) -> AffineExpr:
@@ -141,7 +141,7 @@ class Nest(Protocol):
         ...
 
     def compute_type(self, element_type: Attribute) -> Attribute:
-        """The type in which scalars of this element type are computed: f32 for f16."""
+        """The type in which scalars of this element type are computed: `attrs.compute_type`."""
         ...
 
 
@@ -400,8 +400,8 @@ class GraphOp(IRDLOperation, ABC):
 
 
 def widened(array: np.ndarray) -> np.ndarray:
-    """An array in the type in which it is computed: f32 for f16, itself otherwise."""
-    return array.astype(np.float32) if array.dtype == np.float16 else array
+    """An array in the type in which it is computed: see `compute_type`."""
+    return array.astype(dtype_of(compute_type(element_type_of(array.dtype))), copy=False)
 
 
 def _compatible(declared: TensorType, inferred: TensorType) -> bool:

@@ -13,7 +13,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from ...core.provenance import fuse
 from ...core.weights import WeightStore
 from . import ops as graph
-from .attrs import ReduceKind, is_float
+from .attrs import ReduceKind, is_float, ui8, ui16, ui32
 from .interfaces import GraphOp, element_type, tensor_type
 
 _NEVER_NEGATIVE = (graph.ReluOp, graph.ExpOp, graph.SigmoidOp, graph.SoftmaxOp, graph.SqrtOp)
@@ -21,10 +21,13 @@ _DEPTH = 4
 _HOLDS: dict[Attribute, tuple[Attribute, ...]] = {
     f16: (f32, f64),
     f32: (f64,),
-    i1: (i8, i16, i32, i64, f16, f32, f64),
+    i1: (i8, i16, i32, i64, ui8, ui16, ui32, f16, f32, f64),
     i8: (i16, i32, i64, f16, f32, f64),
     i16: (i32, i64, f32, f64),
     i32: (i64, f64),
+    ui8: (ui16, ui32, i16, i32, i64, f16, f32, f64),
+    ui16: (ui32, i32, i64, f32, f64),
+    ui32: (i64, f64),
 }
 """Types that hold all values of a type, so that casting to them and back changes nothing."""
 

@@ -469,8 +469,8 @@ class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
     """The elements in another type.
 
     Floats are truncated toward zero to integers, integers keep their low bits, and i1 is
-    true for all that is not 0. A float outside the range of i32 (of i64, if that is the
-    target) and NaN become its smallest integer first, as on x86.
+    true for all that is not 0. A float outside the range of i32 (of i64, if the target is that
+    or ui32) and NaN become its smallest integer first, as on x86.
 
     %y = graph.cast %x : (tensor<4x3xi64>) -> tensor<4x3xf32>
     """
@@ -503,8 +503,9 @@ class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, target = cast(np.ndarray, arrays[0]), dtype_of(element_type(self.result))
         with np.errstate(all="ignore"):
-            if x.dtype.kind == "f" and target.kind == "i":
-                x = _float_to_integer(widened(x), np.int64 if target == np.int64 else np.int32)
+            if x.dtype.kind == "f" and target.kind in "iu":
+                wide = np.int64 if target in (np.int64, np.uint32) else np.int32
+                x = _float_to_integer(widened(x), wide)
             return (x.astype(target),)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:

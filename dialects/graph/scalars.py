@@ -134,7 +134,7 @@ def convert(nest: Nest, value: SSAValue, source: Attribute, target: Attribute) -
     """A scalar of element type `source` as one of element type `target`.
 
     Both are in their compute types. Rounding to f16 is done here, so that a cast to f16
-    and back is not lost in a fused kernel.
+    and back is not lost in a fused kernel. An integer keeps the bits of the compute type.
     """
     if source == target:
         return value
@@ -149,8 +149,8 @@ def convert(nest: Nest, value: SSAValue, source: Attribute, target: Attribute) -
             return result
         return nest.insert(arith.ExtFOp(nest.insert(arith.TruncFOp(result, f16)), wide))
     if is_float(value.type):
-        return _float_to_integer(nest, value, cast(IntegerType, target))
-    return _resize(nest, value, cast(IntegerType, target))
+        return _float_to_integer(nest, value, cast(IntegerType, wide))
+    return _resize(nest, value, cast(IntegerType, wide))
 
 
 def _to_float(nest: Nest, value: SSAValue, target: Attribute) -> SSAValue:

@@ -31,9 +31,6 @@ _NUMPY: dict[int, np.dtype] = {
 
 _CLOSEST = {
     "bfloat16": "float16 or float32",
-    "uint8": "int16",
-    "uint16": "int32",
-    "uint32": "int64",
     "uint64": "int64",
     "int2": "int8",
     "int4": "int8",
@@ -64,7 +61,7 @@ def element_type(dtype: np.dtype) -> Attribute:
     """The element type of the IR for a NumPy dtype.
 
     Raises:
-        UnsupportedNodeError: for unsigned integers and bfloat16.
+        UnsupportedNodeError: for unsigned integers of 64 bits and bfloat16.
     """
     try:
         return element_type_of(dtype)

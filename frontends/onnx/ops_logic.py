@@ -99,7 +99,7 @@ def shrink(node: Node) -> Value:
 def mod(node: Node) -> Value:
     # a - b * trunc(a / b), to which b is added where the signs of it and of b differ
     a, b = node.input(0), node.input(1)
-    if a.dtype.kind != "i":
+    if a.dtype.kind not in "iu":
         raise node.unsupported(f"not supported for {a.dtype.name}")
     quotient = node.emit(graph.DivOp, a, b)
     rest = node.emit(graph.SubOp, a, node.emit(graph.MulOp, b, quotient))

@@ -164,3 +164,19 @@ func.func @outside(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = graph.relu %x : (tensor<4xf32>) -> tensor<4xf32>
   func.return %0 : tensor<4xf32>
 }
+
+// -----
+
+// Unsigned integers are computed in a signed type that holds them, and keep their low bits.
+// CHECK-LABEL: loop.kernel @unsigned(%x: memref<4xi8>) -> (%y: memref<4xi8>)
+// CHECK: %[[MASK:.*]] = arith.constant 255 : i32
+// CHECK: %[[X:.*]] = loop.load %x (d0) -> (d0)(%i) : memref<4xi8>, i8
+// CHECK-NEXT: %[[W:.*]] = arith.extui %[[X]] : i8 to i32
+// CHECK-NEXT: %[[S:.*]] = arith.addi %[[W]], %[[W]] : i32
+// CHECK-NEXT: %[[L:.*]] = arith.andi %[[S]], %[[MASK]] : i32
+// CHECK-NEXT: %[[N:.*]] = arith.trunci %[[L]] : i32 to i8
+// CHECK-NEXT: loop.store %[[N]], %y
+func.func private @unsigned(%x: tensor<4xui8>) -> tensor<4xui8> attributes {graph.primitive} {
+  %y = graph.add %x, %x : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xui8>
+  func.return %y : tensor<4xui8>
+}

@@ -205,6 +205,21 @@ func.func @cast(%x: tensor<?x3xi64>) -> tensor<?x3xf32> {
   func.return %y : tensor<?x3xf32>
 }
 
+// CHECK-LABEL: func.func @unsigned
+func.func @unsigned(%x: tensor<?x3xf32>) -> tensor<?x3xui32> {
+  // CHECK-NEXT: %c = graph.constant dense<[7, 200, 255]> : tensor<3xui8>
+  %c = graph.constant dense<[7, 200, 255]> : tensor<3xui8>
+  // CHECK-NEXT: %q = graph.cast %x : (tensor<?x3xf32>) -> tensor<?x3xui8>
+  %q = graph.cast %x : (tensor<?x3xf32>) -> tensor<?x3xui8>
+  // CHECK-NEXT: %s = graph.add %q, %c : (tensor<?x3xui8>, tensor<3xui8>) -> tensor<?x3xui8>
+  %s = graph.add %q, %c : (tensor<?x3xui8>, tensor<3xui8>) -> tensor<?x3xui8>
+  // CHECK-NEXT: %h = graph.cast %s : (tensor<?x3xui8>) -> tensor<?x3xui16>
+  %h = graph.cast %s : (tensor<?x3xui8>) -> tensor<?x3xui16>
+  // CHECK-NEXT: %w = graph.cast %h : (tensor<?x3xui16>) -> tensor<?x3xui32>
+  %w = graph.cast %h : (tensor<?x3xui16>) -> tensor<?x3xui32>
+  func.return %w : tensor<?x3xui32>
+}
+
 // CHECK-LABEL: func.func @cast_to_boolean
 func.func @cast_to_boolean(%x: tensor<4xf16>) -> tensor<4xi1> {
   // CHECK: %y = graph.cast %x : (tensor<4xf16>) -> tensor<4xi1>

@@ -66,6 +66,14 @@ func.func @packed_slot(%ctx: !rt.context) {
 
 // -----
 
+func.func @packed_elements(%ctx: !rt.context, %x: memref<4xi8>) {
+  // CHECK: rt.call_packed: wrong elements, expected 1 types, got 2
+  rt.call_packed %ctx, 0 "env.f" ins(%x : memref<4xi8>) {elements = [ui8, i1]}
+  func.return
+}
+
+// -----
+
 func.func @check_details(%ctx: !rt.context, %ok: i1, %n: index) {
   // CHECK: rt.check: too many details, expected at most 3, got 4
   rt.check %ctx, %ok, "no"(%n, %n, %n, %n)

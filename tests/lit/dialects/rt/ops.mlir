@@ -17,6 +17,8 @@ func.func @main(%ctx: !rt.context, %x: memref<?x784xf32>, %n: index) -> i32 {
   rt.call_packed %ctx, 0 "env.linear" ins(%x, %w : memref<?x784xf32>, memref<128x784xf32>) outs(%p : memref<4x784x32xf32>)
   // CHECK-NEXT: rt.call_packed %ctx, 1 "env.tick"
   rt.call_packed %ctx, 1 "env.tick"
+  // CHECK-NEXT: rt.call_packed %ctx, 2 "env.bytes" ins(%arena : memref<?xi8>) {elements = [ui8]}
+  rt.call_packed %ctx, 2 "env.bytes" ins(%arena : memref<?xi8>) {elements = [ui8]}
   %z = arith.constant 0 : i32
   func.return %z : i32
 }

@@ -1,0 +1,134 @@
+"""Unsigned integers: wrap around, never negative, the same at every level and boundary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.dialects.graph.attrs import dtype_named
+
+TYPES = {"ui8": np.uint8, "ui16": np.uint16, "ui32": np.uint32}
+LEVELS = (0, 1, 3)
+
+
+def numbers(dtype: type, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    """Numbers of the whole range, its ends among them."""
+    limit = np.iinfo(dtype).max
+    array = np.random.default_rng(seed).integers(0, limit, shape, dtype, endpoint=True)
+    array.flat[:3] = limit, 0, limit // 2 + 1
+    return array
+
+
+def every_operator(name: str) -> sw.Module:
+    b = sw.Builder("main")
+    x, y = b.input("x", ("n", 37), name), b.input("y", (37,), name)
+    total = b.add(x, y)
+    results = [
+        total,
+        b.max(b.mul(x, y), b.sub(x, y)),
+        b.min(b.neg(x), total),
+        b.div(total, y),
+        b.clip(total, 3, 77),
+        b.relu(b.sub(y, x)),
+        b.pow(x, y),
+        b.where(b.less(total, b.mul(x, x)), x, y),
+        b.less_equal(b.sub(x, y), x),
+        b.transpose(total, permutation=[1, 0]),
+        b.pad(x, low=[1, 0], high=[0, 2], value=200),
+        b.pool(x, "max", window=[3]),
+        b.concat([total, x], axis=0),
+        *(b.reduce(b.add(x, x), kind=k, axes=[1]) for k in ("sum", "mean", "max", "min", "prod")),
+    ]
+    for number, result in enumerate(results):
+        b.output(result, name=f"r{number}")
+    return b.module()
+
+
+@pytest.mark.parametrize("rows", [1, 13])
+@pytest.mark.parametrize("name", TYPES)
+def test_operators(name: str, rows: int) -> None:
+    module, dtype = every_operator(name), TYPES[name]
+    x, y = numbers(dtype, (rows, 37)), numbers(dtype, (37,), 1)
+    expected = module.run_reference(x, y)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(expected[0], x + y)
+        np.testing.assert_array_equal(expected[1], np.maximum(x * y, x - y))
+        np.testing.assert_array_equal(expected[3], np.where(y == 0, 0, (x + y) // np.maximum(y, 1)))
+    for level in LEVELS:
+        for got, wanted in zip(sw.compile(module, opt_level=level)(x, y), expected, strict=True):
+            assert got.dtype == wanted.dtype
+            np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("source", ["f16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", *TYPES])
+@pytest.mark.parametrize("target", TYPES)
+def test_casts(source: str, target: str) -> None:
+    b = sw.Builder("main")
+    x = b.input("x", (23,), source)
+    there = b.cast(x, target)
+    b.output(there)
+    b.output(b.cast(there, source))
+    b.output(b.mul(b.cast(there, "f64"), 0.5))
+    module = b.module()
+    dtype = dtype_named(source)
+    if dtype.kind == "f":
+        values = np.linspace(-300, 65000, 23).astype(dtype)
+    else:
+        values = numbers(np.uint8, (23,)).astype(dtype)
+        values[5:9] = np.array([-1, -128, -129, 1 << 20]).astype(dtype)
+    expected = module.run_reference(values)
+    if dtype.kind != "f":
+        np.testing.assert_array_equal(expected[0], values.astype(TYPES[target]))
+    for level in LEVELS:
+        for got, wanted in zip(sw.compile(module, opt_level=level)(values), expected, strict=True):
+            assert got.dtype == wanted.dtype
+            np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_constants_keep_their_values(name: str, tmp_path: Path) -> None:
+    weights, x = numbers(TYPES[name], (40, 3)), numbers(TYPES[name], (40, 3), 1)
+    b = sw.Builder("main")
+    b.output(b.max(b.input("x", (40, 3), name), b.constant(weights)))
+    module = b.module()
+    module.save(tmp_path / "m.mlir")
+    again = sw.from_mlir(tmp_path / "m.mlir")
+    for each in (module, again):
+        np.testing.assert_array_equal(sw.compile(each)(x), np.maximum(x, weights))
+
+
+def test_registered_function_sees_the_element_types_of_tensors() -> None:
+    seen: list[np.dtype] = []
+
+    @sw.register_function("test.unsigned")
+    def halves(x: np.ndarray, chosen: np.ndarray, y: np.ndarray) -> None:
+        seen.extend(array.dtype for array in (x, chosen, y))
+        y[...] = np.where(chosen, x // 2, x)
+
+    b = sw.Builder("main")
+    x, chosen = b.input("x", (5,), "ui8"), b.input("chosen", (5,), "i1")
+    b.output(b.call_packed("test.unsigned", [x, chosen], [x.ssa.type]))
+    values, mask = np.array([0, 7, 128, 254, 255], np.uint8), np.array([1, 1, 1, 1, 0], bool)
+    got = sw.compile(b.module())(values, mask)
+    np.testing.assert_array_equal(got, [0, 3, 64, 127, 255])
+    assert seen == [np.uint8, np.bool_, np.uint8]
+
+
+def test_another_signedness_is_refused() -> None:
+    b = sw.Builder("main")
+    b.output(b.relu(b.input("x", (3,), "ui8")))
+    with pytest.raises(sw.StepwellError, match="wrong dtype, expected uint8, got int8"):
+        sw.compile(b.module())(np.zeros(3, np.int8))
+
+
+def test_an_integer_goes_into_an_unsigned_operand_if_it_fits() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", (3,), "ui8")
+    b.output(x + 250)
+    with pytest.raises(sw.StepwellError, match="an integer does not fit, expected ui8, got -1"):
+        x + -1
+    got = sw.compile(b.module())(np.array([1, 5, 6], np.uint8))
+    np.testing.assert_array_equal(got, [251, 255, 0])
