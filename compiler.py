@@ -36,6 +36,7 @@ def compile(
     target: str | Target = "host",
     threads: int | None = None,
     opt_level: int = 3,
+    pipeline: str | Mapping[str, str] | None = None,
 ) -> Executable:
     """Compile a module to machine code.
 
@@ -44,16 +45,19 @@ def compile(
         target: "host", the name of a processor (see `core.target`), or a `Target`.
         threads: how many threads a call may use; None for as many as there are cores.
         opt_level: 0 (every operator a scalar kernel of its own) to 3.
+        pipeline: the passes to run instead of those that `opt_level` and `threads` call for: the
+            text that `stepwell pipeline` prints, as edited, or the text of each stage by its
+            name. See `docs/pipeline.md`.
 
     Raises:
-        CompileError: if the module is not valid or has something that cannot be compiled.
+        CompileError: if the module is not valid or has something that cannot be compiled, or
+            if the pipeline is malformed or stops short.
         TargetError: if the target is unknown or is not this machine's architecture.
     """
     if not isinstance(module, Module):
         got = type(module).__name__
         raise CompileError(explain("compile", "no module", expected="stepwell.Module", got=got))
     chosen = target if isinstance(target, Target) else named(target)
-    passes = pipelines.pipeline(opt_level, chosen.cores if threads is None else threads)
     start = stage_of(module.op)
     if start == "llvm":
         raise UnsupportedError(
@@ -65,6 +69,7 @@ def compile(
                 hint="save the module at an earlier stage, or translate it by mlir-translate",
             )
         )
+    passes = passes_of(pipeline, start, opt_level, chosen, threads)
     module.verify()
     if start in ("buffers", "loops"):
         _signature(module.main)
@@ -77,6 +82,34 @@ def compile(
     stages = pipelines.STAGES[pipelines.STAGES.index(start) :]
     text = _stage_text(module, chosen, passes, start)
     return Executable(signature, program, text, stages, ctx.decisions)
+
+
+def passes_of(
+    pipeline: str | Mapping[str, str] | None,
+    start: str,
+    opt_level: int,
+    target: Target,
+    threads: int | None,
+) -> Mapping[str, str]:
+    """The passes of each stage after `start`, for `compile` with these arguments.
+
+    Raises:
+        CompileError: if the arguments contradict each other, or the pipeline stops short.
+    """
+    if pipeline is None:
+        return pipelines.pipeline(opt_level, target.cores if threads is None else threads)
+    if threads is not None:
+        fact = "the pipeline says itself for how many threads it compiles"
+        expected = f"convert-rt-to-llvm{{threads={threads}}} in it, and no threads beside it"
+        raise CompileError(explain("compile", fact, expected=expected))
+    if isinstance(pipeline, str):
+        return pipelines.split_pipeline(pipeline, start)
+    stages = pipelines.IR_STAGES[pipelines.IR_STAGES.index(start) + 1 :]
+    missing = [stage for stage in stages if stage not in pipeline]
+    if missing:
+        fact = f'the pipeline lacks stage "{missing[0]}"'
+        raise CompileError(explain("compile", fact, expected=f"a text for {', '.join(stages)}"))
+    return pipeline
 
 
 def stage_of(op: ModuleOp) -> str:

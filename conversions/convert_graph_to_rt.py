@@ -439,7 +439,7 @@ class ConvertGraphToRtPass(ModulePass):
                 total = sum(plan.slots, Dim.of(0))
                 decide(
                     ctx,
-                    f"@{converted.sym_name.data}",
+                    converted,
                     f"arena of {len(plan.slots)} slots for {len(plan.slot_of)} buffers",
                     "those of one slot are never needed at the same time",
                     f"{total} bytes",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation
 
+from .provenance import names, origin
 from .target import Target
 from .weights import WeightStore
 
@@ -14,13 +18,18 @@ from .weights import WeightStore
 class Decision:
     """Something a pass decided: about what, what was done, why, and at which cost.
 
-    `cost` is in the unit that its text names, such as ``"2.4 MFLOP"``.
+    `cost` is in the unit that its text names, such as ``"2.4 MFLOP"``. `nodes` are the nodes of
+    the model that it is about, `stage` and `pass_name` where it was taken ("" where passes run
+    outside of a pipeline, or outside of the staircase).
     """
 
     subject: str
     what: str
     why: str
     cost: str | None = None
+    nodes: tuple[str, ...] = ()
+    stage: str = ""
+    pass_name: str = ""
 
     def __str__(self) -> str:
         cost = f" [{self.cost}]" if self.cost else ""
@@ -34,6 +43,8 @@ class CompilerContext(Context):
     weights: WeightStore = field(default_factory=WeightStore)
     target: Target | None = None
     decisions: list[Decision] = field(default_factory=list)
+    stage: str = ""
+    pass_name: str = ""
 
 
 def target_of(ctx: Context) -> Target:
@@ -44,7 +55,36 @@ def target_of(ctx: Context) -> Target:
     return target if isinstance(target, Target) else host()
 
 
-def decide(ctx: Context, subject: str, what: str, why: str, cost: str | None = None) -> None:
-    """Note a decision in the context; a plain xDSL context keeps none."""
-    if isinstance(ctx, CompilerContext):
-        ctx.decisions.append(Decision(subject, what, why, cost))
+def decide(
+    ctx: Context,
+    subject: str | Operation | Sequence[Operation],
+    what: str,
+    why: str,
+    cost: str | None = None,
+) -> None:
+    """Note a decision in the context; a plain xDSL context keeps none.
+
+    Args:
+        ctx: where it is kept.
+        subject: what it is about. Operations go by the names of their nodes, a function or
+            kernel by its own.
+        what: what was done, or was not.
+        why: the reason.
+        cost: what it costs or saves, with the unit.
+    """
+    if not isinstance(ctx, CompilerContext):
+        return
+    if isinstance(subject, Operation):
+        subject = [subject]
+    about = () if isinstance(subject, str) else tuple(subject)
+    words = subject if isinstance(subject, str) else ", ".join(map(_called, about))
+    nodes = tuple(dict.fromkeys(name for op in about for name in names(op)))
+    ctx.decisions.append(Decision(words, what, why, cost, nodes, ctx.stage, ctx.pass_name))
+
+
+def _called(op: Operation) -> str:
+    """What a decision calls an operation."""
+    symbol = op.properties.get("sym_name")
+    if isinstance(symbol, StringAttr):
+        return f"@{symbol.data}"
+    return origin(op) or op.name

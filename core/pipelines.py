@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -17,6 +19,9 @@ from xdsl.utils.exceptions import (
 
 from .context import CompilerContext
 from .errors import CompileError, StepwellError, explain
+
+if TYPE_CHECKING:
+    from xdsl.utils.arg_spec import ArgSpec
 
 IR_STAGES = (
     "graph",
@@ -72,6 +77,21 @@ _FUSED = {
 }
 _SCHEDULED = {0: "", 1: "loop-schedule", 2: "loop-schedule", 3: "loop-schedule"}
 
+_MAKES = {
+    "graph-fuse-ops": "fused",
+    "convert-graph-to-loop": "kernels",
+    "convert-graph-to-rt": "buffers",
+    "convert-loop-to-scf": "loops",
+    "convert-to-llvm": "llvm",
+}
+"""The stage that a pass belongs to, wherever it stands in a text of all passes."""
+
+_ENDS = ("convert-graph-to-loop", "convert-loop-to-scf")
+"""The passes that are the last ones of their stage."""
+
+_COMMENT = re.compile(r"(?m)^\s*#.*$")
+_GAP = re.compile(r'("(?:\\.|[^"\\])*")|(?<=[,{])\s+|\s+(?=[,}]|\Z)|\A\s+')
+
 
 def pipeline(opt_level: int = 3, threads: int = 1) -> dict[str, str]:
     """The pass list that makes each stage, by stage name, as `stepwell-opt -p` takes it.
@@ -100,6 +120,55 @@ def pipeline(opt_level: int = 3, threads: int = 1) -> dict[str, str]:
     }
 
 
+def pipeline_text(texts: Mapping[str, str]) -> str:
+    """The passes of all stages as one text to read, to edit, and to give to `stepwell-opt -p`.
+
+    One pass is on a line; a comment names the stage that the passes below it make.
+    """
+    lines: list[str] = []
+    for stage, text in texts.items():
+        passes = [f"{spec}," for spec in _specs(text)]
+        lines += [f"# {stage}", *passes] if passes else []
+    return "\n".join(lines).removesuffix(",") + "\n"
+
+
+def split_pipeline(text: str, start: str = "graph") -> dict[str, str]:
+    """The passes that make each stage after `start`, from the passes of all of them in a row.
+
+    The conversions in it tell where a stage begins; comments mean nothing.
+
+    Raises:
+        CompileError: if the text is malformed, makes a stage that the module has behind it, or
+            stops short of the last one.
+    """
+    stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
+    found: dict[str, list[str]] = {stage: [] for stage in stages}
+    stage, names = stages[0], set()
+    for spec in _specs(text):
+        names.add(spec.name)
+        begun = _MAKES.get(spec.name, stage)
+        if IR_STAGES.index(begun) < IR_STAGES.index(stage):
+            expected = f'what leads to stage "{stage}" or beyond'
+            raise CompileError(
+                explain("pipeline", "a pass comes too late", expected=expected, got=spec.name)
+            )
+        stage = begun
+        found[stage].append(str(spec))
+        if spec.name in _ENDS:
+            stage = IR_STAGES[IR_STAGES.index(stage) + 1]
+    for name, made in _MAKES.items():
+        if made in stages and made != "fused" and name not in names:
+            raise CompileError(
+                explain("pipeline", f'it stops short of stage "{made}"', expected=name)
+            )
+    return {stage: ",".join(passes) for stage, passes in found.items()}
+
+
+def plain(text: str) -> str:
+    """A pipeline text as xDSL reads it: without comments, and nothing around the commas."""
+    return _GAP.sub(r"\1", _COMMENT.sub("", text))
+
+
 def check_stage(stage: str) -> str:
     """Return `stage` if there is one of this name.
 
@@ -115,6 +184,21 @@ def check_stage(stage: str) -> str:
     )
 
 
+def _specs(text: str) -> list[ArgSpec]:
+    """The passes that a text names, with their options.
+
+    Raises:
+        CompileError: if the text is malformed.
+    """
+    from xdsl.utils.arg_spec import parse_pipeline
+
+    try:
+        return list(parse_pipeline(plain(text)))
+    except ArgSpecParseError as error:
+        reason = str(error).strip().splitlines()[-1].strip()
+        raise CompileError(explain("pipeline", f"cannot read {text!r}: {reason}")) from error
+
+
 def parse_passes(
     text: str, available: dict[str, Callable[[], type[ModulePass]]]
 ) -> list[ModulePass]:
@@ -123,17 +207,8 @@ def parse_passes(
     Raises:
         CompileError: if the text is malformed, names an unknown pass or a wrong option.
     """
-    from xdsl.utils.arg_spec import parse_pipeline
-
-    if not text.strip():
-        return []
     result: list[ModulePass] = []
-    try:
-        specs = tuple(parse_pipeline(text))
-    except ArgSpecParseError as error:
-        reason = str(error).strip().splitlines()[-1].strip()
-        raise CompileError(explain("pipeline", f"cannot read {text!r}: {reason}")) from error
-    for spec in specs:
+    for spec in _specs(text):
         if spec.name not in available:
             near = ", ".join(difflib.get_close_matches(spec.name, available, 3))
             hint = f"nearest names: {near}" if near else None
@@ -145,15 +220,19 @@ def parse_passes(
     return result
 
 
-def run_passes(ctx: CompilerContext, op: ModuleOp, text: str) -> None:
+def run_passes(ctx: CompilerContext, op: ModuleOp, text: str, stage: str = "") -> None:
     """Run a pipeline text on a module in place, verifying the result.
+
+    Decisions of the passes are noted with the name of the pass and that of the stage.
 
     Raises:
         CompileError: if a pass refuses; its message names the pass and the operation.
     """
     from .registry import passes
 
+    ctx.stage = stage
     for step in parse_passes(text, passes()):
+        ctx.pass_name = step.name
         try:
             step.apply(ctx, op)
         except StepwellError:
@@ -183,5 +262,5 @@ def walk_stages(
     """
     yield start, op
     for stage in IR_STAGES[IR_STAGES.index(start) + 1 :]:
-        run_passes(ctx, op, texts[stage])
+        run_passes(ctx, op, texts[stage], stage)
         yield stage, op

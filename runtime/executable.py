@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.errors import InputError, StepwellError, explain
+from ..core.explanation import explanation
 from ..core.module import ValueSpec
 from ..dialects.graph.signature import Signature
 from ..dialects.rt import ARENA_TOO_SMALL, DETAIL_WORDS, WORDS, Word
@@ -90,9 +91,21 @@ class Executable:
         """
         return self._stage_text(stage)
 
-    def explain(self) -> str:
-        """The decisions that passes took, a line each."""
-        return "\n".join(map(str, self._decisions)) or "no decisions were taken"
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The decisions that passes took, in order."""
+        return self._decisions
+
+    def explain(self, format: str = "text") -> str:
+        """The decisions that passes took, by stage and pass.
+
+        Args:
+            format: "text", or "json" for programs: `docs/pipeline.md` says what is in it.
+
+        Raises:
+            InputError: if there is no such format.
+        """
+        return explanation(self._decisions, format)
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self._signature.inputs))

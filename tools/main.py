@@ -14,10 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from ..core import pipelines
-from ..core.errors import CompileError, StepwellError, explain
+from ..core.errors import CompileError, StepwellError
+from ..core.errors import explain as explained
+from ..core.explanation import explanation, sections
 from ..core.module import Module
 from ..core.registry import make_context
 from ..core.target import named
@@ -34,6 +38,7 @@ from .models import (
 from .timing import ROUNDS, duration, measure
 
 if TYPE_CHECKING:
+    from ..core.context import Decision
     from ..runtime.executable import Executable
 
 app = typer.Typer(
@@ -88,6 +93,16 @@ Threads = Annotated[
     int | None, typer.Option("--threads", help="The most threads that a call may use.")
 ]
 
+PipelineFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--pipeline",
+        help="A file with the passes to run, as `stepwell pipeline` prints them; then `--level` "
+        "and `--threads` say nothing.",
+        show_default=False,
+    ),
+]
+
 
 @app.command()
 def run(
@@ -106,6 +121,7 @@ def run(
     level: Level = 3,
     target: TargetName = "host",
     threads: Threads = None,
+    passes: PipelineFile = None,
 ) -> None:
     """Compile a model and run it on arrays from files.
 
@@ -113,7 +129,7 @@ def run(
     """
     module = _load(model, shapes)
     arrays = read_inputs(inputs or [], module.inputs)
-    exe, _ = _compile(module, level, target, threads)
+    exe, _ = _compile(module, level, target, threads, passes)
     results = exe(*arrays)
     results = results if isinstance(results, tuple) else (results,)
     write_arrays(outputs or [], module.outputs, results)
@@ -138,6 +154,8 @@ def compile_(
     shapes: Shapes = None,
     level: Level = 3,
     target: TargetName = "host",
+    threads: Threads = None,
+    passes: PipelineFile = None,
 ) -> None:
     """Compile a model, and show any step of the way down.
 
@@ -149,16 +167,16 @@ def compile_(
         pipelines.check_stage(emit)
     module = _load(model, shapes)
     if emit is None:
-        show(*_compile(module, level, target, None))
+        show(*_compile(module, level, target, threads, passes))
         return
     if emit in pipelines.IR_STAGES:
-        reached = _descend(module, emit, level, target)
+        reached = _descend(module, emit, level, target, threads, passes)
         if output is None:
             sys.stdout.write(reached.text())
         else:
             reached.save(output)
         return
-    text = _compile(module, level, target, None)[0].ir(emit)
+    text = _compile(module, level, target, threads, passes)[0].ir(emit)
     if output is None:
         sys.stdout.write(text)
         return
@@ -183,6 +201,7 @@ def bench(
     level: Level = 3,
     target: TargetName = "host",
     threads: Threads = None,
+    passes: PipelineFile = None,
 ) -> None:
     """Time a model on random inputs, beside other runtimes in the same process.
 
@@ -193,7 +212,7 @@ def bench(
     module = _load(model, shapes)
     inputs = random_inputs(module.inputs, parse_sizes(sizes or []))
     peers = {name: peer(name, module, model, inputs, threads) for name in versus or []}
-    exe, _ = _compile(module, level, target, threads)
+    exe, _ = _compile(module, level, target, threads, passes)
     ours = exe(*inputs)
     calls: dict[str, Any] = {"stepwell": lambda: exe(*inputs)}
     differences = {"stepwell": "-"}
@@ -208,6 +227,29 @@ def bench(
         median, minimum = duration(timing.median), duration(timing.minimum)
         table.add_row(name, median, minimum, ratio, differences[name])
     out.print(table)
+
+
+@app.command()
+def explain(
+    model: ModelPath,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)
+    ] = False,
+    shapes: Shapes = None,
+    level: Level = 3,
+    target: TargetName = "host",
+    threads: Threads = None,
+    passes: PipelineFile = None,
+) -> None:
+    """Tell what the passes decided about a model, why, and at which cost.
+
+    `stepwell explain model.onnx`
+    """
+    exe, _ = _compile(_load(model, shapes), level, target, threads, passes)
+    if as_json:
+        print(exe.explain("json"))
+    else:
+        _print_decisions(exe.decisions)
 
 
 @app.command()
@@ -226,9 +268,24 @@ def demo(
 @app.command()
 def pipeline(
     level: Level = 3,
+    target: TargetName = "host",
+    threads: Threads = None,
+    stages: Annotated[
+        bool, typer.Option("--stages", help="Print a table with the stages, a line each.")
+    ] = False,
 ) -> None:
-    """Print the passes that lead from each stage to the next, as `stepwell-opt -p` takes them."""
-    for stage, passes in pipelines.pipeline(level).items():
+    """Print the passes of the whole way down, as text to edit.
+
+    `stepwell-opt model.mlir -p "$(stepwell pipeline --level 3)"`
+
+    What comes out is what `compile` makes; `compile`, `run` and `explain` take an edited text by
+    `--pipeline FILE`.
+    """
+    texts = pipelines.pipeline(level, named(target).cores if threads is None else threads)
+    if not stages:
+        print(pipelines.pipeline_text(texts), end="")
+        return
+    for stage, passes in texts.items():
         print(f"{stage:10} {passes or '(none at this level)'}")
 
 
@@ -238,7 +295,25 @@ def show(exe: Executable, seconds: float) -> None:
         for spec in specs:
             out.print(f"[bold]{title}[/] {spec}", highlight=False)
     out.print(f"[bold]compiled[/] in {duration(seconds)}, through {' > '.join(exe.stages)}")
-    out.print(str(exe.explain()), markup=False, highlight=False, soft_wrap=True)
+    _print_decisions(exe.decisions)
+
+
+def _print_decisions(decisions: Sequence[Decision]) -> None:
+    """Print the text of `Executable.explain`, with colours on a terminal."""
+    if not out.is_terminal:
+        print(explanation(decisions, "text"))
+        return
+    stage = None
+    for section in sections(decisions):
+        if section.stage != stage:
+            stage = section.stage
+            out.print(Text(stage, "bold"))
+        out.print(Text(f"  {section.pass_name}", "cyan"))
+        for line in section.lines:
+            words = Text.assemble((line.subject, "green"), f": {line.what}")
+            words.append(f", because {line.why}", "dim")
+            words.append(f" [{line.cost}]" if line.cost else "", "yellow")
+            out.print(Padding(words, (0, 0, 0, 4)))
 
 
 def _load(path: Path, shapes: list[str] | None) -> Module:
@@ -246,29 +321,50 @@ def _load(path: Path, shapes: list[str] | None) -> Module:
         return load_model(path, parse_shapes(shapes or []))
 
 
-def _descend(module: Module, stage: str, level: int, target: str) -> Module:
+def _descend(
+    module: Module, stage: str, level: int, target: str, threads: int | None, passes: Path | None
+) -> Module:
     """The module at a later stage that is IR, with the weights of that stage."""
-    from ..compiler import stage_of
+    from ..compiler import passes_of, stage_of
 
     work = module.clone()
     ctx = make_context(work.weights, named(target))
     start = stage_of(work.op)
+    if stage not in pipelines.IR_STAGES[pipelines.IR_STAGES.index(start) :]:
+        got = stage
+        raise CompileError(explained("--emit", f"the model is at stage {start} already", got=got))
+    texts = passes_of(_read_passes(passes), start, level, named(target), threads)
     with err.status(f"going down to {stage}"):
-        for reached, _ in pipelines.walk_stages(ctx, work.op, pipelines.pipeline(level), start):
+        for reached, _ in pipelines.walk_stages(ctx, work.op, texts, start):
             if reached == stage:
-                return Module(work.op, ctx.weights)
-    raise CompileError(explain("--emit", f"the model is at stage {start} already", got=stage))
+                break
+    return Module(work.op, ctx.weights)
 
 
 def _compile(
-    module: Module, level: int, target: str, threads: int | None
+    module: Module,
+    level: int,
+    target: str,
+    threads: int | None,
+    passes: Path | None,
 ) -> tuple[Executable, float]:
     from .. import compile as compile_module
 
+    text = _read_passes(passes)
     start = time.perf_counter()
     with err.status("compiling"):
-        exe = compile_module(module, target=target, threads=threads, opt_level=level)
+        exe = compile_module(module, target=target, threads=threads, opt_level=level, pipeline=text)
     return exe, time.perf_counter() - start
+
+
+def _read_passes(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        fact = getattr(error, "strerror", None) or "not a text"
+        raise StepwellError(f"--pipeline: cannot read {path}: {fact}") from error
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from ..core.context import CompilerContext
 from ..core.errors import StepwellError
 from ..core.parsing import MlirParser
-from ..core.pipelines import parse_passes
+from ..core.pipelines import parse_passes, plain
 from ..core.printing import module_text
 from ..core.registry import make_context, own_passes, passes
 from ..core.weights import WeightStore, write_atomically
@@ -40,6 +40,7 @@ Reads MLIR text, runs passes on it, and prints the result.
 
   stepwell-opt m.mlir -p "graph-fold-constant,graph-fuse-ops,convert-graph-to-loop"
 
+`stepwell pipeline` prints the passes of `stepwell.compile` as text to edit and to give to `-p`.
 Weights beside the input (m.safetensors beside m.mlir) are loaded with it; `-o out.mlir`
 writes them beside the output. `--list-passes` names the passes."""
 
@@ -141,6 +142,7 @@ class StepwellOptMain(xDSLOptMain):
         Raises:
             CompileError: for a malformed text, an unknown pass (with the nearest names) or option.
         """
+        self.args.passes = plain(self.args.passes)
         parse_passes(self.args.passes, self.available_passes)
         super().setup_pipeline()
 

@@ -11,7 +11,6 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.context import decide
-from ...core.provenance import origin
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import dtype_of
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type
@@ -41,9 +40,8 @@ def _clone_into_users(ctx: Context, cast: graph.CastOp) -> None:
         copy = cast.clone()
         Rewriter.insert_op(copy, InsertPoint.before(user))
         cast.result.replace_uses_with_if(copy.result, lambda use, user=user: use.operation is user)
-    subject = origin(cast) or cast.name
     what = f"cast in each of {len(takers)} users"
-    decide(ctx, subject, what, "their kernels then read the narrower type")
+    decide(ctx, cast, what, "their kernels then read the narrower type")
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from ...dialects.graph.known import (
     sizes_of,
 )
 from ...dialects.graph.ops_binary import BinaryOp
+from .rules.recorded import recorded
 
 _COMMUTATIVE = (graph.AddOp, graph.MulOp, graph.MaxOp, graph.MinOp)
 _WITH_AXIS = (
@@ -245,5 +246,6 @@ class GraphCanonicalizeOpsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns = [kind() for kind in _PATTERNS]
-        walker = PatternRewriteWalker(GreedyRewritePatternApplier(patterns, dce_enabled=True))
+        rules = recorded(ctx, patterns, "later passes look for one form of each meaning")
+        walker = PatternRewriteWalker(GreedyRewritePatternApplier(rules, dce_enabled=True))
         walker.rewrite_module(op)

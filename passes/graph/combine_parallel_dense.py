@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.context import decide
-from ...core.provenance import fuse, origin
+from ...core.provenance import fuse
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import FusionKind, GraphOp, rank
 from ...dialects.graph.known import is_constant, sizes_of
@@ -142,13 +142,12 @@ def _chain_ends(products: Sequence[_Product]) -> list[GraphOp]:
 
 def _combine(ctx: Context, products: Sequence[_Product], position: Mapping[Operation, int]) -> None:
     """Combine products if that moves fewer elements, and say so."""
-    names = ", ".join(origin(p) or p.name for p in products)
     # For each row: x is read once instead of once for each product; copies are read and written.
     saved = (len(products) - 1) * max(sizes_of(products[0].operands[0])[-1], 0)
     spent = 2 * sum(_width(op) for op in _chain_ends(products) if _copies(op))
     cost = f"for each row {saved} elements less to read, {spent} to copy"
     if spent >= saved:
-        decide(ctx, names, "keep the products apart", "slices would cost more", cost)
+        decide(ctx, products, "keep the products apart", "slices would cost more", cost)
         return
     combination, first = _Combination(products), products[0]
     parts = combination.slices(combination.build())
@@ -162,7 +161,7 @@ def _combine(ctx: Context, products: Sequence[_Product], position: Mapping[Opera
     for stage in reversed(combination.stages):
         for op in stage:
             Rewriter.erase_op(op)
-    decide(ctx, names, "one product for all", "they read the same operand", cost)
+    decide(ctx, products, "one product for all", "they read the same operand", cost)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from xdsl.pattern_rewriter import (
 
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import NormalizeKind
+from .rules.recorded import recorded
 
 
 class SpmmOfNormalized(RewritePattern):
@@ -99,4 +100,5 @@ class GraphDecomposeNormalizePass(ModulePass):
     name = "graph-decompose-normalize"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        PatternRewriteWalker(SpmmOfNormalized()).rewrite_module(op)
+        (rule,) = recorded(ctx, [SpmmOfNormalized()], "the entries of the matrix are not known")
+        PatternRewriteWalker(rule).rewrite_module(op)

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from ...core.context import decide
 from ...core.provenance import fuse, names
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp
@@ -149,6 +150,8 @@ class GraphDefusePass(ModulePass):
             for call in [c for c in function.walk() if isinstance(c, func.CallOp)]:
                 primitive = primitives.get(call.callee.string_value())
                 if primitive is not None:
+                    what = f"inline @{primitive.sym_name.data}"
+                    decide(ctx, call, what, "it was a group of fusion only")
                     _inline(call, primitive)
             _merge_literals(function.body.block)
             _sort(function.body.block)

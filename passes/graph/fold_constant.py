@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ...core.context import CompilerContext
+from ...core.context import CompilerContext, decide
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import dtype_of
@@ -32,12 +32,13 @@ class _Folder:
     """Evaluates the operators of a block in order and keeps the arrays that are known.
 
     Args:
-        store: where results that are no literals go; None keeps to literals.
+        ctx: has the store for results that are no literals; a plain one keeps to literals.
         max_growth: bytes by which a result may exceed four times its operands.
     """
 
-    def __init__(self, store: WeightStore | None, max_growth: int) -> None:
-        self.store = store
+    def __init__(self, ctx: Context, max_growth: int) -> None:
+        self.ctx = ctx
+        self.store = ctx.weights if isinstance(ctx, CompilerContext) else None
         self.max_growth = max_growth
 
     def fold(self, op: GraphOp) -> None:
@@ -57,6 +58,8 @@ class _Folder:
             return
         for constant in new:
             constant.location = op.location
+        size = f"{sum(map(_bytes, results))} bytes"
+        decide(self.ctx, op, f"fold {op.name} into a constant", "its operands are constants", size)
         Rewriter.replace_op(op, new, [c.result for c in new])
 
     def _operands(self, op: GraphOp) -> list[Array] | None:
@@ -173,8 +176,7 @@ class GraphFoldConstantPass(ModulePass):
     """Bytes by which a result may exceed four times its operands."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        store = ctx.weights if isinstance(ctx, CompilerContext) else None
-        folder = _Folder(store, self.max_growth)
+        folder = _Folder(ctx, self.max_growth)
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             for inner in list(function.walk()):
                 if isinstance(inner, GraphOp):

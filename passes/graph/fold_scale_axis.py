@@ -20,7 +20,7 @@ from xdsl.pattern_rewriter import (
 )
 
 from ...core.context import decide
-from ...core.provenance import fuse, origin
+from ...core.provenance import fuse
 from ...core.weights import WeightStore, weights_of
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PadMode
@@ -330,7 +330,7 @@ class ScaleOfRows(RewritePattern):
 
 
 def _decide(ctx: Context, op: GraphOp, what: str) -> None:
-    decide(ctx, origin(op) or op.name, what, "the scale and the weights are constants")
+    decide(ctx, op, what, "the scale and the weights are constants")
 
 
 @dataclass(frozen=True)

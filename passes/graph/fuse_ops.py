@@ -391,5 +391,5 @@ class GraphFuseOpsPass(ModulePass):
                 primitive = outliner.outline(group.ops, group.ops[-1].results, _name(group))
                 what = "one kernel for " + ", ".join(part.name for part in group.ops)
                 why = group.why if len(group.ops) > 1 else "no other operator may be in it"
-                decide(ctx, f"@{primitive.sym_name.data}", what, why, cost)
+                decide(ctx, primitive, what, why, cost)
             _erase_unused(block)

@@ -14,7 +14,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.context import decide
 from ...core.dims import Dim
-from ...core.provenance import fuse, origin
+from ...core.provenance import fuse
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import rank
 from ...dialects.graph.shapes import SymbolicShapes
@@ -104,16 +104,16 @@ def _is_less(a: Dim, b: Dim) -> bool:
 
 
 def _order(ctx: Context, chain: Chain, shapes: SymbolicShapes) -> None:
+    outer = chain.outer
     last, first = chain.costs(shapes)
     kept, other = (last, first) if chain.sparse_last else (first, last)
     texts = ("a (x w)", "(a x) w") if chain.sparse_last else ("(a x) w", "a (x w)")
-    subject = origin(chain.outer) or chain.outer.name
     if _is_less(other, kept):
         what, less, more = f"order {texts[1]} instead of {texts[0]}", other, kept
         chain.swap()
     else:
         what, less, more = f"order {texts[0]}", kept, other
-    decide(ctx, subject, what, f"the other one has {more} multiply-adds", f"{less} multiply-adds")
+    decide(ctx, outer, what, f"the other one has {more} multiply-adds", f"{less} multiply-adds")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWal
 
 from ...core.weights import weights_of
 from .rules import arithmetic, movement
+from .rules.recorded import recorded
 
 
 @dataclass(frozen=True)
@@ -61,5 +62,6 @@ class GraphSimplifyPass(ModulePass):
         weights = weights_of(ctx)
         patterns = [kind() for kind in (*arithmetic.PATTERNS, *movement.PATTERNS)]
         patterns += [kind(weights) for kind in arithmetic.PATTERNS_ON_CONSTANTS]
-        walker = PatternRewriteWalker(GreedyRewritePatternApplier(patterns, dce_enabled=True))
+        rules = recorded(ctx, patterns, "the result takes fewer or cheaper operators")
+        walker = PatternRewriteWalker(GreedyRewritePatternApplier(rules, dce_enabled=True))
         walker.rewrite_module(op)

@@ -19,6 +19,7 @@ from xdsl.pattern_rewriter import (
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import dtype_of
 from ...dialects.graph.interfaces import element_type, rank
+from .rules.recorded import recorded
 
 
 class DropoutIsIdentity(RewritePattern):
@@ -93,5 +94,6 @@ class GraphSimplifyInferencePass(ModulePass):
     name = "graph-simplify-inference"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        patterns = GreedyRewritePatternApplier([DropoutIsIdentity(), BatchNormIsScaleAndShift()])
-        PatternRewriteWalker(patterns).rewrite_module(op)
+        patterns = [DropoutIsIdentity(), BatchNormIsScaleAndShift()]
+        rules = recorded(ctx, patterns, "its parts fold and fuse with what is beside them")
+        PatternRewriteWalker(GreedyRewritePatternApplier(rules)).rewrite_module(op)

@@ -10,6 +10,8 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from xdsl.passes import ModulePass
 
+from ...core.context import decide
+from ...dialects.loop.nests import loop_names
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp
 from ...dialects.loop.rebuild import Rebuild
 
@@ -87,4 +89,7 @@ class LoopDropUnitLoopsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
-            drop_unit_loops(kernel)
+            before = len(loop_names(kernel))
+            left = drop_unit_loops(kernel)
+            if gone := before - len(loop_names(left)):
+                decide(ctx, left, f"drop loops: {gone}", "they run once or never")

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
+from ...core.context import decide
 from ...core.errors import explain
 from ...core.provenance import origin
 from ...dialects.loop.linear import normalized
@@ -202,4 +203,5 @@ class LoopPackPass(ModulePass):
     """The loops, in the order of the dimensions of the new layout."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        pack(kernel_named(self.name, op, self.kernel), self.argument, self.loops)
+        kernel = pack(kernel_named(self.name, op, self.kernel), self.argument, self.loops)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")

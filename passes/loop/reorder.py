@@ -10,6 +10,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.nests import kernel_named, loop_named, perfect_nest, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
@@ -133,4 +134,5 @@ class LoopReorderPass(ModulePass):
     """The loops, outermost first."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        reorder(kernel_named(self.name, op, self.kernel), self.loops)
+        kernel = reorder(kernel_named(self.name, op, self.kernel), self.loops)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")

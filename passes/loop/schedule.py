@@ -165,4 +165,4 @@ class LoopSchedulePass(ModulePass):
             Rewriter.insert_op(schedule.kernel, place)
             if schedule.trace:
                 why = "; ".join(dict.fromkeys(reasons)) or "nothing else fits"
-                decide(ctx, f"@{kernel.sym_name.data}", str(schedule), why)
+                decide(ctx, kernel, str(schedule), why)

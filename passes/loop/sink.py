@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
+from ...core.context import decide
 from ...dialects.loop.nests import kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, StoreOp
 from ...dialects.loop.rebuild import Rebuild
@@ -113,4 +114,5 @@ class LoopSinkPass(ModulePass):
     """The outer loop."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        sink(kernel_named(self.name, op, self.kernel), self.loop)
+        kernel = sink(kernel_named(self.name, op, self.kernel), self.loop)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")

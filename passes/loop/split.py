@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.passes import ModulePass
 
+from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, quotient, remainder, rounded_up_quotient, value_of
 from ...dialects.loop.nests import (
@@ -220,4 +221,5 @@ class LoopSplitPass(ModulePass):
     """What becomes of the rest: `peel`, `mask` or `split`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        split(kernel_named(self.name, op, self.kernel), self.loop, self.factor, self.tail)
+        kernel = split(kernel_named(self.name, op, self.kernel), self.loop, self.factor, self.tail)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")

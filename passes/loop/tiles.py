@@ -8,6 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.nests import enclosing, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
@@ -94,4 +95,5 @@ class LoopTilesPass(ModulePass):
     """The loop whose iterations become tiles."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        tiles(kernel_named(self.name, op, self.kernel), self.loop)
+        kernel = tiles(kernel_named(self.name, op, self.kernel), self.loop)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")

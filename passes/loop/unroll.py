@@ -8,6 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
 
+from ...core.context import decide
 from ...dialects.loop.attrs import Combine, LoopKind, LoopKindAttr
 from ...dialects.loop.nests import extent_of, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
@@ -97,4 +98,5 @@ class LoopUnrollPass(ModulePass):
     """The number of accumulators of a reduction; for another loop all of it."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        unroll(kernel_named(self.name, op, self.kernel), self.loop, self.factor)
+        kernel = unroll(kernel_named(self.name, op, self.kernel), self.loop, self.factor)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")

@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineSymExpr
 from xdsl.passes import ModulePass
 
+from ...core.context import decide
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.axes import NONE, Axes, AxisSet
 from ...dialects.loop.linear import coefficient
@@ -303,4 +304,5 @@ class LoopVectorizePass(ModulePass):
     """The loops, in the order of the axes; the last one runs along the lanes."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        vectorize(kernel_named(self.name, op, self.kernel), self.loops)
+        kernel = vectorize(kernel_named(self.name, op, self.kernel), self.loops)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")

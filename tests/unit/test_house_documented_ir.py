@@ -14,7 +14,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from stepwell.core.pipelines import parse_passes
+from stepwell.core.pipelines import parse_passes, run_passes
 from stepwell.core.registry import make_context, own_passes
 
 LONGEST = 12
@@ -86,3 +86,13 @@ def test_before_becomes_after(name: str) -> None:
         expected.verify()
         given, documented = printed(module), printed(expected)
         assert given == documented, f"{spec}: Before gives\n{given}\nand After says\n{documented}"
+
+
+@pytest.mark.parametrize("name", [n for n in own_passes() if n.startswith(("graph-", "loop-"))])
+def test_pass_tells_what_it_decided(name: str) -> None:
+    for example in examples(name):
+        ctx = make_context()
+        module = Parser(ctx, example.before).parse_module()
+        run_passes(ctx, module, f"{name}{{{example.options}}}" if example.options else name)
+        assert ctx.decisions, f"{name} changes its example and records no decision"
+        assert {decision.pass_name for decision in ctx.decisions} == {name}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from rich.console import Console
 from scipy.sparse import csr_array, save_npz
 
 import stepwell as sw
@@ -47,7 +49,7 @@ def model(tmp_path_factory: pytest.TempPathFactory, weights: tuple[np.ndarray, n
 def test_help_shows_the_way(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     printed = capsys.readouterr().out
-    for name in ("run", "compile", "bench", "demo", "pipeline"):
+    for name in ("run", "compile", "bench", "explain", "demo", "pipeline"):
         assert re.search(rf"^\W*{name} ", printed, re.MULTILINE)
     assert "stepwell demo" in printed
 
@@ -107,9 +109,65 @@ def test_bench_compares(model: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert re.search(r"numpy\W.*\d", printed)
 
 
-def test_pipeline_is_what_stepwell_opt_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["pipeline", "--level", "0"]) == 0
-    assert "kernels    convert-graph-to-loop\n" in capsys.readouterr().out
+def test_stages_of_the_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["pipeline", "--level", "0", "--stages"]) == 0
+    printed = capsys.readouterr().out
+    assert "kernels    convert-graph-to-loop\n" in printed
+    assert "scheduled  (none at this level)\n" in printed
+
+
+def test_pipeline_is_text_to_edit(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["pipeline", "--level", "1", "--threads", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "# kernels\nconvert-graph-to-loop,\n" in text
+    edited = tmp_path / "passes.txt"
+    edited.write_text(text.replace("graph-fuse-ops,", "graph-fuse-ops{max-ops=1},"))
+    assert run(["compile", str(model), "--emit", "fused", "--pipeline", str(edited)]) == 0
+    assert capsys.readouterr().out.count("graph.primitive") == 2
+    assert run(["compile", str(model), "--emit", "llvm", "--pipeline", str(edited)]) == 0
+    assert "llvm.func" in capsys.readouterr().out
+
+
+def test_explain_tells_decisions(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", str(model)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "fused" in lines
+    assert "  graph-fuse-ops" in lines
+    (kernel,) = [line for line in lines if line.endswith(" [33*batch FLOP]")]
+    assert kernel.startswith("    @fused_dense_relu (")
+
+
+def test_explain_gives_json_to_programs(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", str(model), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == json.loads(sw.compile(sw.from_mlir(model)).explain("json"))
+    (fused,) = [d for d in told["decisions"] if d["pass"] == "graph-fuse-ops"]
+    assert fused["stage"] == "fused"
+    assert fused["cost"] == "33*batch FLOP"
+
+
+def test_explain_on_a_terminal_says_the_same(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["explain", str(model)]) == 0
+    plain = capsys.readouterr().out
+    monkeypatch.setattr(command, "out", Console(force_terminal=True, width=400))
+    assert run(["explain", str(model)]) == 0
+    coloured = capsys.readouterr().out
+    assert "\x1b[" in coloured
+    stripped = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    assert [line.rstrip() for line in stripped.splitlines()] == plain.splitlines()
+
+
+def test_explain_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    node = helper.make_node("Relu", ["x"], ["y"], name="act")
+    floats = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, 3]) for n in "xy"]
+    graph = helper.make_graph([node], "g", floats[:1], floats[1:])
+    onnx.save(helper.make_model(graph, ir_version=10), tmp_path / "m.onnx")
+    assert run(["explain", str(tmp_path / "m.onnx")]) == 0
+    assert '@fused_relu ("act"): one kernel for graph.relu' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -121,6 +179,10 @@ def test_pipeline_is_what_stepwell_opt_takes(capsys: pytest.CaptureFixture[str])
         (["compile", "{m}", "--target", "z80"], "target: unknown name, expected host, "),
         (["compile", "{m}", "--shape", "x=1x5"], "--shape: applies to ONNX models only"),
         (["compile", "{m}", "--shape", "x=axb"], "--shape: cannot read, expected x=64x784"),
+        (["explain", "missing.onnx"], "model: no such file: missing.onnx"),
+        (["explain", "README.md"], "model: unknown kind of file, expected .onnx or .mlir"),
+        (["explain", "{m}", "--pipeline", "no.txt"], "--pipeline: cannot read no.txt: No such"),
+        (["explain", "{m}", "--pipeline", "README.md"], "pipeline: cannot read '# Stepwell"),
         (["run", "{m}"], "--input: missing: x: batchx5xf32; say --input NAME=FILE.npy"),
         (["run", "{m}", "-i", "z=z.npy"], "--input: no such input, expected x=FILE.npy, got z=z"),
         (["run", "{m}", "-i", "x=no.npy"], "--input: cannot read no.npy: No such file"),

@@ -1,0 +1,165 @@
+"""The pipeline is a text: `stepwell-opt` and `sw.compile` make the same of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import random_array
+
+import stepwell as sw
+from stepwell.core.pipelines import OPT_LEVELS, pipeline, pipeline_text, plain, split_pipeline
+from stepwell.core.registry import make_context
+from stepwell.frontends import gnn
+from stepwell.tools import main as command
+from stepwell.tools import stepwell_opt
+
+
+def floats(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape, np.float32)
+
+
+def mlp() -> tuple[sw.Module, list[Any]]:
+    b = sw.Builder("main")
+    x = b.input("x", ("batch", 20), "f32")
+    h = b.relu(b.dense(x, floats(33, 20), floats(33), name="fc1"), name="act")
+    b.output(b.softmax(b.dense(h, floats(5, 33), name="fc2"), axis=-1), name="y")
+    return b.module(), [floats(7, 20)]
+
+
+def gcn() -> tuple[sw.Module, list[Any]]:
+    adjacency = random_array((9, 9), density=0.3, rng=np.random.default_rng(0), dtype=np.float32)
+    graph = gnn.Graph.from_scipy((adjacency + adjacency.T).tocsr())
+    layers = (gnn.GCNConv(floats(6, 4), floats(4)), gnn.ReLU(), gnn.GCNConv(floats(4, 3)))
+    module = gnn.Sequential(*layers).to_module(graph, sw.TensorSpec((9, 6), "f32"))
+    return module, [floats(9, 6)]
+
+
+def conv() -> tuple[sw.Module, list[Any]]:
+    b = sw.Builder("main")
+    x = b.input("x", (1, 3, 9, 9), "f32")
+    h = b.conv(x, floats(4, 3, 3, 3), floats(4), name="conv1")
+    ones, statistics = np.ones(4, np.float32), floats(4) ** 2 + 0.5
+    h = b.relu(b.batch_norm(h, statistics, ones, ones, statistics, epsilon=1e-5, axis=1))
+    b.output(b.pool(b.pad(h, [0, 0, 1, 1], [0, 0, 0, 0]), "max", [2, 2], strides=[2, 2]), name="y")
+    return b.module(), [floats(1, 3, 9, 9)]
+
+
+MODELS = pytest.mark.parametrize("model", [mlp, gcn, conv])
+Model = Callable[[], tuple[sw.Module, list[Any]]]
+
+
+@MODELS
+@pytest.mark.parametrize(("level", "threads"), [(3, 1), (3, 2), (0, 1)])
+def test_stepwell_opt_makes_what_compile_makes(
+    model: Model, level: int, threads: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, _ = model()
+    module.save(tmp_path / "m.mlir")
+    exe = sw.compile(sw.from_mlir(tmp_path / "m.mlir"), threads=threads, opt_level=level)
+    with pytest.raises(SystemExit, match="0"):
+        command.main(["pipeline", "--level", str(level), "--threads", str(threads)])
+    passes = capsys.readouterr().out
+    stepwell_opt.main([str(tmp_path / "m.mlir"), "-p", passes])
+    assert capsys.readouterr().out == exe.ir("llvm")
+
+
+@MODELS
+def test_compile_takes_the_text(model: Model) -> None:
+    module, inputs = model()
+    texts = pipeline(3, threads=1)
+    plain_exe = sw.compile(module, threads=1)
+    exe = sw.compile(module, pipeline=pipeline_text(texts))
+    assert exe.stages == plain_exe.stages
+    for stage in exe.stages[:-1]:
+        assert exe.ir(stage) == plain_exe.ir(stage), stage
+    np.testing.assert_array_equal(exe(*inputs), plain_exe(*inputs))
+    assert sw.compile(module, pipeline=texts).ir("llvm") == exe.ir("llvm")
+
+
+def test_an_edited_text_is_what_runs() -> None:
+    module, inputs = mlp()
+    text = pipeline_text(pipeline(3, threads=2))
+    edited = text.replace("graph-fuse-ops", "graph-fuse-ops{max-ops=1}").replace(
+        "loop-schedule,", "# without a schedule"
+    )
+    exe = sw.compile(module, pipeline=edited)
+    assert exe.ir("fused").count("graph.primitive") == 4
+    assert "vector" not in exe.ir("scheduled")
+    # Sums of 33 products in another order.
+    np.testing.assert_allclose(exe(*inputs), module.run_reference(*inputs), rtol=1e-4, atol=1e-6)
+
+
+def test_a_module_of_a_later_stage_goes_on_from_there(tmp_path: Path) -> None:
+    module, inputs = mlp()
+    exe = sw.compile(module, threads=1)
+    (tmp_path / "m.mlir").write_text(exe.ir("buffers"))
+    module.weights.save(tmp_path / "m.safetensors")
+    later = sw.from_mlir(tmp_path / "m.mlir")
+    rest = ",".join(pipeline()[stage] for stage in ("loops", "llvm"))
+    assert sw.compile(later, pipeline=rest).ir("llvm") == exe.ir("llvm")
+    with pytest.raises(sw.CompileError, match="a pass comes too late, expected what leads to"):
+        sw.compile(later, pipeline=pipeline_text(pipeline()))
+    np.testing.assert_array_equal(sw.compile(later, pipeline=rest)(*inputs), exe(*inputs))
+
+
+@pytest.mark.parametrize("level", OPT_LEVELS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_text_falls_into_the_same_stages(level: int, threads: int) -> None:
+    texts = pipeline(level, threads)
+    assert split_pipeline(pipeline_text(texts)) == texts
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", 'stops short of stage "kernels", expected convert-graph-to-loop'),
+        ("graph-fuse-ops", 'stops short of stage "kernels", expected convert-graph-to-loop'),
+        ("convert-graph-to-loop,", 'stops short of stage "buffers", expected convert-graph-to-rt'),
+        (
+            "convert-graph-to-loop,convert-graph-to-rt,convert-loop-to-scf,convert-scf-to-cf",
+            'stops short of stage "llvm", expected convert-to-llvm',
+        ),
+        (
+            "convert-graph-to-loop,graph-fuse-ops",
+            'too late, expected what leads to stage "scheduled" or beyond, got graph-fuse-ops',
+        ),
+        ("graph-fuse-ops convert-graph-to-loop", "cannot read"),
+        ("graph-fuse-opz,convert-graph-to-loop", "stops short"),
+    ],
+)
+def test_texts_that_do_not_lead_to_code(text: str, message: str) -> None:
+    module, _ = mlp()
+    with pytest.raises(sw.CompileError, match=f"pipeline: .*{message}"):
+        sw.compile(module, pipeline=text)
+
+
+def test_an_unknown_pass_in_the_text() -> None:
+    module, _ = mlp()
+    text = pipeline_text(pipeline()).replace("dce", "dcee")
+    with pytest.raises(sw.CompileError, match='pipeline: unknown pass "dcee"; nearest names: dce'):
+        sw.compile(module, pipeline=text)
+
+
+def test_arguments_that_contradict_the_text() -> None:
+    module, _ = mlp()
+    with pytest.raises(sw.CompileError, match=r"expected convert-rt-to-llvm\{threads=2\} in it"):
+        sw.compile(module, threads=2, pipeline=pipeline_text(pipeline()))
+    texts = {stage: text for stage, text in pipeline().items() if stage != "loops"}
+    with pytest.raises(sw.CompileError, match='the pipeline lacks stage "loops", expected a text'):
+        sw.compile(module, pipeline=texts)
+
+
+def test_comments_and_gaps_are_for_people() -> None:
+    text = '\n# head\n a,\n  # b\n\tc{x=1  y="p, # q"} ,\n d{ z } \n'
+    assert plain(text) == 'a,c{x=1  y="p, # q"},d{z}'
+
+
+def test_decisions_name_their_stage() -> None:
+    module, _ = mlp()
+    told = sw.compile(module, pipeline=pipeline_text(pipeline())).decisions
+    assert {d.stage for d in told if d.pass_name == "graph-fuse-ops"} == {"fused"}
+    assert make_context().stage == ""
