@@ -20,6 +20,8 @@ from .core.module import Module, face_of, specs_of
 from .core.registry import make_context
 from .core.target import Target, named
 from .dialects import rt
+from .dialects.graph.interfaces import GraphOp
+from .dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp
 from .dialects.graph.signature import Signature, signature_of
 from .dialects.loop.attrs import LoopKind
 from .dialects.loop.ops import ForOp, KernelOp
@@ -117,14 +119,24 @@ def stage_of(op: ModuleOp) -> str:
     names = {inner.name for inner in op.walk()}
     if any(name.startswith("llvm.") for name in names):
         return "llvm"
+    if any(_is_operator(inner) for inner in op.walk()):
+        return "graph"
     kernels = [k for k in op.walk() if isinstance(k, KernelOp)]
     if any(isinstance(f, func.FuncOp) and _is_on_buffers(f) for f in op.ops):
         return "buffers" if kernels else "loops"
-    if kernels:
-        return "scheduled" if any(_is_scheduled(k) for k in kernels) else "kernels"
     if any("graph.primitive" in f.attributes for f in op.walk()):
         return "fused"
+    if kernels:
+        return "scheduled" if any(_is_scheduled(k) for k in kernels) else "kernels"
     return "graph"
+
+
+def _is_operator(op: Operation) -> bool:
+    """Whether an operation is an operator that no primitive function has taken in."""
+    if not isinstance(op, GraphOp) or isinstance(op, (ConstantOp, CallDpsOp, CallPackedOp)):
+        return False
+    function = op.parent_op()
+    return function is None or "graph.primitive" not in function.attributes
 
 
 def _is_on_buffers(function: func.FuncOp) -> bool:

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
     ArrayAttr,
+    FunctionType,
     IntegerAttr,
     MemRefType,
     ModuleOp,
@@ -37,7 +38,7 @@ from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.graph.signature import signature_attributes
 from ..dialects.loop import ops as loop
 from ..dialects.sparse_tensor import is_sparse
-from .buffers import ArenaPlan, Lifetime, buffer_types, plan_arena
+from .buffers import ArenaPlan, Lifetime, buffer_types, plan_arena, storage_type
 from .sizes import Sizes
 
 ALIGNMENT = 64
@@ -378,23 +379,20 @@ class _MainConverter:
         inputs = [buffer for operand in op.arguments for buffer in self._operand(operand)]
         outputs = [buffer for result in op.results for buffer in self.buffers[result]]
         types = tuple(buffer.type for buffer in inputs), tuple(buffer.type for buffer in outputs)
-        elements = _packed_elements(op)
-        slot = self.registered.setdefault((name, types, elements), len(self.registered))
-        call = rt.CallPackedOp(self.context, slot, name, inputs, outputs, elements)
+        tensors = _unclear([*op.arguments], [*op.results])
+        slot = self.registered.setdefault((name, types, tensors), len(self.registered))
+        call = rt.CallPackedOp(self.context, slot, name, inputs, outputs, tensors)
         call.location = op.location
         self._insert(call)
 
 
-def _packed_elements(op: graph.CallPackedOp) -> tuple[Attribute, ...] | None:
-    """The element types that a registered function sees; None where its buffers say them."""
-    elements: list[Attribute] = []
-    stored: list[Attribute] = []
-    for value in (*op.arguments, *op.results):
-        kind = cast(TensorType, value.type)
-        buffers = [b for b in buffer_types(kind) if isinstance(b, MemRefType)]
-        stored += [buffer.element_type for buffer in buffers]
-        elements += [b.element_type for b in buffers] if is_sparse(kind) else [kind.element_type]
-    return None if elements == stored else tuple(elements)
+def _unclear(arguments: Sequence[SSAValue], results: Sequence[SSAValue]) -> FunctionType | None:
+    """The tensors of a call, where their buffers do not say what they are."""
+    types = [cast(TensorType, value.type) for value in (*arguments, *results)]
+    stored = [storage_type(kind.element_type) == kind.element_type for kind in types]
+    if all(stored) and not any(map(is_sparse, types)):
+        return None
+    return FunctionType.from_lists(types[: len(arguments)], types[len(arguments) :])
 
 
 @dataclass(frozen=True)

@@ -221,7 +221,9 @@ def lower_call_packed(op: Operation, low: Lowering) -> None:
 
 
 def _words(low: Lowering, buffer: SSAValue) -> list[SSAValue]:
-    """The address of a buffer and all its sizes."""
+    """The address of a buffer and all its sizes; of an index itself."""
+    if not isinstance(buffer.type, MemRefType):
+        return [low.value(buffer)]
     address, *symbolic = low.parts(buffer)
     sizes = iter(symbolic)
     shape = cast(MemRefType, buffer.type).get_shape()

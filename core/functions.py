@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .errors import CompileError, explain
+from .errors import CompileError, InputError, StepwellError, explain
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
@@ -13,15 +13,27 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 def register_function(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a function known under a name that `graph.call_packed` can call.
 
-    The function is given NumPy arrays: its inputs, then one array for each result, which it
-    fills. The arrays are views of the program's memory and valid during the call only.
+    The function is given its inputs, then one array for each result, which it fills. Dense
+    ones are NumPy arrays, sparse ones `scipy.sparse.csr_array`: views of the program's memory,
+    valid during the call only, the inputs read-only. Its results must depend on nothing but
+    its inputs. A name that is registered again is the new function for what is compiled then.
 
         @sw.register_function("env.linear")
         def linear(x, w, y):
             np.matmul(x, w.T, out=y)
+
+    Raises:
+        InputError: if the name is empty, or what is registered cannot be called.
     """
+    if not isinstance(name, str) or not name:
+        fact = "wrong name of a function"
+        raise InputError(explain("register_function", fact, expected="a text", got=repr(name)))
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        if not callable(function):
+            got = type(function).__name__
+            subject = f'function "{name}"'
+            raise InputError(explain(subject, "cannot be called", expected="a function", got=got))
         _FUNCTIONS[name] = function
         return function
 
@@ -38,3 +50,29 @@ def registered(name: str) -> Callable[..., Any]:
         known = ", ".join(sorted(_FUNCTIONS)) or "none"
         raise CompileError(explain(f'function "{name}"', "is not registered", got=known))
     return _FUNCTIONS[name]
+
+
+def call(
+    name: str, function: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[Any]
+) -> None:
+    """Call the function registered as `name`, which fills `outputs`.
+
+    Raises:
+        StepwellError: naming the function, if it raises, or gives a result of its own.
+    """
+    try:
+        given = function(*inputs, *outputs)
+    except Exception as error:
+        # The boundary to code of others: it may raise anything.
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        raise StepwellError(explain(f'function "{name}"', f"raised {text}")) from error
+    if given is not None and not any(given is output for output in outputs):
+        raise StepwellError(
+            explain(
+                f'function "{name}"',
+                "returned a value",
+                expected="None",
+                got=type(given).__name__,
+                hint="results are written into the last arguments, y[...] = value",
+            )
+        )

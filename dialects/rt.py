@@ -32,14 +32,15 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     I1,
     I64,
-    ArrayAttr,
     FlatSymbolRefAttrConstr,
+    FunctionType,
     IndexType,
     IntegerAttr,
     MemRefType,
     NoneAttr,
     StringAttr,
     SymbolRefAttr,
+    TensorType,
     i8,
     i32,
     i64,
@@ -59,6 +60,7 @@ from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
     ParsePropInAttrDict,
+    base,
     irdl_attr_definition,
     irdl_op_definition,
     lazy_traits_def,
@@ -82,6 +84,9 @@ from xdsl.traits import (
     SymbolUserOpInterface,
 )
 from xdsl.utils.exceptions import VerifyException
+
+from ..core.errors import explain
+from .sparse_tensor import is_sparse
 
 ARENA_TOO_SMALL = -1
 """What the public function returns when the arena must grow before anything can run."""
@@ -261,22 +266,23 @@ class CallPackedOp(FailingOp):
     `rt.call_packed %ctx, 0 "env.linear" ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)`
 
     The function takes the address of an array of words, for each buffer its address and
-    all its sizes, and returns an i32 that is not 0 when it failed. `elements` are the element
-    types of the tensors in the buffers, where one differs from that of its buffer: i1, ui8.
+    all its sizes, for each index itself, and returns an i32 that is not 0 when it failed.
+    `as (tensor<4xi1>) -> tensor<4xf32>` says which tensors the buffers are, where they do not
+    say it themselves: a byte may be a boolean, and a sparse matrix is several buffers.
     """
 
     name = "rt.call_packed"
 
     context = operand_def(ContextType)
-    inputs = var_operand_def(MemRefType)
+    inputs = var_operand_def(base(MemRefType) | base(IndexType))
     outputs = var_operand_def(MemRefType)
     slot = prop_def(IntegerAttr[I64])
     callee = prop_def(StringAttr)
-    elements = opt_prop_def(ArrayAttr)
+    tensors = opt_prop_def(FunctionType)
 
     assembly_format = (
         "$context `,` $slot $callee (`ins` `(` $inputs^ `:` type($inputs) `)`)? "
-        "(`outs` `(` $outputs^ `:` type($outputs) `)`)? attr-dict"
+        "(`outs` `(` $outputs^ `:` type($outputs) `)`)? (`as` $tensors^)? attr-dict"
     )
 
     irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
@@ -288,38 +294,40 @@ class CallPackedOp(FailingOp):
         callee: str,
         inputs: Sequence[SSAValue | Operation],
         outputs: Sequence[SSAValue | Operation],
-        elements: Sequence[Attribute] | None = None,
+        tensors: FunctionType | None = None,
     ):
         super().__init__(
             operands=[context, inputs, outputs],
             properties={
                 "slot": IntegerAttr(slot, i64),
                 "callee": StringAttr(callee),
-                "elements": None if elements is None else ArrayAttr(elements),
+                "tensors": tensors,
             },
-        )
-
-    @property
-    def element_types(self) -> tuple[Attribute, ...]:
-        """What the function sees as the element type of each buffer."""
-        if self.elements is not None:
-            return self.elements.data
-        return tuple(
-            cast(MemRefType, value.type).element_type for value in (*self.inputs, *self.outputs)
         )
 
     def verify_(self) -> None:
         if self.slot.value.data < 0:
             raise VerifyException(f"{self.name}: negative slot, got {self.slot.value.data}")
-        count = len(self.inputs) + len(self.outputs)
-        if len(self.element_types) != count:
-            got = len(self.element_types)
-            raise VerifyException(f"{self.name}: wrong elements, expected {count} types, got {got}")
         for operand in (*self.inputs, *self.outputs):
-            verify_contiguous(self, cast(MemRefType, operand.type))
+            if isinstance(operand.type, MemRefType):
+                verify_contiguous(self, operand.type)
+        if self.tensors is not None:
+            types = (self.tensors.inputs, self.tensors.outputs)
+            expected = [sum(map(_part_count, kinds)) for kinds in types]
+            got = [len(self.inputs), len(self.outputs)]
+            if expected != got:
+                fact = f"wrong numbers of buffers for {self.tensors}"
+                raise VerifyException(explain(self.name, fact, expected=expected, got=got))
 
     def explain(self, details: Sequence[int]) -> str:
         return f'registered function "{self.callee.data}" failed'
+
+
+def _part_count(kind: Attribute) -> int:
+    """How many buffers and sizes stand for a tensor."""
+    if not is_sparse(kind):
+        return 1
+    return 4 if cast(TensorType, kind).get_shape()[1] == DYNAMIC_INDEX else 3
 
 
 class _CheckCanonicalization(HasCanonicalizationPatternsTrait):

@@ -47,6 +47,7 @@ from ..core.weights import WeightStore
 from ..dialects.graph.attrs import element_type_of
 from ..dialects.graph.dialect import Graph
 from ..dialects.graph.interfaces import GraphOp, tensor_type
+from ..dialects.graph.ops_call import CallDpsOp, CallPackedOp
 from ..dialects.graph.ops_constant import ConstantOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.sparse_tensor import csr, is_sparse
@@ -260,6 +261,55 @@ class Builder:
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_OPERATORS})
 
+    def call_packed(
+        self,
+        callee: str,
+        *args: Operand,
+        results: TensorSpec | Sequence[TensorSpec],
+        name: str | None = None,
+    ) -> Value | tuple[Value, ...]:
+        """Call a function that is registered as `callee` when the program is compiled.
+
+        Args:
+            callee: its name; see `stepwell.register_function`.
+            args: values, arrays or numbers.
+            results: what it fills. Sizes are numbers or texts in the symbols of the inputs.
+            name: the name of the model's node in messages; by default the caller's line.
+
+        Returns:
+            Its result, or a tuple of them where `results` is a sequence.
+
+        Raises:
+            InputError: if a result has no size, or an argument is no tensor.
+        """
+        return self._call(CallPackedOp, callee, args, results, name)
+
+    def _call(
+        self,
+        kind: type[CallPackedOp | CallDpsOp],
+        callee: str,
+        args: Sequence[Operand],
+        results: TensorSpec | Sequence[TensorSpec],
+        name: str | None,
+    ) -> Value | tuple[Value, ...]:
+        location = _caller() if name is None else named(name)
+        specs = [results] if isinstance(results, TensorSpec) else list(results)
+        subject = f'call of "{callee}"'
+        types = [_result_type(subject, spec) for spec in specs]
+        dims = [[size if isinstance(size, str) else "" for size in spec.shape] for spec in specs]
+        label = re.sub(r"\W", "_", callee)
+        operands = [self._operand(a, None, f"{label}_{n}", location) for n, a in enumerate(args)]
+        symbolic = any(size for row in dims for size in row)
+        try:
+            op = kind(callee, operands, types, dims if symbolic else None)
+            op.location = location
+            op.verify()
+        except VerifyException as error:
+            raise _reworded(error, kind, _where(location)) from error
+        self._block.add_op(op)
+        values = tuple(Value(self, result) for result in op.results)
+        return values[0] if isinstance(results, TensorSpec) else values
+
     def apply(
         self, operator: type[GraphOp], *args: Operand, name: str | None = None, **kwargs: Operand
     ) -> Value:
@@ -377,6 +427,19 @@ def _argument(name: str, spec: TensorSpec | SparseSpec) -> tuple[TensorType, Dic
         raise _error(subject, "a CSR matrix has two dimensions", got=spec.shape)
     entries = _size(subject, spec.nnz, f"{name}.nnz")
     return TensorType(element, sizes, csr()), argument_attrs(name, dims, entries)
+
+
+def _result_type(subject: str, spec: TensorSpec) -> TensorType:
+    """The type of a result that a call is said to have."""
+    sizes: list[int] = []
+    for size in spec.shape:
+        if isinstance(size, str):
+            sizes.append(DYNAMIC_INDEX)
+        elif isinstance(size, int) and 0 <= size < 2**62:
+            sizes.append(size)
+        else:
+            raise _error(subject, "bad size of a result", "a count or a symbol", repr(size))
+    return TensorType(element_type_named(subject, spec.dtype), sizes)
 
 
 def _name_result_sizes(function: func.FuncOp) -> None:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import ctypes
 import math
 import threading
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType
+from xdsl.ir import Attribute
 
-from ..core.errors import StepwellError, explain
-from ..core.functions import registered
+from ..core.functions import call, registered
 from ..core.module import numpy_dtype
 from ..dialects import rt
+from ..dialects.sparse_tensor import index_type, is_sparse, position_type
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    Array = np.ndarray | csr_array
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int64))
 _raised = threading.local()
@@ -28,42 +34,71 @@ def callback(op: rt.CallPackedOp) -> Any:
     """
     name = op.callee.data
     function = registered(name)
-    kinds = [cast(MemRefType, value.type) for value in (*op.inputs, *op.outputs)]
-    dtypes = [numpy_dtype(kind) for kind in op.element_types]
-    ranks = [kind.get_num_dims() for kind in kinds]
-    inputs = len(op.inputs)
+    if op.tensors is None:
+        kinds = [_tensor(value.type) for value in (*op.inputs, *op.outputs)]
+        inputs = len(op.inputs)
+    else:
+        kinds = [cast(TensorType, kind) for kind in (*op.tensors.inputs, *op.tensors.outputs)]
+        inputs = len(op.tensors.inputs)
 
-    def call(words: Any) -> int:
-        arrays: list[np.ndarray] = []
-        position = 0
+    def called(words: Any) -> int:
         try:
-            for dtype, rank in zip(dtypes, ranks, strict=True):
-                shape = tuple(words[position + 1 + axis] for axis in range(rank))
-                arrays.append(_view(words[position], dtype, shape))
-                position += 1 + rank
+            source = _words(words)
+            arrays = [_array(source, kind) for kind in kinds]
             for array in arrays[:inputs]:
-                array.flags.writeable = False
-            function(*arrays)
+                _protect(array)
+            call(name, function, arrays[:inputs], arrays[inputs:])
         except BaseException as error:  # Compiled code stands between here and the caller.
-            _raised.error = _wrapped(name, error)
+            _raised.error = error
             return 1
         return 0
 
-    return _CALLBACK(call)
+    return _CALLBACK(called)
 
 
-def _view(address: int, dtype: np.dtype[Any], shape: Sequence[int]) -> np.ndarray:
+def _tensor(kind: Attribute) -> TensorType:
+    """The tensor that a buffer is."""
+    buffer = cast(MemRefType, kind)
+    return TensorType(buffer.element_type, buffer.get_shape())
+
+
+def _words(words: Any) -> Iterator[int]:
+    position = 0
+    while True:
+        yield words[position]
+        position += 1
+
+
+def _array(words: Iterator[int], kind: TensorType) -> Array:
+    """The array whose addresses and sizes are the next words: a view of that memory."""
+    dtype = numpy_dtype(kind.element_type)
+    if not is_sparse(kind):
+        return _view(words, dtype, kind.get_num_dims())
+    from scipy.sparse import csr_array
+
+    indptr = _view(words, numpy_dtype(position_type(kind)), 1)
+    indices = _view(words, numpy_dtype(index_type(kind)), 1)
+    values = _view(words, dtype, 1)
+    columns = kind.get_shape()[1]
+    shape = (len(indptr) - 1, next(words) if columns == DYNAMIC_INDEX else columns)
+    matrix = csr_array(shape, dtype=dtype)
+    # Put in one by one: the constructor may convert indices, and so copy them.
+    matrix.indptr, matrix.indices, matrix.data = indptr, indices, values
+    return matrix
+
+
+def _view(words: Iterator[int], dtype: np.dtype[Any], rank: int) -> np.ndarray:
+    address = next(words)
+    shape: Sequence[int] = tuple(next(words) for _ in range(rank))
     raw = (ctypes.c_char * (math.prod(shape) * dtype.itemsize)).from_address(address)
     return np.ndarray(shape, dtype, cast(Any, raw))
 
 
-def _wrapped(name: str, error: BaseException) -> BaseException:
-    if not isinstance(error, Exception):
-        return error
-    text = f"{type(error).__name__}: {error}"
-    result = StepwellError(explain(f'function "{name}"', f"raised {text}"))
-    result.__cause__ = error
-    return result
+def _protect(array: Array) -> None:
+    """Make an input read-only."""
+    parts = [array] if isinstance(array, np.ndarray) else [array.indptr, array.indices, array.data]
+    for part in parts:
+        part.flags.writeable = False
 
 
 def take_error() -> BaseException | None:

@@ -13,19 +13,23 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from xdsl.dialects import func
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.errors import CompileError, InputError, UnsupportedError, explain
-from ...core.functions import registered
+from ...core.functions import call, registered
 from ...core.module import Module
 from ...core.provenance import origin
 from ...dialects.graph.attrs import dtype_of
-from ...dialects.graph.interfaces import GraphOp, element_type
-from ...dialects.graph.ops import CallPackedOp, ConstantOp
+from ...dialects.graph.interfaces import GraphOp, element_type, tensor_type
+from ...dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp
 from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.loop.ops import KernelOp
+from ...dialects.sparse_tensor import index_type, position_type
 from .inputs import check_inputs
+from .loop import run_kernel
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -69,6 +73,8 @@ class _Run:
                 return tuple(operands)
             if isinstance(op, CallPackedOp):
                 results = _call_packed(op, operands, shapes, sizes)
+            elif isinstance(op, CallDpsOp):
+                results = _call_dps(op, operands, shapes, sizes)
             else:
                 results = self._results(op, operands)
             values.update(zip(op.results, results, strict=True))
@@ -116,14 +122,10 @@ def _check_equalities(shapes: SymbolicShapes, sizes: Mapping[str, int]) -> None:
         raise InputError(explain(op.name, fact, expected=left, got=right, origin=origin(op)))
 
 
-def _call_packed(
-    op: CallPackedOp,
-    operands: Sequence[Array],
-    shapes: SymbolicShapes,
-    sizes: Mapping[str, int],
-) -> tuple[Array, ...]:
-    """Call a registered function with its inputs, read-only, and the arrays it is to fill."""
-    function = registered(op.callee.data)
+def _destinations(
+    op: CallPackedOp | CallDpsOp, shapes: SymbolicShapes, sizes: Mapping[str, int]
+) -> list[np.ndarray]:
+    """The arrays that a call is to fill."""
     results: list[np.ndarray] = []
     for result in op.results:
         shape = shapes.shape(result)
@@ -133,7 +135,47 @@ def _call_packed(
             raise CompileError(explain(op.name, fact, origin=origin(op)))
         size = tuple(dim.evaluate(sizes) for dim in shape)
         results.append(np.empty(size, dtype_of(element_type(result))))
-    function(*[_read_only(array) for array in operands], *results)
+    return results
+
+
+def _call_dps(
+    op: CallDpsOp, operands: Sequence[Array], shapes: SymbolicShapes, sizes: Mapping[str, int]
+) -> tuple[Array, ...]:
+    """Run a kernel of the module, operation by operation."""
+    kernel = SymbolTable.lookup_symbol(op, op.callee)
+    if not isinstance(kernel, KernelOp):
+        fact = f"{op.callee} is no kernel"
+        raise UnsupportedError(explain(op.name, fact, expected="loop.kernel", origin=origin(op)))
+    results = _destinations(op, shapes, sizes)
+    values, arrays = (*op.operands, *op.results), (*operands, *results)
+    buffers = [
+        part
+        for value, array in zip(values, arrays, strict=True)
+        for part in _parts(array, tensor_type(value))
+    ]
+    run_kernel(kernel, buffers)
+    return tuple(results)
+
+
+def _parts(array: Array, kind: TensorType) -> list[np.ndarray | int]:
+    """What a kernel is given: booleans and unsigned integers as signed, a CSR matrix in parts."""
+    if isinstance(array, np.ndarray):
+        return [array.view(f"i{array.itemsize}") if array.dtype.kind in "bu" else array]
+    pointers, indices = dtype_of(position_type(kind)), dtype_of(index_type(kind))
+    parts = [array.indptr.astype(pointers), array.indices.astype(indices), array.data]
+    return [*parts, array.shape[1]] if kind.get_shape()[1] == DYNAMIC_INDEX else parts
+
+
+def _call_packed(
+    op: CallPackedOp,
+    operands: Sequence[Array],
+    shapes: SymbolicShapes,
+    sizes: Mapping[str, int],
+) -> tuple[Array, ...]:
+    """Call a registered function with its inputs, read-only, and the arrays it is to fill."""
+    function = registered(op.callee.data)
+    results = _destinations(op, shapes, sizes)
+    call(op.callee.data, function, [_read_only(array) for array in operands], results)
     return tuple(results)
 
 

@@ -366,7 +366,7 @@ def packed(name: str, times: int = 1) -> sw.Module:
     b = sw.Builder("main")
     x = b.exp(b.input("x", ("n", 5), "f32"))
     for _ in range(times):
-        x = b.call_packed(name, [x], result_types=[x.ssa.type], result_dims=[["n", ""]])
+        x = b.call_packed(name, x, results=sw.TensorSpec(("n", 5)))
     b.output(b.neg(x), name="y")
     return b.module()
 
@@ -413,11 +413,16 @@ def test_a_function_that_is_missing() -> None:
 
 
 def test_a_result_whose_size_nobody_knows() -> None:
-    b = sw.Builder("main")
-    x = b.input("x", ("n", 5), "f32")
-    b.output(b.call_packed("test.any", [x], result_types=[x.ssa.type]))
-    with pytest.raises(sw.CompileError, match=r'size "_0" is not that of an argument .*`dims`'):
-        compiled(b.module())
+    text = """
+        func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+          %y = graph.call_packed "test.any"(%x) : (tensor<?xf32>) -> tensor<?xf32>
+          func.return %y : tensor<?xf32>
+        }
+    """
+    with pytest.raises(
+        sw.CompileError, match=r'size "_1" is not that of an argument; name it in `dims`'
+    ):
+        compiled(sw.from_mlir(text))
 
 
 def test_functions_of_one_name_and_several_types() -> None:
@@ -430,8 +435,8 @@ def test_functions_of_one_name_and_several_types() -> None:
     b = sw.Builder("main")
     x = b.input("x", ("n", 5), "f32")
     wide = b.cast(b.reduce(x, "sum", axes=[1]), "f64")
-    b.output(b.call_packed("test.copy", [x], [x.ssa.type], [["n", ""]]))
-    b.output(b.call_packed("test.copy", [wide], [wide.ssa.type], [["n"]]))
+    b.output(b.call_packed("test.copy", x, results=sw.TensorSpec(("n", 5))))
+    b.output(b.call_packed("test.copy", wide, results=sw.TensorSpec(("n",), "f64")))
     exe = compiled(b.module())
     for x in (W, W[:0]):
         first, second = exe(x)

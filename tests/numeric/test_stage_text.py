@@ -69,7 +69,7 @@ def registered() -> Program:
 
     b = sw.Builder("main")
     x = b.input("x", ("n", 5), "f32")
-    b.output(b.exp(b.call_packed("stages.scale", [x], [x.ssa.type], [["n", ""]])))
+    b.output(b.exp(b.call_packed("stages.scale", x, results=sw.TensorSpec(("n", 5)))))
     return b.module(), (FEATURES,)
 
 

@@ -66,9 +66,9 @@ func.func @packed_slot(%ctx: !rt.context) {
 
 // -----
 
-func.func @packed_elements(%ctx: !rt.context, %x: memref<4xi8>) {
-  // CHECK: rt.call_packed: wrong elements, expected 1 types, got 2
-  rt.call_packed %ctx, 0 "env.f" ins(%x : memref<4xi8>) {elements = [ui8, i1]}
+func.func @packed_tensors(%ctx: !rt.context, %b: memref<4xi8>) {
+  // CHECK: rt.call_packed: wrong numbers of buffers for () -> tensor<4xi1>, expected [0, 1], got [1, 0]
+  rt.call_packed %ctx, 0 "env.f" ins(%b : memref<4xi8>) as () -> tensor<4xi1>
   func.return
 }
 

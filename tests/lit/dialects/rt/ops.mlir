@@ -1,8 +1,8 @@
 // RUN: stepwell-opt %s --split-input-file | filecheck %s
 // RUN: stepwell-opt %s --split-input-file --print-op-generic | stepwell-opt --split-input-file | filecheck %s
 
-// CHECK-LABEL: func.func @main(%ctx: !rt.context, %x: memref<?x784xf32>, %n: index) -> i32
-func.func @main(%ctx: !rt.context, %x: memref<?x784xf32>, %n: index) -> i32 {
+// CHECK-LABEL: func.func @main(%ctx: !rt.context, %b: memref<4xi8>, %x: memref<?x784xf32>, %n: index) -> i32
+func.func @main(%ctx: !rt.context, %b: memref<4xi8>, %x: memref<?x784xf32>, %n: index) -> i32 {
   // CHECK-NEXT: %w = rt.constant %ctx, 3 "w0" : memref<128x784xf32>
   %w = rt.constant %ctx, 3 "w0" : memref<128x784xf32>
   // CHECK-NEXT: %p = rt.constant %ctx, 4 "w1" {packing = affine_map<(d0, d1, d2) -> (((d0 * 32) + d2), d1)>} : memref<4x784x32xf32>
@@ -17,8 +17,8 @@ func.func @main(%ctx: !rt.context, %x: memref<?x784xf32>, %n: index) -> i32 {
   rt.call_packed %ctx, 0 "env.linear" ins(%x, %w : memref<?x784xf32>, memref<128x784xf32>) outs(%p : memref<4x784x32xf32>)
   // CHECK-NEXT: rt.call_packed %ctx, 1 "env.tick"
   rt.call_packed %ctx, 1 "env.tick"
-  // CHECK-NEXT: rt.call_packed %ctx, 2 "env.bytes" ins(%arena : memref<?xi8>) {elements = [ui8]}
-  rt.call_packed %ctx, 2 "env.bytes" ins(%arena : memref<?xi8>) {elements = [ui8]}
+  // CHECK-NEXT: rt.call_packed %ctx, 2 "env.all" ins(%b : memref<4xi8>) as (tensor<4xi1>) -> ()
+  rt.call_packed %ctx, 2 "env.all" ins(%b : memref<4xi8>) as (tensor<4xi1>) -> ()
   %z = arith.constant 0 : i32
   func.return %z : i32
 }
