@@ -77,7 +77,7 @@ def decide(
     if isinstance(subject, Operation):
         subject = [subject]
     about = () if isinstance(subject, str) else tuple(subject)
-    words = subject if isinstance(subject, str) else ", ".join(map(_called, about))
+    words = subject if isinstance(subject, str) else ", ".join(dict.fromkeys(map(_called, about)))
     nodes = tuple(dict.fromkeys(name for op in about for name in names(op)))
     ctx.decisions.append(Decision(words, what, why, cost, nodes, ctx.stage, ctx.pass_name))
 

@@ -1,124 +1,188 @@
-"""The order of a sparse and a dense product is chosen by the number of multiply-adds."""
+"""Chains of products, dense and sparse ones, are computed in the order that is least work."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.context import decide
 from ...core.dims import Dim
-from ...core.provenance import fuse
+from ...core.provenance import fuse, names
 from ...dialects.graph import ops as graph
-from ...dialects.graph.interfaces import rank
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.chains import (
+    Chain,
+    Costs,
+    Factor,
+    Order,
+    bias_of,
+    chain_of,
+    operands_of,
+)
+from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.shapes import SymbolicShapes, argument_attributes
 
-_Product = graph.MatmulOp | graph.DenseOp
-
-
-@dataclass(frozen=True)
-class Chain:
-    """``a x w`` with a sparse `a`: `inner` is the product that is computed first."""
-
-    inner: graph.SpmmOp | _Product
-    outer: graph.SpmmOp | _Product
-
-    @property
-    def a(self) -> SSAValue:
-        """The sparse matrix."""
-        return cast(graph.SpmmOp, self.outer if self.sparse_last else self.inner).a
-
-    @property
-    def x(self) -> SSAValue:
-        """The dense matrix in the middle."""
-        return self.inner.operands[0 if self.sparse_last else 1]
-
-    @property
-    def product(self) -> _Product:
-        """The dense product, whose second operand is `w`."""
-        return cast(_Product, self.inner if self.sparse_last else self.outer)
-
-    @property
-    def sparse_last(self) -> bool:
-        """Whether it is ``a (x w)`` and not ``(a x) w``."""
-        return isinstance(self.outer, graph.SpmmOp)
-
-    def costs(self, shapes: SymbolicShapes) -> tuple[Dim, Dim]:
-        """The multiply-adds of ``a (x w)`` and of ``(a x) w``."""
-        # p k n + e n  and  e k + m k n  for a: m x p with e entries, x: p x k, w: k x n
-        rows, entries = shapes.shape(self.a)[0], shapes.nnz(self.a) or Dim.of(0)
-        inner, width = shapes.shape(self.x)
-        columns = shapes.shape(self.product.results[0])[1]
-        sparse_last = inner * width * columns + entries * columns
-        return sparse_last, entries * width + rows * width * columns
-
-    def swap(self) -> None:
-        """Compute the other product first."""
-        product = type(self.product)
-        w = self.product.operands[1]
-        if self.sparse_last:
-            first: Operation = graph.SpmmOp(self.a, self.x)
-            second: Operation = product(first, w, result_type=self.outer.results[0].type)
-        else:
-            first = product(self.x, w)
-            second = graph.SpmmOp(self.a, first, result_type=self.outer.results[0].type)
-        first.location = second.location = fuse([self.inner, self.outer])
-        Rewriter.insert_op(first, InsertPoint.before(self.outer))
-        Rewriter.replace_op(self.outer, second)
-        Rewriter.erase_op(self.inner)
+_LISTED = 5
+"""As many orders are all told of; of more the model's and the ends of the scale are."""
 
 
-def _chain(outer: Operation) -> Chain | None:
-    """The chain that ends in `outer`, if its inner product is used by nothing else."""
-    if isinstance(outer, graph.SpmmOp):
-        inner = outer.x.owner
-        if not _is_product(inner):
-            return None
-    elif _is_product(outer):
-        inner = outer.operands[0].owner
-        if not isinstance(inner, graph.SpmmOp):
-            return None
-    else:
-        return None
-    chain = Chain(cast(_Product, inner), cast(_Product, outer))
-    return chain if chain.inner.results[0].has_one_use() else None
+class Emitter:
+    """Makes the operators of a new order; a part that the model has stays what it is."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = chain
+        self.new: list[Operation] = []
+        self.location = fuse(chain.parts.values())
+
+    def add(self, op: GraphOp) -> SSAValue:
+        op.location = self.location
+        self.new.append(op)
+        return op.results[0]
+
+    def emit(self, order: Order) -> tuple[SSAValue, bool]:
+        """The value of an order, and whether it is held the other way round."""
+        if isinstance(order, int):
+            factor = self.chain.factors[order]
+            return factor.value, factor.transposed
+        if order in self.chain.parts and order != self.chain.order:
+            return self.chain.parts[order].results[0], False
+        left, right = order
+        by = self.chain.factors[left].by if isinstance(left, int) else None
+        second = self.emit(right)
+        if by is not None:
+            return self._times_sparse(by, self._upright(*second)), False
+        first = self.emit(left)
+        if first[1] and second[1]:
+            # a^T b^T == (b a)^T
+            return self.add(graph.MatmulOp(second[0], first[0])), True
+        a = self._upright(*first)
+        if second[1]:
+            return self.add(graph.DenseOp(a, second[0])), False
+        return self.add(graph.MatmulOp(a, second[0])), False
+
+    def whole(self, order: Order) -> SSAValue:
+        """The value of the whole chain in an order, with the bias and type of its last operator."""
+        root = self.chain.root
+        value, _ = self.emit(order)
+        bias, last = bias_of(root), cast(GraphOp, value.owner)
+        # a (x w) + b == dense(a x, w, b)
+        if bias is not None and isinstance(last, graph.DenseOp):
+            last.operands = [last.x, last.w, bias]
+        elif bias is not None:
+            last = cast(GraphOp, self.add(graph.AddOp(value, bias)).owner)
+        last.set_result_types([root.results[0].type])
+        return last.results[0]
+
+    def _times_sparse(self, by: GraphOp, x: SSAValue) -> SSAValue:
+        if isinstance(by, graph.SpmmOp):
+            return self.add(graph.SpmmOp(by.a, x))
+        by = cast(graph.AggregateOp, by)
+        return self.add(graph.AggregateOp(by.a, x, by.weights, by.kind.data.value))
+
+    def _upright(self, value: SSAValue, transposed: bool) -> SSAValue:
+        return self.add(graph.TransposeOp(value, [1, 0])) if transposed else value
 
 
-def _is_product(op: object) -> bool:
-    """Whether `op` multiplies two matrices and does nothing else."""
-    if isinstance(op, graph.DenseOp):
-        return op.bias is None and rank(op.x) == 2
-    return isinstance(op, graph.MatmulOp) and rank(op.a) == rank(op.b) == 2
+def _rewrite(chain: Chain, order: Order) -> None:
+    """Compute a chain in another order."""
+    emitter = Emitter(chain)
+    result, root = emitter.whole(order), chain.root
+    result.name_hint = root.results[0].name_hint
+    Rewriter.insert_op(emitter.new, InsertPoint.before(root))
+    root.results[0].replace_all_uses_with(result)
+    for part in reversed(chain.parts.values()):
+        if not part.results[0].uses:
+            Rewriter.erase_op(part)
 
 
-def _is_less(a: Dim, b: Dim) -> bool:
-    """Whether `a` is less than `b` for all sizes of 1 or more."""
-    coefficients = [count for _, count in (b - a).terms]
-    return bool(coefficients) and all(count > 0 for count in coefficients)
+def _name(factor: Factor) -> str:
+    """What the model calls a factor."""
+    value = factor.value
+    if isinstance(value, BlockArgument):
+        function = value.block.parent_op()
+        if isinstance(function, func.FuncOp):
+            given = argument_attributes(function, value.index).get("graph.name")
+            if isinstance(given, StringAttr):
+                return given.data
+        return value.name_hint or f"arg{value.index}"
+    op = cast(Operation, value.owner)
+    if isinstance(op, graph.NormalizeOp):
+        return _name(Factor(op.a))
+    key = op.key if isinstance(op, graph.ConstantOp) else None
+    return key or next(iter(names(op)), None) or value.name_hint or op.name
 
 
-def _order(ctx: Context, chain: Chain, shapes: SymbolicShapes) -> None:
-    outer = chain.outer
-    last, first = chain.costs(shapes)
-    kept, other = (last, first) if chain.sparse_last else (first, last)
-    texts = ("a (x w)", "(a x) w") if chain.sparse_last else ("(a x) w", "a (x w)")
-    if _is_less(other, kept):
-        what, less, more = f"order {texts[1]} instead of {texts[0]}", other, kept
-        chain.swap()
-    else:
-        what, less, more = f"order {texts[0]}", kept, other
-    decide(ctx, outer, what, f"the other one has {more} multiply-adds", f"{less} multiply-adds")
+def _text(order: Order, factors: Sequence[str]) -> str:
+    """An order in words: ``a (x w)``."""
+    if isinstance(order, int):
+        return factors[order]
+    parts = (f"({_text(p, factors)})" if isinstance(p, tuple) else factors[p] for p in order)
+    return " ".join(parts)
+
+
+def _considered(chain: Chain, costs: Costs, best: Order) -> list[Order]:
+    """The orders to tell of: all, or of many the model's, from the left and from the right."""
+    last = len(chain.factors) - 1
+    found: list[Order] = []
+    for order in costs.orders(0, last):
+        found.append(order)
+        if len(found) > _LISTED:
+            break
+    if len(found) <= _LISTED:
+        return [best, *(order for order in found if order != best)]
+    left: Order = 0
+    right: Order = last
+    for number in range(1, last + 1):
+        left, right = (left, number), (last - number, right)
+    listed = [best, chain.order]
+    listed += [o for o in (left, right) if costs.is_possible(o)]
+    return list(dict.fromkeys(listed))
+
+
+def _is_never_more(a: Dim, b: Dim) -> bool:
+    """Whether `a` is not more than `b` for all sizes of 1 or more."""
+    return all(count > 0 for _, count in (b - a).terms)
+
+
+def _tell(ctx: Context, chain: Chain, costs: Costs, order: Order) -> None:
+    """Note what was chosen, and a line for each other order: the table of costs."""
+    factors = [_name(factor) for factor in chain.factors]
+    subject = list(chain.parts.values())
+    chosen, *others = _considered(chain, costs, order)
+    own, rest = costs.of(chosen), [costs.of(other) for other in others]
+    why = "it is the least work" if others else "no other order can be computed"
+    if not all(_is_never_more(own.flops, cost.flops) for cost in rest):
+        why += f" if {costs.assumption}"
+    instead = "" if order == chain.order else f" instead of {_text(chain.order, factors)}"
+    decide(ctx, subject, f"order {_text(chosen, factors)}{instead}", why, str(own))
+    for other, cost in zip(others, rest, strict=True):
+        less = "it is as much work" if cost.flops == own.flops else "it is more work"
+        decide(ctx, subject, f"not the order {_text(other, factors)}", less, str(cost))
+
+
+def _chains(function: func.FuncOp) -> list[Chain]:
+    """The chains of three factors or more, in order; a product is in one of them at most."""
+    inside: set[Operation] = set()
+    found: list[Chain] = []
+    for op in reversed(list(function.walk())):
+        if isinstance(op, GraphOp) and op not in inside and operands_of(op) is not None:
+            chain = chain_of(op)
+            inside |= set(chain.parts.values())
+            if len(chain.factors) > 2:
+                found.append(chain)
+    return found[::-1]
 
 
 @dataclass(frozen=True)
 class GraphOrderContractionsPass(ModulePass):
-    """Compute ``a x w`` with a sparse `a` as ``a (x w)`` or ``(a x) w``, whichever is less work.
+    """Compute chains of products in the order that is least work: ``a (x w)`` or ``(a x) w``.
 
     Before:
 
@@ -144,24 +208,36 @@ class GraphOrderContractionsPass(ModulePass):
     }
     ```
 
-    Sizes and entry counts may be symbolic: an order is changed where the other one is less
-    work for all sizes.
+    A chain is made of `matmul`, `dense`, `spmm`, and `aggregate` where that sums up rows. A product
+    that something else uses, too, is a factor. A bias stays outside: only that of the last operator
+    of a chain is taken along. Work is counted from shapes and numbers of stored entries; orders are
+    compared under an assumption about those that are not known, which is told where it matters.
 
     Requires: `graph.normalize` not decomposed yet, which would put operators in between.
-    Leaves: the operators as they are but for their order.
+    Leaves: the products, in their orders.
     """
 
     name = "graph-order-contractions"
+
+    assumed_size: int = 1024
+    """What a size that is not known is taken for."""
+
+    assumed_entries: int = 8
+    """What the number of stored entries in a row is taken for where it is not known."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             if not function.body.blocks or "graph.primitive" in function.attributes:
                 continue
-            chains = [c for inner in function.walk() if (c := _chain(inner)) is not None]
-            shapes = SymbolicShapes(function) if chains else None
-            done: set[Operation] = set()
+            chains = _chains(function)
+            if not chains:
+                continue
+            shapes, best = SymbolicShapes(function), list[Order]()
             for chain in chains:
-                if shapes is None or {chain.inner, chain.outer} & done:
-                    continue
-                done |= {chain.inner, chain.outer}
-                _order(ctx, chain, shapes)
+                costs = Costs(chain, shapes, self.assumed_size, self.assumed_entries)
+                best.append(costs.best())
+                _tell(ctx, chain, costs, best[-1])
+            # A factor may be the product of a chain that comes before.
+            for chain, order in reversed(list(zip(chains, best, strict=True))):
+                if order != chain.order:
+                    _rewrite(chain, order)

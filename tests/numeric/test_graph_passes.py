@@ -143,30 +143,6 @@ def test_normalized_constant_graph_is_a_csr_constant() -> None:
     assert constant.nnz.value.data == stored.nnz
 
 
-@pytest.mark.parametrize("sizes", [(2, 8), (8, 2), (3, 3)])
-@pytest.mark.parametrize("sparse_last", [True, False])
-@pytest.mark.parametrize("dense", [True, False])
-def test_order_of_contractions(sizes: tuple[int, int], sparse_last: bool, dense: bool) -> None:
-    width, columns = sizes
-    b = Builder()
-    a, x = b.constant(random_csr(6, 6)), b.input("x", (6, width))
-    weight = floats(columns, width) if dense else floats(width, columns)
-    product = b.dense if dense else b.matmul
-    b.output(b.spmm(a, product(x, weight)) if sparse_last else product(b.spmm(a, x), weight))
-    module = b.module()
-    after = assert_same(module, "graph-order-contractions", floats(6, width))
-    names = [n for n in main_of(after) if n not in ("graph.constant", "func.return")]
-    unchanged = [n for n in main_of(module) if n in names]
-    if width == columns:
-        assert names == unchanged
-    else:
-        assert (names[-1] == "graph.spmm") == (columns < width)
-    _, ctx = transformed(module, "graph-order-contractions")
-    (decision,) = ctx.decisions
-    assert decision.cost is not None
-    assert decision.cost.endswith("multiply-adds")
-
-
 MODELS: dict[str, Callable[[Builder, Value], Value]] = {
     "epilogue": lambda b, x: b.relu(b.dense(x, floats(5, 8), floats(5)) * 2 + 1),
     "diamond": lambda b, x: (d := b.dense(x, floats(5, 8))) * b.sigmoid(d) + d,
