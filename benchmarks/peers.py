@@ -1,0 +1,108 @@
+"""What the compiled programs are compared with: each peer as a function without arguments.
+
+Each maker takes a model, its inputs and a number of threads and gives a call that computes the
+outputs anew from the inputs. A peer that is not installed is left out; `missing` names it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+Call = Callable[[], Any]
+
+PEERS = {
+    "onnxruntime": "onnxruntime",
+    "openvino": "openvino",
+    "torch": "torch",
+    "torch-geometric": "torch_geometric",
+    "threadpoolctl": "threadpoolctl",
+}
+"""Distributions that may be installed, with the name of the module of each."""
+
+
+def installed(name: str) -> bool:
+    """Whether a distribution of `PEERS` can be imported."""
+    return importlib.util.find_spec(PEERS[name]) is not None
+
+
+def missing() -> list[str]:
+    """The distributions that a comparison would need and that are not installed."""
+    return [name for name in PEERS if not installed(name)]
+
+
+def onnx_runtime(model: bytes, inputs: Sequence[np.ndarray], threads: int) -> Call:
+    """The model in onnxruntime with all its optimisations, on the CPU."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    feed = {spec.name: x for spec, x in zip(session.get_inputs(), inputs, strict=True)}
+    return lambda: session.run(None, feed)[0]
+
+
+def open_vino(model: bytes, inputs: Sequence[np.ndarray], threads: int) -> Call:
+    """The model in OpenVINO, tuned for latency; inputs and outputs are shared, not copied."""
+    import openvino
+
+    core = openvino.Core()
+    compiled = core.compile_model(
+        core.read_model(model),
+        "CPU",
+        {
+            "INFERENCE_NUM_THREADS": threads,
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_PRECISION_HINT": "f32",
+        },
+    )
+    request = compiled.create_infer_request()
+    feed = list(inputs)
+    return lambda: request.infer(feed, share_inputs=True, share_outputs=True)[0]
+
+
+def torch_call(function: Callable[..., Any], arrays: Sequence[Any], threads: int) -> Call:
+    """A function on tensors in PyTorch's inference mode; dense arrays and CSR become tensors."""
+    import torch
+
+    torch.set_num_threads(threads)
+    tensors = [_tensor(array) for array in arrays]
+
+    def call() -> Any:
+        with torch.inference_mode():
+            return function(*tensors)
+
+    return call
+
+
+def _tensor(array: Any) -> Any:
+    import torch
+
+    return torch.from_numpy(array) if isinstance(array, np.ndarray) else torch_csr(array)
+
+
+def torch_csr(matrix: csr_array) -> Any:
+    """A CSR matrix as a tensor of PyTorch that shares its arrays."""
+    import torch
+
+    arrays = [torch.from_numpy(a) for a in (matrix.indptr, matrix.indices, matrix.data)]
+    with warnings.catch_warnings():
+        # PyTorch says once that its CSR tensors are in beta.
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.sparse_csr_tensor(*arrays, matrix.shape, check_invariants=True)
+
+
+def library_threads(threads: int) -> AbstractContextManager[Any]:
+    """Hold the BLAS of NumPy to `threads` while it is entered, where threadpoolctl is there."""
+    if not installed("threadpoolctl"):
+        return nullcontext()
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(threads)
