@@ -59,6 +59,7 @@ _OPTIMIZED = {
         "graph-fold-constant",
         "graph-canonicalize-ops",
         "graph-combine-parallel-dense",
+        "graph-combine-parallel-conv2d",
         "graph-simplify",
         "graph-fold-constant",
         # Casts come last: `cse` would merge them again.
