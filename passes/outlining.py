@@ -78,7 +78,8 @@ class Outliner:
                 may need what is made of them elsewhere (`dependents_between`).
             name: what the function is called, with a number behind it where that is taken.
         """
-        bring_together(ops)
+        if any(value.owner is not ops[-1] for value in results):
+            bring_together(ops)
         arguments = _arguments(ops)
         function = self._shared(_primitive(ops, arguments, results), name)
         call = func.CallOp(function.sym_name.data, arguments, [v.type for v in results])

@@ -27,6 +27,7 @@ Graph = Dialect(
         ops.MaxOp,
         ops.MinOp,
         ops.PowOp,
+        ops.FmaOp,
         ops.NegOp,
         ops.ExpOp,
         ops.LogOp,

@@ -30,6 +30,7 @@ from .ops_elementwise import (
     TanhOp,
     UnaryOp,
 )
+from .ops_fma import FmaOp
 from .ops_logic import (
     ComparisonOp,
     EqualOp,
@@ -79,6 +80,7 @@ __all__ = [
     "ErfOp",
     "ExpOp",
     "FloorOp",
+    "FmaOp",
     "GatherOp",
     "GeluOp",
     "GreaterEqualOp",

@@ -14,8 +14,10 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     result_def,
+    traits_def,
 )
 from xdsl.pattern_rewriter import RewritePattern
+from xdsl.traits import Commutative
 
 from ...core.dims import Shape
 from . import scalars
@@ -97,6 +99,7 @@ class AddOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.add"
+    traits = traits_def(Commutative())
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -141,6 +144,7 @@ class MulOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.mul"
+    traits = traits_def(Commutative())
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -194,6 +198,7 @@ class MaxOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.max"
+    traits = traits_def(Commutative())
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -216,6 +221,7 @@ class MinOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.min"
+    traits = traits_def(Commutative())
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

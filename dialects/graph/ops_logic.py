@@ -11,8 +11,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.pattern_rewriter import RewritePattern
+from xdsl.traits import Commutative
 
 from ...core.dims import Shape
 from . import scalars
@@ -44,6 +45,7 @@ class EqualOp(ComparisonOp):
     """
 
     name = "graph.equal"
+    traits = traits_def(Commutative())
 
     lhs = operand_def(DENSE_TENSOR)
     rhs = operand_def(DENSE_TENSOR)
@@ -147,6 +149,7 @@ class LogicalAndOp(LogicalBinaryOp):
     """
 
     name = "graph.logical_and"
+    traits = traits_def(Commutative())
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
         return nest.insert(arith.AndIOp(a, b))
@@ -163,6 +166,7 @@ class LogicalOrOp(LogicalBinaryOp):
     """
 
     name = "graph.logical_or"
+    traits = traits_def(Commutative())
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
         return nest.insert(arith.OrIOp(a, b))
@@ -179,6 +183,7 @@ class LogicalXorOp(LogicalBinaryOp):
     """
 
     name = "graph.logical_xor"
+    traits = traits_def(Commutative())
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
         return nest.insert(arith.XOrIOp(a, b))

@@ -44,6 +44,7 @@ _CHEAP = (
     graph.AddOp,
     graph.SubOp,
     graph.MulOp,
+    graph.FmaOp,
     graph.MaxOp,
     graph.MinOp,
     graph.NegOp,

@@ -142,6 +142,21 @@ def test_broadcasting(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     check(lambda b, x, y: x * y + x, [random(shapes[0]), random(shapes[1], seed=1)])
 
 
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+def test_fma(dtype: str) -> None:
+    inputs = [random((5, 37), dtype), random((37,), dtype, seed=1), random((5, 1), dtype, seed=2)]
+    check(lambda b, x, y, z: b.fma(x, y, z), inputs)
+
+
+def test_fma_is_rounded_once() -> None:
+    # (1 + e) (1 - e) - 1 == -e^2, of which a product that is rounded leaves 0
+    e = np.array([2.0**-12, 2.0**-20, 0.0], np.float32)
+    arrays = [1 + e, 1 - e, np.full(3, -1, np.float32)]
+    module = build(lambda b, x, y, z: b.fma(x, y, z), arrays, symbolic=False)
+    for result in (module.run_reference(*arrays), sw.compile(module, threads=1)(*arrays)):
+        np.testing.assert_array_equal(result, np.array([-(2.0**-24), -(2.0**-40), 0], np.float32))
+
+
 def test_integer_division_cannot_trap() -> None:
     x = np.array([7, -7, np.iinfo(np.int32).min, 5], np.int32)
     y = np.array([2, 2, -1, 0], np.int32)

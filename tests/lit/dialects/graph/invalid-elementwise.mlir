@@ -245,3 +245,19 @@ func.func @f(%x: tensor<3xf32>, %s: tensor<3xf32>) {
   %y = graph.batch_norm %x, %s, %s, %s, %s epsilon = 1.0e-05 axis = 1 : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
   func.return
 }
+
+// -----
+
+func.func @f(%a: tensor<4x3xf32>, %b: tensor<2xf32>, %c: tensor<f32>) {
+  // CHECK: graph.fma: shapes [4, 3] and [2] do not broadcast, expected 3, got 2
+  %y = graph.fma %a, %b, %c : (tensor<4x3xf32>, tensor<2xf32>, tensor<f32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%a: tensor<3xf32>, %c: tensor<3xf16>) {
+  // CHECK: graph.fma: element types differ, expected f32, got f16
+  %y = graph.fma %a, %a, %c : (tensor<3xf32>, tensor<3xf32>, tensor<3xf16>) -> tensor<3xf32>
+  func.return
+}

@@ -72,6 +72,13 @@ func.func @refined(%a: tensor<?xf64>, %b: tensor<5xf64>) -> tensor<5xf64> {
   func.return %y : tensor<5xf64>
 }
 
+// CHECK-LABEL: func.func @fma
+func.func @fma(%a: tensor<?x3xf32>, %b: tensor<3xf32>, %c: tensor<f32>) -> tensor<?x3xf32> {
+  // CHECK: %y = graph.fma %a, %b, %c : (tensor<?x3xf32>, tensor<3xf32>, tensor<f32>) -> tensor<?x3xf32>
+  %y = graph.fma %a, %b, %c : (tensor<?x3xf32>, tensor<3xf32>, tensor<f32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
+
 // CHECK-LABEL: func.func @neg
 func.func @neg(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
   // CHECK: %y = graph.neg %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
