@@ -35,10 +35,12 @@ _PLACES = {
     "compile": "compiler",
     "from_mlir": "frontends.mlir",
     "from_onnx": "frontends.onnx.importer",
+    "patterns": "",
     "register_function": "core.functions",
 }
 
 if TYPE_CHECKING:
+    from . import patterns
     from .compiler import compile
     from .core.errors import (
         CompileError,
@@ -75,6 +77,7 @@ __all__ = [
     "compile",
     "from_mlir",
     "from_onnx",
+    "patterns",
     "register_function",
 ]
 
@@ -82,7 +85,11 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
+    place = _PLACES[name]
+    if place:
+        value = getattr(importlib.import_module(f".{place}", __name__), name)
+    else:
+        value = importlib.import_module(f".{name}", __name__)
     globals()[name] = value
     return value
 

@@ -146,13 +146,14 @@ class Builder:
 
     Args:
         name: the name of the function.
+        weights: the store of its arrays; by default one of its own.
     """
 
-    def __init__(self, name: str = "main") -> None:
+    def __init__(self, name: str = "main", weights: WeightStore | None = None) -> None:
         if not re.fullmatch(r"[A-Za-z_][\w$.]*", name):
             raise _error("Builder", "bad function name", "letters, digits and _", repr(name))
         self.name = name
-        self.weights = WeightStore()
+        self.weights = WeightStore() if weights is None else weights
         self._stored: dict[int, tuple[object, str]] = {}
         self._block = Block()
         self._region = Region(self._block)
@@ -243,6 +244,16 @@ class Builder:
         module.verify()
         _name_result_sizes(function)
         return module
+
+    def take(self) -> list[Operation]:
+        """The operators so far, in order, which are then the caller's to put somewhere.
+
+        Values of another function may be their operands, as `Value(builder, ssa)`.
+        """
+        ops = list(self._block.ops)
+        for op in ops:
+            op.detach()
+        return ops
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
         """The operator called `name` as a method."""

@@ -383,7 +383,7 @@ class GraphOp(IRDLOperation, ABC):
         """Compare the declared result types with the inferred ones; ``?`` fits any size."""
         for result, inferred in zip(self.results, self.infer_types(), strict=True):
             declared = tensor_type(result)
-            if not _compatible(declared, inferred):
+            if not compatible(declared, inferred):
                 where = origin(self)
                 fact = "result type differs"
                 raise VerifyException(
@@ -404,7 +404,8 @@ def widened(array: np.ndarray) -> np.ndarray:
     return array.astype(dtype_of(compute_type(element_type_of(array.dtype))), copy=False)
 
 
-def _compatible(declared: TensorType, inferred: TensorType) -> bool:
+def compatible(declared: TensorType, inferred: TensorType) -> bool:
+    """Whether a tensor may have both types: ``?`` fits any size."""
     if declared.element_type != inferred.element_type or declared.encoding != inferred.encoding:
         return False
     pairs = list(zip(declared.get_shape(), inferred.get_shape(), strict=False))

@@ -64,3 +64,12 @@ def test_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         exec(compile(block, "README.md", "exec"), names)
     assert np.shape(names["y"]) == (64, 10)  # type: ignore[arg-type]
     assert np.shape(names["logits"]) == (34, 2)  # type: ignore[arg-type]
+
+
+def test_python_of_the_page_on_rewriting_runs() -> None:
+    names: dict[str, object] = {}
+    page = "docs/rewriting.md"
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, page, "exec"), names)

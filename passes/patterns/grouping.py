@@ -1,0 +1,71 @@
+"""Grouping: what a pattern finds becomes a primitive function of its own, one kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+from ...core.context import decide
+from ...core.errors import CompileError, explain
+from ..outlining import Outliner, has_value
+from .matching import described
+from .pattern import Match, Pattern
+
+
+def group_module(ctx: Context, op: ModuleOp, table: Mapping[str, Pattern]) -> int:
+    """Outline each match of a pattern in place, as a function of the pattern's name.
+
+    Matches of the same structure share one function. A pattern that stands first takes its
+    operators first, and each of them the operators that come last. Functions that are
+    primitive already stay as they are.
+
+    Args:
+        ctx: the context of the pass.
+        op: the module.
+        table: patterns by the names of their functions.
+
+    Returns:
+        How many groups were made.
+
+    Raises:
+        CompileError: if a name cannot be one, or a matched operator cannot be in a kernel.
+    """
+    for name, pattern in table.items():
+        if not isinstance(pattern, Pattern):
+            got = type(pattern).__name__
+            raise CompileError(
+                explain(f'group "{name}"', "no pattern", expected="a pattern", got=got)
+            )
+        if not re.fullmatch(r"[A-Za-z_][\w$.]*", name):
+            expected = "letters, digits and _"
+            raise CompileError(explain(f'group "{name}"', "bad function name", expected=expected))
+    outliner, count = Outliner(op), 0
+    functions = [f for f in op.walk() if isinstance(f, func.FuncOp)]
+    for function in functions:
+        if "graph.primitive" in function.attributes or len(function.body.blocks) != 1:
+            continue
+        for name, pattern in table.items():
+            for last in reversed(list(function.body.block.ops)):
+                # What was outlined meanwhile is in no block any more.
+                match = pattern.match(last) if last.parent is not None else None
+                if match is not None:
+                    _outline(ctx, outliner, match, name)
+                    count += 1
+    return count
+
+
+def _outline(ctx: Context, outliner: Outliner, match: Match, name: str) -> None:
+    for op in match.ops:
+        if not has_value(op):
+            fact = f"{described(op)} cannot be in a kernel"
+            hint = "it gives no value at an index"
+            raise CompileError(explain(f'group "{name}"', fact, hint=hint))
+    results = [r for op in match.ops for r in op.results if r in match.roots]
+    function = outliner.outline(match.ops, results, name)
+    what = "one kernel for " + ", ".join(op.name for op in match.ops)
+    why = f'pattern "{match.pattern.name}" matches {match.origin}'
+    decide(ctx, f"@{function.sym_name.data}", what, why)

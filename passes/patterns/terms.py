@@ -1,0 +1,297 @@
+"""What a pattern is made of: terms, each of which stands for a value of a module."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import EllipsisType
+from typing import Any
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from ...core.errors import CompileError, explain
+from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import dtype_named, dtype_of
+from ...dialects.graph.interfaces import FusionKind, GraphOp
+from ...dialects.graph.known import is_constant
+
+Kind = type[Operation] | FusionKind
+"""Which operators: those of a class and its subclasses, or those that fuse in one way."""
+
+Number = bool | int | float
+
+
+class Term:
+    """Stands for a value. ``+ - * / @ **`` and unary ``-`` are operators, as in a builder.
+
+    A term that occurs several times in a pattern stands for the same value each time.
+    """
+
+    def __add__(self, other: Operand) -> Operator:
+        return Operator((graph.AddOp,), (self, term_of(other)))
+
+    def __radd__(self, other: Operand) -> Operator:
+        return Operator((graph.AddOp,), (term_of(other), self))
+
+    def __sub__(self, other: Operand) -> Operator:
+        return Operator((graph.SubOp,), (self, term_of(other)))
+
+    def __rsub__(self, other: Operand) -> Operator:
+        return Operator((graph.SubOp,), (term_of(other), self))
+
+    def __mul__(self, other: Operand) -> Operator:
+        return Operator((graph.MulOp,), (self, term_of(other)))
+
+    def __rmul__(self, other: Operand) -> Operator:
+        return Operator((graph.MulOp,), (term_of(other), self))
+
+    def __truediv__(self, other: Operand) -> Operator:
+        return Operator((graph.DivOp,), (self, term_of(other)))
+
+    def __rtruediv__(self, other: Operand) -> Operator:
+        return Operator((graph.DivOp,), (term_of(other), self))
+
+    def __pow__(self, other: Operand) -> Operator:
+        return Operator((graph.PowOp,), (self, term_of(other)))
+
+    def __rpow__(self, other: Operand) -> Operator:
+        return Operator((graph.PowOp,), (term_of(other), self))
+
+    def __matmul__(self, other: Operand) -> Operator:
+        return Operator((graph.MatmulOp, graph.SpmmOp), (self, term_of(other)))
+
+    def __neg__(self) -> Operator:
+        return Operator((graph.NegOp,), (self,))
+
+    def __bool__(self) -> bool:
+        fact = "a term is neither true nor false"
+        hint = "a pattern has no branches; use one_of, or when="
+        raise CompileError(explain("pattern", fact, hint=hint))
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        """The terms that this one is directly made of."""
+        return ()
+
+
+Operand = Term | Number
+"""What an operator of a pattern takes; a number is a constant of that value everywhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraint:
+    """What a value has to be. What is None does not matter.
+
+    Args:
+        dtypes: its element type is one of these.
+        shape: its sizes; None fits any size, and a leading ``...`` any dimensions.
+        rank: the number of its dimensions.
+        constant: whether it is known at compile time.
+        number: it is a literal constant that has this value everywhere.
+        uses: how often operators use it.
+        when: what else must hold of it.
+    """
+
+    dtypes: tuple[str, ...] = ()
+    shape: tuple[int | EllipsisType | None, ...] | None = None
+    rank: int | None = None
+    constant: bool | None = None
+    number: Number | None = None
+    uses: int | None = None
+    when: Callable[[SSAValue], bool] | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.dtypes:
+            try:
+                dtype_named(name)
+            except StopIteration:
+                fact = f'unknown element type "{name}"'
+                raise CompileError(explain("pattern", fact)) from None
+        if self.shape is not None and ... in self.shape[1:]:
+            raise CompileError(explain("pattern", "... stands first in a shape", got=self.shape))
+
+    def broken_by(self, value: SSAValue) -> tuple[str, object] | None:
+        """What a value is and what was expected of it; None where it is all that."""
+        kind = value.type
+        if self.dtypes or self.shape is not None or self.rank is not None:
+            if not isinstance(kind, TensorType):
+                return f"is {kind}", "a tensor"
+            sizes = kind.get_shape()
+            if self.dtypes and str(kind.element_type) not in self.dtypes:
+                return f"is {kind}", "elements of " + " or ".join(self.dtypes)
+            if self.rank is not None and len(sizes) != self.rank:
+                return f"is {kind}", f"rank {self.rank}"
+            if self.shape is not None and not _fits(sizes, self.shape):
+                return f"is {kind}", f"shape {_text(self.shape)}"
+        if self.constant is not None and is_constant(value) != self.constant:
+            return ("is no constant", "one") if self.constant else ("is a constant", "none")
+        if self.number is not None and not _is_number(value, self.number):
+            return "is another value", f"a literal constant {self.number}"
+        if self.uses is not None and (count := len(list(value.uses))) != self.uses:
+            return f"is used {count} times", self.uses
+        if self.when is not None and not self.when(value):
+            return f"is {kind}", "what `when` demands"
+        return None
+
+
+def _fits(sizes: tuple[int, ...], shape: tuple[int | EllipsisType | None, ...]) -> bool:
+    wanted = shape
+    if shape[:1] == (...,):
+        wanted = shape[1:]
+        sizes = sizes[len(sizes) - len(wanted) :] if len(sizes) >= len(wanted) else ()
+    if len(sizes) != len(wanted):
+        return False
+    return all(
+        w is None or (n == w and n != DYNAMIC_INDEX) for n, w in zip(sizes, wanted, strict=True)
+    )
+
+
+def _text(shape: tuple[int | EllipsisType | None, ...]) -> str:
+    names = {None: "any", ...: "..."}
+    return "[" + ", ".join(str(names.get(n, n)) for n in shape) + "]"  # type: ignore[call-overload]
+
+
+def _is_number(value: SSAValue, number: Number) -> bool:
+    """Whether a value is a literal that is `number` everywhere, rounded to its own type."""
+    splat = graph.splat_of(value)
+    if splat is None or not isinstance(value.type, TensorType):
+        return False
+    rounded = dtype_of(value.type.element_type).type(number).item()
+    # 0.0 and -0.0 are equal, and differ.
+    return splat == rounded and math.copysign(1, splat) == math.copysign(1, rounded)
+
+
+@dataclass(eq=False)
+class Wildcard(Term):
+    """Any value that satisfies a constraint."""
+
+    constraint: Constraint = field(default_factory=Constraint)
+    name: str | None = None
+
+
+@dataclass(eq=False)
+class Constrained(Term):
+    """A term whose value also satisfies a constraint."""
+
+    term: Term
+    constraint: Constraint
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        return (self.term,)
+
+
+@dataclass(eq=False)
+class OneOf(Term):
+    """The first alternative with which all of the pattern matches."""
+
+    alternatives: tuple[Term, ...]
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        return self.alternatives
+
+
+@dataclass(eq=False)
+class Optional(Term):
+    """A term, or nothing where an operator can do without the operand."""
+
+    term: Term
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        return (self.term,)
+
+
+@dataclass(eq=False)
+class Operator(Term):
+    """The first result of an operator.
+
+    Args:
+        kinds: which operators; one of these.
+        operands: a term for each operand in the order of its declaration, a tuple of terms
+            for a variadic one, None for one that must be absent. Those left out at the end
+            must be absent too, unless the last one is ``...``.
+        attributes: what attributes have to be: a value, or a predicate of the value.
+        uses: how often the results are used.
+        name: what the operator is called in a match.
+    """
+
+    kinds: tuple[Kind, ...]
+    operands: tuple[Term | tuple[Term, ...] | EllipsisType | None, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    uses: int | None = None
+    name: str | None = None
+
+    def __getitem__(self, number: int) -> Result:
+        """The result with this number."""
+        return Result(self, number)
+
+    # Without it Python would take `__getitem__` for that of a sequence.
+    __iter__ = None
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        flat = [t for o in self.operands for t in (o if isinstance(o, tuple) else (o,))]
+        return tuple(t for t in flat if isinstance(t, Term))
+
+    @property
+    def text(self) -> str:
+        """The kinds in words."""
+        return " or ".join(
+            kind.value if isinstance(kind, FusionKind) else getattr(kind, "name", kind.__name__)
+            for kind in self.kinds
+        )
+
+    def is_kind_of(self, op: Operation) -> bool:
+        """Whether `op` is one of these operators."""
+        return any(
+            isinstance(op, GraphOp) and op.fusion == kind
+            if isinstance(kind, FusionKind)
+            else isinstance(op, kind)
+            for kind in self.kinds
+        )
+
+
+@dataclass(eq=False)
+class Result(Term):
+    """A result, by its number, of an operator that has several."""
+
+    operator: Operator
+    number: int
+
+    @property
+    def parts(self) -> tuple[Term, ...]:
+        return (self.operator,)
+
+
+def term_of(operand: object) -> Term:
+    """What an operand of a pattern stands for.
+
+    Raises:
+        CompileError: if it is neither a term nor a number.
+    """
+    if isinstance(operand, Term):
+        return operand
+    if isinstance(operand, Number):
+        return Wildcard(Constraint(number=operand))
+    fact, got = "wrong operand", type(operand).__name__
+    raise CompileError(explain("pattern", fact, expected="a term or a number", got=got))
+
+
+def subterms(term: Term) -> Iterator[Term]:
+    """A term and all that it is made of, each once, what is used before its users."""
+    seen: set[Term] = set()
+    stack: list[tuple[Term, Iterator[Term]]] = [(term, iter(term.parts))]
+    while stack:
+        current, parts = stack[-1]
+        part = next(parts, None)
+        if part is None:
+            stack.pop()
+            if current not in seen:
+                seen.add(current)
+                yield current
+        elif part not in seen:
+            stack.append((part, iter(part.parts)))

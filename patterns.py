@@ -1,0 +1,217 @@
+"""Patterns over operators: find them, say why they are not there, rewrite them, group them.
+
+    from stepwell import patterns as p
+
+    @p.pattern
+    def multiply_add(x, y, z):
+        return p.add(p.mul(x, y), z)
+
+    @p.rewrite(multiply_add)
+    def fused(b, x, y, z):
+        return b.fma(x, y, z)
+
+    module = p.apply(module, [fused])
+
+A pattern calls operators of the `graph` dialect by their mnemonics, with the arguments of their
+constructors. `docs/rewriting.md` tells the whole of it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, overload
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import RewritePattern
+
+from .core.context import Decision
+from .core.errors import CompileError, StepwellError, explain
+from .core.module import Module
+from .core.registry import make_context
+from .core.weights import WeightStore
+from .frontends.builder import Builder, Value
+from .passes.patterns import vocabulary
+from .passes.patterns.grouping import group_module
+from .passes.patterns.pattern import Match, Pattern
+from .passes.patterns.rewriting import Rule, rewrite_module
+from .passes.patterns.terms import Term
+from .passes.patterns.vocabulary import constant, one_of, op, optional, value
+
+__all__ = [
+    "Match",
+    "Pattern",
+    "Rule",
+    "apply",
+    "constant",
+    "group",
+    "group_module",
+    "one_of",
+    "op",
+    "optional",
+    "pattern",
+    "rewrite",
+    "rewrite_module",
+    "value",
+]
+
+
+def __getattr__(name: str) -> Callable[..., Term]:
+    """The operator of the `graph` dialect with this mnemonic, as a word of patterns."""
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return vocabulary.call(vocabulary.named(name))
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *vocabulary.OPERATORS})
+
+
+@overload
+def pattern(function: Callable[..., Any]) -> Pattern: ...
+@overload
+def pattern(
+    *, when: Callable[[Match], bool] | None = None
+) -> Callable[[Callable[..., Any]], Pattern]: ...
+def pattern(
+    function: Callable[..., Any] | None = None, *, when: Callable[[Match], bool] | None = None
+) -> Pattern | Callable[[Callable[..., Any]], Pattern]:
+    """Make a pattern of a function that calls operators and returns its result or results.
+
+    Its parameters are wildcards; `value` and `constant` as an annotation or a default value
+    say more of one. `when` is given a whole match and says whether it counts.
+
+    Raises:
+        CompileError: if the function is no pattern.
+    """
+    if function is None:
+        return lambda function: Pattern(function, when)
+    return Pattern(function, when)
+
+
+def rewrite(pattern: Pattern, *, name: str | None = None) -> Callable[[Callable[..., Any]], Rule]:
+    """Make a rule of a pattern and a function that builds what replaces it.
+
+    The function is given a `Builder`, and under their names what it asks for of the pattern:
+    values (as `Value`; None where one is absent), matched operators, and the whole `match`. It
+    returns as many values as the pattern, of the same types.
+
+    Raises:
+        CompileError: if it asks for what the pattern does not have.
+    """
+    if not isinstance(pattern, Pattern):
+        got = type(pattern).__name__
+        raise CompileError(explain("rewrite", "no pattern", expected="a pattern", got=got))
+
+    def rule(function: Callable[..., Any]) -> Rule:
+        label = name or getattr(function, "__name__", "rewrite")
+        asked = list(inspect.signature(function).parameters)[1:]
+        unknown = [a for a in asked if a not in pattern.named and a != "match"]
+        if unknown:
+            fact = f'pattern "{pattern.name}" has no "{unknown[0]}"'
+            expected = ", ".join([*pattern.named, "match"])
+            raise CompileError(explain(f'rewrite "{label}"', fact, expected=expected))
+
+        def build(match: Match, store: WeightStore) -> tuple[list[Operation], list[SSAValue]]:
+            return _build(function, asked, label, match, store)
+
+        return Rule(pattern, build, label)
+
+    return rule
+
+
+def _build(
+    function: Callable[..., Any],
+    asked: Sequence[str],
+    label: str,
+    match: Match,
+    store: WeightStore,
+) -> tuple[list[Operation], list[SSAValue]]:
+    """Call the function of a replacement: the operators it built, and its results."""
+    builder = Builder(weights=store)
+    arguments: dict[str, Any] = {"match": match, **match.bindings}
+    for name, bound in match.bindings.items():
+        if isinstance(bound, SSAValue):
+            arguments[name] = Value(builder, bound)
+    subject, where = f'rewrite "{label}"', match.origin
+    try:
+        returned = function(builder, **{name: arguments[name] for name in asked})
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        if not isinstance(error, StepwellError):
+            reason = f"raised {type(error).__name__}: {reason}"
+        raise CompileError(explain(subject, reason, origin=where)) from error
+    results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    for result in results:
+        if not isinstance(result, Value) or result.builder is not builder:
+            fact, expected = "wrong result", "values of its builder"
+            got = type(result).__name__
+            raise CompileError(explain(subject, fact, expected=expected, got=got, origin=where))
+    return builder.take(), [result.ssa for result in results]
+
+
+def apply(
+    module: Module,
+    rules: Sequence[RewritePattern],
+    *,
+    once: bool = False,
+    limit: int | None = None,
+    decisions: list[Decision] | None = None,
+) -> Module:
+    """The module after rewriting; the one that is given stays as it is.
+
+    Args:
+        module: what is rewritten.
+        rules: rewritings of patterns, and xDSL's own patterns; the first that matches is used.
+        once: visit each operator once, instead of going on until nothing matches.
+        limit: how often one rule may be applied; by default ten times the operators.
+        decisions: is given what was decided, about which node and why.
+
+    Raises:
+        CompileError: if a rule does not end, fails, or gives something else than it replaces.
+    """
+    return _changed(
+        module,
+        decisions,
+        lambda ctx, op: rewrite_module(ctx, op, rules, once=once, limit=limit),
+    )
+
+
+def group(
+    module: Module, table: Mapping[str, Pattern], *, decisions: list[Decision] | None = None
+) -> Module:
+    """The module with each match of a pattern as a primitive function, one kernel each.
+
+    Args:
+        module: what is grouped; it stays as it is.
+        table: patterns by the names that their functions get; the first takes its matches
+            first.
+        decisions: is given what was decided, about which node and why.
+
+    Raises:
+        CompileError: if a name cannot be one, or a matched operator cannot be in a kernel.
+    """
+    return _changed(module, decisions, lambda ctx, op: group_module(ctx, op, table))
+
+
+def _changed(
+    module: Module,
+    decisions: list[Decision] | None,
+    change: Callable[[Context, ModuleOp], object],
+) -> Module:
+    """A changed copy of a module, which is verified."""
+    if not isinstance(module, Module):
+        got = type(module).__name__
+        hint = "in a pass, use rewrite_module or group_module"
+        raise CompileError(
+            explain("patterns", "no module", expected="stepwell.Module", got=got, hint=hint)
+        )
+    work = module.clone()
+    ctx = make_context(work.weights)
+    change(ctx, work.op)
+    work.verify()
+    if decisions is not None:
+        decisions += ctx.decisions
+    return work
