@@ -17,11 +17,12 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
+from ..core.context import decide
 from ..core.dims import Dim, Shape
 from ..core.errors import explain
 from ..core.provenance import fuse, origin
@@ -29,6 +30,7 @@ from ..dialects.graph import ops as graph
 from ..dialects.graph.interfaces import GraphOp, Index
 from ..dialects.graph.shapes import EQUAL, SymbolicShapes, equal_attribute
 from ..dialects.loop import ops as loop
+from ..dialects.sparse_tensor import part_count
 from .buffers import buffer_types
 from .nest import (
     Argument,
@@ -37,7 +39,11 @@ from .nest import (
     RestartError,
     SparseArgument,
     UnknownEntryError,
+    UnmergedError,
 )
+from .splitting import split_primitive
+
+Call = graph.CallDpsOp | graph.CallPackedOp
 
 
 def _arguments(function: func.FuncOp, block: Block) -> dict[SSAValue, Argument]:
@@ -251,8 +257,13 @@ def _result_shapes(
     return result
 
 
-def _call_dps(call: func.CallOp, shapes: dict[SSAValue, Shape]) -> graph.CallDpsOp:
-    """The same call in destination-passing style, with the sizes of its results."""
+def _call_dps(
+    call: func.CallOp, shapes: dict[SSAValue, Shape], single: Call | None
+) -> graph.CallDpsOp | graph.CallPackedOp:
+    """The same call in destination-passing style, with the sizes of its results.
+
+    `single` is the call that is all there is in the function, if there is one.
+    """
     types = [cast(TensorType, r.type) for r in call.results]
     dims = [
         [
@@ -262,9 +273,96 @@ def _call_dps(call: func.CallOp, shapes: dict[SSAValue, Shape]) -> graph.CallDps
         for result, kind in zip(call.results, types, strict=True)
     ]
     symbolic = any(name for row in dims for name in row)
-    new = graph.CallDpsOp(call.callee, call.arguments, types, dims if symbolic else None)
+    known = dims if symbolic else None
+    if isinstance(single, graph.CallPackedOp):
+        passed = [call.arguments[cast(BlockArgument, v).index] for v in single.arguments]
+        new = graph.CallPackedOp(single.callee, passed, types, known)
+    elif single is not None:
+        passed = [call.arguments[cast(BlockArgument, v).index] for v in single.arguments]
+        new = graph.CallDpsOp(single.callee, passed, types, known)
+    else:
+        new = graph.CallDpsOp(call.callee, call.arguments, types, known)
     new.location = call.location
     return new
+
+
+def _is_inside(op: Operation) -> bool:
+    """Whether an operation is in a primitive function."""
+    function = op.parent_op()
+    return function is not None and "graph.primitive" in function.attributes
+
+
+def _build_all(ctx: Context, module: ModuleOp) -> dict[func.FuncOp, loop.KernelOp | Call]:
+    """The kernel of each primitive function, or the call that is all there is in it.
+
+    Functions that cannot be one kernel are split, so that there may be more than before.
+    """
+    waiting = [f for f in module.ops if isinstance(f, func.FuncOp) and _is_primitive(f)]
+    built: dict[func.FuncOp, loop.KernelOp | Call] = {}
+    while waiting:
+        function = waiting.pop(0)
+        name = function.sym_name.data
+        if (single := _single_call(function)) is not None:
+            built[function] = single
+            continue
+        calls = [
+            c
+            for c in module.walk()
+            if isinstance(c, func.CallOp) and c.callee.string_value() == name
+        ]
+        constant = [
+            bool(calls) and all(_is_constant(c.arguments[number]) for c in calls)
+            for number in range(len(function.args))
+        ]
+        try:
+            built[function] = build_kernel(function, constant, SymbolicShapes(function))
+        except UnmergedError as refused:
+            cut = _where_to_cut(function, refused.value)
+            before = split_primitive(module, function, cut, calls)
+            what = f"split, what is needed first is @{before.sym_name.data}"
+            decide(ctx, function, what, str(refused))
+            waiting = [before, function, *waiting]
+    return built
+
+
+def _is_primitive(function: func.FuncOp) -> bool:
+    return "graph.primitive" in function.attributes
+
+
+def _single_call(function: func.FuncOp) -> Call | None:
+    """The call without a value at an index that is all there is in a function."""
+    op, *rest = function.body.block.ops
+    single = isinstance(op, (graph.CallDpsOp, graph.CallPackedOp)) and not op.has_value_at
+    returned = rest and list(rest[-1].operands) == list(op.results)
+    return op if single and returned and len(rest) == 1 else None
+
+
+def _where_to_cut(function: func.FuncOp, value: SSAValue) -> SSAValue:
+    """A value that is not merged, or, where it comes from a call that runs as it is, what
+    that call is passed, so that the call is alone in the end."""
+    op = cast(Operation, value.owner)
+    if isinstance(op, GraphOp) and not op.has_value_at:
+        for operand in op.operands:
+            if isinstance(operand, OpResult) and not isinstance(operand.owner, graph.ConstantOp):
+                return operand
+    return value
+
+
+def _mark_constants(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> None:
+    """Say of the inputs of a kernel that was there before whether all calls pass constants."""
+    types = [cast(TensorType, value.type) for value in calls[0].arguments]
+    attrs: list[DictionaryAttr] = []
+    for number, kind in enumerate(types):
+        constant = all(_is_constant(call.arguments[number]) for call in calls)
+        for _ in range(part_count(kind)):
+            known = kernel.attrs_of(len(attrs))
+            marked = {**known, "loop.constant": UnitAttr()} if constant else known
+            attrs.append(DictionaryAttr(marked))
+    attrs += [
+        DictionaryAttr(kernel.attrs_of(number))
+        for number in range(len(attrs), len(kernel.body.block.args))
+    ]
+    kernel.arg_attrs = ArrayAttr(attrs) if any(d.data for d in attrs) else None
 
 
 def _refuse_rest(module: ModuleOp) -> None:
@@ -323,19 +421,28 @@ class ConvertGraphToLoopPass(ModulePass):
     name = "convert-graph-to-loop"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kernels = [k for k in op.ops if isinstance(k, loop.KernelOp)]
+        merged = {c.callee for c in op.walk() if isinstance(c, graph.CallDpsOp) and _is_inside(c)}
+        built = _build_all(ctx, op)
         functions = [f for f in op.ops if isinstance(f, func.FuncOp)]
-        primitives = {f.sym_name.data: f for f in functions if "graph.primitive" in f.attributes}
         calls = [c for c in op.walk() if isinstance(c, func.CallOp)]
         shapes = _result_shapes(functions, calls)
-        for name, function in primitives.items():
-            passed = [c.arguments for c in calls if c.callee.string_value() == name]
-            constant = [
-                bool(passed) and all(_is_constant(arguments[number]) for arguments in passed)
-                for number in range(len(function.args))
-            ]
-            kernel = build_kernel(function, constant, SymbolicShapes(function))
-            Rewriter.replace_op(function, kernel, [])
+        replaced: dict[str, graph.CallDpsOp | graph.CallPackedOp | None] = {}
+        for function, made in built.items():
+            replaced[function.sym_name.data] = None if isinstance(made, loop.KernelOp) else made
         for call in calls:
-            if call.callee.string_value() in primitives:
-                Rewriter.replace_op(call, _call_dps(call, shapes))
+            if (name := call.callee.string_value()) in replaced:
+                Rewriter.replace_op(call, _call_dps(call, shapes, replaced[name]))
+        for function, made in built.items():
+            if isinstance(made, loop.KernelOp):
+                Rewriter.replace_op(function, made, [])
+            else:
+                Rewriter.erase_op(function)
         _refuse_rest(op)
+        called = [c for c in op.walk() if isinstance(c, graph.CallDpsOp)]
+        for kernel in kernels:
+            users = [c for c in called if c.callee.string_value() == kernel.sym_name.data]
+            if users:
+                _mark_constants(kernel, users)
+            elif any(callee.string_value() == kernel.sym_name.data for callee in merged):
+                Rewriter.erase_op(kernel)

@@ -46,7 +46,8 @@ from ..core.dims import Dim
 from ..core.errors import UnsupportedError, explain
 from ..core.provenance import origin
 from ..dialects.graph.attrs import compute_type, is_unsigned
-from ..dialects.graph.interfaces import FusionKind, GraphOp, Index
+from ..dialects.graph.interfaces import FusionKind, GraphOp, Index, element_type
+from ..dialects.graph.ops_call import CallDpsOp, CallLikeOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.loop import ops as loop
 from ..dialects.loop.attrs import Combine
@@ -89,6 +90,14 @@ class Frame:
 
 class RestartError(Exception):
     """The nest has to be built again, now that more is known."""
+
+
+class UnmergedError(Exception):
+    """A value cannot be computed where it is used; the text says why."""
+
+    def __init__(self, value: SSAValue, why: str) -> None:
+        super().__init__(why)
+        self.value = value
 
 
 class UnknownEntryError(UnsupportedError):
@@ -164,6 +173,10 @@ class NestBuilder:
         if not isinstance(op, GraphOp):
             name = op.name if isinstance(op, Operation) else "block"
             raise UnsupportedError(explain(name, "has no value at an index"))
+        if isinstance(op, CallLikeOp) and not op.has_value_at:
+            why = op.refusal if isinstance(op, CallDpsOp) else "a function has none"
+            fact = f"{op.properties['callee']} has no value at an index: {why}"
+            raise UnmergedError(value, fact)
         self.inlined.add(value)
         self._sources.append(op)
         result = op.value_at(self, index, value.index)
@@ -183,11 +196,10 @@ class NestBuilder:
             raise UnsupportedError(
                 explain("convert-graph-to-loop", "a sparse operand is read only by its entries")
             )
-        return self._computed(self._load(buffer, index), value)
+        return self.computed(self._load(buffer, index), element_type(value))
 
-    def _computed(self, loaded: SSAValue, value: SSAValue) -> SSAValue:
-        """Turn what a buffer holds into the type in which it is computed."""
-        kind = cast(TensorType, value.type).element_type
+    def computed(self, loaded: SSAValue, kind: Attribute) -> SSAValue:
+        """Turn what a buffer of this element type holds into the type in which it is computed."""
         if isinstance(kind, Float16Type):
             return self.insert(arith.ExtFOp(loaded, f32))
         if kind == i1:
@@ -240,7 +252,10 @@ class NestBuilder:
         if not any(frame in needed for frame in loops[prefix:]):
             return None
         if self._local_type(value, prefix) is None:
-            return None
+            again = next(frame for frame in loops if frame not in needed)
+            name = cast(loop.ForOp, again.block.parent_op()).loop_name.data
+            why = f'a reduction would be computed again in each iteration of loop "{name}"'
+            raise UnmergedError(value, why)
         self.staged[value] = prefix
         if value in self.inlined:
             raise RestartError
@@ -399,7 +414,8 @@ class NestBuilder:
 
     def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
         """The value of a stored entry; see `Nest.stored_entry`."""
-        return self._computed(self._load(self._sparse(matrix).values, [position]), matrix)
+        loaded = self._load(self._sparse(matrix).values, [position])
+        return self.computed(loaded, element_type(matrix))
 
     def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
         """The number of stored entries of a row; see `Nest.count`."""

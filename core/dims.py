@@ -92,12 +92,12 @@ class Dim:
         return total
 
     def substitute(self, dims: Mapping[str, Dim]) -> Dim:
-        """The dimension with other dimensions put in for its symbols."""
+        """The dimension with others put in for its symbols; one that is not in `dims` stays."""
         total = Dim.of(0)
         for monomial, coefficient in self.terms:
             term = Dim.of(coefficient)
             for name in monomial:
-                term = term * dims[name]
+                term = term * dims.get(name, Dim.symbol(name))
             total = total + term
         return total
 

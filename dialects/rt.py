@@ -40,7 +40,6 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     StringAttr,
     SymbolRefAttr,
-    TensorType,
     i8,
     i32,
     i64,
@@ -86,7 +85,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.errors import explain
-from .sparse_tensor import is_sparse
+from .sparse_tensor import part_count
 
 ARENA_TOO_SMALL = -1
 """What the public function returns when the arena must grow before anything can run."""
@@ -313,7 +312,7 @@ class CallPackedOp(FailingOp):
                 verify_contiguous(self, operand.type)
         if self.tensors is not None:
             types = (self.tensors.inputs, self.tensors.outputs)
-            expected = [sum(map(_part_count, kinds)) for kinds in types]
+            expected = [sum(map(part_count, kinds)) for kinds in types]
             got = [len(self.inputs), len(self.outputs)]
             if expected != got:
                 fact = f"wrong numbers of buffers for {self.tensors}"
@@ -321,13 +320,6 @@ class CallPackedOp(FailingOp):
 
     def explain(self, details: Sequence[int]) -> str:
         return f'registered function "{self.callee.data}" failed'
-
-
-def _part_count(kind: Attribute) -> int:
-    """How many buffers and sizes stand for a tensor."""
-    if not is_sparse(kind):
-        return 1
-    return 4 if cast(TensorType, kind).get_shape()[1] == DYNAMIC_INDEX else 3
 
 
 class _CheckCanonicalization(HasCanonicalizationPatternsTrait):

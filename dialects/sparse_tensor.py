@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Literal, cast
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AffineMapAttr,
     ArrayAttr,
     IndexType,
@@ -209,6 +210,14 @@ def coo(pos: int = 32, crd: int = 32) -> EncodingAttr:
 def is_sparse(type: Attribute) -> bool:
     """Whether the type is a tensor with a sparse encoding."""
     return isinstance(type, TensorType) and isinstance(type.encoding, EncodingAttr)
+
+
+def part_count(type: Attribute) -> int:
+    """How many buffers and sizes stand for a tensor: one, or the parts of a CSR matrix."""
+    if not is_sparse(type):
+        return 1
+    # Row pointers, column indices, values; the number of columns where the type lacks it.
+    return 4 if cast(TensorType, type).get_shape()[1] == DYNAMIC_INDEX else 3
 
 
 def encoding_of(type: Attribute) -> EncodingAttr:

@@ -13,13 +13,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ..core.provenance import fuse
 from ..dialects.graph import ops as graph
 from ..dialects.graph.interfaces import GraphOp
+from ..dialects.loop.ops import KernelOp
 
 
 def has_value(op: Operation) -> TypeGuard[GraphOp]:
     """Whether `op` can be (part of) a kernel: it gives its value at an index."""
     if not isinstance(op, GraphOp) or isinstance(op, graph.ConstantOp):
         return False
-    return type(op).value_at is not GraphOp.value_at
+    return op.has_value_at
 
 
 def dependents_between(ops: Sequence[Operation]) -> list[Operation] | None:
@@ -65,7 +66,8 @@ class Outliner:
     def __init__(self, module: ModuleOp) -> None:
         self.module = module
         self.functions: dict[str, list[func.FuncOp]] = {}
-        self.taken = {f.sym_name.data for f in module.walk() if isinstance(f, func.FuncOp)}
+        named = (func.FuncOp, KernelOp)
+        self.taken = {f.sym_name.data for f in module.walk() if isinstance(f, named)}
 
     def outline(
         self, ops: Sequence[Operation], results: Sequence[SSAValue], name: str
@@ -128,7 +130,11 @@ def _primitive(
         for operand in op.operands:
             if operand not in copies:
                 block.add_op(cast(Operation, operand.owner).clone(copies))
-        block.add_op(op.clone(copies))
+        copy = op.clone(copies)
+        if isinstance(copy, graph.CallDpsOp):
+            # The names are those of the function that it was in; the kernel says the sizes.
+            copy.result_dims = None
+        block.add_op(copy)
     returned = [copies[result] for result in results]
     block.add_op(func.ReturnOp(*returned))
     types = ([a.type for a in block.args], [v.type for v in returned])

@@ -132,6 +132,14 @@ class Nest(Protocol):
         """Append an operation on scalars; returns its first result."""
         ...
 
+    def stored(self, value: SSAValue, kind: Attribute) -> SSAValue:
+        """A computed scalar as a buffer of this element type holds it."""
+        ...
+
+    def computed(self, loaded: SSAValue, kind: Attribute) -> SSAValue:
+        """What a buffer of this element type holds, in the type in which it is computed."""
+        ...
+
     def index(self, value: SSAValue) -> AffineExpr:
         """A computed integer as an index expression."""
         ...
@@ -292,6 +300,11 @@ class GraphOp(IRDLOperation, ABC):
     def fusion(self) -> FusionKind:
         """How the operator takes part in fusion."""
         return self.FUSION
+
+    @property
+    def has_value_at(self) -> bool:
+        """Whether the operator can be (part of) a kernel: it gives its value at an index."""
+        return type(self).value_at is not GraphOp.value_at
 
     @property
     def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:

@@ -28,8 +28,19 @@ from xdsl.utils.exceptions import VerifyException
 from ...core.dims import Dim, Shape
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
+from ..loop.ops import KernelOp
 from .attrs import ANY_TENSOR
-from .interfaces import FusionKind, GraphOp, ShapeFacts, declared_shape, element_type, tensor_type
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    declared_shape,
+    element_type,
+    tensor_type,
+)
+from .kernel_values import KernelValues, NoValueError
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -144,6 +155,55 @@ class CallDpsOp(CallLikeOp):
     ) -> None:
         symbol = SymbolRefAttr(callee) if isinstance(callee, str) else callee
         super().__init__(symbol, arguments, result_types, result_dims)
+
+    @property
+    def values(self) -> KernelValues:
+        """What the results of the kernel are at an index.
+
+        Raises:
+            NoValueError: if it has no such values, with the reason.
+        """
+        try:
+            kernel = SymbolTable.lookup_symbol(self, self.callee)
+        except ValueError as error:
+            raise NoValueError("it is in no module") from error
+        if not isinstance(kernel, KernelOp):
+            raise NoValueError("it is no kernel")
+        return KernelValues(kernel, self.arguments)
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the kernel has no value at an index; None where it has one."""
+        try:
+            _ = self.values
+        except NoValueError as error:
+            return str(error)
+        return None
+
+    @property
+    def has_value_at(self) -> bool:
+        return self.refusal is None
+
+    @property
+    def fusion(self) -> FusionKind:
+        try:
+            return self.values.fusion
+        except NoValueError:
+            return FusionKind.OPAQUE
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        try:
+            stored = self.values.value_at(nest, index, result)
+        except NoValueError as error:
+            fact = f"{self.callee} has no value at an index, {error}"
+            raise UnsupportedError(explain(self.name, fact, origin=origin(self))) from error
+        return nest.computed(stored, element_type(self.results[result]))
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        symbolic = any(not tensor_type(result).has_static_shape() for result in self.results)
+        if self.result_dims is None and symbolic and self.has_value_at:
+            return self.values.shapes(shapes)
+        return super().infer_shapes(shapes, facts)
 
 
 @irdl_op_definition

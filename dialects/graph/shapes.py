@@ -25,6 +25,7 @@ from ...core.errors import explain
 from ...core.provenance import origin
 from ..sparse_tensor import is_sparse
 from .interfaces import GraphOp, ShapeFacts
+from .ops_call import CallLikeOp
 
 Binding = tuple[int, int | str]
 """An argument of the function and one of its dimensions, or "nnz" for its entry count."""
@@ -56,6 +57,7 @@ class SymbolicShapes:
         self._shapes: dict[SSAValue, Shape] = {}
         self._nnz: dict[SSAValue, Dim | None] = {}
         self._active: list[func.FuncOp] = []
+        self._named: dict[str, Dim] = {}
         self._fresh = self._unused_symbols()
         self._bind_arguments()
         for left, right in equal_sizes(function):
@@ -162,6 +164,9 @@ class SymbolicShapes:
             )
             inferred = op.infer_shapes([shapes[value] for value in op.operands], facts)
             entries = op.infer_nnz([nnz[value] for value in op.operands], facts)
+            if isinstance(op, CallLikeOp) and op.result_dims is not None:
+                # The only names in an operation: those of the function that it is in.
+                inferred = [tuple(d.substitute(self._named) for d in s) for s in inferred]
         elif isinstance(op, func.CallOp):
             inferred, entries = self._visit_call(op, shapes, nnz)
         else:
@@ -181,7 +186,13 @@ class SymbolicShapes:
         pairs = list(zip(parameters, op.operands, strict=True))
         inner_shapes: dict[SSAValue, Shape] = {p: shapes[a] for p, a in pairs}
         inner_nnz: dict[SSAValue, Dim | None] = {p: nnz[a] for p, a in pairs}
+        outer, self._named = self._named, {}
+        for number, (parameter, argument) in enumerate(pairs):
+            kind = cast(TensorType, parameter.type)
+            names = self._dimension_names(kind, argument_attributes(callee, number))
+            self._named |= {n: d for n, d in zip(names, shapes[argument], strict=True) if n}
         returned = self._visit(callee, inner_shapes, inner_nnz)
+        self._named = outer
         return [inner_shapes[v] for v in returned], [inner_nnz[v] for v in returned]
 
     def _declared(self, op: Operation, result: SSAValue, inferred: Shape | None) -> Shape:

@@ -307,7 +307,11 @@ def _width(value: SSAValue) -> int:
 
 
 def _name(group: Group) -> str:
-    mnemonics = [op.name.partition(".")[2].replace(".", "_") for op in group.ops]
+    names = [
+        op.callee.string_value() if isinstance(op, graph.CallDpsOp) else op.name.partition(".")[2]
+        for op in group.ops
+    ]
+    mnemonics = [name.replace(".", "_") for name in names]
     shown, rest = mnemonics[:_LONGEST_NAME], len(mnemonics) - _LONGEST_NAME
     return "_".join(["fused", *shown, *([f"and_{rest}_more"] if rest > 0 else [])])
 
@@ -386,9 +390,14 @@ class GraphFuseOpsPass(ModulePass):
             block = function.body.block
             _erase_unused(block)
             groups = Grouping(block, self.max_ops, self.max_staged_width).groups
+            for call in block.ops:
+                if isinstance(call, graph.CallDpsOp) and (why := call.refusal) is not None:
+                    decide(ctx, call, f"{call.callee} is kept apart", why)
             shapes = SymbolicShapes(function)
             costs = [_flops(group, shapes) for group in groups]
             for group, cost in zip(groups, costs, strict=True):
+                if len(group.ops) == 1 and isinstance(group.ops[0], graph.CallDpsOp):
+                    continue
                 primitive = outliner.outline(group.ops, group.ops[-1].results, _name(group))
                 what = "one kernel for " + ", ".join(part.name for part in group.ops)
                 why = group.why if len(group.ops) > 1 else "no other operator may be in it"

@@ -180,3 +180,61 @@ func.func private @unsigned(%x: tensor<4xui8>) -> tensor<4xui8> attributes {grap
   %y = graph.add %x, %x : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xui8>
   func.return %y : tensor<4xui8>
 }
+
+// -----
+
+// A kernel that stores each element once is merged with what is next to it: one nest.
+// CHECK-LABEL: loop.kernel @merged
+// CHECK: loop.for "i" %i to 4 {
+// CHECK-NEXT: %[[X:.*]] = loop.load %x (d0) -> (d0)(%i)
+// CHECK-NEXT: %[[E:.*]] = math.exp %[[X]]
+// CHECK-NEXT: %[[S:.*]] = arith.addf %[[E]], %[[E]]
+// CHECK-NEXT: %[[M:.*]] = arith.maximumf %[[S]],
+// CHECK-NEXT: loop.store %[[M]], %y (d0) -> (d0)(%i)
+// CHECK-NOT: loop.kernel
+func.func private @merged(%x: tensor<4xf32>) -> tensor<4xf32> attributes {graph.primitive} {
+  %0 = graph.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = graph.call_dps @double(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = graph.relu %1 : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %2 : tensor<4xf32>
+}
+loop.kernel @double(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+  loop.for "i" %i to 4 {
+    %0 = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+    %1 = arith.addf %0, %0 : f32
+    loop.store %1, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+  }
+}
+
+// -----
+
+// A reduction that would be computed again for each row keeps its buffer; a kernel whose loops
+// keep their order runs as it is, and is told what is a constant.
+// CHECK-LABEL: func.func @split
+// CHECK: %[[S:.*]] = graph.call_dps @columns_0(%x)
+// CHECK-NEXT: %[[Y:.*]] = graph.call_dps @columns(%x, %[[S]])
+// CHECK-NEXT: graph.call_dps @running(%[[Y]], %w)
+func.func @split(%x: tensor<?x?xf32> {graph.dims = ["n", "n"]}) -> tensor<?x?xf32> {
+  %w = graph.constant dense_resource<w> : tensor<4xf32>
+  %0 = func.call @columns(%x) : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %1 = func.call @last(%0, %w) : (tensor<?x?xf32>, tensor<4xf32>) -> tensor<?x?xf32>
+  func.return %1 : tensor<?x?xf32>
+}
+// CHECK: loop.kernel @columns_0(%x: memref<?x?xf32>) -> (%y: memref<?xf32>)
+// CHECK: loop.reduce
+// CHECK: loop.kernel @columns(%x: memref<?x?xf32>, %{{.*}}: memref<?xf32>) -> (%y: memref<?x?xf32>)
+// CHECK-NOT: loop.reduce
+func.func private @columns(%x: tensor<?x?xf32>) -> tensor<?x?xf32> attributes {graph.primitive} {
+  %0 = graph.reduce sum %x axes = [1] keepdims = false : (tensor<?x?xf32>) -> tensor<?xf32>
+  %1 = graph.sub %x, %0 : (tensor<?x?xf32>, tensor<?xf32>) -> tensor<?x?xf32>
+  func.return %1 : tensor<?x?xf32>
+}
+func.func private @last(%x: tensor<?x?xf32> {graph.dims = ["a", "b"]}, %w: tensor<4xf32>) -> tensor<?x?xf32> attributes {graph.primitive} {
+  %0 = graph.call_dps @running(%x, %w) dims [["a", "b"]] : (tensor<?x?xf32>, tensor<4xf32>) -> tensor<?x?xf32>
+  func.return %0 : tensor<?x?xf32>
+}
+// CHECK: loop.kernel @running(%x: memref<?x?xf32>, %w: memref<4xf32> {loop.constant})
+loop.kernel @running(%x: memref<?x?xf32>, %w: memref<4xf32>) -> (%y: memref<?x?xf32>) {
+  loop.for "i" %i to 4 serial {
+  }
+}

@@ -1,0 +1,367 @@
+"""What the results of a kernel are at an index: how `graph.call_dps` is fused like an operator.
+
+A kernel has a value at an index where each of its results is stored once, at the variables of
+the parallel loops around it. The value is then found by following what is stored back to what
+is loaded, and asking for the operands of the call in the place of the loads. A kernel that
+does more (that is scheduled, or has buffers of its own, or loops that keep their order) has
+none: it runs as it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, TensorType, VectorType
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
+from xdsl.traits import is_side_effect_free
+
+from ...core.dims import Dim, Shape
+from ..loop.attrs import LoopKind
+from ..loop.linear import normalized
+from ..loop.nests import constant_index
+from ..loop.ops import ForOp, KernelOp, LoadOp, LocalOp, ReduceEntriesOp, ReduceOp, StoreOp, YieldOp
+from ..sparse_tensor import is_sparse, part_count
+from .interfaces import FusionKind, Index, Nest, tensor_type
+
+
+class NoValueError(Exception):
+    """A kernel has no value at an index; the text says why."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What an argument of a kernel is of the tensor that is passed.
+
+    `place` is 0 for the elements of a dense tensor; for a CSR matrix 0 to 3 are its row
+    pointers, column indices, values and number of columns.
+    """
+
+    operand: int
+    place: int
+
+
+class KernelValues:
+    """The results of a kernel at an index.
+
+    Args:
+        kernel: the kernel.
+        operands: the values that a call of it passes.
+
+    Raises:
+        NoValueError: if it has no such values.
+    """
+
+    def __init__(self, kernel: KernelOp, operands: Sequence[SSAValue]) -> None:
+        self.kernel, self.operands = kernel, operands
+        self.parts = _parts(kernel, [tensor_type(value) for value in operands])
+        self._refuse_scheduled()
+        self.stores = [self._only_store(buffer) for buffer in kernel.outputs]
+        self.loops = [_loops_of(store) for store in self.stores]
+        self.sizes = [
+            tuple(self._extent(loop) for loop in loops) for loops in self.loops
+        ]  # of each dimension of each result
+        for buffer, shape in zip(kernel.outputs, self.sizes, strict=True):
+            for declared, size in zip(
+                cast(MemRefType, buffer.type).get_shape(), shape, strict=True
+            ):
+                if declared >= 0 and size != declared:
+                    raise NoValueError(f"a loop to {size} does not fill a result of {declared}")
+
+    def _refuse_scheduled(self) -> None:
+        for op in self.kernel.body.walk():
+            if isinstance(op, LocalOp):
+                raise NoValueError("it has a buffer of its own")
+            if any(isinstance(result.type, VectorType) for result in op.results) or (
+                isinstance(op, ForOp) and op.kind.data != LoopKind.PARALLEL
+            ):
+                raise NoValueError("it is scheduled")
+            if isinstance(op, (ReduceOp, ReduceEntriesOp)):
+                if op.unroll is not None:
+                    raise NoValueError("it is scheduled")
+            elif isinstance(op, LoadOp):
+                self._check_load(op)
+            elif not isinstance(op, (ForOp, StoreOp, YieldOp, memref.DimOp)) and (
+                op.regions or not is_side_effect_free(op)
+            ):
+                raise NoValueError(f"it has {op.name}")
+        for number in range(len(self.kernel.inputs)):
+            if "loop.bounds" in self.kernel.attrs_of(number):
+                raise NoValueError("its indices are checked before it runs")
+            if "loop.packing" in self.kernel.attrs_of(number):
+                raise NoValueError("it is scheduled")
+
+    def _check_load(self, load: LoadOp) -> None:
+        if load.buffer not in self.parts:
+            raise NoValueError("it reads what it writes")
+        part = self.parts[load.buffer]
+        if not is_sparse(self.operands[part.operand].type):
+            return
+        entries = load.indices[0].owner if load.indices else None
+        around = entries.parent_op() if not isinstance(entries, Operation) and entries else None
+        reads_entry = (
+            isinstance(around, ReduceEntriesOp)
+            and part.place == 2
+            and list(load.indices) == [around.position]
+            and load.map.data == AffineMap.identity(1)
+        )
+        if not reads_entry:
+            raise NoValueError("it reads a sparse matrix otherwise than by rows")
+
+    def _only_store(self, buffer: SSAValue) -> StoreOp:
+        users = [use.operation for use in buffer.uses]
+        if len(users) != 1 or not isinstance(users[0], StoreOp):
+            raise NoValueError("a result is not stored by one statement")
+        return users[0]
+
+    def _extent(self, loop: ForOp) -> Dim:
+        if len(loop.bound.data.results) != 1:
+            raise NoValueError("the end of a loop is a minimum")
+        return self.dim(loop.bound.data.results[0], loop.bounds)
+
+    # Sizes.
+
+    def dim(self, expr: AffineExpr, operands: Sequence[SSAValue]) -> Dim:
+        """An expression over sizes as a size, in ``x0.1``: dimension 1 of the first operand."""
+        match expr:
+            case AffineConstantExpr():
+                return Dim.of(expr.value)
+            case AffineDimExpr():
+                return self._size(operands[expr.position])
+            case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Add):
+                return self.dim(expr.lhs, operands) + self.dim(expr.rhs, operands)
+            case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Mul):
+                return self.dim(expr.lhs, operands) * self.dim(expr.rhs, operands)
+        raise NoValueError("the end of a loop is no sum of sizes")
+
+    def _size(self, value: SSAValue) -> Dim:
+        constant = constant_index(value)
+        if constant is not None:
+            return Dim.of(constant)
+        if value in self.parts:
+            return Dim.symbol(f"x{self.parts[value].operand}.1")
+        owner = value.owner
+        if isinstance(owner, memref.DimOp) and owner.source in self.parts:
+            dimension = constant_index(owner.index)
+            if dimension is not None:
+                return self._buffer_size(owner.source, dimension)
+        if isinstance(owner, (arith.AddiOp, arith.SubiOp, arith.MuliOp)):
+            left, right = self._size(owner.lhs), self._size(owner.rhs)
+            if isinstance(owner, arith.MuliOp):
+                return left * right
+            return left + right if isinstance(owner, arith.AddiOp) else left - right
+        raise NoValueError("the end of a loop is not known from the sizes of its operands")
+
+    def _buffer_size(self, buffer: SSAValue, dimension: int) -> Dim:
+        size = cast(MemRefType, buffer.type).get_shape()[dimension]
+        if size >= 0:
+            return Dim.of(size)
+        part = self.parts[buffer]
+        if not is_sparse(self.operands[part.operand].type):
+            return Dim.symbol(f"x{part.operand}.{dimension}")
+        if part.place != 0:
+            raise NoValueError("the end of a loop is a number of stored entries")
+        return Dim.symbol(f"x{part.operand}.0") + 1
+
+    def shapes(self, shapes: Sequence[Shape]) -> list[Shape]:
+        """The shapes of the results, for operands of these shapes."""
+        sizes = {
+            f"x{number}.{axis}": dim
+            for number, shape in enumerate(shapes)
+            for axis, dim in enumerate(shape)
+        }
+        return [tuple(dim.substitute(sizes) for dim in shape) for shape in self.sizes]
+
+    # Fusion.
+
+    @property
+    def fusion(self) -> FusionKind:
+        """How a call takes part in fusion, by what it reads for one element of its results."""
+        reads = [op for op in self.kernel.body.walk() if isinstance(op, LoadOp)]
+        reduces = any(isinstance(op, (ReduceOp, ReduceEntriesOp)) for op in self.kernel.body.walk())
+        if any(isinstance(op, ReduceEntriesOp) for op in self.kernel.body.walk()):
+            return FusionKind.CONTRACTION
+        if not reduces:
+            whole = len(self.stores) == 1 and all(self._is_whole(load) for load in reads)
+            return FusionKind.ELEMENTWISE if whole else FusionKind.CONTRACTION
+        if all(set(_variables(load)) <= set(load.indices) for load in reads):
+            return FusionKind.REDUCTION
+        return FusionKind.CONTRACTION
+
+    def _is_whole(self, load: LoadOp) -> bool:
+        """Whether an operand is read at the index of the result, NumPy's broadcasting included."""
+        (loops,) = self.loops
+        sizes = cast(MemRefType, load.buffer.type).get_shape()
+        if len(sizes) > len(loops):
+            return False
+        variables = [loop.variable for loop in loops[len(loops) - len(sizes) :]]
+        for expr, size, variable in zip(load.map.data.results, sizes, variables, strict=True):
+            own = isinstance(expr, AffineDimExpr) and load.indices[expr.position] is variable
+            if not own and not (size == 1 and expr == AffineExpr.constant(0)):
+                return False
+        return True
+
+    # The value.
+
+    def value_at(self, nest: Nest, index: Index, result: int) -> SSAValue:
+        """The scalar that the kernel stores at an index, as it is stored."""
+        return _Replay(self, nest, result, index).value(self.stores[result].value)
+
+
+def _parts(kernel: KernelOp, kinds: Sequence[TensorType]) -> dict[SSAValue, Part]:
+    places = [
+        Part(number, place)
+        for number, kind in enumerate(kinds)
+        for place in range(part_count(kind))
+    ]
+    if len(places) != len(kernel.inputs):
+        raise NoValueError("it is called with another number of buffers")
+    return dict(zip(kernel.inputs, places, strict=True))
+
+
+def _loops_of(store: StoreOp) -> list[ForOp]:
+    """The loop over each dimension of what is stored."""
+    around: dict[SSAValue, ForOp] = {}
+    parent = store.parent_op()
+    while isinstance(parent, ForOp):
+        around[parent.variable] = parent
+        parent = parent.parent_op()
+    if not isinstance(parent, KernelOp):
+        raise NoValueError("a result is stored inside of a reduction")
+    indices = [
+        store.indices[expr.position] if isinstance(expr, AffineDimExpr) else None
+        for expr in store.map.data.results
+    ]
+    if set(indices) != set(around) or len(indices) != len(around):
+        raise NoValueError("a result is not stored at the variables of the loops around it")
+    return [around[cast(SSAValue, index)] for index in indices]
+
+
+def _variables(load: LoadOp) -> list[SSAValue]:
+    """The variables of the reductions around a load, and of the loops that these depend on."""
+    reductions: list[ReduceOp] = []
+    parent = load.parent_op()
+    while not isinstance(parent, KernelOp):
+        if isinstance(parent, ReduceOp):
+            reductions.append(parent)
+        parent = cast(Operation, parent).parent_op()
+    found = [reduction.variable for reduction in reductions]
+    for reduction in reductions:
+        for op in reduction.walk():
+            found += [
+                value
+                for value in op.operands
+                if isinstance(value, BlockArgument) and isinstance(value.owner.parent_op(), ForOp)
+            ]
+    return found
+
+
+class _Replay:
+    """Writes what a kernel computes for one element of a result into a nest."""
+
+    def __init__(self, values: KernelValues, nest: Nest, result: int, index: Index) -> None:
+        self.source, self.nest = values, nest
+        loops = values.loops[result]
+        self.exprs = {loop.variable: e for loop, e in zip(loops, index, strict=True)}
+        self.known: dict[SSAValue, SSAValue] = {}
+
+    def value(self, old: SSAValue) -> SSAValue:
+        """The scalar in the nest that stands for one of the kernel."""
+        if old in self.exprs:
+            return self.nest.value(self.exprs[old])
+        if old not in self.known:
+            self.known[old] = self._computed(old)
+        return self.known[old]
+
+    def expr(self, old: SSAValue) -> AffineExpr:
+        """The index expression in the nest that stands for an index of the kernel."""
+        if old not in self.exprs:
+            self.exprs[old] = self._expr(old)
+        return self.exprs[old]
+
+    def _expr(self, old: SSAValue) -> AffineExpr:
+        constant = constant_index(old)
+        if constant is not None:
+            return AffineExpr.constant(constant)
+        if old in self.source.parts:
+            return self.nest.extent(self.source.operands[self.source.parts[old].operand], 1)
+        owner = old.owner
+        if isinstance(owner, memref.DimOp) and owner.source in self.source.parts:
+            part = self.source.parts[owner.source]
+            operand = self.source.operands[part.operand]
+            dimension = constant_index(owner.index)
+            if dimension is not None and not is_sparse(operand.type):
+                return self.nest.extent(operand, dimension)
+            if part.place == 0:
+                return self.nest.extent(operand, 0) + 1
+        return self.nest.index(self.value(old))
+
+    def composed(self, map: AffineMap, operands: Sequence[SSAValue]) -> Index:
+        dims = [self.expr(operand) for operand in operands]
+        return tuple(normalized(e.replace_dims_and_symbols(dims, [])) for e in map.results)
+
+    def _computed(self, old: SSAValue) -> SSAValue:
+        op = old.owner
+        assert isinstance(op, Operation)
+        match op:
+            case LoadOp():
+                return self._loaded(op)
+            case ReduceOp():
+                return self._reduced(op)
+            case ReduceEntriesOp():
+                return self._reduced_entries(op)
+            case memref.DimOp():
+                return self.nest.value(self.expr(old))
+            case arith.ConstantOp(value=IntegerAttr() as number):
+                return self.nest.constant(number.value.data, old.type)
+        operands = [self.value(operand) for operand in op.operands]
+        self.nest.insert(
+            new := type(op).create(
+                operands=operands,
+                result_types=op.result_types,
+                properties=dict(op.properties),
+                attributes=dict(op.attributes),
+            )
+        )
+        self.known |= dict(zip(op.results, new.results, strict=True))
+        return self.known[old]
+
+    def _loaded(self, op: LoadOp) -> SSAValue:
+        operand = self.source.operands[self.source.parts[op.buffer].operand]
+        index = self.composed(op.map.data, op.indices)
+        if is_sparse(operand.type):
+            value = self.nest.stored_entry(operand, index[0])
+        else:
+            value = self.nest.at(operand, index)
+        return self.nest.stored(value, tensor_type(operand).element_type)
+
+    def _reduced(self, op: ReduceOp) -> SSAValue:
+        extents = self.composed(op.bound.data, op.bounds)
+
+        def step(index: Index, accumulator: SSAValue) -> SSAValue:
+            self.exprs[op.variable] = index[0]
+            self.known[op.accumulator] = accumulator
+            return self.value(op.yielded)
+
+        return self.nest.reduce(extents, op.combine.data, self.value(op.init), step)
+
+    def _reduced_entries(self, op: ReduceEntriesOp) -> SSAValue:
+        operand = self.source.operands[self.source.parts[op.indptr].operand]
+        (row,) = self.composed(op.row.data, op.row_operands)
+
+        def step(position: AffineExpr, column: AffineExpr, accumulator: SSAValue) -> SSAValue:
+            self.exprs |= {op.position: position, op.column: column}
+            self.known[op.accumulator] = accumulator
+            return self.value(op.yielded)
+
+        return self.nest.pattern(operand, row, op.combine.data, self.value(op.init), step)
