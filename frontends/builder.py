@@ -44,11 +44,13 @@ from ..core.errors import InputError, explain
 from ..core.module import Module, SparseSpec, TensorSpec, argument_attrs
 from ..core.provenance import named
 from ..core.weights import WeightStore
-from ..dialects.graph.attrs import element_type_of
+from ..dialects.graph.attrs import accumulator_type, element_type_of
 from ..dialects.graph.dialect import Graph
-from ..dialects.graph.interfaces import GraphOp, tensor_type
+from ..dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
 from ..dialects.graph.ops_call import CallDpsOp, CallPackedOp
 from ..dialects.graph.ops_constant import ConstantOp
+from ..dialects.graph.ops_quantize import ScaledOp
+from ..dialects.graph.ops_quantized import QuantizedContractionOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.sparse_tensor import csr, is_sparse
 from .arrays import (
@@ -71,6 +73,7 @@ _OPERATORS: dict[str, type[GraphOp]] = {
 }
 # Operands whose element type has nothing to do with that of the others.
 _INDEPENDENT = frozenset({"condition", "indices"})
+_OF_MIXED_TYPES = (ScaledOp, QuantizedContractionOp)
 
 
 class Value:
@@ -348,7 +351,7 @@ class Builder:
                 if argument is None and signature.parameters[key].default is not None:
                     raise TypeError(f"{key} is None")
                 if key in operands and argument is not None:
-                    target = None if key in _INDEPENDENT else like
+                    target = None if _has_own_type(operator, key, argument, like) else like
                     label = f"{operator.name.partition('.')[2]}_{key}"
                     bound.arguments[key] = self._operand(argument, target, label, location)
                 elif isinstance(argument, str) and argument in ELEMENT_TYPES:
@@ -418,6 +421,17 @@ class Builder:
 
 def _error(subject: str, fact: str, expected: object = None, got: object = None) -> InputError:
     return InputError(explain(subject, fact, expected=expected, got=got))
+
+
+def _has_own_type(
+    operator: type[GraphOp], key: str, argument: Operand, like: Attribute | None
+) -> bool:
+    """Whether an array for an operand keeps its element type, whatever that of the others."""
+    if key in _INDEPENDENT or issubclass(operator, _OF_MIXED_TYPES):
+        return True
+    # Integers of few bits are multiplied with others of few bits, and summed up in i32.
+    narrow = like is not None and accumulator_type(like) != like
+    return narrow and operator.FUSION == FusionKind.CONTRACTION and isinstance(argument, np.ndarray)
 
 
 def _element_type_of(operands: Sequence[Operand]) -> Attribute | None:

@@ -51,6 +51,8 @@ _FLOAT = (f16, f32, f64)
 _NUMERIC = (*_FLOAT, i8, i16, i32, i64, ui8, ui16, ui32)
 _ANY = (*_FLOAT, i1, i8, i16, i32, i64, ui8, ui16, ui32)
 
+_NARROW = (i8, i16, ui8, ui16)
+
 _ELEMENT_TYPES = {numpy_dtype(t): t for t in _ANY}
 _COMPUTED: dict[Attribute, Attribute] = {f16: f32, ui8: i32, ui16: i32, ui32: i64}
 
@@ -91,6 +93,11 @@ def compute_type(element_type: Attribute) -> Attribute:
     values, so that one arithmetic serves all integers; a result keeps its low bits.
     """
     return _COMPUTED.get(element_type, element_type)
+
+
+def accumulator_type(element_type: Attribute) -> Attribute:
+    """The element type of a sum of products: i32 for integers of 8 and 16 bits, else the same."""
+    return i32 if element_type in _NARROW else element_type
 
 
 def is_unsigned(element_type: Attribute) -> bool:
@@ -134,6 +141,16 @@ class TensorConstraint(AttrConstraint[TensorType]):
         return self
 
 
+SINGLE_TENSOR = TensorConstraint((f16, f32), "dense")
+"""A dense tensor of f16 or f32: what is quantised, and scales."""
+QUANTIZED_TENSOR = TensorConstraint(_NARROW, "dense")
+"""A dense tensor of i8, i16, ui8 or ui16."""
+QUANTIZED_OR_I32_TENSOR = TensorConstraint((*_NARROW, i32), "dense")
+"""A dense tensor of i8, i16, ui8, ui16 or i32."""
+BYTE_TENSOR = TensorConstraint((i8, ui8), "dense")
+"""A dense tensor of i8 or ui8."""
+I32_TENSOR = TensorConstraint((i32,), "dense")
+"""A dense tensor of i32."""
 FLOAT_TENSOR = TensorConstraint(_FLOAT, "dense")
 """A dense tensor of f16, f32 or f64."""
 INDEX_TENSOR = TensorConstraint((i32, i64), "dense")

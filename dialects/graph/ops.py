@@ -46,6 +46,13 @@ from .ops_logic import (
 )
 from .ops_model import BatchNormOp, DropoutOp
 from .ops_pad import PadOp
+from .ops_quantize import DequantizeOp, QuantizeOp, RequantizeOp, ScaledOp
+from .ops_quantized import (
+    QuantizedContractionOp,
+    QuantizedConvOp,
+    QuantizedDenseOp,
+    QuantizedMatmulOp,
+)
 from .ops_reduction import LogSoftmaxOp, ReduceOp, SoftmaxOp
 from .ops_rounding import AbsOp, CeilOp, FloorOp, RoundOp, SignOp
 from .ops_select import ConcatOp, GatherOp, SliceOp
@@ -72,6 +79,7 @@ __all__ = [
     "CosOp",
     "DegreeOp",
     "DenseOp",
+    "DequantizeOp",
     "DivOp",
     "DropoutOp",
     "EdgeSoftmaxOp",
@@ -105,11 +113,18 @@ __all__ = [
     "PadOp",
     "PoolOp",
     "PowOp",
+    "QuantizeOp",
+    "QuantizedContractionOp",
+    "QuantizedConvOp",
+    "QuantizedDenseOp",
+    "QuantizedMatmulOp",
     "ReduceOp",
     "ReluOp",
+    "RequantizeOp",
     "ReshapeOp",
     "RoundOp",
     "RsqrtOp",
+    "ScaledOp",
     "SddmmOp",
     "SigmoidOp",
     "SignOp",

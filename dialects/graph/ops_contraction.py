@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
@@ -11,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_d
 
 from ...core.dims import Dim, Shape, product
 from . import scalars
-from .attrs import NUMERIC_TENSOR
+from .attrs import NUMERIC_TENSOR, accumulator_type
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
+Read = Callable[[SSAValue, Index], SSAValue]
+"""Gives the element of a factor at an index, as it is multiplied."""
+
+
 def same_element_types(op: GraphOp, facts: ShapeFacts) -> None:
     """Demand that all operands have the element type of the first one."""
     expected = element_type(op.operands[0])
@@ -38,11 +43,85 @@ def same_element_types(op: GraphOp, facts: ShapeFacts) -> None:
             facts.fail("element types differ", expected, element_type(operand))
 
 
+def summed_element_types(op: GraphOp, facts: ShapeFacts) -> None:
+    """Demand factors of one type, or of 8 and 16 bits, and a bias of the type of the sum."""
+    x, w, *bias = map(element_type, op.operands)
+    narrow = all(accumulator_type(kind) != kind for kind in (x, w))
+    if x != w and not narrow:
+        facts.fail("element types differ", x, w)
+    for kind in bias:
+        if kind != accumulator_type(x):
+            facts.fail("element types differ", accumulator_type(x), kind)
+
+
+def factor(nest: Nest, value: SSAValue, index: Index) -> SSAValue:
+    """An element of a factor in the type of the sum."""
+    source = element_type(value)
+    return scalars.convert(nest, nest.at(value, index), source, accumulator_type(source))
+
+
+def factors(*arrays: Array) -> list[np.ndarray]:
+    """Arrays in the types in which they are multiplied and summed up."""
+    dense = [widened(cast(np.ndarray, array)) for array in arrays]
+    return [a.astype(np.int32) if a.dtype.kind == "i" and a.itemsize < 4 else a for a in dense]
+
+
+def dense_shape(x: Shape, w: Shape, bias: Sequence[Shape], facts: ShapeFacts) -> Shape:
+    """The shape rule of a linear layer."""
+    if len(x) < 1:
+        facts.fail("x has no dimension", "rank >= 1", "rank 0")
+    if len(w) != 2:
+        facts.fail("w is not a matrix", "rank 2", f"rank {len(w)}")
+    facts.equal(w[1], x[-1], "inner dimensions differ")
+    for shape in bias:
+        if len(shape) != 1:
+            facts.fail("bias is not a vector", "rank 1", f"rank {len(shape)}")
+        facts.equal(w[0], shape[0], "length of bias differs from the rows of w")
+    return (*x[:-1], w[0])
+
+
+def dense_at(
+    nest: Nest, x: SSAValue, w: SSAValue, index: Index, init: SSAValue, reads: tuple[Read, Read]
+) -> SSAValue:
+    """`init` and the sum of products of a row of `x` and a row of `w`."""
+    *row, column = index
+
+    def step(k: Index, total: SSAValue) -> SSAValue:
+        left = reads[0](x, (*row, k[0]))
+        return scalars.fma(nest, left, reads[1](w, (column, k[0])), total)
+
+    return nest.reduce([nest.extent(x, rank(x) - 1)], "add", init, step)
+
+
+def matmul_shape(a: Shape, b: Shape, facts: ShapeFacts) -> Shape:
+    """The shape rule of a product of matrices."""
+    for shape in (a, b):
+        if len(shape) < 2:
+            facts.fail("an operand is not a matrix", "rank >= 2", text(shape))
+    facts.equal(a[-1], b[-2], "inner dimensions differ")
+    return (*facts.broadcast(a[:-2], b[:-2]), a[-2], b[-1])
+
+
+def matmul_at(
+    nest: Nest, a: SSAValue, b: SSAValue, index: Index, init: SSAValue, reads: tuple[Read, Read]
+) -> SSAValue:
+    """`init` and the sum of products of a row of `a` and a column of `b`."""
+    *_, row, column = index
+    left, right = broadcast_index(a, index)[:-2], broadcast_index(b, index)[:-2]
+
+    def step(k: Index, total: SSAValue) -> SSAValue:
+        element = reads[0](a, (*left, row, k[0]))
+        return scalars.fma(nest, element, reads[1](b, (*right, k[0], column)), total)
+
+    return nest.reduce([nest.extent(a, rank(a) - 1)], "add", init, step)
+
+
 @irdl_op_definition
 class DenseOp(GraphOp):
     """x W^T + bias, for x of shape [..., K], w of shape [N, K] and bias of shape [N].
 
-    The sum starts at the bias. f16 is summed up in f32.
+    The sum starts at the bias. f16 is summed up in f32. Integers of 8 and 16 bits, which may
+    differ, are summed up in i32, which is then the type of the bias and of the result.
 
     %y = graph.dense %x, %w, %b
         : (tensor<?x784xf32>, tensor<128x784xf32>, tensor<128xf32>) -> tensor<?x128xf32>
@@ -68,48 +147,37 @@ class DenseOp(GraphOp):
         super().__init__(operands=[x, w, bias], result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        same_element_types(self, facts)
+        summed_element_types(self, facts)
         x, w, *bias = shapes
-        if len(x) < 1:
-            facts.fail("x has no dimension", "rank >= 1", "rank 0")
-        if len(w) != 2:
-            facts.fail("w is not a matrix", "rank 2", f"rank {len(w)}")
-        facts.equal(w[1], x[-1], "inner dimensions differ")
-        if bias and len(bias[0]) != 1:
-            facts.fail("bias is not a vector", "rank 1", f"rank {len(bias[0])}")
-        if bias:
-            facts.equal(w[0], bias[0][0], "length of bias differs from the rows of w")
-        return [(*x[:-1], w[0])]
+        return [dense_shape(x, w, bias, facts)]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [accumulator_type(element_type(self.x))]
 
     def flops(self, sizes: Sizes) -> Dim:
         return product(sizes.shape(self.result)) * sizes.shape(self.x)[-1] * 2
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, w, *bias = (widened(cast(np.ndarray, array)) for array in arrays)
+        x, w, *bias = factors(*arrays)
         with np.errstate(all="ignore"):
             product = np.matmul(x, w.T)
             return self.stored(product + bias[0] if bias else product)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        *row, column = index
-        init = self._initial(nest, index)
-        last = rank(self.x) - 1
-
-        def step(k: Index, total: SSAValue) -> SSAValue:
-            x = nest.at(self.x, (*row, k[0]))
-            return scalars.fma(nest, x, nest.at(self.w, (column, k[0])), total)
-
-        return nest.reduce([nest.extent(self.x, last)], "add", init, step)
+        read = partial(factor, nest)
+        return dense_at(nest, self.x, self.w, index, self._initial(nest, index), (read, read))
 
     def _initial(self, nest: Nest, index: Index) -> SSAValue:
         if self.bias is not None:
             return nest.at(self.bias, index[-1:])
-        return scalars.zero(nest, nest.compute_type(element_type(self.x)))
+        return scalars.zero(nest, nest.compute_type(element_type(self.result)))
 
 
 @irdl_op_definition
 class MatmulOp(GraphOp):
     """The matrix product of the last two dimensions; the others are broadcast as in NumPy.
+
+    Sums are those of `graph.dense`.
 
     %y = graph.matmul %a, %b : (tensor<8x4x3xf32>, tensor<3x5xf32>) -> tensor<8x4x5xf32>
     """
@@ -132,30 +200,21 @@ class MatmulOp(GraphOp):
         super().__init__(operands=[a, b], result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        same_element_types(self, facts)
-        a, b = shapes
-        for shape in shapes:
-            if len(shape) < 2:
-                facts.fail("an operand is not a matrix", "rank >= 2", text(shape))
-        facts.equal(a[-1], b[-2], "inner dimensions differ")
-        return [(*facts.broadcast(a[:-2], b[:-2]), a[-2], b[-1])]
+        summed_element_types(self, facts)
+        return [matmul_shape(*shapes, facts)]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [accumulator_type(element_type(self.a))]
 
     def flops(self, sizes: Sizes) -> Dim:
         return product(sizes.shape(self.result)) * sizes.shape(self.a)[-1] * 2
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        a, b = (widened(cast(np.ndarray, array)) for array in arrays)
+        a, b = factors(*arrays)
         with np.errstate(all="ignore"):
             return self.stored(np.matmul(a, b))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        *batch, row, column = index
-        left = broadcast_index(self.a, (*batch, row, column))[:-2]
-        right = broadcast_index(self.b, (*batch, row, column))[:-2]
-        init = scalars.zero(nest, nest.compute_type(element_type(self.a)))
-
-        def step(k: Index, total: SSAValue) -> SSAValue:
-            a = nest.at(self.a, (*left, row, k[0]))
-            return scalars.fma(nest, a, nest.at(self.b, (*right, k[0], column)), total)
-
-        return nest.reduce([nest.extent(self.a, rank(self.a) - 1)], "add", init, step)
+        init = scalars.zero(nest, nest.compute_type(element_type(self.result)))
+        read = partial(factor, nest)
+        return matmul_at(nest, self.a, self.b, index, init, (read, read))

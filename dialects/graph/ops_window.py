@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
@@ -24,6 +25,7 @@ from .attrs import (
     NUMERIC_TENSOR,
     ReduceKind,
     ReduceKindAttr,
+    accumulator_type,
     dtype_of,
     i64_array,
     i64_attr,
@@ -43,7 +45,7 @@ from .interfaces import (
     widened,
 )
 from .ops_binary import truncated_quotient
-from .ops_contraction import same_element_types
+from .ops_contraction import Read, factor, factors, summed_element_types
 from .ops_reduction import COMBINE, STEP, mean_of, neutral_of
 
 if TYPE_CHECKING:
@@ -96,6 +98,95 @@ def place_in(
     return tuple(p * stride + k * dilation for p, k, stride, dilation in pairs)
 
 
+def conv_shape(
+    x: Shape,
+    w: Shape,
+    bias: Sequence[Shape],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+    facts: ShapeFacts,
+) -> Shape:
+    """The shape rule of a convolution."""
+    if len(x) < 3:
+        facts.fail("x has no dimension for a window", "rank >= 3", f"rank {len(x)}")
+    if len(w) != len(x):
+        facts.fail("w does not fit x", f"rank {len(x)}", f"rank {len(w)}")
+    check_steps(len(x) - 2, facts, strides=strides, dilations=dilations)
+    window = [_window_size(dim, facts) for dim in w[2:]]
+    _check_groups(groups, w[0], facts)
+    facts.equal(w[1] * groups, x[1], "channels of x differ from those of w times groups")
+    for shape in bias:
+        if len(shape) != 1:
+            facts.fail("bias is not a vector", "rank 1", f"rank {len(shape)}")
+        facts.equal(w[0], shape[0], "length of bias differs from the filters of w")
+    axes = enumerate(zip(x[2:], window, strides, dilations, strict=True))
+    return (x[0], w[0], *(positions(2 + i, *sizes, facts) for i, sizes in axes))
+
+
+def _window_size(dim: Dim, facts: ShapeFacts) -> int:
+    if not dim.is_static or dim.value < 1:
+        facts.fail("w has no window", "sizes of 1 or more", dim)
+    return dim.value
+
+
+def _check_groups(groups: int, filters: Dim, facts: ShapeFacts) -> None:
+    if groups < 1:
+        facts.fail("groups out of range", "groups >= 1", groups)
+    if groups > 1 and (not filters.is_static or filters.value % groups):
+        facts.fail("groups do not divide the filters", f"a multiple of {groups}", filters)
+
+
+def conv_array(
+    x: np.ndarray,
+    w: np.ndarray,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+) -> np.ndarray:
+    """The convolution of arrays, without a bias."""
+    count = x.ndim - 2
+    windows = windows_of(x, w.shape[2:], strides, dilations)
+    over = [1, *range(2 + count, 2 + 2 * count)], list(range(1, 2 + count))
+    parts = zip(np.split(windows, groups, axis=1), np.split(w, groups), strict=True)
+    return np.concatenate([np.moveaxis(np.tensordot(p, f, over), -1, 1) for p, f in parts], axis=1)
+
+
+def conv_at(
+    nest: Nest,
+    x: SSAValue,
+    w: SSAValue,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+    index: Index,
+    init: SSAValue,
+    reads: tuple[Read, Read],
+) -> SSAValue:
+    """`init` and the sum of products of a window of `x` and a filter of `w`."""
+    image, filter, *place = index
+    first = _first_channel(x, w, groups, filter)
+
+    def step(k: Index, total: SSAValue) -> SSAValue:
+        channel, *offset = k
+        own = place_in(place, offset, strides, dilations)
+        element = reads[0](x, (image, first + channel, *own))
+        return scalars.fma(nest, element, reads[1](w, (filter, channel, *offset)), total)
+
+    extents = [nest.extent(w, dim) for dim in range(1, rank(w))]
+    return nest.reduce(extents, "add", init, step)
+
+
+def _first_channel(x: SSAValue, w: SSAValue, groups: int, filter: AffineExpr) -> AffineExpr:
+    """The first channel of x that a filter sees."""
+    if groups == 1:
+        return AffineExpr.constant(0)
+    filters, channels = tensor_type(w).get_shape()[:2]
+    if channels < 0:
+        channels = tensor_type(x).get_shape()[1] // groups
+    return filter // (filters // groups) * channels
+
+
 @irdl_op_definition
 class ConvOp(GraphOp):
     """Windows of x times filters, for x of shape [N, C, *sizes] and w of [M, C/groups, *window].
@@ -104,7 +195,7 @@ class ConvOp(GraphOp):
 
     With groups, the channels of x and of y are cut into as many parts, and a filter sees the
     channels of its own part. There are one, two, three or more dimensions `sizes`, and nothing
-    is padded: see `graph.pad`. The sum starts at the bias; f16 is summed up in f32.
+    is padded: see `graph.pad`. Sums, which start at the bias, are those of `graph.dense`.
 
     %y = graph.conv %x, %w, %b strides = [2, 2] dilations = [1, 1] groups = 1
         : (tensor<?x3x9x9xf32>, tensor<8x3x3x3xf32>, tensor<8xf32>) -> tensor<?x8x4x4xf32>
@@ -151,85 +242,37 @@ class ConvOp(GraphOp):
         return tensor_type(self.w).get_shape()[2:]
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        same_element_types(self, facts)
+        summed_element_types(self, facts)
         x, w, *bias = shapes
-        if len(x) < 3:
-            facts.fail("x has no dimension for a window", "rank >= 3", f"rank {len(x)}")
-        if len(w) != len(x):
-            facts.fail("w does not fit x", f"rank {len(x)}", f"rank {len(w)}")
-        strides, dilations = ints(self.strides), ints(self.dilations)
-        check_steps(len(x) - 2, facts, strides=strides, dilations=dilations)
-        window = [self._window_size(dim, facts) for dim in w[2:]]
-        groups = self._checked_groups(w[0], facts)
-        facts.equal(w[1] * groups, x[1], "channels of x differ from those of w times groups")
-        if bias and len(bias[0]) != 1:
-            facts.fail("bias is not a vector", "rank 1", f"rank {len(bias[0])}")
-        if bias:
-            facts.equal(w[0], bias[0][0], "length of bias differs from the filters of w")
-        axes = enumerate(zip(x[2:], window, strides, dilations, strict=True))
-        return [(x[0], w[0], *(positions(2 + i, *sizes, facts) for i, sizes in axes))]
+        return [conv_shape(x, w, bias, *self.steps, facts)]
 
-    def _window_size(self, dim: Dim, facts: ShapeFacts) -> int:
-        if not dim.is_static or dim.value < 1:
-            facts.fail("w has no window", "sizes of 1 or more", dim)
-        return dim.value
+    def infer_element_types(self) -> list[Attribute]:
+        return [accumulator_type(element_type(self.x))]
 
-    def _checked_groups(self, filters: Dim, facts: ShapeFacts) -> int:
-        groups = self.groups.value.data
-        if groups < 1:
-            facts.fail("groups out of range", "groups >= 1", groups)
-        if groups > 1 and (not filters.is_static or filters.value % groups):
-            facts.fail("groups do not divide the filters", f"a multiple of {groups}", filters)
-        return groups
+    @property
+    def steps(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """The strides, the dilations and the number of groups."""
+        return ints(self.strides), ints(self.dilations), self.groups.value.data
 
     def flops(self, sizes: Sizes) -> Dim:
         return product(sizes.shape(self.result)) * product(sizes.shape(self.w)[1:]) * 2
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, w, *bias = (widened(cast(np.ndarray, array)) for array in arrays)
-        groups, count = self.groups.value.data, x.ndim - 2
-        windows = windows_of(x, w.shape[2:], ints(self.strides), ints(self.dilations))
-        over = [1, *range(2 + count, 2 + 2 * count)], list(range(1, 2 + count))
+        x, w, *bias = factors(*arrays)
         with np.errstate(all="ignore"):
-            parts = [
-                np.moveaxis(np.tensordot(part, filters, over), -1, 1)
-                for part, filters in zip(
-                    np.split(windows, groups, axis=1), np.split(w, groups), strict=True
-                )
-            ]
-            product = np.concatenate(parts, axis=1)
+            product = conv_array(x, w, *self.steps)
             if bias:
-                product = product + bias[0].reshape(-1, *[1] * count)
+                product = product + bias[0].reshape(-1, *[1] * (x.ndim - 2))
             return self.stored(np.ascontiguousarray(product))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        image, filter, *place = index
-        first = self._first_channel(filter)
-        strides, dilations = ints(self.strides), ints(self.dilations)
-
-        def step(k: Index, total: SSAValue) -> SSAValue:
-            channel, *offset = k
-            own = place_in(place, offset, strides, dilations)
-            x = nest.at(self.x, (image, first + channel, *own))
-            return scalars.fma(nest, x, nest.at(self.w, (filter, channel, *offset)), total)
-
-        extents = [nest.extent(self.w, dim) for dim in range(1, rank(self.w))]
-        return nest.reduce(extents, "add", self._initial(nest, filter), step)
-
-    def _first_channel(self, filter: AffineExpr) -> AffineExpr:
-        """The first channel of x that a filter sees."""
-        groups = self.groups.value.data
-        if groups == 1:
-            return AffineExpr.constant(0)
-        filters, channels = tensor_type(self.w).get_shape()[:2]
-        if channels < 0:
-            channels = tensor_type(self.x).get_shape()[1] // groups
-        return filter // (filters // groups) * channels
+        init, read = self._initial(nest, index[1]), partial(factor, nest)
+        return conv_at(nest, self.x, self.w, *self.steps, index, init, (read, read))
 
     def _initial(self, nest: Nest, filter: AffineExpr) -> SSAValue:
         if self.bias is not None:
             return nest.at(self.bias, (filter,))
-        return scalars.zero(nest, nest.compute_type(element_type(self.x)))
+        return scalars.zero(nest, nest.compute_type(element_type(self.result)))
 
 
 @irdl_op_definition

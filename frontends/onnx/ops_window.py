@@ -62,7 +62,7 @@ class Axis:
         return ((places >= low) & (places < high)).sum(axis=1)
 
 
-def _axes(node: Node, x: Value, window: Sequence[int]) -> list[Axis]:
+def window_axes(node: Node, x: Value, window: Sequence[int]) -> list[Axis]:
     """The attributes that all operators with windows have, by dimension."""
     count = x.rank - 2
     if count < 1:
@@ -185,7 +185,7 @@ def _pad(node: Node, pads: Sequence[int], value: float, axes: Sequence[int] | No
 # Convolutions
 
 
-def _filter_window(node: Node, x: Value, w: Value) -> list[int]:
+def filter_window(node: Node, x: Value, w: Value) -> list[int]:
     """The size of a filter, which `kernel_shape` may say again."""
     if w.rank != x.rank:
         raise node.broken("filters do not fit the operand", f"rank {x.rank}", f"rank {w.rank}")
@@ -201,7 +201,7 @@ def _filter_window(node: Node, x: Value, w: Value) -> list[int]:
 @converts("Conv", since=1)
 def conv(node: Node) -> Value:
     x, w, bias = node.input(0), node.input(1), node.optional(2)
-    axes = _axes(node, x, _filter_window(node, x, w))
+    axes = window_axes(node, x, filter_window(node, x, w))
     return node.emit(
         graph.ConvOp,
         _padded(node, x, axes, 0),
@@ -217,11 +217,11 @@ def conv(node: Node) -> Value:
 def conv_transpose(node: Node) -> Value:
     # y == conv(x with stride - 1 zeros between its elements, padded; w mirrored, by filter)
     x, w, bias = node.input(0), node.input(1), node.optional(2)
-    window = _filter_window(node, x, w)
+    window = filter_window(node, x, w)
     spread = node.attr_ints("output_padding") or [0] * len(window)
     wanted = node.attr_ints("output_shape")
     mode = node.attr_string("auto_pad", "NOTSET")
-    axes = _axes(node, x, window)
+    axes = window_axes(node, x, window)
     if not all(axis.size.is_static for axis in axes):
         raise node.unsupported("symbolic sizes")
     if len(spread) != len(axes) or (wanted is not None and len(wanted) != len(axes)):
@@ -279,7 +279,7 @@ def _pool_axes(node: Node, x: Value) -> list[Axis]:
     window = node.attr_ints("kernel_shape")
     if window is None:
         raise node.broken('attribute "kernel_shape" is missing')
-    axes = _axes(node, x, window)
+    axes = window_axes(node, x, window)
     if not node.attr_int("ceil_mode"):
         return axes
     return [axis.rounded_up() if axis.size.is_static else axis for axis in axes]

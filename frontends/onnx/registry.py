@@ -48,8 +48,6 @@ _REASONS = {
     "RandomNormal": "random numbers are not in the graph dialect",
     "RandomUniform": "random numbers are not in the graph dialect",
     "Bernoulli": "random numbers are not in the graph dialect",
-    "QuantizeLinear": "quantised tensors are not in the graph dialect",
-    "DequantizeLinear": "quantised tensors are not in the graph dialect",
 }
 _CLOSEST = {
     "LSTM": "MatMul, Sigmoid, Tanh",
@@ -58,8 +56,6 @@ _CLOSEST = {
     "Gelu": "Erf, Tanh",
     "GatherND": "Gather",
     "GatherElements": "Gather",
-    "QuantizeLinear": "Cast, Mul",
-    "DequantizeLinear": "Cast, Mul",
 }
 
 

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ops as graph
-from ...dialects.graph.interfaces import rank
+from ...dialects.graph.interfaces import element_type, rank
 from ...dialects.graph.known import is_constant, sizes_of
 from .rules.parallel import Kind, combine
 
@@ -21,7 +21,7 @@ def _key(op: Operation) -> tuple[object, ...] | None:
         return None
     if not all(is_constant(operand) for operand in op.operands[1:]) or sizes_of(op.result)[1] < 1:
         return None
-    return (op.x, len(op.operands), op.window, op.strides, op.dilations)
+    return (op.x, element_type(op.w), len(op.operands), op.window, op.strides, op.dilations)
 
 
 @dataclass(frozen=True)

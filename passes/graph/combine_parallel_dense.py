@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from ...dialects.graph import ops as graph
-from ...dialects.graph.interfaces import rank
+from ...dialects.graph.interfaces import element_type, rank
 from ...dialects.graph.known import is_constant, sizes_of
 from .rules.parallel import Kind, combine
 
@@ -24,8 +24,9 @@ def _key(op: Operation) -> tuple[object, ...] | None:
         constant = is_constant(op.b) and rank(op.b) == 2
     else:
         return None
-    width = sizes_of(op.result)[-1]
-    return (type(op), op.operands[0], len(op.operands)) if constant and width > 0 else None
+    if not constant or sizes_of(op.result)[-1] <= 0:
+        return None
+    return type(op), op.operands[0], element_type(op.operands[1]), len(op.operands)
 
 
 def _weight_axes(op: Operation) -> Sequence[int]:

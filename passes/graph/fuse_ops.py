@@ -52,6 +52,7 @@ _CHEAP = (
     graph.LeakyReluOp,
     graph.ClipOp,
     graph.CastOp,
+    graph.DequantizeOp,
     graph.DropoutOp,
     graph.AbsOp,
     graph.EqualOp,

@@ -238,7 +238,7 @@ def test_everything_unsupported_is_reported_at_once() -> None:
         make_node("NonZero", ["x"], ["a"], name="where1"),
         make_node("Relu", ["a"], ["b"], name="act"),
         make_node("BatchNormalization", ["b", *"stuv"], ["c"], name="bn", training_mode=1),
-        make_node("MatMull", ["c", "w"], ["d"], name="typo"),
+        make_node("MatMull", ["c", "w"], ["d"], name="odd"),
         make_node("Gelu", ["d"], ["e"], name="early"),
         make_node("Softmax", ["x"], ["p"], name="soft", beta=1.0),
         make_node("Cast", ["x"], ["q"], name="narrow", to=TensorProto.UINT64),
@@ -251,7 +251,7 @@ def test_everything_unsupported_is_reported_at_once() -> None:
 onnx: 6 parts of the model are not supported
   node "where1": NonZero (opset 17): its result has a size that depends on data
   node "bn": BatchNormalization (opset 17): attribute training_mode = 1 is not supported, only 0
-  node "typo": MatMull (opset 17): no such operator in ONNX; closest supported: MatMul, Mul
+  node "odd": MatMull (opset 17): no such operator in ONNX; closest supported: MatMul, QLinearMatMul
   node "early": Gelu (opset 17): the operator begins with opset 20; closest supported: Erf, Tanh
   node "soft": Softmax (opset 17): attribute beta is not supported
   node "narrow": Cast (opset 17): uint64 is no element type of the IR; closest supported: int64"""
