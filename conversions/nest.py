@@ -264,7 +264,10 @@ class NestBuilder:
     def _local_type(self, value: SSAValue, prefix: int) -> MemRefType | None:
         """The buffer for the trailing dimensions of `value`, None if it would not be small."""
         kind = cast(TensorType, value.type)
-        shape = kind.get_shape()[prefix:]
+        return self._small_buffer(kind, kind.get_shape()[prefix:])
+
+    def _small_buffer(self, kind: TensorType, shape: Sequence[int]) -> MemRefType | None:
+        """A buffer of a shape for what is computed of a tensor, None if it would not be small."""
         bytes = 8
         for size in shape:
             bytes *= size
@@ -293,15 +296,36 @@ class NestBuilder:
             return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
         return loaded
 
+    def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
+        """A step of `value` at an index, computed once for its row; see `Nest.keep`."""
+        tensor = cast(TensorType, value.type)
+        kind = self._small_buffer(tensor, tensor.get_shape()[-1:])
+        if kind is None:
+            return compute(index)
+        row = index[:-1]
+        frame = self._home(self._index_frames(row))
+        key = ("kept", value, row)
+        if key not in frame.memo:
+            depth = self.frames.index(frame)
+            frame.memo[key] = self._fill(lambda inner: compute((*row, *inner)), kind, depth)
+        return self._load(frame.memo[key], index[-1:])
+
     def _fill_local(self, value: SSAValue, outer: Index, kind: MemRefType, depth: int) -> SSAValue:
+        def scalar(inner: Index) -> SSAValue:
+            result = self._inline(value, (*outer, *inner))
+            if cast(TensorType, value.type).element_type == i1:
+                return self.insert(arith.ExtUIOp(result, i8))
+            return result
+
+        return self._fill(scalar, kind, depth)
+
+    def _fill(self, scalar: Callable[[Index], SSAValue], kind: MemRefType, depth: int) -> SSAValue:
+        """A new buffer under the first `depth` loops, filled with a scalar for each index."""
         frames, self.frames = self.frames, self.frames[: depth + 1]
         local = self._place(loop.LocalOp(kind), self.frames[-1])
         self.depends[local] = frozenset(self.frames[1:])
         with self.loops([AffineExpr.constant(n) for n in kind.get_shape()]) as inner:
-            scalar = self._inline(value, (*outer, *inner))
-            if cast(TensorType, value.type).element_type == i1:
-                scalar = self.insert(arith.ExtUIOp(scalar, i8))
-            self.store(scalar, local, inner)
+            self.store(scalar(inner), local, inner)
         self.frames = frames
         return local
 

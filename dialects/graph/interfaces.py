@@ -124,6 +124,14 @@ class Nest(Protocol):
         """The number of stored entries of a row."""
         ...
 
+    def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
+        """The scalar that `compute` gives at an index, which more than one loop asks for.
+
+        `value` is the result that it is a step of, and gives shape and type. Where there is
+        room, the scalars of a row, along the last dimension, are computed once and kept.
+        """
+        ...
+
     def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
         """A scalar constant."""
         ...

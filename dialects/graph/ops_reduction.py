@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
@@ -226,26 +227,32 @@ class NormalizedExponentialOp(GraphOp, ABC):
         return x - np.max(x, axis=self.axis_from_front, keepdims=True, initial=-np.inf)
 
     def row(self, nest: Nest, index: Index) -> tuple[SSAValue, SSAValue]:
-        """The maximum and the sum of exp(x - maximum) of the row of an index."""
+        """The maximum of the row of an index, and the sum of `exponential` over the row.
+
+        The maximum passes over a NaN, which makes the sum NaN.
+        """
         axis = self.axis_from_front
         type = nest.compute_type(element_type(self.x))
         extents = [nest.extent(self.x, axis)]
 
-        def at(k: Index) -> SSAValue:
-            return nest.at(self.x, (*index[:axis], k[0], *index[axis + 1 :]))
+        def along(k: Index) -> Index:
+            return (*index[:axis], k[0], *index[axis + 1 :])
 
         def larger(k: Index, best: SSAValue) -> SSAValue:
-            return scalars.maximum(nest, best, at(k))
+            return scalars.larger(nest, nest.at(self.x, along(k)), best)
 
         lowest = nest.constant(-np.inf, type)
         maximum = nest.reduce(extents, "max", lowest, larger)
 
         def accumulate(k: Index, total: SSAValue) -> SSAValue:
-            e = nest.insert(math.ExpOp(scalars.sub(nest, at(k), maximum)))
-            return scalars.add(nest, total, e)
+            return scalars.add(nest, total, self.exponential(nest, along(k), maximum))
 
         total = nest.reduce(extents, "add", scalars.zero(nest, type), accumulate)
         return maximum, total
+
+    def exponential(self, nest: Nest, index: Index, maximum: SSAValue) -> SSAValue:
+        """exp(x - maximum) at an index."""
+        return nest.insert(math.ExpOp(scalars.sub(nest, nest.at(self.x, index), maximum)))
 
 
 @irdl_op_definition
@@ -264,8 +271,16 @@ class SoftmaxOp(NormalizedExponentialOp):
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         maximum, total = self.row(nest, index)
-        shifted = scalars.sub(nest, nest.at(self.x, index), maximum)
-        return scalars.divide(nest, nest.insert(math.ExpOp(shifted)), total)
+        one = nest.constant(1.0, total.type)
+        scale = scalars.divide(nest, one, total)
+        return scalars.mul(nest, self.exponential(nest, index, maximum), scale)
+
+    def exponential(self, nest: Nest, index: Index, maximum: SSAValue) -> SSAValue:
+        """exp(x - maximum) at an index, computed once for a row that runs along memory."""
+        compute = partial(super().exponential, nest, maximum=maximum)
+        if self.axis_from_front != len(index) - 1:
+            return compute(index)
+        return nest.keep(self.result, index, compute)
 
 
 @irdl_op_definition

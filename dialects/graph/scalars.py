@@ -54,6 +54,13 @@ def fma(nest: Nest, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
     return add(nest, mul(nest, a, b), c)
 
 
+def larger(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+    """a where it is larger than b, else b: a NaN `a` is passed over."""
+    if not is_float(a.type):
+        return maximum(nest, a, b)
+    return nest.insert(arith.SelectOp(nest.insert(arith.CmpfOp(a, b, "ogt")), a, b))
+
+
 def maximum(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
     """The larger one; NaN if one of them is."""
     return nest.insert(arith.MaximumfOp(a, b) if is_float(a.type) else arith.MaxSIOp(a, b))

@@ -66,6 +66,7 @@ COMPARISONS = {
     "sle": operator.le,
     "oeq": operator.eq,
     "une": operator.ne,
+    "ogt": operator.gt,
     "olt": operator.lt,
     "ole": operator.le,
     "oge": operator.ge,
@@ -208,6 +209,9 @@ class EagerNest:
         a, p = self.matrix(matrix), self.evaluate(position)
         assert 0 <= p < a.nnz
         return self.constant(a.data[p], self.compute_type(element_type_of(a.dtype)))
+
+    def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
+        return compute(index)
 
     def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
         a, i = self.matrix(matrix), self.evaluate(row)

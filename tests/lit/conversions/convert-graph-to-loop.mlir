@@ -31,14 +31,22 @@ func.func private @dense_relu(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>, %b: tens
 
 // -----
 
-// What a row needs once is computed before the loop over the row.
+// What a row needs once is computed before the loop over the row; its exponentials are kept.
 // CHECK-LABEL: loop.kernel @softmax
 // CHECK: loop.for "i" %i to 3 {
 // CHECK-NEXT: %[[MAX:.*]] = loop.reduce "k" %k to 5 combine max
+// CHECK: %[[ROW:.*]] = loop.local : memref<5xf32>
+// CHECK: loop.for "j1" %j1 to 5 {
+// CHECK: %[[EXP:.*]] = math.exp
+// CHECK-NEXT: loop.store %[[EXP]], %[[ROW]] (d0) -> (d0)(%j1)
 // CHECK: %[[SUM:.*]] = loop.reduce "k1" %k1 to 5 combine add
+// CHECK-NEXT: loop.load %[[ROW]] (d0) -> (d0)(%k1)
+// CHECK: %[[SCALE:.*]] = arith.divf %{{.*}}, %[[SUM]]
 // CHECK: loop.for "j" %j to 5 {
 // CHECK-NOT: loop.reduce
-// CHECK: arith.divf %{{.*}}, %[[SUM]]
+// CHECK-NOT: math.exp
+// CHECK: loop.load %[[ROW]] (d0) -> (d0)(%j)
+// CHECK-NEXT: arith.mulf %{{.*}}, %[[SCALE]]
 func.func private @softmax(%x: tensor<3x5xf32>) -> tensor<3x5xf32> attributes {graph.primitive} {
   %0 = graph.softmax %x axis = 1 : (tensor<3x5xf32>) -> tensor<3x5xf32>
   func.return %0 : tensor<3x5xf32>
@@ -51,6 +59,7 @@ func.func private @softmax(%x: tensor<3x5xf32>) -> tensor<3x5xf32> attributes {g
 // CHECK: loop.for "i" %i to 5 {
 // CHECK-NEXT: loop.reduce "k" %k to 3 combine max
 // CHECK: loop.for "j" %j to 3 {
+// CHECK-NOT: loop.local
 // CHECK: loop.store %{{.*}}, %y (d0, d1) -> (d0, d1)(%j, %i)
 func.func private @softmax_columns(%x: tensor<3x5xf32>) -> tensor<3x5xf32> attributes {graph.primitive} {
   %0 = graph.softmax %x axis = 0 : (tensor<3x5xf32>) -> tensor<3x5xf32>

@@ -99,7 +99,7 @@ loop.kernel @rows(%x: memref<?x4xf32>, %ids: memref<3xi64> {loop.bounds = ["x0.0
 
 // A function sees the element types of tensors, where buffers do not have them.
 // CHECK-LABEL: func.func @packed_types
-// CHECK: rt.call_packed %ctx, 0 "env.mask" ins(%x, %m : memref<4xi8>, memref<4xi8>) outs(%result : memref<4xi8>) {elements = [ui8, i1, ui8]}
+// CHECK: rt.call_packed %ctx, 0 "env.mask" ins(%x, %m : memref<4xi8>, memref<4xi8>) outs(%result : memref<4xi8>) as (tensor<4xui8>, tensor<4xi1>) -> tensor<4xui8>
 func.func @packed_types(%x: tensor<4xui8>, %m: tensor<4xi1>) -> tensor<4xui8> {
   %0 = graph.call_packed "env.mask"(%x, %m) : (tensor<4xui8>, tensor<4xi1>) -> tensor<4xui8>
   func.return %0 : tensor<4xui8>
