@@ -43,7 +43,7 @@ STAGES = IR_STAGES + TEXT_STAGES
 OPT_LEVELS = (0, 1, 2, 3)
 
 _OPTIMIZED = {
-    0: ("graph-simplify-inference", "graph-decompose-normalize"),
+    0: ("graph-simplify-inference", "graph-decompose-normalize", "graph-decompose-sparse"),
     1: (
         "graph-simplify-inference",
         "cse",
@@ -51,6 +51,7 @@ _OPTIMIZED = {
         # Contractions are ordered before a bias becomes part of one.
         "graph-order-contractions",
         "graph-decompose-normalize",
+        "graph-decompose-sparse",
         "canonicalize",
         "graph-canonicalize-ops",
         "graph-simplify",

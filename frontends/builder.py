@@ -52,6 +52,7 @@ from ..dialects.graph.ops_constant import ConstantOp
 from ..dialects.graph.ops_quantize import ScaledOp
 from ..dialects.graph.ops_quantized import QuantizedContractionOp
 from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.graph.sparse_forms import sparse_form
 from ..dialects.sparse_tensor import csr, is_sparse
 from .arrays import (
     ELEMENT_TYPES,
@@ -329,6 +330,9 @@ class Builder:
     ) -> Value:
         """Append an operator, such as one of a plug-in, called as its constructor is.
 
+        An operator on dense tensors takes a sparse matrix, too, where what is not stored stays 0:
+        it gives a sparse one (or a dense one, as products and sums of rows do).
+
         Args:
             operator: its class. Arguments that are its operands may be arrays or numbers;
                 these take the element type of the first operand that is a `Value`.
@@ -356,12 +360,22 @@ class Builder:
                     bound.arguments[key] = self._operand(argument, target, label, location)
                 elif isinstance(argument, str) and argument in ELEMENT_TYPES:
                     bound.arguments[key] = ELEMENT_TYPES[argument]
-            op = operator(*bound.args, **bound.kwargs)
-            op.location = location
-            op.verify()
+            ops = self._made(operator(*bound.args, **bound.kwargs), location)
         except (VerifyException, TypeError, ValueError, KeyError) as error:
             raise _reworded(error, operator, _where(location)) from error
-        return self._append(op)
+        return [self._append(op) for op in ops][-1]
+
+    def _made(self, op: GraphOp, location: LocationAttr) -> list[GraphOp]:
+        """The operator, or what stands for it where an operand is sparse and it takes none."""
+        sparse = any(is_sparse(operand.type) for operand in op.operands)
+        forms = sparse_form(op, op.operands) if sparse else None
+        if forms is not None:
+            op.erase()
+        ops = [op] if forms is None else forms
+        for made in ops:
+            made.location = location
+            made.verify()
+        return ops
 
     def _append(self, op: Operation, hint: str | None = None) -> Value:
         self._block.add_op(op)

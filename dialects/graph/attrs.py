@@ -126,7 +126,9 @@ class TensorConstraint(AttrConstraint[TensorType]):
             return
         what = {"dense": "a dense tensor", "sparse": "a sparse tensor", "any": "a tensor"}
         elements = ", ".join(map(str, self.elements))
-        raise VerifyException(f"expected {what[self.storage]} of {elements}, got {attr}")
+        sparse = isinstance(attr, TensorType) and is_sparse(attr)
+        hint = "; graph.to_dense makes one" if self.storage == "dense" and sparse else ""
+        raise VerifyException(f"expected {what[self.storage]} of {elements}, got {attr}{hint}")
 
     def _stores(self, type: TensorType) -> bool:
         dense, sparse = isinstance(type.encoding, NoneAttr), is_sparse(type)

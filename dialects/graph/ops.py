@@ -46,6 +46,7 @@ from .ops_logic import (
 )
 from .ops_model import BatchNormOp, DropoutOp
 from .ops_pad import PadOp
+from .ops_pattern import AtEntriesOp, SliceRowsOp, ToDenseOp, WithEntriesOp
 from .ops_quantize import DequantizeOp, QuantizeOp, RequantizeOp, ScaledOp
 from .ops_quantized import (
     QuantizedContractionOp,
@@ -64,6 +65,7 @@ __all__ = [
     "AbsOp",
     "AddOp",
     "AggregateOp",
+    "AtEntriesOp",
     "BatchNormOp",
     "BinaryOp",
     "BroadcastToOp",
@@ -130,13 +132,16 @@ __all__ = [
     "SignOp",
     "SinOp",
     "SliceOp",
+    "SliceRowsOp",
     "SoftmaxOp",
     "SpmmOp",
     "SqrtOp",
     "SubOp",
     "TanhOp",
+    "ToDenseOp",
     "TransposeOp",
     "UnaryOp",
     "WhereOp",
+    "WithEntriesOp",
     "splat_of",
 ]

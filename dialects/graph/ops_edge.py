@@ -51,25 +51,14 @@ from .interfaces import (
     text,
     widened,
 )
+from .matrices import rows_of
 from .ops_contraction import same_element_types
-from .ops_sparse import require_csr
+from .ops_sparse import require_csr, require_entries
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from .interfaces import Array
-
-
-def _rows_of(matrix: csr_array) -> np.ndarray:
-    """The row of each stored entry."""
-    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-
-
-def _require_entries(facts: ShapeFacts, matrix: SSAValue, values: Shape, what: str) -> None:
-    """Demand that dimension 0 runs over the stored entries of a matrix."""
-    if not values:
-        facts.fail(f"{what} has no dimension for the entries of a", "rank 1 or more", "rank 0")
-    facts.equal(facts.entries(matrix), values[0], f"{what} has not one value for each entry of a")
 
 
 def _require_equal(facts: ShapeFacts, expected: Shape, got: Shape, fact: str) -> None:
@@ -169,7 +158,7 @@ class SddmmOp(GraphOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a = cast("csr_array", arrays[0])
         x, y = (widened(cast(np.ndarray, array)) for array in arrays[1:])
-        left, right = x[_rows_of(a)], y[a.indices]
+        left, right = x[rows_of(a)], y[a.indices]
         with np.errstate(all="ignore"):
             match self.kind.data:
                 case SddmmKind.DOT:
@@ -233,7 +222,7 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
         require_csr(self.matrix, facts)
         same_element_types(self, facts)
         a, scores = shapes[:2]
-        _require_entries(facts, self.matrix, scores, "scores")
+        require_entries(facts, self.matrix, scores, "scores")
         if len(shapes) > 2:
             expected = (a[0], *scores[1:])
             _require_equal(facts, expected, shapes[2], "own has not one score for each row of a")
@@ -243,7 +232,7 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
         """exp of the scores and of the own ones, each less the row's maximum; the row's sum."""
         a = cast("csr_array", arrays[0])
         scores = widened(cast(np.ndarray, arrays[1]))
-        rows, shape = _rows_of(a), (a.shape[0], *scores.shape[1:])
+        rows, shape = rows_of(a), (a.shape[0], *scores.shape[1:])
         own = np.full(shape, -np.inf, scores.dtype)
         if len(arrays) > 2:
             own = widened(cast(np.ndarray, arrays[2]))
@@ -319,7 +308,7 @@ class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         e, _, total = self.parts(*arrays)
         with np.errstate(all="ignore"):
-            return self.stored(e / total[_rows_of(cast("csr_array", arrays[0]))])
+            return self.stored(e / total[rows_of(cast("csr_array", arrays[0]))])
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         row, _ = nest.entry(self.a, index[0])
@@ -422,7 +411,7 @@ class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
         facts.equal(a[1], x[0], "x has not one row for each column of a")
         if self.weights is not None:
             weights = shapes[2]
-            _require_entries(facts, self.a, weights, "weights")
+            require_entries(facts, self.a, weights, "weights")
             fact = "weights do not fit the leading dimensions of x"
             _require_equal(facts, x[1 : len(weights)], weights[1:], fact)
         return [(a[0], *x[1:])]
@@ -435,7 +424,7 @@ class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a = cast("csr_array", arrays[0])
         x = widened(cast(np.ndarray, arrays[1]))
-        rows, messages = _rows_of(a), x[a.indices]
+        rows, messages = rows_of(a), x[a.indices]
         kind = self.kind.data
         with np.errstate(all="ignore"):
             if self.weights is not None:

@@ -1,7 +1,7 @@
 """Operators on sparse matrices: the product, and what graph neural networks need of a graph.
 
-A row of the matrix is a target node, its stored entries are the edges that come in. A matrix
-is canonical CSR: within a row columns rise, and no entry is stored twice.
+A row of the matrix is a target node, its stored entries are the edges that come in. An entry may
+be stored several times: as a matrix it is their sum, as a graph it has several edges.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from xdsl.dialects import math
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i1
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape
 from ..sparse_tensor import format_of
@@ -37,6 +37,14 @@ from .interfaces import (
     element_type,
     tensor_type,
     widened,
+)
+from .matrices import (
+    degrees,
+    remaining_self_loops,
+    rows_of,
+    widened_csr,
+    with_remaining_self_loops,
+    with_values,
 )
 from .ops_contraction import same_element_types
 
@@ -104,86 +112,89 @@ class SpmmOp(GraphOp):
         return nest.entries(self.a, row, "add", init, step)
 
 
-def widened_csr(matrix: csr_array) -> csr_array:
-    """A CSR matrix in the type in which it is computed: f32 for f16, itself otherwise."""
-    from scipy.sparse import csr_array as csr
-
-    if matrix.dtype != np.float16:
-        return matrix
-    data = matrix.data.astype(np.float32)
-    return csr((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def stored_diagonal(matrix: csr_array) -> np.ndarray:
-    """For each row of a CSR matrix, whether its diagonal entry is stored (even as 0)."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    present = np.zeros(matrix.shape[0], dtype=np.bool_)
-    present[rows[rows == matrix.indices]] = True
-    return present
-
-
-def with_remaining_self_loops(matrix: csr_array) -> csr_array:
-    """A square CSR matrix with an entry 1 on the diagonal of each row that stores none there."""
-    from scipy.sparse import csr_array as csr
-
-    missing = np.flatnonzero(~stored_diagonal(matrix))
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    every_row = np.concatenate([rows, missing])
-    every_column = np.concatenate([matrix.indices, missing])
-    every_value = np.concatenate([matrix.data, np.ones(len(missing), dtype=matrix.dtype)])
-    order = np.lexsort((every_column, every_row))
-    indptr = np.zeros(matrix.shape[0] + 1, dtype=matrix.indptr.dtype)
-    np.cumsum(np.bincount(every_row, minlength=matrix.shape[0]), out=indptr[1:])
-    indices = every_column[order].astype(matrix.indices.dtype)
-    return csr((every_value[order], indices, indptr), shape=matrix.shape)
-
-
-def row_sums(matrix: csr_array) -> np.ndarray:
-    """The sum of the stored entries of each row, in the type of the matrix."""
-    ones = np.ones(matrix.shape[1], dtype=matrix.dtype)
-    return np.asarray(matrix @ ones)
-
-
-def degrees(matrix: csr_array, self_loops: bool, power: float) -> np.ndarray:
-    """The degree of each row to a power; 0 where the degree is 0. See `DegreeOp`."""
-    degree = row_sums(matrix)
-    if self_loops:
-        degree = degree + (~stored_diagonal(matrix)).astype(degree.dtype)
-    with np.errstate(all="ignore"):
-        return np.where(degree == 0, degree, np.power(degree, degree.dtype.type(power)))
+def require_entries(facts: ShapeFacts, matrix: SSAValue, values: Shape, what: str) -> None:
+    """Demand that dimension 0 runs over the stored entries of a matrix."""
+    if not values:
+        facts.fail(f"{what} has no dimension for the entries of a", "rank 1 or more", "rank 0")
+    facts.equal(facts.entries(matrix), values[0], f"{what} has not one value for each entry of a")
 
 
 class RowOp(GraphOp, ABC):
-    """An operator that gives one number for each row of a square sparse matrix."""
+    """An operator that gives one number for each row of a sparse matrix.
+
+    With `values`, those are the values of the stored entries.
+    """
 
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
 
     a = operand_def(SPARSE_TENSOR)
+    values = opt_operand_def(FLOAT_TENSOR)
     result = result_def(FLOAT_TENSOR)
+
+    @property
+    def entry_operands(self) -> tuple[tuple[SSAValue, SSAValue], ...]:
+        return () if self.values is None else ((self.values, self.a),)
+
+    @property
+    def needs_square(self) -> bool:
+        """Whether rows and columns have to be the same nodes."""
+        return True
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
         rows, columns = shapes[0]
-        return [(facts.equal(rows, columns, "a is not square"),)]
+        if self.values is not None:
+            require_entries(facts, self.a, shapes[1], "values")
+            if len(shapes[1]) != 1:
+                facts.fail("values is no vector", "rank 1", f"rank {len(shapes[1])}")
+        return [(facts.equal(rows, columns, "a is not square") if self.needs_square else rows,)]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.operands[-1])]
+
+    def matrix(self, arrays: Sequence[Array]) -> csr_array:
+        """The matrix with the values that count, in the type in which it is computed."""
+        a = cast("csr_array", arrays[0])
+        return widened_csr(with_values(a, cast(np.ndarray, arrays[1])) if len(arrays) > 1 else a)
+
+    def value(self, nest: Nest, position: AffineExpr) -> SSAValue:
+        """The value of the stored entry at a position."""
+        if self.values is None:
+            return nest.stored_entry(self.a, position)
+        return nest.at(self.values, (position,))
 
     def missing(self, nest: Nest, row: AffineExpr) -> SSAValue:
-        """1.0 if the row stores no diagonal entry, else 0.0."""
-        type = nest.compute_type(element_type(self.a))
-        zero, one = scalars.zero(nest, type), nest.constant(1.0, type)
+        """What the row lacks to one self loop."""
+        type = nest.compute_type(element_type(self.operands[-1]))
+        zero, none = scalars.zero(nest, type), nest.constant(-1, i64)
         place = nest.value(row)
 
-        def step(entry: AffineExpr, value: SSAValue, missing: SSAValue) -> SSAValue:
-            diagonal = scalars.equal(nest, nest.value(entry), place)
-            return scalars.minimum(nest, missing, scalars.select(nest, diagonal, zero, one))
+        def at(expr: AffineExpr) -> SSAValue:
+            return nest.insert(arith.IndexCastOp(nest.value(expr), i64))
 
-        return nest.entries(self.a, row, "min", one, step)
+        def later(position: AffineExpr, column: AffineExpr, last: SSAValue) -> SSAValue:
+            diagonal = scalars.equal(nest, nest.value(column), place)
+            found = scalars.select(nest, diagonal, at(position), none)
+            return scalars.maximum(nest, last, found)
+
+        last = nest.pattern(self.a, row, "max", none, later)
+
+        def others(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
+            diagonal = scalars.equal(nest, nest.value(column), place)
+            value = scalars.select(nest, diagonal, self.value(nest, position), zero)
+            is_last = scalars.equal(nest, at(position), last)
+            return scalars.sub(nest, total, scalars.select(nest, is_last, zero, value))
+
+        rest = nest.pattern(self.a, row, "add", zero, others)
+        one = nest.constant(1.0, type)
+        return scalars.select(nest, scalars.equal(nest, last, none), one, rest)
 
 
 @irdl_op_definition
 class DegreeOp(RowOp):
     """The sum of the entries of each row, to a power; 0 where the sum is 0.
 
-    With `self_loops` a row without a stored diagonal entry counts 1 more.
+    With `self_loops` each row of a square matrix has one self loop: see `MissingSelfLoopsOp`.
 
     %d = graph.degree %a self_loops = true power = -5.0e-01
         : (tensor<?x?xf32, #csr>) -> tensor<?xf32>
@@ -195,7 +206,7 @@ class DegreeOp(RowOp):
     power = prop_def(FloatAttr.constr(f64))
 
     assembly_format = (
-        "$a `self_loops` `=` $self_loops `power` `=` $power attr-dict `:` "
+        "$a (`values` $values^)? `self_loops` `=` $self_loops `power` `=` $power attr-dict `:` "
         "functional-type(operands, results)"
     )
 
@@ -204,27 +215,31 @@ class DegreeOp(RowOp):
         a: SSAValue | Operation,
         self_loops: bool = False,
         power: float = 1.0,
+        values: SSAValue | Operation | None = None,
         result_type: Attribute | None = None,
     ) -> None:
         properties: dict[str, Attribute | None] = {
             "self_loops": bool_attr(self_loops),
             "power": FloatAttr(power, f64),
         }
-        super().__init__(operands=[a], properties=properties, result_type=result_type)
+        super().__init__(operands=[a, values], properties=properties, result_type=result_type)
+
+    @property
+    def needs_square(self) -> bool:
+        return bool(self.self_loops.value.data)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        matrix = widened_csr(cast("csr_array", arrays[0]))
         loops = bool(self.self_loops.value.data)
-        return self.stored(degrees(matrix, loops, self.power.value.data))
+        return self.stored(degrees(self.matrix(arrays), loops, self.power.value.data))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         (row,) = index
-        zero = scalars.zero(nest, nest.compute_type(element_type(self.a)))
+        zero = scalars.zero(nest, nest.compute_type(element_type(self.result)))
 
-        def step(entry: AffineExpr, value: SSAValue, total: SSAValue) -> SSAValue:
-            return scalars.add(nest, total, value)
+        def step(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
+            return scalars.add(nest, total, self.value(nest, position))
 
-        degree = nest.entries(self.a, row, "add", zero, step)
+        degree = nest.pattern(self.a, row, "add", zero, step)
         if self.self_loops.value.data:
             degree = scalars.add(nest, degree, self.missing(nest, row))
         power = self._to_power(nest, degree)
@@ -244,20 +259,28 @@ class DegreeOp(RowOp):
 
 @irdl_op_definition
 class MissingSelfLoopsOp(RowOp):
-    """1 for each row that stores no diagonal entry, else 0.
+    """What has to be added to the diagonal of each row so that it has one self loop.
+
+    1 where a row stores no diagonal entry. Of several the last one counts, and the others are
+    taken away: that is torch-geometric's `add_remaining_self_loops`.
 
     %m = graph.missing_self_loops %a : (tensor<?x?xf32, #csr>) -> tensor<?xf32>
     """
 
     name = "graph.missing_self_loops"
 
-    assembly_format = "$a attr-dict `:` functional-type(operands, results)"
+    assembly_format = "$a (`values` $values^)? attr-dict `:` functional-type(operands, results)"
 
-    def __init__(self, a: SSAValue | Operation, result_type: Attribute | None = None) -> None:
-        super().__init__(operands=[a], result_type=result_type)
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        values: SSAValue | Operation | None = None,
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(operands=[a, values], result_type=result_type)
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return self.stored(~stored_diagonal(cast("csr_array", arrays[0])))
+        return self.stored(remaining_self_loops(self.matrix(arrays)))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         return self.missing(nest, index[0])
@@ -267,8 +290,9 @@ class MissingSelfLoopsOp(RowOp):
 class NormalizeOp(GraphOp):
     """D^-1/2 (A + I) D^-1/2 (symmetric) or D^-1 (A + I) (row), D the row sums of A + I.
 
-    I only where `self_loops` is set, and only in rows without a stored diagonal entry, as
-    torch-geometric's `gcn_norm` with `add_remaining_self_loops` (Kipf and Welling, 2017).
+    I only where `self_loops` is set, and only in rows without a stored diagonal entry, of which
+    otherwise the last one counts, as torch-geometric's `gcn_norm` with
+    `add_remaining_self_loops` (Kipf and Welling, 2017). D^-1 A may be of any shape.
     Opaque: a constant one is folded, any other is decomposed around the product that uses it.
 
     %b = graph.normalize symmetric %a self_loops = true
@@ -303,6 +327,8 @@ class NormalizeOp(GraphOp):
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
         rows, columns = shapes[0]
+        if self.kind.data == NormalizeKind.ROW and not self.self_loops.value.data:
+            return [(rows, columns)]
         size = facts.equal(rows, columns, "a is not square")
         return [(size, size)]
 
@@ -313,17 +339,13 @@ class NormalizeOp(GraphOp):
         return [facts.fresh() if self.self_loops.value.data else nnz[0]]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        from scipy.sparse import csr_array
-
         given = cast("csr_array", arrays[0])
         matrix, loops = widened_csr(given), bool(self.self_loops.value.data)
         symmetric = self.kind.data == NormalizeKind.SYMMETRIC
         scale = degrees(matrix, loops, -0.5 if symmetric else -1.0)
         if loops:
             matrix = with_remaining_self_loops(matrix)
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        data = matrix.data * scale[rows]
+        data = matrix.data * scale[rows_of(matrix)]
         if symmetric:
             data = data * scale[matrix.indices]
-        parts = (data.astype(given.dtype), matrix.indices, matrix.indptr)
-        return (csr_array(parts, shape=matrix.shape),)
+        return (with_values(matrix, data.astype(given.dtype)),)

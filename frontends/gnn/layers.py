@@ -125,8 +125,6 @@ class ReLU(Layer):
     """max(x, 0) for each element."""
 
     def emit(self, context: Context, x: Value, name: str) -> Value:
-        if is_sparse(x.ssa.type):
-            raise _error("ReLU", f'layer "{name}" meets sparse features', "dense ones")
         return context.builder.relu(x, name=name)
 
 
@@ -146,8 +144,6 @@ class Dropout(Layer):
         self.p = float(p)
 
     def emit(self, context: Context, x: Value, name: str) -> Value:
-        if is_sparse(x.ssa.type):
-            return x
         return context.builder.dropout(x, self.p, name=name)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.errors import InputError, explain
 from ...core.module import Module, SparseSpec, TensorSpec
-from ...dialects.graph.ops_sparse import with_remaining_self_loops
+from ...dialects.graph.matrices import with_remaining_self_loops
 from ...dialects.sparse_tensor import is_sparse
 from ..arrays import is_scipy
 from ..builder import Builder, Value

@@ -35,6 +35,7 @@ from ...core.context import decide
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
+from ...dialects.graph.ops_select import WHOLE_END
 from ...dialects.graph.shapes import SymbolicShapes
 from ..outlining import Outliner, has_value
 
@@ -69,6 +70,8 @@ _CHEAP = (
 _ONCE = (graph.TransposeOp, graph.ReshapeOp, graph.SliceOp)
 # Injective operators that compute where an element comes from, each time it is asked for.
 _DEAR = (graph.ConcatOp, graph.PadOp)
+# What goes through the rows of a sparse matrix, each by itself.
+_OF_ROWS = (graph.SpmmOp, graph.AggregateOp, graph.DegreeOp, graph.ToDenseOp)
 _LONGEST_NAME = 8
 _LONGEST_STAGED_ROW = 1024
 # What has a value for each entry is computed once for a few vectors of a row, not once for all
@@ -176,6 +179,10 @@ class Grouping:
         if _only_adds_axes(op):
             # One number for each row becomes a column: no other loops, another index.
             return next(iter(region)).fusion == FusionKind.REDUCTION
+        if _cuts_rows(op):
+            # The others, which are not computed, must not be asked for by anything else.
+            alone = all(u in region or u is op for part in region for u in _users(part))
+            return alone and isinstance(next(iter(region)), _OF_ROWS)
         whole = all(_is_whole(op, o) for o in op.operands if o.owner in region)
         return whole and op.fusion == FusionKind.ELEMENTWISE
 
@@ -240,7 +247,9 @@ def _is_of_entries(group: Group, matrix: SSAValue) -> bool:
     """Whether a group gives values of the entries of a matrix, at little cost for each."""
     matrices = {m for op in group.ops for _, m in op.entry_operands}
     for op in group.ops:
-        if isinstance(op, graph.SddmmOp):
+        if isinstance(op, graph.EntriesOp | graph.AtEntriesOp):
+            matrices.add(op.a)
+        elif isinstance(op, graph.SddmmOp):
             matrices.add(op.a)
             width = tensor_type(op.x).get_shape()[-1]
             dot = op.fusion == FusionKind.CONTRACTION
@@ -273,6 +282,15 @@ def _only_adds_axes(op: Operation) -> bool:
         [n for n in tensor_type(v).get_shape() if n != 1] for v in (op.operands[0], op.results[0])
     )
     return given == wanted and given.count(DYNAMIC_INDEX) <= 1
+
+
+def _cuts_rows(op: Operation) -> bool:
+    """Whether an operator takes some rows as they are, so that no others have to be computed."""
+    whole = (0, WHOLE_END, 1)
+    if not isinstance(op, graph.SliceOp):
+        return False
+    sizes = tensor_type(op.x).get_shape()[1:]
+    return all(b in ((0, n, 1), whole) for b, n in zip(op.bounds[1:], sizes, strict=True))
 
 
 def _repeats(user: Operation, op: GraphOp) -> bool:

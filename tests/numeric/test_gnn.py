@@ -206,7 +206,7 @@ CONV = gnn.Sequential(gnn.GCNConv(np.ones((4, 2), np.float32)))
         ),
         (
             lambda: gnn.Sequential(gnn.ReLU()).to_module(GRAPH, sp.csr_array((3, 4))),
-            'layer "relu_0" meets sparse features',
+            "the layers leave the features sparse",
         ),
         (
             lambda: gnn.Sequential(gnn.Dropout()).to_module(GRAPH, sp.csr_array((3, 4))),

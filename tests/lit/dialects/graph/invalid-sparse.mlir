@@ -52,7 +52,7 @@ func.func @f(%a: tensor<4x4xf32, #csc>, %x: tensor<4x2xf32>) {
 
 func.func @f(%a: tensor<4x5xf32, #csr>) {
   // CHECK: graph.degree: a is not square, expected 4, got 5
-  %y = graph.degree %a self_loops = false power = 1.0 : (tensor<4x5xf32, #csr>) -> tensor<4xf32>
+  %y = graph.degree %a self_loops = true power = 1.0 : (tensor<4x5xf32, #csr>) -> tensor<4xf32>
   func.return
 }
 
@@ -72,7 +72,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>) {
 
 func.func @f(%a: tensor<4x5xf32, #csr>) {
   // CHECK: graph.normalize: a is not square, expected 4, got 5
-  %y = graph.normalize row %a self_loops = false : (tensor<4x5xf32, #csr>) -> tensor<4x5xf32, #csr>
+  %y = graph.normalize row %a self_loops = true : (tensor<4x5xf32, #csr>) -> tensor<4x5xf32, #csr>
   func.return
 }
 

@@ -201,3 +201,28 @@ func.func private @fused_exp(%x: tensor<2xf32>) -> tensor<2xf32> attributes {gra
   %y = graph.exp %x : (tensor<2xf32>) -> tensor<2xf32>
   func.return %y : tensor<2xf32>
 }
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+// Of a product with a sparse matrix, only the rows that are taken are computed.
+// CHECK-LABEL: func.func @cut_rows
+// CHECK-NEXT: func.call @fused_spmm_slice_relu
+// CHECK-NEXT: func.return
+func.func @cut_rows(%a: tensor<9x4xf32, #csr>, %x: tensor<4x3xf32>) -> tensor<2x3xf32> {
+  %0 = graph.spmm %a, %x : (tensor<9x4xf32, #csr>, tensor<4x3xf32>) -> tensor<9x3xf32>
+  %1 = graph.slice %0 starts = [2, 0] ends = [4, 3] steps = [1, 1] : (tensor<9x3xf32>) -> tensor<2x3xf32>
+  %2 = graph.relu %1 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  func.return %2 : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @cut_rows_twice
+// CHECK-NEXT: func.call @fused_spmm(
+func.func @cut_rows_twice(%a: tensor<8x4xf32, #csr>, %x: tensor<4x3xf32>) -> tensor<4x3xf32> {
+  %0 = graph.spmm %a, %x : (tensor<8x4xf32, #csr>, tensor<4x3xf32>) -> tensor<8x3xf32>
+  %1 = graph.slice %0 starts = [0, 0] ends = [4, 3] steps = [1, 1] : (tensor<8x3xf32>) -> tensor<4x3xf32>
+  %2 = graph.slice %0 starts = [4, 0] ends = [8, 3] steps = [1, 1] : (tensor<8x3xf32>) -> tensor<4x3xf32>
+  %3 = graph.add %1, %2 : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  func.return %3 : tensor<4x3xf32>
+}

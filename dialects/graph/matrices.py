@@ -1,0 +1,87 @@
+"""Sparse matrices in NumPy: what the references of the sparse operators are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+def rows_of(matrix: csr_array) -> np.ndarray:
+    """The row of each stored entry."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def widened_csr(matrix: csr_array) -> csr_array:
+    """A CSR matrix in the type in which it is computed: f32 for f16, itself otherwise."""
+    if matrix.dtype != np.float16:
+        return matrix
+    return with_values(matrix, matrix.data.astype(np.float32))
+
+
+def stored_diagonal(matrix: csr_array) -> np.ndarray:
+    """For each row of a CSR matrix, whether its diagonal entry is stored (even as 0)."""
+    rows = rows_of(matrix)
+    present = np.zeros(matrix.shape[0], dtype=np.bool_)
+    present[rows[rows == matrix.indices]] = True
+    return present
+
+
+def with_values(matrix: csr_array, values: np.ndarray) -> csr_array:
+    """The matrix with the same pattern and these values."""
+    from scipy.sparse import csr_array
+
+    return csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def with_remaining_self_loops(matrix: csr_array) -> csr_array:
+    """A square CSR matrix with one entry on the diagonal of each row.
+
+    That is 1 where the row stores none there, and the last one where it stores several.
+    """
+    from scipy.sparse import csr_array
+
+    size = matrix.shape[0]
+    rows = rows_of(matrix)
+    loops = np.flatnonzero(rows == matrix.indices)
+    diagonal = np.ones(size, dtype=matrix.dtype)
+    diagonal[rows[loops]] = matrix.data[loops]
+    edges = np.flatnonzero(rows != matrix.indices)
+    every_row = np.concatenate([rows[edges], np.arange(size)])
+    every_column = np.concatenate([matrix.indices[edges], np.arange(size)])
+    order = np.lexsort((every_column, every_row))
+    indptr = np.zeros(size + 1, dtype=matrix.indptr.dtype)
+    np.cumsum(np.bincount(every_row, minlength=size), out=indptr[1:])
+    values = np.concatenate([matrix.data[edges], diagonal])[order]
+    return csr_array(
+        (values, every_column[order].astype(matrix.indices.dtype), indptr), matrix.shape
+    )
+
+
+def row_sums(matrix: csr_array) -> np.ndarray:
+    """The sum of the stored entries of each row, in the type of the matrix."""
+    ones = np.ones(matrix.shape[1], dtype=matrix.dtype)
+    return np.asarray(matrix @ ones)
+
+
+def remaining_self_loops(matrix: csr_array) -> np.ndarray:
+    """What each row lacks to one self loop; see `MissingSelfLoopsOp`."""
+    rows = rows_of(matrix)
+    places = np.flatnonzero(rows == matrix.indices)
+    last = np.ones(len(places), dtype=np.bool_)
+    last[:-1] = rows[places][1:] != rows[places][:-1]
+    result = (~stored_diagonal(matrix)).astype(matrix.dtype)
+    np.subtract.at(result, rows[places[~last]], matrix.data[places[~last]])
+    return result
+
+
+def degrees(matrix: csr_array, self_loops: bool, power: float) -> np.ndarray:
+    """The degree of each row to a power; 0 where the degree is 0. See `DegreeOp`."""
+    degree = row_sums(matrix)
+    if self_loops:
+        degree = degree + remaining_self_loops(matrix)
+    with np.errstate(all="ignore"):
+        return np.where(degree == 0, degree, np.power(degree, degree.dtype.type(power)))

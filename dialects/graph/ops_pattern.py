@@ -1,0 +1,251 @@
+"""Sparse matrices that are made of others, and the way back to a dense one.
+
+A sparse matrix is its pattern and the values of its stored entries (see `ops_edge`). What is not
+stored is 0 and stays 0: an elementwise function of a matrix is the same pattern with other values,
+so that features stay sparse when they are scaled, cut into rows or normalised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+
+from ...core.dims import Dim, Shape
+from . import scalars
+from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, i64_attr
+from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, tensor_type
+from .matrices import rows_of, with_values
+from .ops_sparse import require_csr, require_entries
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from .interfaces import Array
+
+
+@irdl_op_definition
+class WithEntriesOp(GraphOp):
+    """The matrix with the pattern of another one, and these values of its stored entries.
+
+    Opaque: `graph-decompose-sparse` lets its users take the pattern and the values.
+
+    %b = graph.with_entries %a, %e : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?x?xf32, #csr>
+    """
+
+    name = "graph.with_entries"
+    FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
+
+    a = operand_def(SPARSE_TENSOR)
+    values = operand_def(FLOAT_TENSOR)
+    result = result_def(SPARSE_TENSOR)
+
+    assembly_format = "$a `,` $values attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        values: SSAValue | Operation,
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(operands=[a, values], result_type=result_type)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        require_csr(self.a, facts)
+        require_entries(facts, self.a, shapes[1], "values")
+        if len(shapes[1]) != 1:
+            facts.fail("values is no vector", "rank 1", f"rank {len(shapes[1])}")
+        return [shapes[0]]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.values)]
+
+    def infer_encodings(self) -> list[Attribute]:
+        return [tensor_type(self.a).encoding]
+
+    def infer_nnz(self, nnz: Sequence[Dim | None], facts: ShapeFacts) -> list[Dim | None]:
+        return [nnz[0]]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return (with_values(cast("csr_array", arrays[0]), cast(np.ndarray, arrays[1])),)
+
+
+@irdl_op_definition
+class AtEntriesOp(GraphOp):
+    """What belongs to the row (axis 0) or the column (axis 1) of each stored entry.
+
+    %e = graph.at_entries %a, %x axis = 0
+        : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?xf32>
+    """
+
+    name = "graph.at_entries"
+    FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+
+    a = operand_def(SPARSE_TENSOR)
+    x = operand_def(FLOAT_TENSOR)
+    axis = prop_def(IntegerAttr.constr(i64))
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = "$a `,` $x `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        x: SSAValue | Operation,
+        axis: int,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"axis": i64_attr(axis)}
+        super().__init__(operands=[a, x], properties=properties, result_type=result_type)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        require_csr(self.a, facts)
+        (a, x), axis = shapes, self.axis.value.data
+        if axis not in (0, 1):
+            facts.fail("axis out of range", "0 or 1", axis)
+        if not x:
+            facts.fail("x has no rows", "rank 1 or more", "rank 0")
+        what = ("row", "column")[axis]
+        facts.equal(a[axis], x[0], f"x has not one row for each {what} of a")
+        return [(facts.entries(self.a), *x[1:])]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.x)]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        a, x = cast("csr_array", arrays[0]), cast(np.ndarray, arrays[1])
+        return (x[a.indices if self.axis.value.data else rows_of(a)],)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        place = nest.entry(self.a, index[0])[self.axis.value.data]
+        return nest.at(self.x, (place, *index[1:]))
+
+
+@irdl_op_definition
+class SliceRowsOp(GraphOp):
+    """The rows from `start` up to, but without, `end` of a matrix, which stay sparse.
+
+    Opaque: `graph-decompose-sparse` lets its users compute these rows only.
+
+    %b = graph.slice_rows %a start = 2 end = 5
+        : (tensor<9x?xf32, #csr>) -> tensor<3x?xf32, #csr>
+    """
+
+    name = "graph.slice_rows"
+    FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
+
+    start = prop_def(IntegerAttr.constr(i64))
+    end = prop_def(IntegerAttr.constr(i64))
+    a = operand_def(SPARSE_TENSOR)
+    result = result_def(SPARSE_TENSOR)
+
+    assembly_format = (
+        "$a `start` `=` $start `end` `=` $end attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        start: int,
+        end: int,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"start": i64_attr(start), "end": i64_attr(end)}
+        super().__init__(operands=[a], properties=properties, result_type=result_type)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The first row, and the one after the last."""
+        return self.start.value.data, self.end.value.data
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        require_csr(self.a, facts)
+        (rows, columns), (start, end) = shapes[0], self.bounds
+        if not 0 <= start <= end:
+            facts.fail("the rows are no range", "0 <= start <= end", f"[{start}, {end})")
+        if not rows.is_static:
+            facts.fail("a has a symbolic number of rows", "a number", rows)
+        if end > rows.value:
+            facts.fail("the rows are not all in a", f"end <= {rows}", end)
+        return [(Dim.of(end - start), columns)]
+
+    def infer_encodings(self) -> list[Attribute]:
+        return [tensor_type(self.a).encoding]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        from scipy.sparse import csr_array
+
+        a, (start, end) = cast("csr_array", arrays[0]), self.bounds
+        first, last = a.indptr[start], a.indptr[end]
+        parts = (a.data[first:last], a.indices[first:last], a.indptr[start : end + 1] - first)
+        return (csr_array(parts, shape=(end - start, a.shape[1])),)
+
+
+@irdl_op_definition
+class ToDenseOp(GraphOp):
+    """All elements of a sparse matrix, those that it does not store as 0.
+
+    With `values`, those are the values of its stored entries. Entries of one place are added up.
+
+    %y = graph.to_dense %a : (tensor<?x?xf32, #csr>) -> tensor<?x?xf32>
+    """
+
+    name = "graph.to_dense"
+    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+
+    a = operand_def(SPARSE_TENSOR)
+    values = opt_operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = "$a (`values` $values^)? attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        values: SSAValue | Operation | None = None,
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(operands=[a, values], result_type=result_type)
+
+    @property
+    def entry_operands(self) -> tuple[tuple[SSAValue, SSAValue], ...]:
+        return () if self.values is None else ((self.values, self.a),)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        require_csr(self.a, facts)
+        if self.values is not None:
+            require_entries(facts, self.a, shapes[1], "values")
+            if len(shapes[1]) != 1:
+                facts.fail("values is no vector", "rank 1", f"rank {len(shapes[1])}")
+        return [shapes[0]]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.operands[-1])]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        a = cast("csr_array", arrays[0])
+        values = cast(np.ndarray, arrays[1]) if len(arrays) > 1 else a.data
+        wide = np.float32 if values.dtype == np.float16 else values.dtype
+        result = np.zeros(a.shape, wide)
+        np.add.at(result, (rows_of(a), a.indices), values)
+        return self.stored(result)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        row, column = index
+        zero = scalars.zero(nest, nest.compute_type(element_type(self.result)))
+        place = nest.value(column)
+
+        def step(position: AffineExpr, entry: AffineExpr, total: SSAValue) -> SSAValue:
+            if self.values is None:
+                value = nest.stored_entry(self.a, position)
+            else:
+                value = nest.at(self.values, (position,))
+            here = scalars.equal(nest, nest.value(entry), place)
+            return scalars.add(nest, total, scalars.select(nest, here, value, zero))
+
+        return nest.pattern(self.a, row, "add", zero, step)

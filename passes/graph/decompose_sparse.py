@@ -1,0 +1,177 @@
+"""Users of a sparse matrix that is made of another one use that one instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from ...core.context import decide
+from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import NormalizeKind
+from ...dialects.graph.interfaces import GraphOp, rank
+from ...dialects.graph.known import sizes_of
+from ...dialects.graph.ops_select import WHOLE_END
+from ...dialects.graph.ops_sparse import RowOp
+from ...dialects.graph.sparse_forms import by_rows_and_columns
+
+_OF_PATTERN = (
+    graph.AggregateOp,
+    graph.SddmmOp,
+    graph.EdgeSoftmaxOp,
+    graph.OwnSoftmaxOp,
+    graph.AtEntriesOp,
+    graph.WithEntriesOp,
+)
+_OF_VALUES = (graph.EntriesOp, graph.SpmmOp, RowOp, graph.ToDenseOp)
+
+
+@dataclass
+class UserOfEntries(RewritePattern):
+    """Take the pattern and the values apart."""
+
+    ctx: Context
+
+    # spmm(with_entries(a, e), x) == aggregate sum (a, x) weights e
+    # entries(with_entries(a, e)) == e;  degree(with_entries(a, e)) == degree(a) values e
+    # with_entries(with_entries(a, e), f) == with_entries(a, f)
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        if not isinstance(op, GraphOp) or not op.operands:
+            return
+        made, rest = op.operands[0].owner, list(op.operands[1:])
+        known = isinstance(op, (*_OF_PATTERN, *_OF_VALUES))
+        if not isinstance(made, graph.WithEntriesOp) or not known:
+            return
+        what = "the values of the entries are used without the matrix that has them"
+        decide(self.ctx, [made, op], what, "they are computed where a row of it is read")
+        if isinstance(op, graph.EntriesOp):
+            rewriter.replace(op, (), (made.values,))
+        elif isinstance(op, graph.SpmmOp):
+            kind = op.result.type
+            new = graph.AggregateOp(made.a, op.x, made.values, result_type=kind)
+            new.location = op.location
+            rewriter.replace(op, new)
+        elif isinstance(op, _OF_PATTERN) or rest:
+            _take(op, [made.a, *rest], rewriter)
+        else:
+            _take(op, [made.a, made.values], rewriter)
+
+
+def _take(op: GraphOp, operands: list[SSAValue], rewriter: PatternRewriter) -> None:
+    new = type(op).create(operands=operands, result_types=op.result_types, properties=op.properties)
+    new.location = op.location
+    rewriter.replace(op, new)
+
+
+@dataclass
+class UserOfRows(RewritePattern):
+    """Compute all rows and cut: fusion leaves of it what is asked for."""
+
+    ctx: Context
+
+    # spmm(slice(a), x) == slice(spmm(a, x));  degree(slice(a)) == slice(degree(a))
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        if not isinstance(op, graph.SpmmOp | graph.AggregateOp | graph.DegreeOp | graph.ToDenseOp):
+            return
+        made = op.operands[0].owner
+        if not isinstance(made, graph.SliceRowsOp) or _reads_entries(op):
+            return
+        why = "a kernel goes through the rows that it gives"
+        decide(self.ctx, [made, op], "rows of the matrix are cut from the result", why)
+        whole = type(op).create(
+            operands=[made.a, *op.operands[1:]],
+            result_types=op.result_types,
+            properties=op.properties,
+        )
+        whole.set_result_types(whole.infer_types())
+        count = rank(op.result)
+        start, end = made.bounds
+        ends = [WHOLE_END if size < 0 else size for size in sizes_of(whole.results[0])]
+        starts, ends = [start, *[0] * (count - 1)], [end, *ends[1:]]
+        rows = graph.SliceOp(whole, starts, ends, result_type=op.result.type)
+        whole.location = rows.location = op.location
+        rewriter.replace(op, [whole, rows])
+
+
+def _reads_entries(op: graph.SpmmOp | graph.AggregateOp | graph.DegreeOp | graph.ToDenseOp) -> bool:
+    """Whether an operator has a value of its own for each entry, or needs a square matrix."""
+    return bool(op.entry_operands) or (isinstance(op, graph.DegreeOp) and op.needs_square)
+
+
+@dataclass
+class NormalizedEntries(RewritePattern):
+    """Scale the entries; only the product has a better way (`graph-decompose-normalize`)."""
+
+    ctx: Context
+
+    # normalize(a) == with_entries(a, entries(a) * s_i * s_j)  for s = degree(a)^-1/2
+    # normalize row (a) == with_entries(a, entries(a) * s_i)  for s = degree(a)^-1
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.NormalizeOp, rewriter: PatternRewriter) -> None:
+        if op.self_loops.value.data:
+            return
+        what = "the stored values are scaled without a normalised matrix"
+        decide(self.ctx, op, what, "they are computed where a row of it is read")
+        symmetric = op.kind.data == NormalizeKind.SYMMETRIC
+        scale = graph.DegreeOp(op.a, power=-0.5 if symmetric else -1.0)
+        new = [scale, *by_rows_and_columns(op.a, scale.result, scale.result if symmetric else None)]
+        for part in new:
+            part.location = op.location
+        rewriter.replace(op, new)
+
+
+@dataclass(frozen=True)
+class GraphDecomposeSparsePass(ModulePass):
+    """Let the users of ``with_entries``, ``slice_rows`` and ``normalize`` take what these take.
+
+    Before:
+
+    ```mlir
+    #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
+    !csr = tensor<9x7xf32, #csr>
+    func.func @main(%a: !csr, %x: tensor<7x8xf32>) -> tensor<9x8xf32> {
+      %e = graph.entries %a : (!csr) -> tensor<?xf32>
+      %r = graph.relu %e : (tensor<?xf32>) -> tensor<?xf32>
+      %b = graph.with_entries %a, %r : (!csr, tensor<?xf32>) -> !csr
+      %y = graph.spmm %b, %x : (!csr, tensor<7x8xf32>) -> tensor<9x8xf32>
+      func.return %y : tensor<9x8xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
+    !csr = tensor<9x7xf32, #csr>
+    func.func @main(%a: !csr, %x: tensor<7x8xf32>) -> tensor<9x8xf32> {
+      %e = graph.entries %a : (!csr) -> tensor<?xf32>
+      %r = graph.relu %e : (tensor<?xf32>) -> tensor<?xf32>
+      %y = graph.aggregate sum %a, %x weights %r
+          : (!csr, tensor<7x8xf32>, tensor<?xf32>) -> tensor<9x8xf32>
+      func.return %y : tensor<9x8xf32>
+    }
+    ```
+
+    No matrix is built: the values are computed where a row of the matrix is read, and of a product
+    with some rows of a matrix only these rows are.
+
+    Requires: `graph-decompose-normalize`.
+    Leaves: sparse arguments, constants, and matrices with users that are none of these.
+    """
+
+    name = "graph-decompose-sparse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        patterns = [NormalizedEntries(ctx), UserOfEntries(ctx), UserOfRows(ctx)]
+        applier = GreedyRewritePatternApplier(list[RewritePattern](patterns), dce_enabled=True)
+        PatternRewriteWalker(applier).rewrite_module(op)

@@ -1,0 +1,63 @@
+// RUN: stepwell-opt %s -p graph-decompose-sparse | filecheck %s
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+!csr = tensor<9x9xf32, #csr>
+
+// CHECK-LABEL: func.func @product
+// CHECK-SAME: (%[[a:[^:]*]]: {{.*}}, %[[e:[^:]*]]: tensor<?xf32>, %[[x:[^:]*]]: tensor<9x2xf32>)
+// CHECK-NEXT: graph.aggregate sum %[[a]], %[[x]] weights %[[e]]
+// CHECK-NEXT: func.return
+func.func @product(%a: !csr, %e: tensor<?xf32>, %x: tensor<9x2xf32>) -> tensor<9x2xf32> {
+  %b = graph.with_entries %a, %e : (!csr, tensor<?xf32>) -> !csr
+  %y = graph.spmm %b, %x : (!csr, tensor<9x2xf32>) -> tensor<9x2xf32>
+  func.return %y : tensor<9x2xf32>
+}
+
+// The values of the entries, their pattern, and what adds them up.
+// CHECK-LABEL: func.func @users
+// CHECK-SAME: (%[[a:[^:]*]]: {{.*}}, %[[e:[^:]*]]: tensor<?xf32>, %[[x:[^:]*]]: tensor<9x2xf32>)
+// CHECK-NEXT: %[[m:.*]] = graph.aggregate max %[[a]], %[[x]] :
+// CHECK-NEXT: %[[d:.*]] = graph.degree %[[a]] values %[[e]] self_loops = true power = -5.0
+// CHECK-NEXT: %[[t:.*]] = graph.to_dense %[[a]] values %[[e]]
+// CHECK-NEXT: func.return %[[e]], %[[m]], %[[d]], %[[t]]
+func.func @users(%a: !csr, %e: tensor<?xf32>, %x: tensor<9x2xf32>) -> (tensor<?xf32>, tensor<9x2xf32>, tensor<9xf32>, tensor<9x9xf32>) {
+  %b = graph.with_entries %a, %e : (!csr, tensor<?xf32>) -> !csr
+  %0 = graph.entries %b : (!csr) -> tensor<?xf32>
+  %1 = graph.aggregate max %b, %x : (!csr, tensor<9x2xf32>) -> tensor<9x2xf32>
+  %2 = graph.degree %b self_loops = true power = -0.5 : (!csr) -> tensor<9xf32>
+  %3 = graph.to_dense %b : (!csr) -> tensor<9x9xf32>
+  func.return %0, %1, %2, %3 : tensor<?xf32>, tensor<9x2xf32>, tensor<9xf32>, tensor<9x9xf32>
+}
+
+// CHECK-LABEL: func.func @rows
+// CHECK-NEXT: %[[y:.*]] = graph.spmm %{{.*}} -> tensor<9x2xf32>
+// CHECK-NEXT: graph.slice %[[y]] starts = [2, 0] ends = [5, 2] steps = [1, 1]
+func.func @rows(%a: !csr, %x: tensor<9x2xf32>) -> tensor<3x2xf32> {
+  %b = graph.slice_rows %a start = 2 end = 5 : (!csr) -> tensor<3x9xf32, #csr>
+  %y = graph.spmm %b, %x : (tensor<3x9xf32, #csr>, tensor<9x2xf32>) -> tensor<3x2xf32>
+  func.return %y : tensor<3x2xf32>
+}
+
+// CHECK-LABEL: func.func @normalized
+// CHECK-SAME: (%[[a:[^:]*]]:
+// CHECK-NEXT: %[[s:.*]] = graph.degree %[[a]] self_loops = false power = -5.0
+// CHECK-NEXT: %[[e:.*]] = graph.entries %[[a]]
+// CHECK-NEXT: %[[r:.*]] = graph.at_entries %[[a]], %[[s]] axis = 0
+// CHECK-NEXT: %[[er:.*]] = graph.mul %[[e]], %[[r]]
+// CHECK-NEXT: %[[c:.*]] = graph.at_entries %[[a]], %[[s]] axis = 1
+// CHECK-NEXT: %[[erc:.*]] = graph.mul %[[er]], %[[c]]
+// CHECK-NEXT: func.return %[[erc]]
+func.func @normalized(%a: !csr) -> tensor<?xf32> {
+  %b = graph.normalize symmetric %a self_loops = false : (!csr) -> !csr
+  %y = graph.entries %b : (!csr) -> tensor<?xf32>
+  func.return %y : tensor<?xf32>
+}
+
+// Loops that are not stored have no place in the pattern.
+// CHECK-LABEL: func.func @with_loops
+// CHECK-NEXT: graph.normalize
+func.func @with_loops(%a: !csr) -> tensor<?xf32> {
+  %b = graph.normalize symmetric %a self_loops = true : (!csr) -> !csr
+  %y = graph.entries %b : (!csr) -> tensor<?xf32>
+  func.return %y : tensor<?xf32>
+}
