@@ -37,6 +37,7 @@ _PLACES = {
     "from_onnx": "frontends.onnx.importer",
     "patterns": "",
     "register_function": "core.functions",
+    "to_mixed_precision": "precision",
 }
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from .frontends.builder import Builder
     from .frontends.mlir import from_mlir
     from .frontends.onnx.importer import from_onnx
+    from .precision import to_mixed_precision
     from .runtime.executable import Executable
 
 __all__ = [
@@ -79,6 +81,7 @@ __all__ = [
     "from_onnx",
     "patterns",
     "register_function",
+    "to_mixed_precision",
 ]
 
 

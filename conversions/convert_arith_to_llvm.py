@@ -16,7 +16,11 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
     VectorType,
+    bf16,
+    f32,
     i1,
+    i16,
+    i32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -86,11 +90,14 @@ def lower_constant(op: Operation, low: Lowering) -> SSAValue:
         number = value.value.data
         return low.constant(IntegerAttr(number, cast(IndexType, target)), target)
     if isinstance(value, FloatAttr):
+        if element_of(type) == bf16:
+            return low.integer(_bits(value.value.data), target)
         return low.constant(value, target)
     if not isinstance(value, DenseIntOrFPElementsAttr) or not isinstance(target, VectorType):
         low.refuse("constant cannot be converted", "a number or dense elements", type)
     if target != type:
-        value = dense(target, [int(number) for number in value.get_values()])
+        number = _bits if element_of(type) == bf16 else int
+        value = dense(target, [number(element) for element in value.get_values()])
     return low.constant(value, target)
 
 
@@ -151,7 +158,51 @@ def lower_select(op: Operation, low: Lowering) -> Parts:
 
 @ARITH.on(*_CASTS)
 def lower_cast(op: Operation, low: Lowering) -> SSAValue:
+    if element_of(op.operands[0].type) == bf16:
+        return _from_bf16(op, low)
+    if element_of(op.results[0].type) == bf16:
+        return _to_bf16(op, low)
     return low.emit(_CASTS[op.name], (low.value(op.operands[0]),), op.results[0].type)
+
+
+def _bits(number: float) -> int:
+    """The bits of a bf16, as a signed integer."""
+    return int.from_bytes(bf16.pack((number,)), "little", signed=True)
+
+
+def _only_f32(op: Operation, low: Lowering, other: Attribute) -> tuple[Attribute, Attribute]:
+    """The types of the bits and of the number, where bf16 is converted from or to f32."""
+    if op.name not in ("arith.extf", "arith.truncf") or element_of(other) != f32:
+        low.refuse("cast cannot be converted", "bf16 to f32, or f32 to bf16", other)
+    return upstream.with_element_type(other, i32), upstream.with_element_type(other, i16)
+
+
+# The bits of a bf16 are the upper half of those of the f32 with its value.
+def _from_bf16(op: Operation, low: Lowering) -> SSAValue:
+    result = op.results[0].type
+    wide, _ = _only_f32(op, low, result)
+    bits = low.emit(llvm.ZExtOp, (low.value(op.operands[0]),), wide)
+    bits = low.emit(llvm.ShlOp, (bits, _splat(low, 16, wide)), wide)
+    return low.emit(llvm.BitcastOp, (bits,), result)
+
+
+# (bits + 0x7fff + the last bit that stays) >> 16 rounds to nearest even; a NaN stays one.
+def _to_bf16(op: Operation, low: Lowering) -> SSAValue:
+    value, type = low.value(op.operands[0]), op.operands[0].type
+    wide, narrow = _only_f32(op, low, type)
+    flag = upstream.with_element_type(type, i1)
+    sixteen = _splat(low, 16, wide)
+    bits = low.emit(llvm.BitcastOp, (value,), wide)
+    upper = low.emit(llvm.LShrOp, (bits, sixteen), wide)
+    odd = low.emit(llvm.AndOp, (upper, _splat(low, 1, wide)), wide)
+    bias = low.emit(llvm.AddOp, (odd, _splat(low, 0x7FFF, wide)), wide)
+    rounded = low.emit(llvm.AddOp, (bits, bias), wide)
+    rounded = low.emit(llvm.LShrOp, (rounded, sixteen), wide)
+    quiet = low.emit(llvm.OrOp, (upper, _splat(low, 0x40, wide)), wide)
+    unordered = {"predicate": _UNORDERED, **NO_FASTMATH}
+    is_nan = low.emit(upstream.FCmpOp, (value, value), flag, unordered)
+    chosen = low.emit(upstream.LlvmSelectOp, (is_nan, quiet, rounded), wide, NO_FASTMATH)
+    return low.emit(llvm.TruncOp, (chosen,), narrow)
 
 
 @ARITH.on("arith.index_cast", "arith.index_castui")
@@ -196,6 +247,7 @@ def _signs_agree(low: Lowering, mixed: SSAValue, zero: SSAValue, bool: Attribute
     return low.emit(llvm.ICmpOp, (mixed, zero), bool, {"predicate": _NOT_LESS})
 
 
+_UNORDERED = int_attr(14, 64)
 _NOT_EQUAL, _LESS, _NOT_LESS = int_attr(1, 64), int_attr(2, 64), int_attr(5, 64)
 
 

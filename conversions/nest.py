@@ -22,7 +22,6 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
-    Float16Type,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -45,7 +44,7 @@ from xdsl.ir.affine import (
 from ..core.dims import Dim
 from ..core.errors import UnsupportedError, explain
 from ..core.provenance import origin
-from ..dialects.graph.attrs import compute_type, is_unsigned
+from ..dialects.graph.attrs import compute_type, is_half, is_unsigned
 from ..dialects.graph.interfaces import FusionKind, GraphOp, Index, element_type
 from ..dialects.graph.ops_call import CallDpsOp, CallLikeOp
 from ..dialects.graph.shapes import SymbolicShapes
@@ -200,7 +199,7 @@ class NestBuilder:
 
     def computed(self, loaded: SSAValue, kind: Attribute) -> SSAValue:
         """Turn what a buffer of this element type holds into the type in which it is computed."""
-        if isinstance(kind, Float16Type):
+        if is_half(kind):
             return self.insert(arith.ExtFOp(loaded, f32))
         if kind == i1:
             return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
@@ -210,7 +209,7 @@ class NestBuilder:
 
     def stored(self, value: SSAValue, kind: Attribute) -> SSAValue:
         """Turn a computed scalar into what a buffer of this element type holds."""
-        if isinstance(kind, Float16Type):
+        if is_half(kind):
             return self.insert(arith.TruncFOp(value, kind))
         if kind == i1:
             return self.insert(arith.ExtUIOp(value, i8))

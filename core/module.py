@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _DTYPES = {
     "f16": "float16",
+    "bf16": "bfloat16",
     "f32": "float32",
     "f64": "float64",
     "i1": "bool",
@@ -59,7 +60,15 @@ def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:
         raise CompileError(
             explain("type", "unknown element type", expected=", ".join(_DTYPES), got=name)
         )
+    if name == "bf16":
+        # NumPy has no such dtype of its own: the import makes it known.
+        import ml_dtypes  # noqa: F401
     return np.dtype(_DTYPES[name])
+
+
+def is_real(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is one of floats, bfloat16 included, which is none to NumPy."""
+    return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,7 @@ def _read_safetensors(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, np.ndarray], dict[str, object]]:
     """The arrays of a file, and the shapes of the CSR matrices among them."""
+    import ml_dtypes  # noqa: F401  (NumPy knows bfloat16 from then on)
     from safetensors import safe_open
 
     with safe_open(path, framework="np") as file:

@@ -20,11 +20,11 @@ _INDEX_LIMIT = np.iinfo(np.int32).max
 ELEMENT_TYPES: dict[str, Attribute] = {
     str(element_type_of(np.dtype(name))): element_type_of(np.dtype(name))
     for name in (
-        *("float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64"),
+        *("float16", "bfloat16", "float32", "float64", "bool", "int8", "int16", "int32", "int64"),
         *("uint8", "uint16", "uint32"),
     )
 }
-"""The element types of tensors by their names: f16, f32, f64, i1, i8 to i64, ui8 to ui32."""
+"""The element types of tensors by their names: f16, bf16, f32, f64, i1, i8 to i64, ui8 to ui32."""
 
 
 def element_type_named(subject: str, name: str) -> Attribute:

@@ -13,15 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from xdsl.dialects.builtin import bf16
 
 from ..core.errors import InputError, explain
-from ..core.module import ValueSpec
+from ..core.module import ValueSpec, numpy_dtype
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _DTYPES = {
     "f16": np.dtype(np.float16),
+    "bf16": numpy_dtype(bf16),
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
     "i1": np.dtype(np.bool_),

@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...core.errors import CompileError, InputError, UnsupportedError, explain
-from ...core.module import numpy_dtype
+from ...core.module import is_real, numpy_dtype
 from ...core.provenance import origin
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.ops import (
@@ -232,7 +232,7 @@ def _dtype(kind: Attribute) -> np.dtype[Any]:
 def _unknown(shape: Sequence[int], kind: Attribute) -> np.ndarray:
     """A block of values that nothing may depend on."""
     dtype = _dtype(kind)
-    if dtype.kind == "f":
+    if is_real(dtype):
         return np.full(shape, np.nan, dtype)
     return np.full(shape, True if dtype.kind == "b" else np.iinfo(dtype).max // 3, dtype)
 
@@ -255,7 +255,11 @@ def _constant(op: Operation) -> Any:
 
 def _unsigned(array: Any) -> Any:
     array = np.asarray(array)
-    return array if array.dtype.kind in "bf" else array.view(f"u{array.dtype.itemsize}")
+    return (
+        array
+        if array.dtype.kind == "b" or is_real(array.dtype)
+        else array.view(f"u{array.dtype.itemsize}")
+    )
 
 
 def _truncated_quotient(a: Any, b: Any) -> Any:

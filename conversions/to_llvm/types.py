@@ -2,7 +2,7 @@
 
 An `index` is an i64. A buffer is its address followed by one i64 for each symbolic dimension:
 buffers are contiguous and row-major, so nothing else is needed. Elements of i1 are stored one
-in a byte, as NumPy does.
+in a byte, as NumPy does. A bf16 is its bits, an i16: not every processor has instructions for it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    BFloat16Type,
     DenseIntOrFPElementsAttr,
     FixedBitwidthType,
     IndexType,
@@ -23,6 +24,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     i1,
     i8,
+    i16,
     i64,
 )
 from xdsl.dialects.llvm import FastMathAttr, LLVMPointerType
@@ -57,6 +59,8 @@ def parts_of(type: Attribute) -> tuple[Attribute, ...]:
     """
     if isinstance(type, IndexType):
         return (i64,)
+    if isinstance(type, BFloat16Type):
+        return (i16,)
     if isinstance(type, ContextType):
         return (PTR,)
     if isinstance(type, MemRefType):

@@ -8,6 +8,7 @@ from typing import Literal, TypeVar, cast
 
 import numpy as np
 from xdsl.dialects.builtin import (
+    BFloat16Type,
     BoolAttr,
     DenseArrayBase,
     Float16Type,
@@ -18,6 +19,7 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     Signedness,
     TensorType,
+    bf16,
     f16,
     f32,
     f64,
@@ -47,14 +49,15 @@ ui8 = IntegerType(8, Signedness.UNSIGNED)
 ui16 = IntegerType(16, Signedness.UNSIGNED)
 ui32 = IntegerType(32, Signedness.UNSIGNED)
 
-_FLOAT = (f16, f32, f64)
+_HALF = (f16, bf16)
+_FLOAT = (*_HALF, f32, f64)
 _NUMERIC = (*_FLOAT, i8, i16, i32, i64, ui8, ui16, ui32)
 _ANY = (*_FLOAT, i1, i8, i16, i32, i64, ui8, ui16, ui32)
 
 _NARROW = (i8, i16, ui8, ui16)
 
 _ELEMENT_TYPES = {numpy_dtype(t): t for t in _ANY}
-_COMPUTED: dict[Attribute, Attribute] = {f16: f32, ui8: i32, ui16: i32, ui32: i64}
+_COMPUTED: dict[Attribute, Attribute] = {f16: f32, bf16: f32, ui8: i32, ui16: i32, ui32: i64}
 
 
 def dtype_of(element_type: Attribute) -> np.dtype:
@@ -89,8 +92,8 @@ def element_type_of(dtype: np.dtype) -> Attribute:
 def compute_type(element_type: Attribute) -> Attribute:
     """The type in which scalars of an element type are computed.
 
-    That of f16 is f32. Unsigned integers are computed in a signed type that has all of their
-    values, so that one arithmetic serves all integers; a result keeps its low bits.
+    That of f16 and bf16 is f32. Unsigned integers are computed in a signed type that has all of
+    their values, so that one arithmetic serves all integers; a result keeps its low bits.
     """
     return _COMPUTED.get(element_type, element_type)
 
@@ -106,8 +109,13 @@ def is_unsigned(element_type: Attribute) -> bool:
 
 
 def is_float(element_type: Attribute) -> bool:
-    """Whether the type is f16, f32 or f64."""
-    return isinstance(element_type, Float16Type | Float32Type | Float64Type)
+    """Whether the type is f16, bf16, f32 or f64."""
+    return isinstance(element_type, BFloat16Type | Float16Type | Float32Type | Float64Type)
+
+
+def is_half(element_type: Attribute) -> bool:
+    """Whether the type is f16 or bf16, which are stored in 16 bits and computed in f32."""
+    return element_type in _HALF
 
 
 @dataclass(frozen=True)
@@ -131,7 +139,9 @@ class TensorConstraint(AttrConstraint[TensorType]):
         raise VerifyException(f"expected {what[self.storage]} of {elements}, got {attr}{hint}")
 
     def _stores(self, type: TensorType) -> bool:
-        dense, sparse = isinstance(type.encoding, NoneAttr), is_sparse(type)
+        # SciPy has no matrices of bf16.
+        sparse = is_sparse(type) and type.element_type != bf16
+        dense = isinstance(type.encoding, NoneAttr)
         return {"dense": dense, "sparse": sparse, "any": dense or sparse}[self.storage]
 
     def get_bases(self) -> set[type[Attribute]]:
@@ -154,7 +164,7 @@ BYTE_TENSOR = TensorConstraint((i8, ui8), "dense")
 I32_TENSOR = TensorConstraint((i32,), "dense")
 """A dense tensor of i32."""
 FLOAT_TENSOR = TensorConstraint(_FLOAT, "dense")
-"""A dense tensor of f16, f32 or f64."""
+"""A dense tensor of f16, bf16, f32 or f64."""
 INDEX_TENSOR = TensorConstraint((i32, i64), "dense")
 """A dense tensor of i32 or i64."""
 NUMERIC_TENSOR = TensorConstraint(_NUMERIC, "dense")
@@ -163,8 +173,8 @@ TRUTH_TENSOR = TensorConstraint((i1,), "dense")
 """A dense tensor of i1."""
 DENSE_TENSOR = TensorConstraint(_ANY, "dense")
 """A dense tensor of any element type."""
-SPARSE_TENSOR = TensorConstraint(_FLOAT, "sparse")
-"""A sparse tensor of a float type."""
+SPARSE_TENSOR = TensorConstraint((f16, f32, f64), "sparse")
+"""A sparse tensor of f16, f32 or f64."""
 ANY_TENSOR = TensorConstraint(_ANY, "any")
 """A dense or sparse tensor of any element type."""
 

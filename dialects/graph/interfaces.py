@@ -54,6 +54,17 @@ class FusionKind(Enum):
     """Never fused; has no value at an index."""
 
 
+class Precision(Enum):
+    """Whether an operator may work on numbers of 16 bits, see `graph-to-mixed-precision`."""
+
+    ALWAYS = "always"
+    """It gains: it reads much and sums up in f32."""
+    FOLLOW = "follow"
+    """It loses nothing, or one rounding: it does so where its operands are narrow already."""
+    NEVER = "never"
+    """Its results would be noticeably worse, or leave the range of the type."""
+
+
 class Nest(Protocol):
     """What the conversion to loops offers to `GraphOp.value_at`.
 
@@ -284,6 +295,8 @@ class GraphOp(IRDLOperation, ABC):
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
+    PRECISION: ClassVar[Precision | None] = None
+    """None: an operator that only moves elements follows its operands, no other one is narrow."""
 
     traits = traits_def(Pure())
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, f16, f32, f64, i1, i8, i16, i32, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, bf16, f16, f32, f64, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
+from ...core.module import is_real
 from ...core.provenance import fuse
 from ...core.weights import WeightStore
 from . import ops as graph
@@ -20,12 +21,13 @@ _NEVER_NEGATIVE = (graph.ReluOp, graph.ExpOp, graph.SigmoidOp, graph.SoftmaxOp, 
 _DEPTH = 4
 _HOLDS: dict[Attribute, tuple[Attribute, ...]] = {
     f16: (f32, f64),
+    bf16: (f32, f64),
     f32: (f64,),
-    i1: (i8, i16, i32, i64, ui8, ui16, ui32, f16, f32, f64),
-    i8: (i16, i32, i64, f16, f32, f64),
+    i1: (i8, i16, i32, i64, ui8, ui16, ui32, f16, bf16, f32, f64),
+    i8: (i16, i32, i64, f16, bf16, f32, f64),
     i16: (i32, i64, f32, f64),
     i32: (i64, f64),
-    ui8: (ui16, ui32, i16, i32, i64, f16, f32, f64),
+    ui8: (ui16, ui32, i16, i32, i64, f16, bf16, f32, f64),
     ui16: (ui32, i32, i64, f32, f64),
     ui32: (i64, f64),
 }
@@ -48,8 +50,11 @@ def elements_of(value: SSAValue, weights: WeightStore) -> np.ndarray | None:
 
 def is_regular(array: np.ndarray) -> bool:
     """Whether no element is 0, subnormal, infinite or NaN: such factors do no harm."""
-    if array.dtype.kind != "f":
+    if not is_real(array.dtype):
         return True
+    if array.dtype.name == "bfloat16":
+        # It has the exponents of f32, and NumPy knows the limits of that one.
+        array = array.astype(np.float32)
     magnitude = np.abs(array)
     return bool(np.all(np.isfinite(array)) and np.all(magnitude >= np.finfo(array.dtype).tiny))
 

@@ -29,6 +29,7 @@ from .interfaces import (
     GraphOp,
     Index,
     Nest,
+    Precision,
     ShapeFacts,
     element_type,
     tensor_type,
@@ -99,6 +100,7 @@ class AddOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.add"
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
     traits = traits_def(Commutative())
 
     @classmethod
@@ -122,6 +124,7 @@ class SubOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.sub"
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -144,6 +147,7 @@ class MulOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.mul"
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
     traits = traits_def(Commutative())
 
     @classmethod
@@ -198,6 +202,7 @@ class MaxOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.max"
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
     traits = traits_def(Commutative())
 
     @classmethod
@@ -221,6 +226,7 @@ class MinOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.min"
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
     traits = traits_def(Commutative())
 
     @classmethod

@@ -18,6 +18,7 @@ from .interfaces import (
     GraphOp,
     Index,
     Nest,
+    Precision,
     ShapeFacts,
     Sizes,
     element_type,
@@ -129,6 +130,7 @@ class DenseOp(GraphOp):
 
     name = "graph.dense"
     FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
+    PRECISION: ClassVar[Precision | None] = Precision.ALWAYS
 
     x = operand_def(NUMERIC_TENSOR)
     w = operand_def(NUMERIC_TENSOR)
@@ -184,6 +186,7 @@ class MatmulOp(GraphOp):
 
     name = "graph.matmul"
     FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
+    PRECISION: ClassVar[Precision | None] = Precision.ALWAYS
 
     a = operand_def(NUMERIC_TENSOR)
     b = operand_def(NUMERIC_TENSOR)

@@ -23,6 +23,7 @@ from xdsl.irdl import (
 from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Shape
+from ...core.module import is_real
 from . import scalars
 from .attrs import (
     DENSE_TENSOR,
@@ -38,6 +39,7 @@ from .interfaces import (
     GraphOp,
     Index,
     Nest,
+    Precision,
     ShapeFacts,
     element_type,
     widened,
@@ -101,6 +103,7 @@ class NegOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.neg"
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -273,6 +276,7 @@ class ReluOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.relu"
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -295,6 +299,7 @@ class LeakyReluOp(FloatUnaryOp):
     """
 
     name = "graph.leaky_relu"
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     alpha = prop_def(FloatAttr.constr(f64))
 
@@ -387,6 +392,7 @@ class ClipOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.clip"
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     minimum = opt_prop_def(_BOUND)
     maximum = opt_prop_def(_BOUND)
@@ -503,7 +509,7 @@ class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, target = cast(np.ndarray, arrays[0]), dtype_of(element_type(self.result))
         with np.errstate(all="ignore"):
-            if x.dtype.kind == "f" and target.kind in "iu":
+            if is_real(x.dtype) and target.kind in "iu":
                 wide = np.int64 if target in (np.int64, np.uint32) else np.int32
                 x = _float_to_integer(widened(x), wide)
             return (x.astype(target),)

@@ -18,7 +18,7 @@ from xdsl.traits import Commutative
 from ...core.dims import Shape
 from . import scalars
 from .attrs import DENSE_TENSOR, NUMERIC_TENSOR, TRUTH_TENSOR
-from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
+from .interfaces import FusionKind, GraphOp, Index, Nest, Precision, ShapeFacts, element_type
 from .ops_binary import BinaryOp, broadcast_index
 from .ops_elementwise import UnaryOp
 
@@ -231,6 +231,7 @@ class WhereOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     name = "graph.where"
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     condition = operand_def(TRUTH_TENSOR)
     a = operand_def(DENSE_TENSOR)

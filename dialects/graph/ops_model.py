@@ -16,7 +16,7 @@ from xdsl.pattern_rewriter import RewritePattern
 from ...core.dims import Shape
 from . import scalars
 from .attrs import FLOAT_TENSOR, i64_attr
-from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, rank, widened
+from .interfaces import FusionKind, GraphOp, Index, Nest, Precision, ShapeFacts, rank, widened
 from .ops_contraction import same_element_types
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ class DropoutOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     name = "graph.dropout"
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     x = operand_def(FLOAT_TENSOR)
     ratio = prop_def(FloatAttr.constr(f64))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from xdsl.dialects import math
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
@@ -11,7 +13,7 @@ from xdsl.pattern_rewriter import RewritePattern
 
 from . import scalars
 from .attrs import is_float
-from .interfaces import Nest
+from .interfaces import Nest, Precision
 from .ops_elementwise import FloatUnaryOp, NumericUnaryOp
 
 
@@ -23,6 +25,7 @@ class AbsOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.abs"
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

@@ -36,6 +36,7 @@ from .interfaces import (
     GraphOp,
     Index,
     Nest,
+    Precision,
     ShapeFacts,
     Sizes,
     element_type,
@@ -203,6 +204,7 @@ class ConvOp(GraphOp):
 
     name = "graph.conv"
     FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
+    PRECISION: ClassVar[Precision | None] = Precision.ALWAYS
 
     x = operand_def(NUMERIC_TENSOR)
     w = operand_def(NUMERIC_TENSOR)
@@ -288,6 +290,7 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     name = "graph.pool"
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     kind = prop_def(ReduceKindAttr)
     window = prop_def(I64_ARRAY)

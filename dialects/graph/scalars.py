@@ -10,10 +10,10 @@ from math import inf
 from typing import cast
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, f16, f32, f64, i1, i32, i64
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, f32, f64, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from .attrs import is_float
+from .attrs import is_float, is_half
 from .interfaces import Nest
 
 
@@ -140,7 +140,7 @@ def power(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
 def convert(nest: Nest, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
     """A scalar of element type `source` as one of element type `target`.
 
-    Both are in their compute types. Rounding to f16 is done here, so that a cast to f16
+    Both are in their compute types. Rounding to 16 bits is done here, so that a cast to f16
     and back is not lost in a fused kernel. An integer keeps the bits of the compute type.
     """
     if source == target:
@@ -152,9 +152,9 @@ def convert(nest: Nest, value: SSAValue, source: Attribute, target: Attribute) -
         return nest.insert(compare(value, zero(nest, value.type), condition))
     if is_float(target):
         result = _to_float(nest, value, wide)
-        if target != f16:
+        if not is_half(target):
             return result
-        return nest.insert(arith.ExtFOp(nest.insert(arith.TruncFOp(result, f16)), wide))
+        return nest.insert(arith.ExtFOp(nest.insert(arith.TruncFOp(result, target)), wide))
     if is_float(value.type):
         return _float_to_integer(nest, value, cast(IntegerType, wide))
     return _resize(nest, value, cast(IntegerType, wide))

@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, f16
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
@@ -20,7 +20,7 @@ from xdsl.pattern_rewriter import (
 
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
-from ...dialects.graph.attrs import i64_array, i64_attr, ints
+from ...dialects.graph.attrs import i64_array, i64_attr, ints, is_half
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import (
     elements_of,
@@ -140,7 +140,7 @@ class BiasIsAnOperand(RewritePattern):
             if rank(bias) > 1 and not is_constant(bias):
                 continue
             # The sum of two biases would be rounded to f16 before it is used.
-            if layer.bias is not None and element_type(bias) == f16:
+            if layer.bias is not None and is_half(element_type(bias)):
                 continue
             new = self._layer(layer, bias, width)
             if replace(op, new, rewriter, [layer]):

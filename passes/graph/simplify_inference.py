@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, f16
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -17,7 +17,7 @@ from xdsl.pattern_rewriter import (
 )
 
 from ...dialects.graph import ops as graph
-from ...dialects.graph.attrs import dtype_of
+from ...dialects.graph.attrs import dtype_of, is_half
 from ...dialects.graph.interfaces import element_type, rank
 from .rules.recorded import recorded
 
@@ -38,7 +38,7 @@ class BatchNormIsScaleAndShift(RewritePattern):
     # batch_norm(x) == x * k + (bias - mean * k)  for k = scale * rsqrt(variance + epsilon)
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.BatchNormOp, rewriter: PatternRewriter) -> None:
-        if element_type(op.x) == f16:
+        if is_half(element_type(op.x)):
             return
         dtype = dtype_of(element_type(op.x))
         axis = op.axis.value.data % rank(op.x)

@@ -327,8 +327,8 @@ HOSTILE: dict[str, tuple[str, str]] = {
         'CompileError: module: "arg0" is no tensor, expected tensor, got tensor<*xf32>',
     ),
     "unknown elements": (
-        function("func.return %x : tensor<4xbf16>", "tensor<4xbf16>"),
-        'CompileError: module: "arg0" has elements of an unknown type, expected f16, f32',
+        function("func.return %x : tensor<4xf80>", "tensor<4xf80>"),
+        'CompileError: module: "arg0" has elements of an unknown type, expected f16, bf16',
     ),
     "other columns": (
         product(sparse_type(", posWidth = 32, crdWidth = 32", CSC)),

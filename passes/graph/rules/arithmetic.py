@@ -7,7 +7,6 @@ from math import inf
 from typing import cast
 
 import numpy as np
-from xdsl.dialects.builtin import f16
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -17,7 +16,7 @@ from xdsl.pattern_rewriter import (
 
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
-from ....dialects.graph.attrs import dtype_of, is_float
+from ....dialects.graph.attrs import dtype_of, is_float, is_half
 from ....dialects.graph.interfaces import element_type
 from ....dialects.graph.known import (
     elements_of,
@@ -134,7 +133,7 @@ class MultiplyTwice(_WithWeights):
         if not isinstance(inner, graph.MulOp) or not inner.result.has_one_use():
             return
         first = self.constant_operand(inner)
-        if first is None or element_type(op.result) == f16:
+        if first is None or is_half(element_type(op.result)):
             return
         with np.errstate(all="ignore"):
             if not is_regular(first[2] * outer[2]):
@@ -153,7 +152,7 @@ class AddTwice(_WithWeights):
         if not isinstance(inner, graph.AddOp) or not inner.result.has_one_use():
             return
         first = self.constant_operand(inner)
-        if first is None or element_type(op.result) == f16:
+        if first is None or is_half(element_type(op.result)):
             return
         with np.errstate(all="ignore"):
             cancels = np.signbit(first[2]) != np.signbit(outer[2])
@@ -179,7 +178,7 @@ class PowerIsProduct(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.PowOp, rewriter: PatternRewriter) -> None:
         exponent = graph.splat_of(op.rhs)
-        if exponent not in (3, 4) or element_type(op.lhs) == f16:
+        if exponent not in (3, 4) or is_half(element_type(op.lhs)):
             return
         square = graph.MulOp(op.lhs, op.lhs)
         replace(op, [square, graph.MulOp(square, op.lhs if exponent == 3 else square)], rewriter)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import f16
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -13,7 +12,7 @@ from xdsl.pattern_rewriter import (
 )
 
 from ....dialects.graph import ops as graph
-from ....dialects.graph.attrs import ReduceKind, ints, is_float
+from ....dialects.graph.attrs import ReduceKind, ints, is_float, is_half
 from ....dialects.graph.interfaces import element_type, rank
 from ....dialects.graph.known import (
     replace,
@@ -152,7 +151,7 @@ class ReduceTwice(RewritePattern):
         if not isinstance(inner, graph.ReduceOp) or inner.kind != op.kind:
             return
         keepdims = bool(op.keepdims.value.data)
-        floats = element_type(op.x) != f16 and is_float(element_type(op.x))
+        floats = not is_half(element_type(op.x)) and is_float(element_type(op.x))
         exact = op.kind.data in (ReduceKind.MAX, ReduceKind.MIN)
         if not (floats or exact) or not inner.result.has_one_use():
             return

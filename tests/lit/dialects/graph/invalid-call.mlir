@@ -25,7 +25,7 @@ func.func @f(%x: tensor<4xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xi7>) {
-  // CHECK: expected a tensor of f16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<4xi7>
+  // CHECK: expected a tensor of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<4xi7>
   %y = graph.call_packed "env.f"(%x) : (tensor<4xi7>) -> tensor<4xf32>
   func.return
 }

@@ -73,7 +73,7 @@ func.func @f(%a: tensor<3xf32>, %b: tensor<3xf32>) {
 // -----
 
 func.func @f(%a: tensor<3xf32, "blocked">, %b: tensor<3xf32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xf32, "blocked">
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xf32, "blocked">
   %y = graph.add %a, %b : (tensor<3xf32, "blocked">, tensor<3xf32>) -> tensor<3xf32>
   func.return
 }
@@ -81,7 +81,7 @@ func.func @f(%a: tensor<3xf32, "blocked">, %b: tensor<3xf32>) {
 // -----
 
 func.func @f(%a: tensor<3xi1>, %b: tensor<3xi1>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xi1>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xi1>
   %y = graph.add %a, %b : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
   func.return
 }
@@ -89,7 +89,7 @@ func.func @f(%a: tensor<3xi1>, %b: tensor<3xi1>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
   %y = graph.exp %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -97,7 +97,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
   %y = graph.log %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -105,7 +105,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
   %y = graph.sqrt %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -113,7 +113,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
   %y = graph.rsqrt %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -121,7 +121,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
   %y = graph.tanh %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -129,7 +129,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
   %y = graph.sigmoid %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -137,7 +137,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
   %y = graph.erf %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -169,7 +169,7 @@ func.func @f(%x: tensor<3xf32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
   %y = graph.leaky_relu %x alpha = 1.0e-02 : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -209,7 +209,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xi7>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xi7>
   %y = graph.cast %x : (tensor<3xi32>) -> tensor<3xi7>
   func.return
 }

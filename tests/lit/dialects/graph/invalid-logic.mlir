@@ -57,7 +57,7 @@ func.func @f(%a: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%a: tensor<3xi1>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xi1>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xi1>
   %y = graph.less %a, %a : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
   func.return
 }
@@ -177,7 +177,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
   %y = graph.ceil %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -185,7 +185,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
   %y = graph.floor %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -193,7 +193,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
   %y = graph.round %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -201,7 +201,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
   %y = graph.sin %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -209,7 +209,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64, got tensor<3xi32>
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
   %y = graph.cos %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }

@@ -161,7 +161,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // CHECK: expected a tensor of f16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<2xi7>
+  // CHECK: expected a tensor of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<2xi7>
   %y = graph.constant dense<[1, 2]> : tensor<2xi7>
   func.return
 }

@@ -1,0 +1,107 @@
+"""bf16 in memory: conversions of every value, and programs that take, keep and give it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.core.weights import WeightStore
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+
+
+def cast(source: str, target: str) -> sw.Module:
+    b = sw.Builder("main")
+    b.output(b.cast(b.input("x", ("n",), source), target), name="y")
+    return b.module()
+
+
+def bits(array: np.ndarray) -> np.ndarray:
+    return array.view(f"u{array.itemsize}")
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_every_bf16_as_f32(level: int) -> None:
+    every = np.arange(1 << 16, dtype=np.uint16).view(BF16)
+    module = cast("bf16", "f32")
+    expected = every.astype(np.float32)
+    for found in (
+        sw.compile(module, threads=1, opt_level=level)(every),
+        module.run_reference(every),
+    ):
+        np.testing.assert_array_equal(bits(found), bits(expected))
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_f32_rounds_to_nearest_even(level: int) -> None:
+    upper = np.arange(1 << 16, dtype=np.uint32) << 16
+    # Ties, their neighbours, and what is close to no bf16 at all.
+    lower = np.array([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF], np.uint32)
+    x = (upper[:, None] | lower).ravel().view(np.float32)
+    found = sw.compile(cast("f32", "bf16"), threads=1, opt_level=level)(x)
+    with np.errstate(invalid="ignore"):
+        expected = x.astype(BF16)
+    assert found.dtype == BF16
+    number = ~np.isnan(x)
+    np.testing.assert_array_equal(bits(found)[number], bits(expected)[number])
+    assert np.isnan(found[~number].astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("rows", [1, 7, "n"])
+@pytest.mark.parametrize("level", [0, 3])
+def test_programs_on_bf16(rows: int | str, level: int) -> None:
+    random = np.random.default_rng(0)
+
+    def array(*shape: int) -> np.ndarray:
+        return random.standard_normal(shape).astype(BF16)
+
+    b = sw.Builder("main")
+    x = b.input("x", (rows, 33), "bf16")
+    h = b.relu(b.dense(x, array(17, 33), array(17)))
+    h = b.max(b.mul(h, b.constant(np.full((), 0.5, BF16))), array(17))
+    b.output(b.dense(h, array(40, 17)), name="h")
+    b.output(b.softmax(b.cast(h, "f32"), axis=-1), name="y")
+    b.output(b.reduce(h, "sum", axes=[1]), name="s")
+    b.output(b.pad(h, [0, 1], [0, 2], value=-1.0), name="p")
+    module = b.module()
+    inputs = array(5 if rows == "n" else int(rows), 33)
+    exe = sw.compile(module, threads=1, opt_level=level)
+    for want, have in zip(module.run_reference(inputs), exe(inputs), strict=True):
+        assert have.dtype == want.dtype
+        wide = want.astype(np.float32)
+        # A fused kernel rounds once at its end, the reference after each of four operators.
+        np.testing.assert_allclose(have.astype(np.float32), wide, rtol=2**-6, atol=2**-6 * 20)
+
+
+def test_wrong_dtype_is_refused() -> None:
+    exe = sw.compile(cast("bf16", "f32"), threads=1)
+    with pytest.raises(
+        sw.InputError, match='input "x": wrong dtype, expected bfloat16, got float32'
+    ):
+        exe(np.ones(3, np.float32))
+
+
+def test_weights_on_disk(tmp_path: Path) -> None:
+    store = WeightStore()
+    array = np.array([1.5, -np.inf, np.nan, 3e38], BF16)
+    store.add("w", array)
+    store.save(tmp_path / "w.safetensors")
+    loaded: Any = WeightStore.load(tmp_path / "w.safetensors")["w"]
+    assert loaded.dtype == BF16
+    np.testing.assert_array_equal(bits(loaded), bits(array))
+
+
+def test_literals() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", (2,), "bf16")
+    b.output(b.add(x, b.constant(np.array([1.5, -2.0], BF16))), name="y")
+    module = b.module()
+    x = np.array([1.0, 2.0], BF16)
+    for found in (sw.compile(module, threads=1)(x), module.run_reference(x)):
+        assert found.dtype == BF16
+        assert found.astype(np.float32).tolist() == [2.5, 0.0]
