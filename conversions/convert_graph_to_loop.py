@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -27,7 +28,7 @@ from ..core.dims import Dim, Shape
 from ..core.errors import explain
 from ..core.provenance import fuse, origin
 from ..dialects.graph import ops as graph
-from ..dialects.graph.interfaces import GraphOp, Index
+from ..dialects.graph.interfaces import FusionKind, GraphOp, Index, tensor_type
 from ..dialects.graph.shapes import EQUAL, SymbolicShapes, equal_attribute
 from ..dialects.loop import ops as loop
 from ..dialects.sparse_tensor import part_count
@@ -94,17 +95,18 @@ def _fill(
     nest = NestBuilder(block, _arguments(function, block), shapes, staged)
     returned = cast(func.ReturnOp, function.body.block.last_op).arguments
     for number, (value, buffer) in enumerate(zip(returned, outputs, strict=True)):
-        rank = cast(TensorType, value.type).get_num_dims()
+        store = _Store(nest, value, buffer)
+        rank = tensor_type(store.source).get_num_dims()
         if number in known.entries:
-            _walk_entries(nest, value, buffer, *known.entries[number])
+            _walk_entries(store, *known.entries[number])
             continue
         dims = known.order.get(number, list(range(rank)))
-        extents = [nest.extent(value, dim) for dim in dims]
+        extents = [nest.extent(store.source, dim) for dim in dims]
         with nest.loops(extents) as opened:
             frames = nest.frames[-rank:] if rank else []
             index = tuple(opened[dims.index(dim)] for dim in range(rank))
             try:
-                _store(nest, value, buffer, index)
+                store.at(index)
             except UnknownEntryError as unknown:
                 if unknown.position not in index:
                     raise
@@ -115,20 +117,53 @@ def _fill(
                 raise RestartError
 
 
-def _store(nest: NestBuilder, value: SSAValue, buffer: SSAValue, index: Index) -> None:
-    scalar = nest.at(value, index)
-    stored = nest.stored(scalar, cast(TensorType, value.type).element_type)
-    nest.store(stored, buffer, index)
+class _Store:
+    """Stores a result of a function, index by index.
+
+    `source` is the value whose indices are looped over. That is the result itself, unless
+    the result is made of something with rows that is reshaped: a reduction over a row, of
+    which a normalisation has several, is then run once for a row, and not once for each
+    index of the result that begins in it.
+    """
+
+    def __init__(self, nest: NestBuilder, value: SSAValue, buffer: SSAValue) -> None:
+        self.nest, self.value, self.buffer = nest, value, buffer
+        self.reshape = _reshape_of_rows(nest, value)
+        self.source = value if self.reshape is None else self.reshape.x
+
+    def at(self, index: Index) -> None:
+        """Compute and store the element at an index of the source."""
+        if self.reshape is not None:
+            own, index = index, cast(Index, self.reshape.result_index(self.nest, index))
+            self.nest.know_reshaped(self.reshape.result, index, own)
+        scalar = self.nest.at(self.value, index)
+        stored = self.nest.stored(scalar, tensor_type(self.value).element_type)
+        self.nest.store(stored, self.buffer, index)
 
 
-def _walk_entries(
-    nest: NestBuilder, value: SSAValue, buffer: SSAValue, dim: int, matrix: SSAValue
-) -> None:
+def _reshape_of_rows(nest: NestBuilder, value: SSAValue) -> graph.ReshapeOp | None:
+    """The reshape of something that reduces, of which `value` is made index by index."""
+    op = value.owner
+    if not isinstance(op, GraphOp) or not nest.is_deep(value):
+        return None
+    if isinstance(op, graph.ReshapeOp):
+        start = tuple(AffineExpr.constant(0) for _ in tensor_type(op.x).get_shape())
+        return None if op.result_index(nest, start) is None else op
+    if op.fusion != FusionKind.ELEMENTWISE:
+        return None
+    deep = [v for v in op.operands if nest.is_deep(v)]
+    same = tensor_type(value).get_shape()
+    if len(deep) != 1 or tensor_type(deep[0]).get_shape() != same:
+        return None
+    return _reshape_of_rows(nest, deep[0])
+
+
+def _walk_entries(store: _Store, dim: int, matrix: SSAValue) -> None:
     """Compute a result whose dimension `dim` runs over the entries of `matrix` row by row."""
-    rank = cast(TensorType, value.type).get_num_dims()
-    rest = [nest.extent(value, other) for other in range(rank) if other != dim]
+    nest, rank = store.nest, tensor_type(store.source).get_num_dims()
+    rest = [nest.extent(store.source, other) for other in range(rank) if other != dim]
     with nest.entry_loops(matrix, rest) as (position, *between):
-        _store(nest, value, buffer, (*between[:dim], position, *between[dim:]))
+        store.at((*between[:dim], position, *between[dim:]))
 
 
 def _better_order(

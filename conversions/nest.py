@@ -144,6 +144,7 @@ class NestBuilder:
         self._sizes: dict[Dim, AffineExpr] = {}
         self._ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
         self._positions: set[AffineExpr] = set()
+        self._reshaped: dict[tuple[SSAValue, Index], Index] = {}
 
     # Values at an index.
 
@@ -178,7 +179,10 @@ class NestBuilder:
             raise UnmergedError(value, fact)
         self.inlined.add(value)
         self._sources.append(op)
-        result = op.value_at(self, index, value.index)
+        if own := self._reshaped.get((value, index)):
+            result = self.at(op.operands[0], own)
+        else:
+            result = op.value_at(self, index, value.index)
         kind = cast(TensorType, value.type).element_type
         if is_unsigned(kind) and op.fusion != FusionKind.INJECTIVE:
             result = self._low_bits(result, cast(IntegerType, kind).width.data)
@@ -188,6 +192,10 @@ class NestBuilder:
     def _low_bits(self, value: SSAValue, width: int) -> SSAValue:
         """What an unsigned integer of `width` bits keeps of a result in a wider type."""
         return self.insert(arith.AndIOp(value, self.constant((1 << width) - 1, value.type)))
+
+    def know_reshaped(self, value: SSAValue, index: Index, own: Index) -> None:
+        """Say where the element of a reshaped value at an index is in what is reshaped."""
+        self._reshaped[value, index] = own
 
     def _load_argument(self, value: BlockArgument, index: Index) -> SSAValue:
         buffer = self.arguments[value]
@@ -228,19 +236,19 @@ class NestBuilder:
 
     # Staging.
 
-    def _is_deep(self, value: SSAValue) -> bool:
+    def is_deep(self, value: SSAValue) -> bool:
         """Whether computing one element of `value` runs a reduction."""
         if value not in self._deep:
             op = value.owner
             self._deep[value] = isinstance(op, GraphOp) and (
                 op.fusion in (FusionKind.REDUCTION, FusionKind.CONTRACTION)
-                or any(self._is_deep(operand) for operand in op.operands)
+                or any(self.is_deep(operand) for operand in op.operands)
             )
         return self._deep[value]
 
     def _staging_depth(self, value: SSAValue, needed: frozenset[Frame]) -> int | None:
         """Under how many loops `value` is staged, None where it is computed in place."""
-        if not self._is_deep(value):
+        if not self.is_deep(value):
             return None
         if value in self.staged:
             return self.staged[value]

@@ -43,7 +43,7 @@ STAGES = IR_STAGES + TEXT_STAGES
 OPT_LEVELS = (0, 1, 2, 3)
 
 _OPTIMIZED = {
-    0: ("graph-simplify-inference", "graph-decompose-normalize", "graph-decompose-sparse"),
+    0: ("graph-decompose-normalize", "graph-decompose-sparse"),
     1: (
         "graph-simplify-inference",
         "cse",

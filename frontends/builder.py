@@ -38,6 +38,7 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import OptOperandDef
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.errors import InputError, explain
@@ -259,7 +260,7 @@ class Builder:
             op.detach()
         return ops
 
-    def __getattr__(self, name: str) -> Callable[..., Value]:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         """The operator called `name` as a method."""
         if name not in _OPERATORS:
             near = ", ".join(difflib.get_close_matches(name, _OPERATORS, 3))
@@ -267,7 +268,7 @@ class Builder:
             raise AttributeError(explain("Builder", f'no operator "{name}"', hint=hint))
         operator = _OPERATORS[name]
 
-        def method(*args: Operand, name: str | None = None, **kwargs: Operand) -> Value:
+        def method(*args: Operand, name: str | None = None, **kwargs: Operand) -> Any:
             return self.apply(operator, *args, name=name, **kwargs)
 
         method.__name__, method.__doc__ = name, operator.__doc__
@@ -327,7 +328,7 @@ class Builder:
 
     def apply(
         self, operator: type[GraphOp], *args: Operand, name: str | None = None, **kwargs: Operand
-    ) -> Value:
+    ) -> Any:
         """Append an operator, such as one of a plug-in, called as its constructor is.
 
         An operator on dense tensors takes a sparse matrix, too, where what is not stored stays 0:
@@ -339,20 +340,21 @@ class Builder:
             name: the name of the model's node in messages; by default the caller's line.
 
         Returns:
-            Its result.
+            Its result, a `Value`; a tuple of them if it has several.
 
         Raises:
             InputError: if the arguments do not fit; the message is the operator's own.
         """
         location = _caller() if name is None else named(name)
-        operands, signature = _operands_of(operator)
+        operands, optional, signature = _operands_of(operator)
         try:
             bound = signature.bind(*args, **kwargs)
             like = _element_type_of(
                 [bound.arguments.get(n) for n in operands if n not in _INDEPENDENT]
             )
             for key, argument in bound.arguments.items():
-                if argument is None and signature.parameters[key].default is not None:
+                fills = signature.parameters[key].default is None or key in optional
+                if argument is None and not fills:
                     raise TypeError(f"{key} is None")
                 if key in operands and argument is not None:
                     target = None if _has_own_type(operator, key, argument, like) else like
@@ -363,7 +365,9 @@ class Builder:
             ops = self._made(operator(*bound.args, **bound.kwargs), location)
         except (VerifyException, TypeError, ValueError, KeyError) as error:
             raise _reworded(error, operator, _where(location)) from error
-        return [self._append(op) for op in ops][-1]
+        last = [self._append(op) for op in ops][-1]
+        results = ops[-1].results
+        return last if len(results) == 1 else tuple(Value(self, r) for r in results)
 
     def _made(self, op: GraphOp, location: LocationAttr) -> list[GraphOp]:
         """The operator, or what stands for it where an operand is sparse and it takes none."""
@@ -513,11 +517,15 @@ def _identifier(name: str) -> str | None:
 
 
 @functools.cache
-def _operands_of(operator: type[GraphOp]) -> tuple[tuple[str, ...], inspect.Signature]:
-    """The names of an operator's operands, and the signature of its constructor."""
-    names = tuple(name for name, _ in operator.get_irdl_definition().operands)
+def _operands_of(
+    operator: type[GraphOp],
+) -> tuple[tuple[str, ...], frozenset[str], inspect.Signature]:
+    """The operands of an operator, those that may be missing, and how its constructor is called."""
+    operands = operator.get_irdl_definition().operands
+    names = tuple(name for name, _ in operands)
+    optional = frozenset(name for name, kind in operands if isinstance(kind, OptOperandDef))
     signature = inspect.signature(operator.__init__)
-    return names, signature.replace(parameters=list(signature.parameters.values())[1:])
+    return names, optional, signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
 def _caller() -> LocationAttr:

@@ -309,11 +309,16 @@ class GraphOp(IRDLOperation, ABC):
     ) -> None:
         """Build the operation; without `result_type` the types of its results are inferred.
 
+        A `result_type` is that of all results.
+
         Raises:
             VerifyException: if the operands do not fit together.
         """
         placeholder = result_type or NoneAttr()
-        super().__init__(operands=operands, properties=properties, result_types=[placeholder])
+        count = len(self.get_irdl_definition().results)
+        super().__init__(
+            operands=operands, properties=properties, result_types=[placeholder] * count
+        )
         if result_type is None:
             self.set_result_types(self.infer_types())
 

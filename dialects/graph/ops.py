@@ -44,7 +44,15 @@ from .ops_logic import (
     LogicalXorOp,
     WhereOp,
 )
-from .ops_model import BatchNormOp, DropoutOp
+from .ops_model import BatchNormOp, BatchNormTrainingOp, DropoutOp
+from .ops_normalization import (
+    GroupNormOp,
+    InstanceNormOp,
+    L2NormalizeOp,
+    LayerNormOp,
+    RmsNormOp,
+    StandardizationOp,
+)
 from .ops_pad import PadOp
 from .ops_pattern import AtEntriesOp, SliceRowsOp, ToDenseOp, WithEntriesOp
 from .ops_quantize import DequantizeOp, QuantizeOp, RequantizeOp, ScaledOp
@@ -67,6 +75,7 @@ __all__ = [
     "AggregateOp",
     "AtEntriesOp",
     "BatchNormOp",
+    "BatchNormTrainingOp",
     "BinaryOp",
     "BroadcastToOp",
     "CallDpsOp",
@@ -95,6 +104,10 @@ __all__ = [
     "GeluOp",
     "GreaterEqualOp",
     "GreaterOp",
+    "GroupNormOp",
+    "InstanceNormOp",
+    "L2NormalizeOp",
+    "LayerNormOp",
     "LeakyReluOp",
     "LessEqualOp",
     "LessOp",
@@ -124,6 +137,7 @@ __all__ = [
     "ReluOp",
     "RequantizeOp",
     "ReshapeOp",
+    "RmsNormOp",
     "RoundOp",
     "RsqrtOp",
     "ScaledOp",
@@ -136,6 +150,7 @@ __all__ = [
     "SoftmaxOp",
     "SpmmOp",
     "SqrtOp",
+    "StandardizationOp",
     "SubOp",
     "TanhOp",
     "ToDenseOp",

@@ -1,4 +1,4 @@
-"""Operators that only models have: batch normalisation and dropout, as they are at inference."""
+"""Operators that only models have: batch normalisation, and dropout as it is at inference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from xdsl.dialects import math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+)
 from xdsl.pattern_rewriter import RewritePattern
 
 from ...core.dims import Shape
@@ -18,6 +26,7 @@ from . import scalars
 from .attrs import FLOAT_TENSOR, i64_attr
 from .interfaces import FusionKind, GraphOp, Index, Nest, Precision, ShapeFacts, rank, widened
 from .ops_contraction import same_element_types
+from .ops_normalization import ChannelStandardizationOp, check_channels
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -27,35 +36,39 @@ if TYPE_CHECKING:
 class BatchNormOp(GraphOp):
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, one number of each per channel.
 
-    `axis` is the dimension of the channels (Ioffe and Szegedy, 2015).
+    `axis` is the dimension of the channels (Ioffe and Szegedy, 2015). Scale and bias may be
+    missing.
 
-    %y = graph.batch_norm %x, %scale, %bias, %mean, %variance epsilon = 1.0e-05 axis = 1
-        : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>)
-        -> tensor<2x3x4xf32>
+    %y = graph.batch_norm %x scale %s : tensor<3xf32> bias %b : tensor<3xf32>
+        mean %m : tensor<3xf32> variance %v : tensor<3xf32> axis = 1 epsilon = 1.0e-05
+        : (tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
     """
 
     name = "graph.batch_norm"
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
 
     x = operand_def(FLOAT_TENSOR)
-    scale = operand_def(FLOAT_TENSOR)
-    bias = operand_def(FLOAT_TENSOR)
+    scale = opt_operand_def(FLOAT_TENSOR)
+    bias = opt_operand_def(FLOAT_TENSOR)
     mean = operand_def(FLOAT_TENSOR)
     variance = operand_def(FLOAT_TENSOR)
     epsilon = prop_def(FloatAttr.constr(f64))
     axis = prop_def(IntegerAttr.constr(i64))
     result = result_def(FLOAT_TENSOR)
 
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
-        "$x `,` $scale `,` $bias `,` $mean `,` $variance `epsilon` `=` $epsilon `axis` `=` $axis "
-        "attr-dict `:` functional-type(operands, results)"
+        "$x (`scale` $scale^ `:` type($scale))? (`bias` $bias^ `:` type($bias))? "
+        "`mean` $mean `:` type($mean) `variance` $variance `:` type($variance) "
+        "`axis` `=` $axis `epsilon` `=` $epsilon "
+        "attr-dict `:` functional-type($x, results)"
     )
 
     def __init__(
         self,
         x: SSAValue | Operation,
-        scale: SSAValue | Operation,
-        bias: SSAValue | Operation,
+        scale: SSAValue | Operation | None,
+        bias: SSAValue | Operation | None,
         mean: SSAValue | Operation,
         variance: SSAValue | Operation,
         epsilon: float = 1e-5,
@@ -66,36 +79,106 @@ class BatchNormOp(GraphOp):
             "epsilon": FloatAttr(epsilon, f64),
             "axis": i64_attr(axis),
         }
-        operands = [x, scale, bias, mean, variance]
+        given = [[] if p is None else [p] for p in (scale, bias)]
+        operands = [x, *given, mean, variance]
         super().__init__(operands=operands, properties=properties, result_type=result_type)
+
+    @property
+    def axis_from_front(self) -> int:
+        """The axis, counted from the front."""
+        return self.axis.value.data % rank(self.x)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         same_element_types(self, facts)
         x, *parameters = shapes
         axis = facts.axis(self.axis.value.data, len(x))
-        for what, shape in zip(("scale", "bias", "mean", "variance"), parameters, strict=True):
-            if len(shape) != 1:
-                facts.fail(f"{what} is not a vector", "rank 1", f"rank {len(shape)}")
-            facts.equal(x[axis], shape[0], f"length of {what} differs from the channels")
+        for what, shape in zip(self._given, parameters, strict=True):
+            check_channels(what, shape, x[axis], facts)
         return [x]
+
+    @property
+    def _given(self) -> list[str]:
+        """The names of the parameters that are there."""
+        optional = [n for n, p in (("scale", self.scale), ("bias", self.bias)) if p is not None]
+        return [*optional, "mean", "variance"]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, *parameters = (widened(cast(np.ndarray, array)) for array in arrays)
-        axis = self.axis.value.data % x.ndim
-        shape = [-1 if i == axis else 1 for i in range(x.ndim)]
-        scale, bias, mean, variance = (p.reshape(shape) for p in parameters)
+        shape = [-1, *[1] * (x.ndim - self.axis_from_front - 1)]
+        vectors = (p.reshape(shape) for p in parameters)
+        given = dict(zip(self._given, vectors, strict=True))
         with np.errstate(all="ignore"):
-            factor = scale / np.sqrt(variance + x.dtype.type(self.epsilon.value.data))
-            return self.stored((x - mean) * factor + bias)
+            root = np.sqrt(given["variance"] + x.dtype.type(self.epsilon.value.data))
+            factor = given.get("scale", x.dtype.type(1)) / root
+            y = (x - given["mean"]) * factor
+            return self.stored(y + given["bias"] if "bias" in given else y)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        channel = (index[self.axis.value.data % rank(self.x)],)
+        channel = (index[self.axis_from_front],)
         variance = nest.at(self.variance, channel)
         epsilon = nest.constant(self.epsilon.value.data, variance.type)
         deviation = nest.insert(math.SqrtOp(scalars.add(nest, variance, epsilon)))
-        factor = scalars.divide(nest, nest.at(self.scale, channel), deviation)
+        one = nest.constant(1.0, variance.type)
+        scale = one if self.scale is None else nest.at(self.scale, channel)
+        factor = scalars.divide(nest, scale, deviation)
         centred = scalars.sub(nest, nest.at(self.x, index), nest.at(self.mean, channel))
+        if self.bias is None:
+            return scalars.mul(nest, centred, factor)
         return scalars.fma(nest, centred, factor, nest.at(self.bias, channel))
+
+
+@irdl_op_definition
+class BatchNormTrainingOp(ChannelStandardizationOp):
+    """Standardize each channel over the whole batch, and give the means and variances.
+
+    This is batch normalisation as it is in training (Ioffe and Szegedy, 2015): `mean` and
+    `variance` are those of x, one number of each per channel. `axis` is the dimension of the
+    channels. `graph.batch_norm` is the same with statistics that are given.
+
+    %y, %mean, %variance = graph.batch_norm_training %x
+        scale %s : tensor<3xf32> bias %b : tensor<3xf32> axis = 1 epsilon = 1.0e-05
+        : (tensor<?x3x8x8xf32>) -> (tensor<?x3x8x8xf32>, tensor<3xf32>, tensor<3xf32>)
+    """
+
+    name = "graph.batch_norm_training"
+
+    result = result_def(FLOAT_TENSOR)
+    mean = result_def(FLOAT_TENSOR)
+    variance = result_def(FLOAT_TENSOR)
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        scale: SSAValue | Operation | None = None,
+        bias: SSAValue | Operation | None = None,
+        axis: int = 1,
+        epsilon: float = 1e-5,
+    ) -> None:
+        super().__init__(x, scale, bias, axis, epsilon)
+
+    @property
+    def normalized_axes(self) -> tuple[int, ...]:
+        return tuple(i for i in range(rank(self.x)) if i != self.axis_from_front)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        (x,) = super().infer_shapes(shapes, facts)
+        channels = (x[self.axis.value.data % len(x)],)
+        return [x, channels, channels]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, *parameters = (widened(cast(np.ndarray, array)) for array in arrays)
+        with np.errstate(all="ignore"):
+            y, mean, variance = self.standardized(x)
+            y = self.affine(y, parameters)
+        return self.stored(y, mean.reshape(-1), variance.reshape(-1))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        if result == 0:
+            return super().value_at(nest, index)
+        zero = AffineExpr.constant(0)
+        own = tuple(index[0] if i == self.axis_from_front else zero for i in range(rank(self.x)))
+        mean = self.mean_at(nest, own)
+        return mean if result == 1 else self.mean_square(nest, own, mean)
 
 
 @irdl_op_definition

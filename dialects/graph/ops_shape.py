@@ -157,6 +157,18 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
             own += _delinearize(nest, linear, [nest.extent(self.x, i) for i in inputs])
         return nest.at(self.x, tuple(own))
 
+    def result_index(self, nest: Nest, index: Index) -> Index | None:
+        """Where the element of x at an index is in the result; None if no affine map says it."""
+        own: list[AffineExpr] = []
+        for inputs, outputs in self.groups():
+            sizes = [nest.extent(self.x, i) for i in inputs]
+            targets = [nest.extent(self.result, j) for j in outputs]
+            inner = (*sizes[1:], *targets[1:])
+            if not all(isinstance(size, AffineConstantExpr) for size in inner):
+                return None
+            own += _delinearize(nest, _linearize(nest, [index[i] for i in inputs], sizes), targets)
+        return tuple(own)
+
     def groups(self) -> list[tuple[list[int], list[int]]]:
         """Runs of dimensions of x and of the result with the same number of elements.
 

@@ -294,7 +294,12 @@ class Node:
     # Results
 
     def emit(self, build: Builds, *operands: Value | None, **attributes: Any) -> Value:
-        """Add an operator with one result.
+        """Add an operator with one result; see `emit_all`."""
+        (result,) = self.emit_all(build, *operands, **attributes)
+        return result
+
+    def emit_all(self, build: Builds, *operands: Value | None, **attributes: Any) -> list[Value]:
+        """Add an operator.
 
         Args:
             build: the class of the operator.
@@ -308,10 +313,9 @@ class Node:
         ]
         try:
             op = build(*values, **attributes)
-            (result,) = self._emitter.emit(op, [value.shape for value in given], self._location)
+            return self._emitter.emit(op, [value.shape for value in given], self._location)
         except VerifyException as error:
             raise self._refused(error) from error
-        return result
 
     def known(self, contents: np.ndarray, dtype: np.dtype | None = None) -> Value:
         """A value with known contents: numbers, or an object array of `Dim`."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from xdsl.ir import SSAValue
 
-from ...core.dims import Dim
 from ...dialects.graph import ops as graph
-from .nodes import Node
+from .nodes import Builds, Node
 from .ops_elementwise import cast
-from .ops_shape import broadcast, reshaped
+from .ops_shape import broadcast
 from .registry import converts
 from .values import Value, is_static
 
@@ -83,71 +83,67 @@ def _dropout(node: Node, ratio: float | None, mask: np.dtype) -> list[Value | No
     return [y, broadcast(node, node.known(np.array(True, mask)), x.shape)]
 
 
-def _normalised_batch(node: Node) -> Value:
-    node.ignore("momentum")
-    x, scale, bias, mean, variance = (node.input(i) for i in range(5))
+def _batch_operands(node: Node) -> tuple[Value, list[Value], int]:
+    """The operand, its parameters as vectors of its element type, and the dimension of these."""
+    x, *parameters = (node.input(i) for i in range(5))
     if x.rank < 1:
         raise node.broken("operand is a scalar", "rank >= 1", "rank 0")
-    for operand in (scale, bias, mean, variance):
+    for operand in parameters:
         if operand.rank != 1:
             raise node.broken("a parameter is no vector", "rank 1", f"rank {operand.rank}")
-    parameters = [cast(node, p, x.dtype) for p in (scale, bias, mean, variance)]
+    return x, [cast(node, p, x.dtype) for p in parameters], 1 if x.rank > 1 else 0
+
+
+def _normalised_batch(node: Node) -> Value:
+    node.ignore("momentum")
+    x, parameters, axis = _batch_operands(node)
     epsilon = node.attr_float("epsilon", 1e-5)
-    axis = 1 if x.rank > 1 else 0
     return node.emit(graph.BatchNormOp, x, *parameters, epsilon=epsilon, axis=axis)
 
 
 converts("BatchNormalization", since=7, only={"spatial": 1})(_normalised_batch)
 converts("BatchNormalization", since=9)(_normalised_batch)
-converts("BatchNormalization", since=14, only={"training_mode": 0})(_normalised_batch)
+
+
+@converts("BatchNormalization", since=14)
+def batch_normalization(node: Node) -> Value | list[Value | None]:
+    # running == given * momentum + statistic * (1 - momentum)
+    if not node.attr_int("training_mode"):
+        return _normalised_batch(node)
+    x, (scale, bias, *running), axis = _batch_operands(node)
+    epsilon, momentum = node.attr_float("epsilon", 1e-5), node.attr_float("momentum", 0.9)
+    y, *statistics = node.emit_all(
+        graph.BatchNormTrainingOp, x, scale, bias, epsilon=epsilon, axis=axis
+    )
+    results: list[Value | None] = [y]
+    for number, (given, statistic) in enumerate(zip(running, statistics, strict=True), 1):
+        if not node.wants(number):
+            results.append(None)
+            continue
+        old = node.emit(graph.MulOp, given, node.scalar(momentum, given))
+        new = node.emit(graph.MulOp, statistic, node.scalar(1 - momentum, statistic))
+        mixed = node.emit(graph.AddOp, old, new)
+        results.append(cast(node, mixed, node.input(number + 2).dtype))
+    return results
 
 
 @converts("LayerNormalization", since=17)
 def layer_normalization(node: Node) -> list[Value | None]:
-    # d = x - mean(x);  y = d * rsqrt(mean(d * d) + epsilon) * scale + bias
     x, scale, bias = node.input(0), node.input(1), node.optional(2)
     axis = node.axis(node.attr_int("axis", -1), x.rank)
-    wide = cast(node, x, _stash(node, x))
-    mean, deviation, inverse = _standardised(
-        node, wide, range(axis, x.rank), node.attr_float("epsilon", 1e-5)
-    )
-    y = cast(node, node.emit(graph.MulOp, deviation, inverse), x.dtype)
-    y = node.emit(graph.MulOp, y, scale)
-    y = y if bias is None else node.emit(graph.AddOp, y, bias)
-    return [y, mean, inverse]
+    epsilon, stash = node.attr_float("epsilon", 1e-5), _stash(node, x)
+    y = _in_stash(node, graph.LayerNormOp, x, scale, bias, axis=axis, epsilon=epsilon)
+    if not node.wants(1) and not node.wants(2):
+        return [y]
+    return [y, *_statistics(node, cast(node, x, stash), list(range(axis, x.rank)), epsilon)]
 
 
 @converts("RMSNormalization", since=23)
 def rms_normalization(node: Node) -> Value:
-    # y = x * rsqrt(mean(x * x) + epsilon) * scale
     x, scale = node.input(0), node.input(1)
     axis = node.axis(node.attr_int("axis", -1), x.rank)
-    wide = cast(node, x, _stash(node, x))
-    inverse = _inverse_deviation(node, wide, range(axis, x.rank), node.attr_float("epsilon", 1e-5))
-    return node.emit(graph.MulOp, cast(node, node.emit(graph.MulOp, wide, inverse), x.dtype), scale)
-
-
-def _stash(node: Node, x: Value) -> np.dtype:
-    """The type in which statistics are taken: `stash_type`, or the operand's if that is wider."""
-    stash = node.attr_dtype("stash_type", np.dtype(np.float32))
-    return np.promote_types(stash, x.dtype) if stash.kind == "f" else x.dtype
-
-
-def _standardised(
-    node: Node, x: Value, axes: Sequence[int], epsilon: float
-) -> tuple[Value, Value, Value]:
-    """The mean over `axes`, the deviation from it, and the inverse standard deviation."""
-    mean = node.emit(graph.ReduceOp, x, kind="mean", axes=list(axes), keepdims=True)
-    deviation = node.emit(graph.SubOp, x, mean)
-    return mean, deviation, _inverse_deviation(node, deviation, axes, epsilon)
-
-
-def _inverse_deviation(node: Node, x: Value, axes: Sequence[int], epsilon: float) -> Value:
-    """1 / sqrt(mean(x * x) + epsilon)."""
-    square = node.emit(graph.MulOp, x, x)
-    variance = node.emit(graph.ReduceOp, square, kind="mean", axes=list(axes), keepdims=True)
-    shifted = node.emit(graph.AddOp, variance, node.scalar(epsilon, variance))
-    return node.emit(graph.RsqrtOp, shifted)
+    epsilon = node.attr_float("epsilon", 1e-5)
+    return _in_stash(node, graph.RmsNormOp, x, scale, axis=axis, epsilon=epsilon)
 
 
 @converts("InstanceNormalization", since=6)
@@ -156,32 +152,47 @@ def instance_normalization(node: Node) -> Value:
     if x.rank < 3:
         raise node.broken("operand has no spatial dimension", "rank >= 3", f"rank {x.rank}")
     epsilon = node.attr_float("epsilon", 1e-5)
-    _, deviation, inverse = _standardised(node, x, range(2, x.rank), epsilon)
-    y = node.emit(graph.MulOp, deviation, inverse)
-    return _affine(node, y, scale, bias, x.rank - 2)
+    return node.emit(graph.InstanceNormOp, x, scale, bias, epsilon=epsilon)
 
 
 @converts("GroupNormalization", since=21)
 def group_normalization(node: Node) -> Value:
-    # Each group of channels is standardised as one; scale and bias are those of a channel.
     x, scale, bias = node.input(0), node.input(1), node.input(2)
-    groups = node.attr_int("num_groups")
-    channels = x.shape[1].exact_div(groups) if x.rank > 2 and groups > 0 else None
-    if channels is None:
-        raise node.broken("groups do not divide the channels", "a divisor", groups)
-    wide = cast(node, x, _stash(node, x))
-    apart = reshaped(node, wide, [x.shape[0], Dim.of(groups), channels, *x.shape[2:]])
-    epsilon = node.attr_float("epsilon", 1e-5)
-    _, deviation, inverse = _standardised(node, apart, range(2, apart.rank), epsilon)
-    joined = reshaped(node, node.emit(graph.MulOp, deviation, inverse), x.shape)
-    return _affine(node, cast(node, joined, x.dtype), scale, bias, x.rank - 2)
+    groups, epsilon = node.attr_int("num_groups"), node.attr_float("epsilon", 1e-5)
+    if x.rank < 3:
+        raise node.broken("operand has no spatial dimension", "rank >= 3", f"rank {x.rank}")
+
+    def build(x: SSAValue, *parameters: SSAValue, **attributes: Any) -> graph.GroupNormOp:
+        return graph.GroupNormOp(x, groups, *parameters, **attributes)
+
+    return _in_stash(node, build, x, scale, bias, epsilon=epsilon)
 
 
-def _affine(node: Node, x: Value, scale: Value, bias: Value, trailing: int) -> Value:
-    """x * scale + bias, for parameters of a dimension that `trailing` others follow."""
-    ones = [Dim.of(1)] * trailing
-    factor, offset = (reshaped(node, p, [*p.shape, *ones]) for p in (scale, bias))
-    return node.emit(graph.AddOp, node.emit(graph.MulOp, x, factor), offset)
+def _stash(node: Node, x: Value) -> np.dtype:
+    """The type in which statistics are taken: `stash_type`, or the operand's if that is wider."""
+    stash = node.attr_dtype("stash_type", np.dtype(np.float32))
+    return np.promote_types(stash, x.dtype) if stash.kind == "f" else x.dtype
+
+
+def _in_stash(
+    node: Node, build: Builds, x: Value, *parameters: Value | None, **attributes: Any
+) -> Value:
+    """A normalisation of `x`, computed in `stash_type`; operators compute 16 bits in f32."""
+    stash = _stash(node, x)
+    if stash == x.dtype or (x.dtype.itemsize, stash) == (2, np.float32):
+        return node.emit(build, x, *parameters, **attributes)
+    wide = [None if p is None else cast(node, p, stash) for p in (x, *parameters)]
+    return cast(node, node.emit(build, *wide, **attributes), x.dtype)
+
+
+def _statistics(node: Node, x: Value, axes: list[int], epsilon: float) -> tuple[Value, Value]:
+    """The means along some axes, and 1 / sqrt(variance + epsilon)."""
+    mean = node.emit(graph.ReduceOp, x, kind="mean", axes=axes, keepdims=True)
+    distance = node.emit(graph.SubOp, x, mean)
+    square = node.emit(graph.MulOp, distance, distance)
+    variance = node.emit(graph.ReduceOp, square, kind="mean", axes=axes, keepdims=True)
+    shifted = node.emit(graph.AddOp, variance, node.scalar(epsilon, variance))
+    return mean, node.emit(graph.RsqrtOp, shifted)
 
 
 @converts("MeanVarianceNormalization", since=9)

@@ -353,9 +353,12 @@ def global_lp_pool(node: Node) -> Value:
 
 @converts("LpNormalization", since=1)
 def lp_normalization(node: Node) -> Value:
-    # x / |x|, and 0 where the norm is 0
+    # x / |x|, and 0 where the norm is 0: what the smallest number bounds is then 0 itself
     x = node.input(0)
     axis = node.axis(node.attr_int("axis", -1), x.rank)
+    if node.attr_int("p", 2) == 2:
+        epsilon = float(np.finfo(np.promote_types(x.dtype, np.float32)).tiny)
+        return node.emit(graph.L2NormalizeOp, x, axes=[axis], epsilon=epsilon)
     norm = _norm(
         node, x, lambda p: node.emit(graph.ReduceOp, p, kind="sum", axes=[axis], keepdims=True)
     )

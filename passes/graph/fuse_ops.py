@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard, cast
 
@@ -120,6 +120,8 @@ class Grouping:
             self._stage_rows_for(op, max_width)
         for op in self.members:
             self._join_entries(op)
+        for op in reversed(self.members):
+            self._join_rows(op)
 
     @property
     def groups(self) -> list[Group]:
@@ -225,6 +227,26 @@ class Grouping:
         group.repeated |= rows.repeated
         group.why = f"the row of {hidden_width} values between the products never leaves the cache"
 
+    def _join_rows(self, last: GraphOp) -> None:
+        """Step 5: bring a group that `last` ends into the kernel that goes through its rows."""
+        # (x - mean(x))[i, j] needs mean(x)[i] only, which is computed before j begins
+        group, users = self.group_of[last], _users(last)
+        targets = {self.group_of.get(user) for user in users}
+        target = targets.pop() if len(targets) == 1 else None
+        if target is None or target is group or any(_bars(user, last) for user in users):
+            return
+        if len(target.ops) + len(group.ops) > self.max_ops:
+            return
+        if isinstance(group.anchor, graph.ReduceOp):
+            target.sort(self.position)
+            if not _goes_through_rows(target, last.results[0]):
+                return
+            target.why = "what a row needs of itself is computed before it is gone through"
+        elif group.anchor is not None or not all(_is_cheap(op) for op in group.ops):
+            return
+        self._add(target, group.ops)
+        target.repeated |= group.repeated | ({last} if group.anchor is None else set())
+
     def _join_entries(self, user: GraphOp) -> None:
         """Step 4: bring what `user` reads entry by entry into its kernel."""
         # edge_softmax(a, e)[p] for the entries p of a row needs the scores of that row only
@@ -258,6 +280,43 @@ def _is_of_entries(group: Group, matrix: SSAValue) -> bool:
         elif op.fusion == FusionKind.CONTRACTION:
             return False
     return matrices == {matrix}
+
+
+def _goes_through_rows(group: Group, value: SSAValue) -> bool:
+    """Whether a group, in order, asks for each number of `value` in the loops of its own row."""
+    if group.anchor is not None and not isinstance(group.anchor, graph.ReduceOp):
+        return False
+    in_rows, reshaped = {value}, set[SSAValue]()
+    for op in group.ops:
+        if not reshaped.isdisjoint(op.operands):
+            if not all(_is_whole(op, v) for v in op.operands if v in reshaped | in_rows):
+                return False
+            reshaped.update(op.results)
+        elif isinstance(op, graph.ReshapeOp) and op.x in in_rows - {value} and not reshaped:
+            reshaped.update(op.results)
+        elif not in_rows.isdisjoint(op.operands):
+            if not _stays_in_rows(op, value):
+                return False
+            in_rows.update(op.results)
+    return True
+
+
+def _stays_in_rows(op: GraphOp, value: SSAValue) -> bool:
+    """Whether an operator goes through the rows of `value`, or reduces what lies within them."""
+    result = tensor_type(op.results[0]).get_shape()
+    if isinstance(op, graph.ReduceOp):
+        within = _has_rows_of(op.result, tensor_type(op.x).get_shape())
+        return within and _has_rows_of(value, result)
+    return op.fusion == FusionKind.ELEMENTWISE and _has_rows_of(value, result)
+
+
+def _has_rows_of(value: SSAValue, shape: Sequence[int]) -> bool:
+    """Whether `value` has one number for each row: the leading sizes of `shape`, and ones."""
+    sizes = list(tensor_type(value).get_shape())
+    while sizes and sizes[-1] == 1:
+        sizes.pop()
+    same_rank = tensor_type(value).get_num_dims() == len(shape)
+    return same_rank and list(shape[: len(sizes)]) == sizes
 
 
 def _users(op: Operation) -> list[Operation]:
@@ -383,10 +442,11 @@ class GraphFuseOpsPass(ModulePass):
     ```
 
     A group holds at most one contraction (but for a small dense product after a sparse one,
-    see `max_staged_width`) or one reduction. Nothing is computed twice unless it is cheap, and
-    indices of a gather are never made inside its kernel. Groups of the same structure share
-    one function. Constants with one value everywhere are cloned into the group, other
-    constants are arguments. Operators without a value at an index stay where they are.
+    see `max_staged_width`) or one reduction (but for those of a row that is then gone
+    through). Nothing is computed twice unless it is cheap, and indices of a gather are never
+    made inside its kernel. Groups of the same structure share one function. Constants with
+    one value everywhere are cloned into the group, other constants are arguments. Operators
+    without a value at an index stay where they are.
 
     Requires: nothing.
     Leaves: in each function that is no primitive, only constants, calls, and operators that

@@ -1,12 +1,14 @@
-"""Operators that only training needs become what they are at inference."""
+"""Layers that exist for training become what they are at inference."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, f32
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -15,10 +17,11 @@ from xdsl.pattern_rewriter import (
     RewritePattern,
     op_type_rewrite_pattern,
 )
+from xdsl.rewriter import Rewriter
 
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import dtype_of, is_half
-from ...dialects.graph.interfaces import element_type, rank
+from ...dialects.graph.interfaces import GraphOp, element_type, rank, tensor_type
 from .rules.recorded import recorded
 
 
@@ -32,6 +35,80 @@ class DropoutIsIdentity(RewritePattern):
             rewriter.replace(op, [], [op.x])
 
 
+class Composition:
+    """Primitives that take the place of an operator; 16 bits are computed in f32, as by it.
+
+    Args:
+        op: what is replaced; its operands of 16 bits are cast.
+        rewriter: inserts before `op`.
+    """
+
+    def __init__(self, op: GraphOp, rewriter: PatternRewriter) -> None:
+        self.op = op
+        self.rewriter = rewriter
+        stored = element_type(op.operands[0])
+        self.element = f32 if is_half(stored) else stored
+
+    def add(self, new: Operation) -> SSAValue:
+        """Insert an operator of one result, which is returned."""
+        new.location = self.op.location
+        self.rewriter.insert(new)
+        return new.results[0]
+
+    def operand(self, value: SSAValue) -> SSAValue:
+        """An operand in the type in which it is computed."""
+        if element_type(value) == self.element:
+            return value
+        return self.add(graph.CastOp(value, self.element))
+
+    def number(self, value: float) -> SSAValue:
+        """A scalar constant."""
+        return self.add(graph.ConstantOp.literal(np.array(value, dtype_of(self.element))))
+
+    def mean(self, x: SSAValue, axes: Sequence[int]) -> SSAValue:
+        """The mean along some axes, which stay with size 1."""
+        return self.add(graph.ReduceOp(x, "mean", axes, keepdims=True))
+
+    def root_mean_square(self, x: SSAValue, axes: Sequence[int], epsilon: float) -> SSAValue:
+        """1 / sqrt(mean(x^2) + epsilon)."""
+        square = self.mean(self.add(graph.MulOp(x, x)), axes)
+        return self.add(graph.RsqrtOp(self.add(graph.AddOp(square, self.number(epsilon)))))
+
+    def standardized(self, x: SSAValue, axes: Sequence[int], epsilon: float) -> SSAValue:
+        """x with mean 0 and variance 1 along some axes."""
+        distance = self.add(graph.SubOp(x, self.mean(x, axes)))
+        return self.add(graph.MulOp(distance, self.root_mean_square(distance, axes, epsilon)))
+
+    def affine(
+        self, y: SSAValue, scale: SSAValue | None, bias: SSAValue | None, shape: Sequence[int] = ()
+    ) -> SSAValue:
+        """y * scale + bias, as far as they are given, reshaped if there is a shape for them."""
+        for parameter, operator in ((scale, graph.MulOp), (bias, graph.AddOp)):
+            if parameter is not None:
+                p = self.operand(parameter)
+                y = self.add(operator(y, self.add(graph.ReshapeOp(p, shape)) if shape else p))
+        return y
+
+    def finish(self, y: SSAValue) -> None:
+        """Let `y` take the place of the first result."""
+        result = self.op.results[0]
+        y = (
+            y
+            if element_type(y) == element_type(result)
+            else self.add(graph.CastOp(y, element_type(result)))
+        )
+        if y.type != result.type:
+            # The operator's type may say more, or less, of a size than what it is made of.
+            y = Rewriter.replace_value_with_new_type(y, result.type)
+        result.replace_all_uses_with(y)
+        self.rewriter.erase(self.op)
+
+
+def _vector(x: SSAValue, axis: int) -> list[int]:
+    """The shape that brings a vector along a dimension of `x`."""
+    return [-1, *[1] * (rank(x) - axis - 1)]
+
+
 class BatchNormIsScaleAndShift(RewritePattern):
     """Compute one factor and one summand for each channel, on vectors that are constants."""
 
@@ -40,30 +117,104 @@ class BatchNormIsScaleAndShift(RewritePattern):
     def match_and_rewrite(self, op: graph.BatchNormOp, rewriter: PatternRewriter) -> None:
         if is_half(element_type(op.x)):
             return
-        dtype = dtype_of(element_type(op.x))
-        axis = op.axis.value.data % rank(op.x)
-        channels = [1] * (rank(op.x) - axis)
-        channels[0] = -1
-        epsilon = graph.ConstantOp.literal(np.array(op.epsilon.value.data, dtype=dtype))
-        variance = graph.AddOp(op.variance, epsilon)
-        deviation = graph.RsqrtOp(variance)
-        factor = graph.MulOp(op.scale, deviation)
-        centre = graph.MulOp(op.mean, factor)
-        summand = graph.SubOp(op.bias, centre)
-        factors = graph.ReshapeOp(factor, channels)
-        summands = graph.ReshapeOp(summand, channels)
-        scaled = graph.MulOp(op.x, factors)
-        shifted = graph.AddOp(scaled, summands, result_type=op.result.type)
-        vectors = [epsilon, variance, deviation, factor, centre, summand, factors, summands]
-        new = [*vectors, scaled, shifted]
-        for part in new:
-            part.location = op.location
-        rewriter.replace(op, new, [shifted.result])
+        new, shape = Composition(op, rewriter), _vector(op.x, op.axis_from_front)
+        epsilon = new.number(op.epsilon.value.data)
+        factor = new.add(graph.RsqrtOp(new.add(graph.AddOp(op.variance, epsilon))))
+        if op.scale is not None:
+            factor = new.add(graph.MulOp(op.scale, factor))
+        centre = new.add(graph.MulOp(op.mean, factor))
+        shift = graph.NegOp(centre) if op.bias is None else graph.SubOp(op.bias, centre)
+        new.finish(new.affine(op.x, factor, new.add(shift), shape))
+
+
+class BatchNormTrainingIsPrimitives(RewritePattern):
+    """Standardize the channels, where nobody asks for the statistics."""
+
+    # batch_norm_training(x) == (x - m) * rsqrt(mean((x - m)^2) + epsilon) * scale + bias
+    #     for m = mean(x), the means over all dimensions but that of the channels
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.BatchNormTrainingOp, rewriter: PatternRewriter) -> None:
+        if op.mean.uses or op.variance.uses:
+            return
+        new = Composition(op, rewriter)
+        epsilon = op.epsilon.value.data
+        y = new.standardized(new.operand(op.x), op.normalized_axes, epsilon)
+        new.finish(new.affine(y, op.scale, op.bias, _vector(op.x, op.axis_from_front)))
+
+
+class LayerNormIsPrimitives(RewritePattern):
+    """Standardize what follows an axis."""
+
+    # layer_norm(x) == (x - m) * rsqrt(mean((x - m)^2) + epsilon) * scale + bias
+    #     for m = mean(x), the means along the axes
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.LayerNormOp, rewriter: PatternRewriter) -> None:
+        new = Composition(op, rewriter)
+        y = new.standardized(new.operand(op.x), op.normalized_axes, op.epsilon.value.data)
+        new.finish(new.affine(y, op.scale, op.bias))
+
+
+class InstanceNormIsPrimitives(RewritePattern):
+    """Standardize each channel of each element of the batch."""
+
+    # instance_norm(x) == (x - m) * rsqrt(mean((x - m)^2) + epsilon) * scale + bias
+    #     for m = mean(x), the means over all dimensions but those of batch and channels
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.InstanceNormOp, rewriter: PatternRewriter) -> None:
+        new = Composition(op, rewriter)
+        y = new.standardized(new.operand(op.x), op.normalized_axes, op.epsilon.value.data)
+        new.finish(new.affine(y, op.scale, op.bias, _vector(op.x, op.axis_from_front)))
+
+
+class GroupNormIsPrimitives(RewritePattern):
+    """Standardize runs of channels, where a reshape can take them apart."""
+
+    # group_norm(x) == reshape((z - m) * rsqrt(mean((z - m)^2) + epsilon) * scale + bias)
+    #     for z = x reshaped to groups of channels, and m = mean(z), the means of the groups
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.GroupNormOp, rewriter: PatternRewriter) -> None:
+        axis, sizes = op.axis_from_front, tensor_type(op.x).get_shape()
+        trailing = [-1 if n == DYNAMIC_INDEX else n for n in sizes[axis + 1 :]]
+        if trailing.count(-1) > 1 or 0 in trailing:
+            return
+        new = Composition(op, rewriter)
+        groups = [op.groups.value.data, op.channels_of_group]
+        apart = graph.ReshapeOp(new.operand(op.x), [*[0] * axis, *groups, *trailing])
+        axes = [i for i in range(1, len(sizes) + 1) if i != axis]
+        y = new.standardized(new.add(apart), axes, op.epsilon.value.data)
+        y = new.affine(y, op.scale, op.bias, [*groups, *[1] * len(trailing)])
+        new.finish(new.add(graph.ReshapeOp(y, [*[0] * axis, sizes[axis], *trailing])))
+
+
+class RmsNormIsPrimitives(RewritePattern):
+    """Divide what follows an axis by the root of its mean square."""
+
+    # rms_norm(x) == x * rsqrt(mean(x^2) + epsilon) * scale
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.RmsNormOp, rewriter: PatternRewriter) -> None:
+        new = Composition(op, rewriter)
+        x = new.operand(op.x)
+        inverse = new.root_mean_square(x, op.normalized_axes, op.epsilon.value.data)
+        new.finish(new.affine(new.add(graph.MulOp(x, inverse)), op.scale, None))
+
+
+class L2NormalizeIsPrimitives(RewritePattern):
+    """Divide by a length."""
+
+    # l2_normalize(x) == x * rsqrt(max(sum(x^2), epsilon))
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.L2NormalizeOp, rewriter: PatternRewriter) -> None:
+        new = Composition(op, rewriter)
+        x = new.operand(op.x)
+        square = new.add(graph.MulOp(x, x))
+        total = new.add(graph.ReduceOp(square, "sum", op.normalized_axes, keepdims=True))
+        bounded = new.add(graph.MaxOp(total, new.number(op.epsilon.value.data)))
+        new.finish(new.add(graph.MulOp(x, new.add(graph.RsqrtOp(bounded)))))
 
 
 @dataclass(frozen=True)
 class GraphSimplifyInferencePass(ModulePass):
-    """Replace dropout by its operand and batch normalisation by a scale and a shift.
+    """Replace dropout by its operand, and normalisations by what they are made of.
 
     Before:
 
@@ -83,17 +234,31 @@ class GraphSimplifyInferencePass(ModulePass):
     ```
 
     A batch normalisation becomes ``x * k + (bias - mean * k)`` with
-    ``k = scale * rsqrt(variance + epsilon)``: five operators on one number for each channel,
+    ``k = scale * rsqrt(variance + epsilon)``: a few operators on one number for each channel,
     which `graph-fold-constant` then evaluates, and two on ``x``. In f16 it stays, since ``k``
-    would be rounded.
+    would be rounded. Normalisations by statistics of ``x`` itself (layer, instance, group,
+    root mean square, length, and of the batch) become reductions and the arithmetic between
+    them, 16 bits in f32; `graph-fuse-ops` brings these into one kernel again, now together with
+    what comes before and after.
 
     Requires: nothing.
-    Leaves: no `graph.batch_norm` but in f16, no `graph.dropout` but between types that differ.
+    Leaves: no `graph.batch_norm` but in f16, no `graph.dropout` but between types that differ,
+        no normalisation but a `graph.batch_norm_training` whose statistics are used and a
+        `graph.group_norm` with two symbolic sizes after the channels.
     """
 
     name = "graph-simplify-inference"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        patterns = [DropoutIsIdentity(), BatchNormIsScaleAndShift()]
+        patterns: list[RewritePattern] = [
+            DropoutIsIdentity(),
+            BatchNormIsScaleAndShift(),
+            BatchNormTrainingIsPrimitives(),
+            LayerNormIsPrimitives(),
+            InstanceNormIsPrimitives(),
+            GroupNormIsPrimitives(),
+            RmsNormIsPrimitives(),
+            L2NormalizeIsPrimitives(),
+        ]
         rules = recorded(ctx, patterns, "its parts fold and fuse with what is beside them")
         PatternRewriteWalker(GreedyRewritePatternApplier(rules)).rewrite_module(op)

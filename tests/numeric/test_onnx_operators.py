@@ -22,6 +22,7 @@ from onnx.helper import (
 from onnx.numpy_helper import from_array
 from onnx.reference import ReferenceEvaluator
 
+from stepwell.compiler import compile
 from stepwell.frontends.onnx.importer import from_onnx
 
 NEWEST = onnx.defs.onnx_opset_version()
@@ -531,6 +532,33 @@ def test_batch_normalization(opset: int, shape: tuple[int, ...]) -> None:
     for dims in (shape, ("n", *shape[1:])):
         got = from_onnx(model([node], {"x": (x, dims)}, constants, opset)).run_reference(x)
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [14, 15, NEWEST])
+@pytest.mark.parametrize("outputs", [["y"], ["y", "mean", "variance"], ["y", "", "variance"]])
+def test_batch_normalization_in_training(opset: int, outputs: list[str]) -> None:
+    """By the statistics of the batch, which the running ones move towards."""
+    constants = {"s": array(3), "b": array(3) * 2, "m": array(3) + 1, "v": abs(array(3)) + 1}
+    attributes = {"epsilon": 1e-3, "momentum": 0.7, "training_mode": 1}
+    node = make_node("BatchNormalization", ["x", *constants], outputs, **attributes)
+    x = array(2, 3, 4, 5)
+    mean, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
+    scale, bias, m, v = (c.reshape(3, 1, 1) for c in constants.values())
+    y = (x - mean.reshape(3, 1, 1)) / np.sqrt(variance + 1e-3).reshape(3, 1, 1) * scale + bias
+    want = {
+        "y": y,
+        "mean": m.reshape(3) * 0.7 + mean * 0.3,
+        "variance": v.reshape(3) * 0.7 + variance * 0.3,
+    }
+    names = [name for name in outputs if name]
+    for dims in (x.shape, ("n", *x.shape[1:])):
+        source = model([node], {"x": (x, dims)}, constants, opset, outputs=names)
+        module = from_onnx(source)
+        got = [module.run_reference(x), compile(module, threads=1)(x)]
+        for results in got:
+            arrays = results if isinstance(results, tuple) else (results,)
+            for name, array_ in zip(names, arrays, strict=True):
+                np.testing.assert_allclose(array_, want[name], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("opset", [7, 10, 12, NEWEST])

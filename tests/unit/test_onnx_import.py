@@ -237,25 +237,30 @@ def test_everything_unsupported_is_reported_at_once() -> None:
     nodes = [
         make_node("NonZero", ["x"], ["a"], name="where1"),
         make_node("Relu", ["a"], ["b"], name="act"),
-        make_node("BatchNormalization", ["b", *"stuv"], ["c"], name="bn", training_mode=1),
-        make_node("MatMull", ["c", "w"], ["d"], name="odd"),
+        make_node("MatMull", ["b", "w"], ["d"], name="odd"),
         make_node("Gelu", ["d"], ["e"], name="early"),
         make_node("Softmax", ["x"], ["p"], name="soft", beta=1.0),
         make_node("Cast", ["x"], ["q"], name="narrow", to=TensorProto.UINT64),
         make_node("Add", ["e", "p"], ["y"], name="sum"),
     ]
-    weights = [from_array(np.ones(3, np.float32), n) for n in "wstuv"]
+    weights = [from_array(np.ones(3, np.float32), "w")]
     assert (
         message(model(nodes, {"x": (1, 3, 8, 8)}, weights))
         == """\
-onnx: 6 parts of the model are not supported
+onnx: 5 parts of the model are not supported
   node "where1": NonZero (opset 17): its result has a size that depends on data
-  node "bn": BatchNormalization (opset 17): attribute training_mode = 1 is not supported, only 0
   node "odd": MatMull (opset 17): no such operator in ONNX; closest supported: MatMul, QLinearMatMul
   node "early": Gelu (opset 17): the operator begins with opset 20; closest supported: Erf, Tanh
   node "soft": Softmax (opset 17): attribute beta is not supported
   node "narrow": Cast (opset 17): uint64 is no element type of the IR; closest supported: int64"""
     )
+
+
+def test_an_attribute_with_one_supported_value() -> None:
+    node = make_node("BatchNormalization", ["x", *"stuv"], ["y"], name="bn", spatial=0)
+    weights = [from_array(np.ones(3, np.float32), n) for n in "stuv"]
+    text = message(model([node], {"x": (1, 3, 8, 8)}, weights, opset=7))
+    assert "BatchNormalization (opset 7): attribute spatial = 0 is not supported, only 1" in text
 
 
 @pytest.mark.parametrize("operator", ["If", "Loop", "Scan"])

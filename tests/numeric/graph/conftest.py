@@ -150,9 +150,16 @@ class Programs:
         if not static:
             return self.b.tanh(x), shape
         axis = self.pick(*static)
-        if self.draw(st.booleans()):
+        kind = self.pick("softmax", "batch_norm", "batch_norm", "layer_norm", "rms_norm", "length")
+        if kind == "softmax":
             return self.b.softmax(x, axis), shape
         n = shape[axis]
+        if kind in ("layer_norm", "rms_norm"):
+            rest = [m for m in shape[axis:] if isinstance(m, int)]
+            vectors = [self.array(*rest)] if len(rest) == len(shape) - axis else []
+            return getattr(self.b, kind)(x, *vectors, axis=axis, epsilon=1e-3), shape
+        if kind == "length":
+            return self.b.l2_normalize(x, axes=[axis], epsilon=1e-3), shape
         parameters = (self.array(n), self.array(n), self.array(n), self.positive(n))
         return self.b.batch_norm(x, *parameters, epsilon=1e-3, axis=axis), shape
 

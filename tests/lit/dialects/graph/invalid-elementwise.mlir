@@ -226,7 +226,7 @@ func.func @f(%x: tensor<3xf32>) {
 
 func.func @f(%x: tensor<2x3xf32>, %s: tensor<2xf32>) {
   // CHECK: graph.batch_norm: length of scale differs from the channels, expected 3, got 2
-  %y = graph.batch_norm %x, %s, %s, %s, %s epsilon = 1.0e-05 axis = 1 : (tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2x3xf32>
+  %y = graph.batch_norm %x scale %s : tensor<2xf32> bias %s : tensor<2xf32> mean %s : tensor<2xf32> variance %s : tensor<2xf32> axis = 1 epsilon = 1.0e-05 : (tensor<2x3xf32>) -> tensor<2x3xf32>
   func.return
 }
 
@@ -234,7 +234,7 @@ func.func @f(%x: tensor<2x3xf32>, %s: tensor<2xf32>) {
 
 func.func @f(%x: tensor<2x3xf32>, %s: tensor<1x3xf32>) {
   // CHECK: graph.batch_norm: scale is not a vector, expected rank 1, got rank 2
-  %y = graph.batch_norm %x, %s, %s, %s, %s epsilon = 1.0e-05 axis = 1 : (tensor<2x3xf32>, tensor<1x3xf32>, tensor<1x3xf32>, tensor<1x3xf32>, tensor<1x3xf32>) -> tensor<2x3xf32>
+  %y = graph.batch_norm %x scale %s : tensor<1x3xf32> bias %s : tensor<1x3xf32> mean %s : tensor<1x3xf32> variance %s : tensor<1x3xf32> axis = 1 epsilon = 1.0e-05 : (tensor<2x3xf32>) -> tensor<2x3xf32>
   func.return
 }
 
@@ -242,7 +242,7 @@ func.func @f(%x: tensor<2x3xf32>, %s: tensor<1x3xf32>) {
 
 func.func @f(%x: tensor<3xf32>, %s: tensor<3xf32>) {
   // CHECK: graph.batch_norm: axis out of range, expected -1 <= axis < 1, got 1
-  %y = graph.batch_norm %x, %s, %s, %s, %s epsilon = 1.0e-05 axis = 1 : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  %y = graph.batch_norm %x scale %s : tensor<3xf32> bias %s : tensor<3xf32> mean %s : tensor<3xf32> variance %s : tensor<3xf32> axis = 1 epsilon = 1.0e-05 : (tensor<3xf32>) -> tensor<3xf32>
   func.return
 }
 

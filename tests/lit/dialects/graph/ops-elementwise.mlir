@@ -236,7 +236,7 @@ func.func @cast_to_boolean(%x: tensor<4xf16>) -> tensor<4xi1> {
 
 // CHECK-LABEL: func.func @batch_norm
 func.func @batch_norm(%x: tensor<2x3x?xf32>, %s: tensor<3xf32>, %b: tensor<3xf32>, %m: tensor<3xf32>, %v: tensor<3xf32>) -> tensor<2x3x?xf32> {
-  // CHECK: %y = graph.batch_norm %x, %s, %b, %m, %v epsilon = 1.000000e-05 axis = 1 : (tensor<2x3x?xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3x?xf32>
-  %y = graph.batch_norm %x, %s, %b, %m, %v epsilon = 1.000000e-05 axis = 1 : (tensor<2x3x?xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3x?xf32>
+  // CHECK: %y = graph.batch_norm %x scale %s : tensor<3xf32> bias %b : tensor<3xf32> mean %m : tensor<3xf32> variance %v : tensor<3xf32> axis = 1 epsilon = 1.000000e-05 : (tensor<2x3x?xf32>) -> tensor<2x3x?xf32>
+  %y = graph.batch_norm %x scale %s : tensor<3xf32> bias %b : tensor<3xf32> mean %m : tensor<3xf32> variance %v : tensor<3xf32> axis = 1 epsilon = 1.000000e-05 : (tensor<2x3x?xf32>) -> tensor<2x3x?xf32>
   func.return %y : tensor<2x3x?xf32>
 }

@@ -226,3 +226,52 @@ func.func @cut_rows_twice(%a: tensor<8x4xf32, #csr>, %x: tensor<4x3xf32>) -> ten
   %3 = graph.add %1, %2 : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
   func.return %3 : tensor<4x3xf32>
 }
+
+// -----
+
+// The mean and the variance of a row are computed before the row is gone through.
+// CHECK-LABEL: func.func @statistics_of_a_row
+// CHECK-NEXT: func.call @fused_reduce_sub_mul_reduce_add_rsqrt_mul(%{{[^,]*}}) :
+// CHECK-NEXT: func.return
+func.func @statistics_of_a_row(%x: tensor<?x6xf32>) -> tensor<?x6xf32> {
+  %c = graph.constant dense<1.0e-05> : tensor<f32>
+  %m = graph.reduce mean %x axes = [1] keepdims = true : (tensor<?x6xf32>) -> tensor<?x1xf32>
+  %d = graph.sub %x, %m : (tensor<?x6xf32>, tensor<?x1xf32>) -> tensor<?x6xf32>
+  %q = graph.mul %d, %d : (tensor<?x6xf32>, tensor<?x6xf32>) -> tensor<?x6xf32>
+  %v = graph.reduce mean %q axes = [1] keepdims = true : (tensor<?x6xf32>) -> tensor<?x1xf32>
+  %e = graph.add %v, %c : (tensor<?x1xf32>, tensor<f32>) -> tensor<?x1xf32>
+  %i = graph.rsqrt %e : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %y = graph.mul %d, %i : (tensor<?x6xf32>, tensor<?x1xf32>) -> tensor<?x6xf32>
+  func.return %y : tensor<?x6xf32>
+}
+
+// -----
+
+// Sums of columns are read by all rows, and a maximum that is asked for elsewhere is stored.
+// CHECK-LABEL: func.func @statistics_of_others
+// CHECK-NEXT: func.call @fused_reduce(
+// CHECK-NEXT: func.call @fused_div(
+// CHECK-NEXT: func.call @fused_reduce_1(
+// CHECK-NEXT: func.call @fused_sub(
+// CHECK-NEXT: func.return
+func.func @statistics_of_others(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x1xf32>) {
+  %s = graph.reduce sum %x axes = [0] keepdims = true : (tensor<4x6xf32>) -> tensor<1x6xf32>
+  %a = graph.div %x, %s : (tensor<4x6xf32>, tensor<1x6xf32>) -> tensor<4x6xf32>
+  %m = graph.reduce max %x axes = [1] keepdims = true : (tensor<4x6xf32>) -> tensor<4x1xf32>
+  %b = graph.sub %x, %m : (tensor<4x6xf32>, tensor<4x1xf32>) -> tensor<4x6xf32>
+  func.return %a, %b, %m : tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x1xf32>
+}
+
+// -----
+
+// A product is not given the loops of a reduction.
+// CHECK-LABEL: func.func @statistics_beside_a_product
+// CHECK-NEXT: func.call @fused_reduce(
+// CHECK-NEXT: func.call @fused_dense_mul(
+// CHECK-NEXT: func.return
+func.func @statistics_beside_a_product(%x: tensor<4x6xf32>, %w: tensor<5x6xf32>) -> tensor<4x5xf32> {
+  %m = graph.reduce max %x axes = [1] keepdims = true : (tensor<4x6xf32>) -> tensor<4x1xf32>
+  %d = graph.dense %x, %w : (tensor<4x6xf32>, tensor<5x6xf32>) -> tensor<4x5xf32>
+  %y = graph.mul %d, %m : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
+  func.return %y : tensor<4x5xf32>
+}

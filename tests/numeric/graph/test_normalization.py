@@ -1,0 +1,250 @@
+"""Normalisations: against their formulas, compiled as operators and as primitives, one kernel each.
+
+The formulas are written out in f64; what differs is f32 rounding of sums of up to 90 terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects import func
+
+import stepwell as sw
+from stepwell.core.module import Module
+from stepwell.dialects.graph.interfaces import GraphOp
+from stepwell.dialects.graph.shapes import SymbolicShapes
+
+EPSILON = 1e-3
+TOLERANCE = {"f16": 4e-3, "f32": 1e-5, "f64": 1e-12}
+"""f16 has 11 bits; the others are a few units in the last place of sums."""
+
+Formula = Callable[..., np.ndarray]
+
+
+def random(shape: Sequence[int], dtype: str = "f32", seed: int = 0) -> np.ndarray:
+    numbers = np.random.default_rng(seed).standard_normal(shape) * 2 + 0.5
+    return numbers.astype(f"float{dtype[1:]}")
+
+
+def standardized(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    x = x.astype(np.float64)
+    mean = x.mean(axes, keepdims=True)
+    return (x - mean) / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + EPSILON)
+
+
+def along(vector: np.ndarray | float, x: np.ndarray, axis: int) -> Any:
+    """A vector in the shape in which it broadcasts along a dimension of x."""
+    if isinstance(vector, float):
+        return vector
+    return vector.astype(np.float64).reshape(
+        [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
+    )
+
+
+def layer(x: np.ndarray, scale: Any = 1.0, bias: Any = 0.0, axis: int = -1) -> np.ndarray:
+    return standardized(x, tuple(range(axis % x.ndim, x.ndim))) * scale + bias
+
+
+def instance(x: np.ndarray, scale: Any = 1.0, bias: Any = 0.0, axis: int = 1) -> np.ndarray:
+    axes = tuple(i for i in range(1, x.ndim) if i != axis % x.ndim)
+    return standardized(x, axes) * along(scale, x, axis) + along(bias, x, axis)
+
+
+def group(
+    x: np.ndarray, groups: int, scale: Any = 1.0, bias: Any = 0.0, axis: int = 1
+) -> np.ndarray:
+    moved = np.moveaxis(x, axis, 1)
+    apart = moved.reshape(x.shape[0], groups, -1)
+    y = np.moveaxis(standardized(apart, (2,)).reshape(moved.shape), 1, axis)
+    return y * along(scale, x, axis) + along(bias, x, axis)
+
+
+def rms(x: np.ndarray, scale: Any = 1.0, axis: int = -1) -> np.ndarray:
+    x = x.astype(np.float64)
+    axes = tuple(range(axis % x.ndim, x.ndim))
+    return x / np.sqrt((x * x).mean(axes, keepdims=True) + EPSILON) * scale
+
+
+def length(x: np.ndarray, axes: Sequence[int] = (-1,)) -> np.ndarray:
+    x = x.astype(np.float64)
+    return x / np.sqrt(np.maximum((x * x).sum(tuple(axes), keepdims=True), EPSILON))
+
+
+CASES: list[tuple[str, Formula, tuple[int, ...], tuple[Any, ...], dict[str, Any]]] = [
+    ("layer_norm", layer, (5, 7), ((7,), (7,)), {}),
+    ("layer_norm", layer, (1, 9), (), {}),
+    ("layer_norm", layer, (2, 3, 5), ((3, 5), (1,)), {"axis": 1}),
+    ("layer_norm", layer, (4, 3), ((3,),), {"axis": 0}),
+    ("layer_norm", layer, (13,), (), {}),
+    ("layer_norm", layer, (3, 1), ((1,), (1,)), {}),
+    ("instance_norm", instance, (2, 3, 4, 5), ((3,), (3,)), {}),
+    ("instance_norm", instance, (1, 3, 7), (), {}),
+    ("instance_norm", instance, (2, 4, 5, 3), ((3,), (3,)), {"axis": -1}),
+    ("group_norm", group, (2, 6, 3, 5), (2, (6,), (6,)), {}),
+    ("group_norm", group, (1, 6, 7), (3, (6,)), {}),
+    ("group_norm", group, (3, 6), (2,), {}),
+    ("group_norm", group, (2, 4, 5, 6), (3, (6,), (6,)), {"axis": -1}),
+    ("group_norm", group, (2, 5, 3), (1, (5,), (5,)), {}),
+    ("group_norm", group, (2, 5, 3), (5,), {}),
+    ("rms_norm", rms, (5, 7), ((7,),), {}),
+    ("rms_norm", rms, (2, 3, 5), (), {"axis": -2}),
+    ("l2_normalize", length, (5, 7), (), {}),
+    ("l2_normalize", length, (2, 3, 5), (), {"axes": [0, -1]}),
+]
+IN_ROWS = [
+    c for c in CASES if c[4].get("axis", 1) not in (-1, 0) and c[4].get("axes", 0) != [0, -1]
+]
+
+
+def program(
+    name: str, x: np.ndarray, arguments: tuple[Any, ...], options: dict[str, Any], dims: Any
+) -> Module:
+    b = sw.Builder()
+    value = b.input("x", dims, f"f{x.dtype.itemsize * 8}")
+    extra = {"epsilon": EPSILON, **options}
+    b.output(getattr(b, name)(value, *arguments, **extra))
+    return b.module()
+
+
+def prepared(
+    shape: tuple[int, ...], arguments: tuple[Any, ...], dtype: str
+) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """x, and the arguments, where a tuple is the shape of a parameter."""
+    given = [
+        random(a, dtype, seed) if isinstance(a, tuple) else a for seed, a in enumerate(arguments, 1)
+    ]
+    return random(shape, dtype), tuple(given)
+
+
+def close(got: np.ndarray, want: np.ndarray, dtype: str = "f32") -> None:
+    assert got.dtype == np.dtype(f"float{dtype[1:]}")
+    np.testing.assert_allclose(got, want, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * 8)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize(("name", "formula", "shape", "arguments", "options"), CASES)
+def test_against_the_formula(
+    name: str,
+    formula: Formula,
+    shape: tuple[int, ...],
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+    symbolic: bool,
+    dtype: str,
+) -> None:
+    x, given = prepared(shape, arguments, dtype)
+    channels = options.get("axis", 1) % len(shape)
+    dims = [f"n{i}" if symbolic and i != channels else n for i, n in enumerate(shape)]
+    module = program(name, x, given, options, dims)
+    want = formula(x, *given, **options)
+    close(module.run_reference(x), want, dtype)
+    for level in (0, 3):
+        close(sw.compile(module, threads=1, opt_level=level)(x), want, dtype)
+
+
+@pytest.mark.parametrize(("name", "formula", "shape", "arguments", "options"), CASES)
+def test_operators_are_one_kernel(
+    name: str, formula: Formula, shape: tuple[int, ...], arguments: Any, options: Any
+) -> None:
+    x, given = prepared(shape, arguments, "f32")
+    module = program(name, x, given, options, shape)
+    stages = sw.compile(module, threads=1, opt_level=0)
+    assert stages.ir("kernels").count("loop.kernel") == 1
+    assert f"graph.{name}" in stages.ir("fused")
+
+
+@pytest.mark.parametrize(("name", "formula", "shape", "arguments", "options"), IN_ROWS)
+def test_primitives_are_one_kernel(
+    name: str, formula: Formula, shape: tuple[int, ...], arguments: Any, options: Any
+) -> None:
+    """With an activation after it, and a sum before."""
+    x, given = prepared(shape, arguments, "f32")
+    b = sw.Builder()
+    value = b.input("x", shape)
+    y = getattr(b, name)(value + value, *given, epsilon=EPSILON, **options)
+    b.output(b.relu(y))
+    exe = sw.compile(b.module(), threads=1)
+    assert f"graph.{name}" not in exe.ir("optimized")
+    assert exe.ir("kernels").count("loop.kernel") == 1
+    close(exe(x), np.maximum(formula(x + x, *given, **options), 0))
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_far_from_zero(level: int) -> None:
+    """The variance is that of the distances from the mean, not a difference of large numbers."""
+    x = random((4, 33)) + np.float32(4096)
+    module = program("layer_norm", x, (), {}, x.shape)
+    # 4096 in f32 leaves steps of 2^-12 to x - mean.
+    want = layer(x)
+    got = sw.compile(module, threads=1, opt_level=level)(x)
+    np.testing.assert_allclose(got, want, atol=1e-3)
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_nothing_but_zeros(level: int) -> None:
+    x = np.zeros((2, 5), np.float32)
+    for name in ("layer_norm", "rms_norm", "l2_normalize"):
+        exe = sw.compile(program(name, x, (), {}, x.shape), threads=1, opt_level=level)
+        np.testing.assert_array_equal(exe(x), x)
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize(("shape", "axis"), [((4, 3), 1), ((2, 3, 5, 4), 1), ((2, 5, 3), -1)])
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("used", [(0,), (1, 2), (0, 1, 2), (2,)])
+def test_batch_norm_training(
+    shape: tuple[int, ...], axis: int, symbolic: bool, used: tuple[int, ...], level: int
+) -> None:
+    x, scale, bias = random(shape), random((3,), seed=1), random((3,), seed=2)
+    b = sw.Builder()
+    value = b.input("x", ["n", *shape[1:]] if symbolic else shape)
+    results = b.batch_norm_training(value, scale, bias, axis=axis, epsilon=EPSILON)
+    for number in used:
+        b.output(results[number])
+    module = b.module()
+    axes = tuple(i for i in range(x.ndim) if i != axis % x.ndim)
+    wide = x.astype(np.float64)
+    y = standardized(x, axes) * along(scale, x, axis) + along(bias, x, axis)
+    want = [(y, wide.mean(axes), wide.var(axes))[number] for number in used]
+    exe = sw.compile(module, threads=1, opt_level=level)
+    for got in (module.run_reference(x), exe(x)):
+        arrays = got if isinstance(got, tuple) else (got,)
+        for have, expected in zip(arrays, want, strict=True):
+            close(have, expected)
+    stays = level == 0 or used != (0,)
+    assert ("graph.batch_norm_training" in exe.ir("optimized")) == stays
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize(("scaled", "shifted"), [(False, False), (True, False), (False, True)])
+def test_batch_norm_without_parameters(scaled: bool, shifted: bool, dtype: str) -> None:
+    x, mean = random((2, 3, 4), dtype), random((3,), dtype, seed=1)
+    variance = np.abs(random((3,), dtype, seed=2)) + x.dtype.type(0.5)
+    scale = random((3,), dtype, seed=3) if scaled else None
+    bias = random((3,), dtype, seed=4) if shifted else None
+    arguments = (scale, bias, mean, variance)
+    module = program("batch_norm", x, arguments, {}, ("n", 3, 4))
+    root = np.sqrt(along(variance, x, 1) + EPSILON)
+    want = (x - along(mean, x, 1)) / root * along(1.0 if scale is None else scale, x, 1)
+    want = want + along(0.0 if bias is None else bias, x, 1)
+    close(module.run_reference(x), want, dtype)
+    for level in (0, 3):
+        close(sw.compile(module, threads=1, opt_level=level)(x), want, dtype)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "l2_normalize"])
+def test_work(name: str) -> None:
+    """An operator takes what its primitives take on each element."""
+    module = program(
+        name, random((64, 64)), (random((64,)),) if name[0] != "l" else (), {}, (64, 64)
+    )
+    function = module.main
+    assert isinstance(function, func.FuncOp)
+    op = next(o for o in function.body.block.ops if isinstance(o, GraphOp) and len(o.operands))
+    work = op.flops(SymbolicShapes(function))
+    assert work is not None
+    assert work.value == 64 * 64 * {"layer_norm": 5, "rms_norm": 4, "l2_normalize": 3}[name]
