@@ -29,5 +29,9 @@ if MLIR_TOOLS.is_dir():
     search.append(str(MLIR_TOOLS))
 config.environment["PATH"] = os.pathsep.join(search)
 
+# A checkout on the path of Python is what is tested, here as everywhere.
+if "PYTHONPATH" in os.environ:
+    config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
+
 if lit.util.which("mlir-opt", config.environment["PATH"]):
     config.available_features.add("mlir-opt")
