@@ -26,7 +26,7 @@ from .dialects.graph.signature import Signature, signature_of
 from .dialects.loop.attrs import LoopKind
 from .dialects.loop.ops import ForOp, KernelOp
 from .runtime.constants import materialise
-from .runtime.executable import Executable, Program
+from .runtime.executable import Executable, Program, executable
 from .runtime.functions import callback
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def compile(
         signature, program = _build(ctx, work, passes, start)
     stages = pipelines.STAGES[pipelines.STAGES.index(start) :]
     text = _stage_text(module, chosen, passes, start)
-    return Executable(signature, program, text, stages, ctx.decisions)
+    return executable(signature, program, text, stages, ctx.decisions)
 
 
 def passes_of(
@@ -157,6 +157,7 @@ def _build(
     ctx: CompilerContext, module: Module, passes: Mapping[str, str], start: str
 ) -> tuple[Signature, Program]:
     """Take a module down to machine code."""
+    from .backends.llvm.boundary.code import ENTRY
     from .backends.llvm.jit import compile_module
 
     name = module.main.sym_name.data
@@ -169,8 +170,8 @@ def _build(
     effort = _effort(op)
     for _ in stages:
         pass
-    code = compile_module(module.op, target_of(ctx), effort)
-    return signature, Program(code.address(name), constants, functions, messages, code)
+    code = compile_module(module.op, target_of(ctx), effort, name)
+    return signature, Program(code.address(ENTRY), constants, functions, messages, code)
 
 
 def _signature(main: func.FuncOp) -> Signature:

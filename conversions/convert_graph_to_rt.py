@@ -440,5 +440,5 @@ class ConvertGraphToRtPass(ModulePass):
                     converted,
                     f"arena of {len(plan.slots)} slots for {len(plan.slot_of)} buffers",
                     "those of one slot are never needed at the same time",
-                    f"{total} bytes",
+                    f"peak of {total} bytes",
                 )

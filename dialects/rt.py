@@ -112,9 +112,11 @@ class Word(IntEnum):
     """Address of the arena, aligned to 64 bytes."""
     ARENA_BYTES = 3
     """Size of the arena."""
-    POOL = 4
-    """For the run time's own use."""
-    DETAILS = 5
+    BUSY = 4
+    """For the run time's own use: 1 while a call has the context."""
+    NEXT = 5
+    """For the run time's own use: address of another context of the program."""
+    DETAILS = 6
     """First of `DETAIL_WORDS` words about the check that failed."""
 
 

@@ -157,7 +157,10 @@ def _csr_parts(spec: ValueSpec, value: object) -> tuple[tuple[int, int], _Arrays
     if len(matrix.shape) != 2:
         raise _wrong(spec, "wrong rank", f"2 {_shape(spec.shape)}", len(matrix.shape))
     rows, columns = matrix.shape
-    return (int(rows), int(columns)), (matrix.indptr, matrix.indices, matrix.data)
+    indptr, indices, values = (
+        _as_array(spec, part) for part in (matrix.indptr, matrix.indices, matrix.data)
+    )
+    return (int(rows), int(columns)), (indptr, indices, values)
 
 
 def _three_arrays(

@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..backends.llvm.boundary.plan import ARGUMENTS, LARGEST_ARENA, Plan
 from ..core.errors import InputError, StepwellError, explain
 from ..core.explanation import explanation
 from ..core.module import ValueSpec
 from ..dialects.graph.signature import Signature
-from ..dialects.rt import ARENA_TOO_SMALL, DETAIL_WORDS, WORDS, Word
-from . import arguments
+from ..dialects.rt import ARENA_TOO_SMALL, DETAIL_WORDS, Word
+from . import arguments, results
+from .frames import Frame, Frames, no_memory
 from .functions import take_error
+from .objects import look_for_scipy
+from .plan import ExecutablePlan, frame_size, is_passed, plan_of
+from .vectorcall import attach, boundary, fast_type
 
 if TYPE_CHECKING:
+    from ..backends.llvm.boundary.code import Boundary
     from ..core.context import Decision
-
-_ALIGNMENT = 64
-_LARGEST = 1 << 62
-"""An arena of more bytes is none: sizes are signed and have 64 bits."""
 
 
 @dataclass(frozen=True)
 class Program:
     """Compiled code as the run time needs it.
 
-    `entry` is the address of the public function, `keep` whatever owns that code and the
-    constants. `constants` and `functions` are the tables of addresses. `messages` words
-    failure n from its details as entry n - 1.
+    `entry` is the address of the function of a frame that calls the public function, `keep`
+    whatever owns that code and the constants. `constants` and `functions` are the tables of
+    addresses. `messages` words failure n from its details as entry n - 1.
     """
 
     entry: int
@@ -47,11 +48,29 @@ class Executable:
 
     Dense arguments are arrays of exactly the dtype of the input, sparse ones `scipy.sparse`
     matrices, graphs or ``(indptr, indices, values)``. One result is an array, several are a
-    tuple. Arguments are only read; results are new arrays. Threads may call at once.
+    tuple. Arguments are only read; results are new arrays, or those given as `out`: an array, or
+    a tuple with an array or None for each result, of its dtype and shape, contiguous. `out` may
+    be an argument too. Threads may call at once: others run meanwhile.
 
     Raises:
         InputError: when called with arguments that do not fit `inputs`.
     """
+
+    # An instance of the fast subtype is called by compiled code, which calls `__call__` where
+    # that cannot take the arguments as they are.
+    __slots__ = (
+        "__weakref__",
+        "_constants",
+        "_decisions",
+        "_entry",
+        "_frames",
+        "_functions",
+        "_plan",
+        "_program",
+        "_signature",
+        "_stage_text",
+        "stages",
+    )
 
     def __init__(
         self,
@@ -70,8 +89,10 @@ class Executable:
         self._functions = _table(
             ctypes.cast(f, ctypes.c_void_p).value or 0 for f in program.functions
         )
-        self._local = threading.local()
-        self._call = _entry(program.entry, signature)
+        self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(program.entry)
+        tables = map(ctypes.addressof, (self._constants, self._functions))
+        self._frames = Frames(frame_size(signature), *tables)
+        self._plan: ExecutablePlan | None = None
 
     @property
     def inputs(self) -> list[ValueSpec]:
@@ -112,7 +133,7 @@ class Executable:
         outputs = ", ".join(map(str, self._signature.outputs))
         return f"Executable({inputs} -> {outputs})"
 
-    def __call__(self, *inputs: object) -> Any:
+    def __call__(self, *inputs: object, out: object = None) -> Any:
         signature = self._signature
         if len(inputs) != len(signature.inputs):
             names = ", ".join(spec.name for spec in signature.inputs) or "none"
@@ -130,14 +151,23 @@ class Executable:
                 signature.inputs, inputs, signature.index_dtypes, strict=True
             )
         ]
+        look_for_scipy()
         sizes = self._sizes(checked)
         self._check_arena(sizes)
-        results = [
-            _result(spec, [dim.evaluate(sizes) for dim in shape])
-            for spec, shape in zip(signature.outputs, signature.output_shapes, strict=True)
+        given = results.given(signature.outputs, out)
+        arrays = [
+            results.array(spec, [dim.evaluate(sizes) for dim in shape], value)
+            for spec, shape, value in zip(
+                signature.outputs, signature.output_shapes, given, strict=True
+            )
         ]
-        self._run(checked, results)
-        return results[0] if len(results) == 1 else tuple(results)
+        read = [array for value in checked for array in _arrays(value)]
+        targets = results.targets(signature.outputs, arrays, read) if out is not None else arrays
+        self._run(checked, targets)
+        for array, target in zip(arrays, targets, strict=True):
+            if array is not target:
+                array[...] = target
+        return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     def _sizes(self, checked: Sequence[np.ndarray | arguments.Csr]) -> dict[str, int]:
         """The sizes that the symbols have in this call.
@@ -187,85 +217,73 @@ class Executable:
     def _check_arena(self, sizes: Mapping[str, int]) -> None:
         """Refuse sizes with which the arithmetic of compiled code would overflow."""
         size = self._signature.arena.evaluate(sizes)
-        if size > _LARGEST:
-            raise _no_memory(f"an arena of {size} bytes")
+        if size > LARGEST_ARENA:
+            raise no_memory(f"an arena of {size} bytes")
 
     def _run(
-        self, checked: Sequence[np.ndarray | arguments.Csr], results: Sequence[np.ndarray]
+        self, checked: Sequence[np.ndarray | arguments.Csr], targets: Sequence[np.ndarray]
     ) -> None:
         words: list[int] = []
         for spec, value in zip(self._signature.inputs, checked, strict=True):
             words += _words(spec, value)
-        for spec, value in zip(self._signature.outputs, results, strict=True):
+        for spec, value in zip(self._signature.outputs, targets, strict=True):
             words += _words(spec, value)
-        memory = self._take_memory()
-        context = memory.context
+        frame = self._frames.take()
         try:
-            status = self._call(ctypes.addressof(context), *words)
+            frame.words[ARGUMENTS : ARGUMENTS + len(words)] = words
+            status = self._entry(frame.address)
             if status == ARENA_TOO_SMALL:
-                memory.grow(context[Word.DETAILS])
-                status = self._call(ctypes.addressof(context), *words)
+                frame.grow(frame.words[Word.DETAILS])
+                status = self._entry(frame.address)
             if status:
-                self._fail(status, context[Word.DETAILS : Word.DETAILS + DETAIL_WORDS])
+                self._fail(status, frame)
         finally:
-            self._local.memory = memory
+            frame.give_back()
 
-    def _fail(self, status: int, details: Sequence[int]) -> None:
+    def _fail(self, status: int, frame: Frame) -> None:
         raised = take_error()
         if raised is not None:
             raise raised
         if not 0 < status <= len(self._program.messages):
             raise StepwellError(explain("call", "unknown status", got=status))
+        details = frame.words[Word.DETAILS : Word.DETAILS + DETAIL_WORDS]
         raise InputError(self._program.messages[status - 1](details))
 
-    def _take_memory(self) -> _Memory:
-        """The memory of the calling thread; a new one where a call of it is still going on.
+    def _connect(self, plan: ExecutablePlan, code: Boundary) -> None:
+        """Let compiled code handle calls, by a plan."""
+        self._plan = plan
+        self._frames.claim = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(code.frame)
+        plan.words[Plan.FRAMES] = self._frames.head
+        attach(self, plan.address, code.call)
 
-        A registered function may call the program that has called it.
-        """
-        memory = getattr(self._local, "memory", None)
-        self._local.memory = None
-        return memory or _Memory(self._constants, self._functions)
-
-
-class _Memory:
-    """What one call at a time works on: the context that it is given, and the arena in it."""
-
-    def __init__(self, constants: Any, functions: Any) -> None:
-        self.context = (ctypes.c_int64 * WORDS)()
-        self.context[Word.CONSTANTS] = ctypes.addressof(constants)
-        self.context[Word.FUNCTIONS] = ctypes.addressof(functions)
-        self.arena: np.ndarray | None = None
-
-    def grow(self, size: int) -> None:
-        """Get an arena of at least `size` bytes.
-
-        Raises:
-            StepwellError: if there is not enough memory.
-        """
+    def _fail_at(self, status: int, address: int) -> None:
+        """Raise what a call from compiled code failed with, in the frame at an address."""
+        frame = self._frames.at(address)
         try:
-            self.arena = np.empty(size + _ALIGNMENT, np.uint8)
-        except MemoryError as error:
-            raise _no_memory(f"an arena of {size} bytes") from error
-        base = self.arena.ctypes.data
-        self.context[Word.ARENA] = -(-base // _ALIGNMENT) * _ALIGNMENT
-        self.context[Word.ARENA_BYTES] = size
+            self._fail(status, frame)
+        finally:
+            frame.give_back()
 
 
-def _result(spec: ValueSpec, shape: Sequence[int]) -> np.ndarray:
-    """A new array for a result.
-
-    Raises:
-        StepwellError: if there is not enough memory.
-    """
-    try:
-        return np.empty(shape, arguments.dtype_of(spec))
-    except (MemoryError, ValueError) as error:
-        raise _no_memory(f'result "{spec.name}" of shape {list(shape)}') from error
-
-
-def _no_memory(what: str) -> StepwellError:
-    return StepwellError(explain("call", f"not enough memory for {what}"))
+def executable(
+    signature: Signature,
+    program: Program,
+    stage_text: Callable[[str], str],
+    stages: Sequence[str],
+    decisions: Sequence[Decision],
+) -> Executable:
+    """An `Executable`, called by compiled code where objects are laid out as that expects."""
+    code = boundary(Executable)
+    plan = (
+        None
+        if code is None
+        else plan_of(signature, program.entry, Executable.__call__, Executable._fail_at)
+    )
+    kind = Executable if plan is None else fast_type(Executable)
+    made = kind(signature, program, stage_text, stages, decisions)
+    if code is not None and plan is not None:
+        made._connect(plan, code)
+    return made
 
 
 def _table(addresses: Any) -> Any:
@@ -273,32 +291,25 @@ def _table(addresses: Any) -> Any:
     return (ctypes.c_int64 * max(1, len(values)))(*values)
 
 
-def _symbolic(spec: ValueSpec) -> list[bool]:
-    """For each dimension whether its size is an argument of compiled code."""
-    return [isinstance(dim, str) for dim in spec.shape]
+def _arrays(value: np.ndarray | arguments.Csr) -> tuple[np.ndarray, ...]:
+    if isinstance(value, arguments.Csr):
+        return value.indptr, value.indices, value.values
+    return (value,)
 
 
 def _words(spec: ValueSpec, value: np.ndarray | arguments.Csr) -> list[int]:
     """A buffer as compiled code takes it: its address, then its symbolic sizes."""
-    symbolic = _symbolic(spec)
+    passed = is_passed(spec)
     if isinstance(value, arguments.Csr):
         entries = len(value.values)
         return [
             arguments.address(value.indptr),
-            *([len(value.indptr)] if symbolic[0] else []),
+            *([len(value.indptr)] if passed[0] else []),
             arguments.address(value.indices),
             entries,
             arguments.address(value.values),
             entries,
-            *([value.shape[1]] if symbolic[1] else []),
+            *([value.shape[1]] if passed[1] else []),
         ]
-    sizes = [size for size, passed in zip(value.shape, symbolic, strict=True) if passed]
+    sizes = [size for size, is_word in zip(value.shape, passed, strict=True) if is_word]
     return [arguments.address(value), *sizes]
-
-
-def _entry(address: int, signature: Signature) -> Callable[..., int]:
-    """The public function as ctypes calls it; every word is 64 bits wide."""
-    count = 1
-    for spec in (*signature.inputs, *signature.outputs):
-        count += sum(_symbolic(spec)) + (1 if spec.format is None else 5)
-    return ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * count)(address)

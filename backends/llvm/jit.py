@@ -19,6 +19,7 @@ from ...core.errors import CompileError, explain
 from ...core.target import Target
 from ...dialects.rt import PARALLEL_TILES
 from . import thread_pool
+from .boundary.code import add_entry
 from .machine import check_runs_here, machine
 from .translate import translate
 
@@ -103,15 +104,24 @@ def _check_symbols(module: Any) -> None:
 
 
 def compile_module(
-    module: ModuleOp, target: Target, effort: Effort = Effort.NONE
+    module: ModuleOp, target: Target, effort: Effort = Effort.NONE, public: str | None = None
 ) -> CompiledModule:
     """Machine code for a module of the LLVM dialect.
+
+    Args:
+        module: the module.
+        target: what the code is for.
+        effort: which of LLVM's passes run.
+        public: the function that `boundary.code.ENTRY` is made for, if any.
 
     Raises:
         CompileError: if the module cannot be translated.
         TargetError: if this processor cannot run code for the target.
     """
-    return CompiledModule(llvm_ir(module, target), target, effort)
+    translated = translate(module, target)
+    if public is not None:
+        add_entry(translated, public)
+    return CompiledModule(str(translated), target, effort)
 
 
 def llvm_ir(module: ModuleOp, target: Target) -> str:

@@ -26,8 +26,13 @@ def _initialize() -> None:
     llvm.initialize_native_asmparser()
 
 
-def machine(target: Target, *, jit: bool = False) -> Any:
+def machine(target: Target, *, jit: bool = False, level: int = 3) -> Any:
     """LLVM's target machine for a target.
+
+    Args:
+        target: what code is for.
+        jit: whether the code is run in this process.
+        level: how much time code generation may take for better code, 0 to 3.
 
     Raises:
         TargetError: if this build of LLVM does not know the triple.
@@ -42,7 +47,7 @@ def machine(target: Target, *, jit: bool = False) -> Any:
     return found.create_target_machine(
         cpu=target.cpu,
         features=target.features,
-        opt=3,
+        opt=level,
         jit=jit,
         codemodel="jitdefault" if jit else "default",
         reloc="default" if jit else "pic",

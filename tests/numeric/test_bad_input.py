@@ -23,8 +23,34 @@ W = np.random.default_rng(0).standard_normal((7, 5), np.float32)
 Apart = Callable[[Callable[[], object]], str]
 
 
-def compiled(module: sw.Module, level: int = 3) -> sw.Executable:
-    return sw.compile(module, threads=1, opt_level=level)
+class BothWays:
+    """A program that is called by compiled code, then through Python: both have to end alike."""
+
+    def __init__(self, exe: sw.Executable) -> None:
+        self.exe = exe
+
+    def __call__(self, *inputs: object) -> Any:
+        fast, slow = self._end(self.exe, inputs), self._end(self._slowly, inputs)
+        assert [type(part) for part in fast] == [type(part) for part in slow]
+        if isinstance(fast[1], BaseException):
+            assert str(fast[1]) == str(slow[1])
+            raise fast[1]
+        np.testing.assert_equal(fast[0], slow[0])
+        return fast[0]
+
+    def _slowly(self, *inputs: object) -> Any:
+        return sw.Executable.__call__(self.exe, *inputs)
+
+    @staticmethod
+    def _end(call: Callable[..., Any], inputs: tuple[object, ...]) -> tuple[Any, Any]:
+        try:
+            return call(*inputs), None
+        except BaseException as error:
+            return None, error
+
+
+def compiled(module: sw.Module, level: int = 3) -> BothWays:
+    return BothWays(sw.compile(module, threads=1, opt_level=level))
 
 
 def dense() -> sw.Module:
@@ -381,7 +407,7 @@ def test_a_function_that_raises() -> None:
             raise KeyError("boom")
         y[...] = x
 
-    exe = compiled(packed("test.raises"))
+    exe = compiled(packed("test.raises")).exe
     with pytest.raises(
         sw.StepwellError, match=r"function \"test.raises\": raised KeyError: 'boom'"
     ):
@@ -462,7 +488,7 @@ def test_a_function_that_calls_the_program_that_calls_it() -> None:
     def nested(x: np.ndarray, y: np.ndarray) -> None:
         y[...] = called(x)
 
-    exe = compiled(packed("test.nested", times=2))
+    exe = compiled(packed("test.nested", times=2)).exe
     wanted, called = twice(simulated), twice(exe)
     np.testing.assert_allclose(exe(W), simulated(W), rtol=1e-5)
 
@@ -498,7 +524,7 @@ def test_what_is_no_module(module: Any) -> None:
 @pytest.mark.parametrize("stage", ["loop", 3, ""])
 def test_unknown_stages(stage: Any) -> None:
     with pytest.raises(sw.CompileError, match="stage: unknown name, expected graph, optimized"):
-        compiled(dense()).ir(stage)
+        compiled(dense()).exe.ir(stage)
 
 
 def test_a_machine_of_another_kind() -> None:
@@ -513,7 +539,7 @@ def test_the_module_changes_after_it_was_compiled() -> None:
     b.output(b.dense(b.input("x", ("n", 5), "f32"), weights))
     module = b.module()
     for level in LEVELS:
-        exe = compiled(module.clone(), level)
+        exe = compiled(module.clone(), level).exe
         before = exe(W)
         weights[...] = 7
         np.testing.assert_array_equal(exe(W), before)

@@ -1,0 +1,340 @@
+"""LLVM IR that looks at arguments: whether they can be taken as they are, and what is passed.
+
+A reader goes through a plan and fills a frame. Its fields: the next word of the plan, where the
+next argument word goes, the sizes of the symbols, where the next range goes, where the next held
+object goes, the first range, and whether the arithmetic of sizes has overflown.
+"""
+
+ARGUMENTS_IR = """
+%Reader = type { ptr, ptr, ptr, ptr, ptr, ptr, i64 }
+
+; The next word of the plan.
+define internal i64 @next(ptr %r) alwaysinline nounwind {
+  %at = load ptr, ptr %r
+  %word = load i64, ptr %at
+  %following = getelementptr i64, ptr %at, i64 1
+  store ptr %following, ptr %r
+  ret i64 %word
+}
+
+; Appends a word to one of the reader's three lists: 1 arguments, 3 ranges, 4 held objects.
+define internal void @append(ptr %list, i64 %word) alwaysinline nounwind {
+  %at = load ptr, ptr %list
+  store i64 %word, ptr %at
+  %following = getelementptr i64, ptr %at, i64 1
+  store ptr %following, ptr %list
+  ret void
+}
+
+define internal void @pass(ptr %r, i64 %word) alwaysinline nounwind {
+  %list = getelementptr %Reader, ptr %r, i64 0, i32 1
+  call void @append(ptr %list, i64 %word)
+  ret void
+}
+
+define internal void @hold(ptr %r, ptr %object) alwaysinline nounwind {
+  %list = getelementptr %Reader, ptr %r, i64 0, i32 4
+  %word = ptrtoint ptr %object to i64
+  call void @append(ptr %list, i64 %word)
+  ret void
+}
+
+define internal void @occupy(ptr %r, i64 %start, i64 %bytes) alwaysinline nounwind {
+  %list = getelementptr %Reader, ptr %r, i64 0, i32 3
+  %end = add i64 %start, %bytes
+  call void @append(ptr %list, i64 %start)
+  call void @append(ptr %list, i64 %end)
+  ret void
+}
+
+; Whether a size is the one wanted; a symbol that has none yet is bound to it.
+define internal i1 @fits(ptr %r, i64 %code, i64 %size) alwaysinline nounwind {
+entry:
+  %static = icmp sge i64 %code, 0
+  br i1 %static, label %compare, label %symbol
+symbol:
+  %field = getelementptr %Reader, ptr %r, i64 0, i32 2
+  %sizes = load ptr, ptr %field
+  %number = xor i64 %code, -1
+  %place = getelementptr i64, ptr %sizes, i64 %number
+  %known = load i64, ptr %place
+  %free = icmp slt i64 %known, 0
+  br i1 %free, label %bind, label %compare
+bind:
+  store i64 %size, ptr %place
+  ret i1 true
+compare:
+  %wanted = phi i64 [ %code, %entry ], [ %known, %symbol ]
+  %same = icmp eq i64 %wanted, %size
+  ret i1 %same
+}
+
+; Whether an object is an array, of no subclass, with this dtype, rank and flags.
+define internal i1 @is_plain(ptr %o, i64 %dtype, i64 %rank, i32 %wanted) alwaysinline nounwind {
+entry:
+  %type_at = getelementptr i8, ptr %o, i64 $TYPE
+  %type = load i64, ptr %type_at
+  %array = icmp eq i64 %type, $NDARRAY
+  br i1 %array, label %look, label %no
+look:
+  %descr_at = getelementptr i8, ptr %o, i64 $DESCR
+  %descr = load ptr, ptr %descr_at
+  %word_at = getelementptr i8, ptr %descr, i64 $KIND
+  %word = load i64, ptr %word_at
+  %masked = and i64 %word, $DTYPE_MASK
+  %right_dtype = icmp eq i64 %masked, %dtype
+  %rank_at = getelementptr i8, ptr %o, i64 $RANK
+  %rank32 = load i32, ptr %rank_at
+  %has = sext i32 %rank32 to i64
+  %right_rank = icmp eq i64 %has, %rank
+  %flags_at = getelementptr i8, ptr %o, i64 $FLAGS
+  %flags = load i32, ptr %flags_at
+  %set = and i32 %flags, %wanted
+  %right_flags = icmp eq i32 %set, %wanted
+  %a = and i1 %right_dtype, %right_rank
+  %b = and i1 %a, %right_flags
+  ret i1 %b
+no:
+  ret i1 false
+}
+
+define internal ptr @shape_of(ptr %array) alwaysinline nounwind {
+  %at = getelementptr i8, ptr %array, i64 $SHAPE_OF_ARRAY
+  %shape = load ptr, ptr %at
+  ret ptr %shape
+}
+
+define internal i64 @data_of(ptr %array) alwaysinline nounwind {
+  %at = getelementptr i8, ptr %array, i64 $DATA
+  %data = load i64, ptr %at
+  ret i64 %data
+}
+
+define internal i1 @take_dense(ptr %r, ptr %o) nounwind {
+entry:
+  %dtype = call i64 @next(ptr %r)
+  %item = call i64 @next(ptr %r)
+  %rank = call i64 @next(ptr %r)
+  %plain = call i1 @is_plain(ptr %o, i64 %dtype, i64 %rank, i32 $READABLE)
+  br i1 %plain, label %begin, label %no
+begin:
+  %shape = call ptr @shape_of(ptr %o)
+  %data = call i64 @data_of(ptr %o)
+  call void @pass(ptr %r, i64 %data)
+  br label %head
+head:
+  %axis = phi i64 [ 0, %begin ], [ %axis1, %following ]
+  %bytes = phi i64 [ %item, %begin ], [ %bytes1, %following ]
+  %more = icmp slt i64 %axis, %rank
+  br i1 %more, label %dimension, label %done
+dimension:
+  %code = call i64 @next(ptr %r)
+  %passed = call i64 @next(ptr %r)
+  %at = getelementptr i64, ptr %shape, i64 %axis
+  %size = load i64, ptr %at
+  %right = call i1 @fits(ptr %r, i64 %code, i64 %size)
+  %some = icmp sgt i64 %size, 0
+  %good = and i1 %right, %some
+  br i1 %good, label %fine, label %no
+fine:
+  %quiet = icmp eq i64 %passed, 0
+  br i1 %quiet, label %following, label %put
+put:
+  call void @pass(ptr %r, i64 %size)
+  br label %following
+following:
+  %bytes1 = mul i64 %bytes, %size
+  %axis1 = add i64 %axis, 1
+  br label %head
+done:
+  call void @occupy(ptr %r, i64 %data, i64 %bytes)
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; The length of a plain vector, -1 for what is none.
+define internal i64 @length(ptr %o, i64 %dtype) nounwind {
+  %plain = call i1 @is_plain(ptr %o, i64 %dtype, i64 1, i32 $READABLE)
+  br i1 %plain, label %yes, label %no
+yes:
+  %shape = call ptr @shape_of(ptr %o)
+  %size = load i64, ptr %shape
+  ret i64 %size
+no:
+  ret i64 -1
+}
+
+; An attribute that the call holds until its end; null with an error set where there is none.
+define internal ptr @attribute(ptr %r, ptr %o, i64 %name) nounwind {
+  %key = inttoptr i64 %name to ptr
+  %value = call ptr @PyObject_GetAttr(ptr %o, ptr %key)
+  %none = icmp eq ptr %value, null
+  br i1 %none, label %end, label %keep
+keep:
+  call void @hold(ptr %r, ptr %value)
+  br label %end
+end:
+  ret ptr %value
+}
+
+define internal i64 @word(ptr %base, i64 %number) alwaysinline nounwind {
+  %at = getelementptr i64, ptr %base, i64 %number
+  %word = load i64, ptr %at
+  ret i64 %word
+}
+
+define internal i1 @is_csr(ptr %record, i64 %type) alwaysinline nounwind {
+  %types_word = call i64 @word(ptr %record, i64 4)
+  %types = inttoptr i64 %types_word to ptr
+  %one = call i64 @word(ptr %types, i64 0)
+  %two = call i64 @word(ptr %types, i64 1)
+  %is_one = icmp eq i64 %type, %one
+  %is_two = icmp eq i64 %type, %two
+  %either = or i1 %is_one, %is_two
+  ret i1 %either
+}
+
+define internal i1 @take_csr(ptr %r, ptr %o) nounwind {
+entry:
+  %given = alloca [2 x ptr], align 8
+  %record = load ptr, ptr %r
+  %end = getelementptr i64, ptr %record, i64 11
+  store ptr %end, ptr %r
+  %value_dtype = call i64 @word(ptr %record, i64 0)
+  %index_dtype = call i64 @word(ptr %record, i64 2)
+  %rows_code = call i64 @word(ptr %record, i64 6)
+  %columns_code = call i64 @word(ptr %record, i64 8)
+  %entries_code = call i64 @word(ptr %record, i64 10)
+  %type_at = getelementptr i8, ptr %o, i64 $TYPE
+  %type = load i64, ptr %type_at
+  %is_tuple = icmp eq i64 %type, $TUPLE
+  br i1 %is_tuple, label %tuple, label %object
+tuple:
+  %items = call i64 @PyTuple_Size(ptr %o)
+  %three = icmp eq i64 %items, 3
+  br i1 %three, label %unpack, label %no
+unpack:
+  %indptr0 = call ptr @PyTuple_GetItem(ptr %o, i64 0)
+  %indices0 = call ptr @PyTuple_GetItem(ptr %o, i64 1)
+  %values0 = call ptr @PyTuple_GetItem(ptr %o, i64 2)
+  %pointers0 = call i64 @length(ptr %indptr0, i64 %index_dtype)
+  %rows0 = sub i64 %pointers0, 1
+  %square = icmp eq i64 %rows_code, %columns_code
+  %columns0 = select i1 %square, i64 %rows0, i64 %columns_code
+  br label %check
+object:
+  %matrix_given = call i1 @is_csr(ptr %record, i64 %type)
+  br i1 %matrix_given, label %matrix, label %graph
+graph:
+  %dtype_name = call i64 @word(ptr %record, i64 5)
+  %dtype_object = inttoptr i64 %dtype_name to ptr
+  %second = getelementptr ptr, ptr %given, i64 1
+  store ptr %o, ptr %given
+  store ptr %dtype_object, ptr %second
+  %to_csr = inttoptr i64 $TO_CSR to ptr
+  %made = call ptr @PyObject_VectorcallMethod(ptr %to_csr, ptr %given, i64 2, ptr null)
+  %nothing = icmp eq ptr %made, null
+  br i1 %nothing, label %no, label %converted
+converted:
+  call void @hold(ptr %r, ptr %made)
+  %made_type_at = getelementptr i8, ptr %made, i64 $TYPE
+  %made_type = load i64, ptr %made_type_at
+  %is_matrix = call i1 @is_csr(ptr %record, i64 %made_type)
+  br i1 %is_matrix, label %matrix, label %no
+matrix:
+  %m = phi ptr [ %o, %object ], [ %made, %converted ]
+  %shape = call ptr @attribute(ptr %r, ptr %m, i64 $SHAPE)
+  %a = icmp eq ptr %shape, null
+  br i1 %a, label %no, label %with_shape
+with_shape:
+  %shape_type_at = getelementptr i8, ptr %shape, i64 $TYPE
+  %shape_type = load i64, ptr %shape_type_at
+  %shape_tuple = icmp eq i64 %shape_type, $TUPLE
+  br i1 %shape_tuple, label %count, label %no
+count:
+  %axes = call i64 @PyTuple_Size(ptr %shape)
+  %two = icmp eq i64 %axes, 2
+  br i1 %two, label %get_indptr, label %no
+get_indptr:
+  %rows_object = call ptr @PyTuple_GetItem(ptr %shape, i64 0)
+  %columns_object = call ptr @PyTuple_GetItem(ptr %shape, i64 1)
+  %rows1 = call i64 @PyLong_AsSsize_t(ptr %rows_object)
+  %columns1 = call i64 @PyLong_AsSsize_t(ptr %columns_object)
+  %indptr1 = call ptr @attribute(ptr %r, ptr %m, i64 $INDPTR)
+  %b = icmp eq ptr %indptr1, null
+  br i1 %b, label %no, label %get_indices
+get_indices:
+  %indices1 = call ptr @attribute(ptr %r, ptr %m, i64 $INDICES)
+  %c = icmp eq ptr %indices1, null
+  br i1 %c, label %no, label %get_values
+get_values:
+  %values1 = call ptr @attribute(ptr %r, ptr %m, i64 $VALUES)
+  %d = icmp eq ptr %values1, null
+  br i1 %d, label %no, label %check_indptr
+check_indptr:
+  %pointers1 = call i64 @length(ptr %indptr1, i64 %index_dtype)
+  br label %check
+check:
+  %indptr = phi ptr [ %indptr0, %unpack ], [ %indptr1, %check_indptr ]
+  %indices = phi ptr [ %indices0, %unpack ], [ %indices1, %check_indptr ]
+  %values = phi ptr [ %values0, %unpack ], [ %values1, %check_indptr ]
+  %pointers = phi i64 [ %pointers0, %unpack ], [ %pointers1, %check_indptr ]
+  %rows = phi i64 [ %rows0, %unpack ], [ %rows1, %check_indptr ]
+  %columns = phi i64 [ %columns0, %unpack ], [ %columns1, %check_indptr ]
+  %index_count = call i64 @length(ptr %indices, i64 %index_dtype)
+  %entries = call i64 @length(ptr %values, i64 %value_dtype)
+  %last = sub i64 %pointers, 1
+  %right_pointers = icmp eq i64 %last, %rows
+  %right_indices = icmp eq i64 %index_count, %entries
+  %some_rows = icmp sgt i64 %rows, 0
+  %some_columns = icmp sgt i64 %columns, 0
+  %some_entries = icmp sgt i64 %entries, 0
+  %e = and i1 %right_pointers, %right_indices
+  %f = and i1 %some_rows, %some_columns
+  %g = and i1 %e, %some_entries
+  %h = and i1 %f, %g
+  br i1 %h, label %symbols, label %no
+symbols:
+  %right_rows = call i1 @fits(ptr %r, i64 %rows_code, i64 %rows)
+  %right_columns = call i1 @fits(ptr %r, i64 %columns_code, i64 %columns)
+  %right_entries = call i1 @fits(ptr %r, i64 %entries_code, i64 %entries)
+  %i = and i1 %right_rows, %right_columns
+  %j = and i1 %i, %right_entries
+  br i1 %j, label %begin, label %no
+begin:
+  %indptr_data = call i64 @data_of(ptr %indptr)
+  %indices_data = call i64 @data_of(ptr %indices)
+  %values_data = call i64 @data_of(ptr %values)
+  call void @pass(ptr %r, i64 %indptr_data)
+  %rows_passed = call i64 @word(ptr %record, i64 7)
+  %quiet_rows = icmp eq i64 %rows_passed, 0
+  br i1 %quiet_rows, label %middle, label %put_rows
+put_rows:
+  call void @pass(ptr %r, i64 %pointers)
+  br label %middle
+middle:
+  call void @pass(ptr %r, i64 %indices_data)
+  call void @pass(ptr %r, i64 %entries)
+  call void @pass(ptr %r, i64 %values_data)
+  call void @pass(ptr %r, i64 %entries)
+  %columns_passed = call i64 @word(ptr %record, i64 9)
+  %quiet_columns = icmp eq i64 %columns_passed, 0
+  br i1 %quiet_columns, label %done, label %put_columns
+put_columns:
+  call void @pass(ptr %r, i64 %columns)
+  br label %done
+done:
+  %value_item = call i64 @word(ptr %record, i64 1)
+  %index_item = call i64 @word(ptr %record, i64 3)
+  %indptr_bytes = mul i64 %pointers, %index_item
+  %indices_bytes = mul i64 %entries, %index_item
+  %values_bytes = mul i64 %entries, %value_item
+  call void @occupy(ptr %r, i64 %indptr_data, i64 %indptr_bytes)
+  call void @occupy(ptr %r, i64 %indices_data, i64 %indices_bytes)
+  call void @occupy(ptr %r, i64 %values_data, i64 %values_bytes)
+  ret i1 true
+no:
+  ret i1 false
+}
+"""

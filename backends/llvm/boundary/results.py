@@ -1,0 +1,210 @@
+"""LLVM IR that makes results, or takes the arrays that the caller gives for them."""
+
+RESULTS_IR = """
+; The value of the code of a size. What overflows is noted in the reader.
+define internal i64 @size(ptr %r) nounwind {
+entry:
+  %code = call i64 @next(ptr %r)
+  %static = icmp sge i64 %code, 0
+  br i1 %static, label %known, label %symbolic
+known:
+  ret i64 %code
+symbolic:
+  %sizes_at = getelementptr %Reader, ptr %r, i64 0, i32 2
+  %sizes = load ptr, ptr %sizes_at
+  %flag_at = getelementptr %Reader, ptr %r, i64 0, i32 6
+  %several = icmp eq i64 %code, $POLYNOMIAL
+  br i1 %several, label %polynomial, label %symbol
+symbol:
+  %number = xor i64 %code, -1
+  %at = getelementptr i64, ptr %sizes, i64 %number
+  %size = load i64, ptr %at
+  ret i64 %size
+polynomial:
+  %terms = call i64 @next(ptr %r)
+  br label %head
+head:
+  %term = phi i64 [ 0, %polynomial ], [ %term1, %add ]
+  %total = phi i64 [ 0, %polynomial ], [ %total1, %add ]
+  %more = icmp slt i64 %term, %terms
+  br i1 %more, label %begin, label %done
+begin:
+  %coefficient = call i64 @next(ptr %r)
+  %factors = call i64 @next(ptr %r)
+  br label %multiply
+multiply:
+  %factor = phi i64 [ 0, %begin ], [ %factor1, %by ]
+  %product = phi i64 [ %coefficient, %begin ], [ %product1, %by ]
+  %another = icmp slt i64 %factor, %factors
+  br i1 %another, label %by, label %add
+by:
+  %which = call i64 @next(ptr %r)
+  %which_at = getelementptr i64, ptr %sizes, i64 %which
+  %value = load i64, ptr %which_at
+  %scaled = call { i64, i1 } @llvm.smul.with.overflow.i64(i64 %product, i64 %value)
+  %product1 = extractvalue { i64, i1 } %scaled, 0
+  %over = extractvalue { i64, i1 } %scaled, 1
+  call void @note(ptr %flag_at, i1 %over)
+  %factor1 = add i64 %factor, 1
+  br label %multiply
+add:
+  %sum = call { i64, i1 } @llvm.sadd.with.overflow.i64(i64 %total, i64 %product)
+  %total1 = extractvalue { i64, i1 } %sum, 0
+  %beyond = extractvalue { i64, i1 } %sum, 1
+  call void @note(ptr %flag_at, i1 %beyond)
+  %term1 = add i64 %term, 1
+  br label %head
+done:
+  ret i64 %total
+}
+
+define internal void @note(ptr %flag, i1 %bad) alwaysinline nounwind {
+  %old = load i64, ptr %flag
+  %word = zext i1 %bad to i64
+  %new = or i64 %old, %word
+  store i64 %new, ptr %flag
+  ret void
+}
+
+; Whether sizes agree, and the arena has a size that there can be.
+define internal i1 @sizes_are_right(ptr %r) nounwind {
+entry:
+  %facts = call i64 @next(ptr %r)
+  br label %head
+head:
+  %fact = phi i64 [ 0, %entry ], [ %fact1, %body ]
+  %wrong = phi i64 [ 0, %entry ], [ %wrong1, %body ]
+  %more = icmp slt i64 %fact, %facts
+  br i1 %more, label %body, label %arena
+body:
+  %difference = call i64 @size(ptr %r)
+  %wrong1 = or i64 %wrong, %difference
+  %fact1 = add i64 %fact, 1
+  br label %head
+arena:
+  %bytes = call i64 @size(ptr %r)
+  %flag_at = getelementptr %Reader, ptr %r, i64 0, i32 6
+  %over = load i64, ptr %flag_at
+  %trouble = or i64 %wrong, %over
+  %equal = icmp eq i64 %trouble, 0
+  %fits = icmp ule i64 %bytes, $LARGEST_ARENA
+  %right = and i1 %equal, %fits
+  ret i1 %right
+}
+
+; Whether the bytes from %start to %end are of no other buffer.
+define internal i1 @is_apart(ptr %r, i64 %start, i64 %end) nounwind {
+entry:
+  %first_at = getelementptr %Reader, ptr %r, i64 0, i32 5
+  %last_at = getelementptr %Reader, ptr %r, i64 0, i32 3
+  %first = load ptr, ptr %first_at
+  %last = load ptr, ptr %last_at
+  br label %head
+head:
+  %range = phi ptr [ %first, %entry ], [ %following, %body ]
+  %more = icmp ult ptr %range, %last
+  br i1 %more, label %body, label %yes
+body:
+  %other_start = load i64, ptr %range
+  %other_end = call i64 @word(ptr %range, i64 1)
+  %following = getelementptr i64, ptr %range, i64 2
+  %before = icmp ult i64 %start, %other_end
+  %after = icmp ult i64 %other_start, %end
+  %overlap = and i1 %before, %after
+  br i1 %overlap, label %no, label %head
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; A new reference to an array for a result: the one given, or a new one. Null where the given one
+; cannot be used, or no memory is left.
+define internal ptr @result(ptr %r, ptr %given, ptr %shape) nounwind {
+entry:
+  %descr_word = call i64 @next(ptr %r)
+  %dtype = call i64 @next(ptr %r)
+  %item = call i64 @next(ptr %r)
+  %rank = call i64 @next(ptr %r)
+  %arguments_at = getelementptr %Reader, ptr %r, i64 0, i32 1
+  %data_place = load ptr, ptr %arguments_at
+  call void @pass(ptr %r, i64 0)
+  br label %head
+head:
+  %axis = phi i64 [ 0, %entry ], [ %axis1, %following ]
+  %bytes = phi i64 [ %item, %entry ], [ %bytes1, %following ]
+  %more = icmp slt i64 %axis, %rank
+  br i1 %more, label %dimension, label %sized
+dimension:
+  %size = call i64 @size(ptr %r)
+  %passed = call i64 @next(ptr %r)
+  %at = getelementptr i64, ptr %shape, i64 %axis
+  store i64 %size, ptr %at
+  %some = icmp sgt i64 %size, 0
+  br i1 %some, label %fine, label %no
+fine:
+  %quiet = icmp eq i64 %passed, 0
+  br i1 %quiet, label %following, label %put
+put:
+  call void @pass(ptr %r, i64 %size)
+  br label %following
+following:
+  %bytes1 = mul i64 %bytes, %size
+  %axis1 = add i64 %axis, 1
+  br label %head
+sized:
+  %flag_at = getelementptr %Reader, ptr %r, i64 0, i32 6
+  %over = load i64, ptr %flag_at
+  %right = icmp eq i64 %over, 0
+  br i1 %right, label %choose, label %no
+choose:
+  %new = icmp eq ptr %given, null
+  br i1 %new, label %make, label %look
+make:
+  %descr = inttoptr i64 %descr_word to ptr
+  %ndarray = inttoptr i64 $NDARRAY to ptr
+  %rank32 = trunc i64 %rank to i32
+  ; The array takes over a reference to its dtype.
+  call void @Py_IncRef(ptr %descr)
+  %made = call ptr @PyArray_NewFromDescr(ptr %ndarray, ptr %descr, i32 %rank32, ptr %shape,
+                                         ptr null, ptr null, i32 0, ptr null)
+  %none = icmp eq ptr %made, null
+  br i1 %none, label %no, label %done
+look:
+  %plain = call i1 @is_plain(ptr %given, i64 %dtype, i64 %rank, i32 $WRITABLE)
+  br i1 %plain, label %compare, label %no
+compare:
+  %has = call ptr @shape_of(ptr %given)
+  br label %each
+each:
+  %n = phi i64 [ 0, %compare ], [ %n1, %same ]
+  %left = icmp slt i64 %n, %rank
+  br i1 %left, label %one, label %place
+one:
+  %wanted_at = getelementptr i64, ptr %shape, i64 %n
+  %has_at = getelementptr i64, ptr %has, i64 %n
+  %wanted = load i64, ptr %wanted_at
+  %found = load i64, ptr %has_at
+  %equal = icmp eq i64 %wanted, %found
+  br i1 %equal, label %same, label %no
+same:
+  %n1 = add i64 %n, 1
+  br label %each
+place:
+  %start = call i64 @data_of(ptr %given)
+  %end = add i64 %start, %bytes
+  %apart = call i1 @is_apart(ptr %r, i64 %start, i64 %end)
+  br i1 %apart, label %take, label %no
+take:
+  call void @Py_IncRef(ptr %given)
+  br label %done
+done:
+  %array = phi ptr [ %made, %make ], [ %given, %take ]
+  %data = call i64 @data_of(ptr %array)
+  store i64 %data, ptr %data_place
+  call void @occupy(ptr %r, i64 %data, i64 %bytes)
+  ret ptr %array
+no:
+  ret ptr null
+}
+"""

@@ -1,0 +1,118 @@
+"""What a call from Python costs above the kernels, with NumPy's own cost of a call beside it.
+
+    OPENBLAS_NUM_THREADS=1 python benchmarks/call_boundary.py
+
+The kernels alone are called by a loop of machine code with the addresses that a call has left
+behind; a call checks its arguments, makes the result, lets go of the GIL and takes it again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import cases
+import llvmlite.binding as llvm
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import stepwell as sw
+from stepwell.backends.llvm.machine import machine
+from stepwell.core.target import host
+from stepwell.tools.timing import measure
+
+_LOOP = """
+define void @loop(ptr %program, ptr %frame, i64 %count) {
+entry:
+  br label %body
+body:
+  %n = phi i64 [ 0, %entry ], [ %n1, %body ]
+  %status = call i32 %program(ptr %frame)
+  %n1 = add i64 %n, 1
+  %more = icmp slt i64 %n1, %count
+  br i1 %more, label %body, label %end
+end:
+  ret void
+}
+"""
+_ENGINE = llvm.create_mcjit_compiler(llvm.parse_assembly(_LOOP), machine(host(), jit=True))
+_ENGINE.finalize_object()
+_REPEAT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(
+    _ENGINE.get_function_address("loop")
+)
+
+REPEAT = 100
+"""How often the kernels run for one call from Python."""
+
+Case = tuple[sw.Module, tuple[Any, ...], Callable[[], object]]
+"""A module, its inputs, and the same in NumPy or SciPy."""
+
+
+def add(size: int) -> Case:
+    """The sum of two arrays."""
+    x, z = np.ones((2, 1, size), np.float32)
+    b = sw.Builder("main")
+    b.output(b.input("x", ("n", size), "f32") + b.input("z", ("n", size), "f32"), name="y")
+    return b.module(), (x, z), partial(np.add, x, z)
+
+
+def square(size: int) -> Case:
+    """The product of two matrices."""
+    x, z = np.ones((2, size, size), np.float32)
+    b = sw.Builder("main")
+    b.output(b.matmul(b.input("x", x.shape, "f32"), b.input("z", z.shape, "f32")), name="y")
+    return b.module(), (x, z), partial(np.matmul, x, z)
+
+
+def model(make: Callable[[], cases.Case], peer: str) -> Case:
+    """A case of the table of models, beside one of its peers on one thread."""
+    case = make()
+    return case.module, case.inputs, case.peers[peer](1)
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "x + z, 1 x 16": lambda: add(16),
+    "x @ z, 16 x 16": lambda: square(16),
+    "MLP 784-128-10, batch 1": lambda: model(lambda: cases.fashion_mlp(1), "numpy"),
+    "GCN Cora, sparse features": lambda: model(lambda: cases.cora(dense=False), "scipy"),
+}
+
+
+def kernels(exe: sw.Executable, count: int) -> Callable[[], None]:
+    """The last call of a program again, `count` times, without what surrounds it."""
+    (address,) = exe._frames._known
+    return partial(_REPEAT, exe._program.entry, address, count)
+
+
+def calls(exe: sw.Executable, inputs: tuple[Any, ...]) -> dict[str, Callable[[], object]]:
+    """The program called as users call it, with and without `out`."""
+    y = exe(*inputs)
+    if len(inputs) == 1:
+        (x,) = inputs
+        return {"call": lambda: exe(x), "out": lambda: exe(x, out=y)}
+    x, z = inputs
+    return {"call": lambda: exe(x, z), "out": lambda: exe(x, z, out=y)}
+
+
+def main() -> None:
+    """Print the table: the minimum of all rounds, since what is compared is small."""
+    table = Table("case", "kernels", "call", "above", "with out", "above", "NumPy/SciPy")
+    for name, case in CASES.items():
+        module, inputs, peer = case()
+        exe = sw.compile(module, threads=1)
+        candidates = calls(exe, inputs)
+        times = measure({**candidates, "kernels": kernels(exe, REPEAT), "peer": peer})
+        alone = times["kernels"].minimum / REPEAT
+        row = [name, f"{alone * 1e9:.0f} ns"]
+        for kind in candidates:
+            whole = times[kind].minimum
+            row += [f"{whole * 1e9:.0f} ns", f"{(whole - alone) * 1e9:.0f} ns"]
+        table.add_row(*row, f"{times['peer'].minimum * 1e9:.0f} ns")
+    Console(width=130).print(table)
+
+
+if __name__ == "__main__":
+    main()

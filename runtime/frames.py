@@ -1,0 +1,107 @@
+"""Frames: the memory in which calls work, each with an arena of its own, kept for later calls."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+
+import numpy as np
+
+from ..core.errors import StepwellError, explain
+from ..dialects.rt import Word
+
+_ALIGNMENT = 64
+Claim = Callable[[int], int | None]
+"""From the address of the head of a list to a free frame in it, now claimed; or None."""
+
+
+class Frame:
+    """What one call at a time works in: the context of compiled code, then its arguments."""
+
+    def __init__(self, size: int, constants: int, functions: int) -> None:
+        self.words = (ctypes.c_int64 * size)()
+        self.words[Word.CONSTANTS] = constants
+        self.words[Word.FUNCTIONS] = functions
+        self.address = ctypes.addressof(self.words)
+        self._arena: np.ndarray | None = None
+
+    def grow(self, size: int) -> None:
+        """Get an arena of at least `size` bytes.
+
+        Raises:
+            StepwellError: if there is not enough memory.
+        """
+        try:
+            arena = np.empty(size + _ALIGNMENT, np.uint8)
+        except MemoryError as error:
+            raise no_memory(f"an arena of {size} bytes") from error
+        base = arena.ctypes.data
+        self.words[Word.ARENA] = -(-base // _ALIGNMENT) * _ALIGNMENT
+        self.words[Word.ARENA_BYTES] = size
+        self._arena = arena
+
+    def give_back(self) -> None:
+        """Let other calls have the frame."""
+        self.words[Word.BUSY] = 0
+
+
+class Frames:
+    """The frames of a program: as many as calls have been going on at once."""
+
+    _lock = threading.Lock()
+
+    def __init__(self, size: int, constants: int, functions: int) -> None:
+        """Make the list, which is empty at first.
+
+        Args:
+            size: words of a frame.
+            constants: address of the table of constants.
+            functions: address of the table of registered functions.
+        """
+        self._content = (size, constants, functions)
+        self._first = ctypes.c_int64()
+        self.head = ctypes.addressof(self._first)
+        """The address of the word with the address of the first frame."""
+        self._known: dict[int, Frame] = {}
+        self.claim: Claim = self._claim
+
+    def take(self) -> Frame:
+        """A frame that no other call has until it is given back."""
+        address = self.claim(self.head)
+        if address is not None:
+            return self._known[address]
+        frame = Frame(*self._content)
+        frame.words[Word.BUSY] = 1
+        with self._lock:
+            self._known[frame.address] = frame
+            frame.words[Word.NEXT] = self._first.value
+            self._first.value = frame.address
+        return frame
+
+    def at(self, address: int) -> Frame:
+        """The frame at an address."""
+        return self._known[address]
+
+    def _claim(self, head: int) -> int | None:
+        """As the compiled boundary claims a frame, where only this one does."""
+        with self._lock:
+            for address, frame in self._known.items():
+                if not frame.words[Word.BUSY]:
+                    frame.words[Word.BUSY] = 1
+                    return address
+        return None
+
+
+def _renew_lock() -> None:
+    Frames._lock = threading.Lock()
+
+
+# A thread that the child of a fork does not have may have held it.
+os.register_at_fork(after_in_child=_renew_lock)
+
+
+def no_memory(what: str) -> StepwellError:
+    """The error of a call for which there is not enough memory."""
+    return StepwellError(explain("call", f"not enough memory for {what}"))

@@ -1,0 +1,155 @@
+"""Where Python and NumPy keep what the compiled call boundary reads, and whether they do so here.
+
+The layouts are those of CPython and of NumPy's binary interface. They are compared with objects
+whose contents are known before anything relies on them: another Python, a debug build or a build
+without the GIL may have others, and is then called through Python only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import sys
+import sysconfig
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+_HEADER = object.__basicsize__
+_TYPE = _HEADER - 8
+_DATA, _RANK, _SHAPE, _DESCR, _FLAGS = (_HEADER + offset for offset in (0, 8, 16, 40, 48))
+_KIND = _HEADER + 8
+_DTYPE_MASK = int.from_bytes(b"\xff\xff\xff\0\xff\xff\xff\xff", sys.byteorder, signed=True)
+"""Kind, character, byte order and number of a dtype; the byte between them is of no use."""
+
+_CONTIGUOUS, _ALIGNED, _WRITABLE = 0x1, 0x100, 0x400
+_ABI_VERSION, _NDARRAY, _NEW_FROM_DESCR = 0, 2, 94
+"""Places in NumPy's table of functions, which never change."""
+_ABI = 0x2000000
+
+_NAMES = {
+    "$OUT": "out",
+    "$TO_CSR": "to_csr",
+    "$SHAPE": "_shape",
+    "$INDPTR": "indptr",
+    "$INDICES": "indices",
+    "$VALUES": "data",
+}
+_INTERNED = {key: sys.intern(name) for key, name in _NAMES.items()}
+
+
+def _word(address: int) -> int:
+    return ctypes.c_int64.from_address(address).value
+
+
+def _int(address: int) -> int:
+    return ctypes.c_int32.from_address(address).value
+
+
+def dtype_word(dtype: np.dtype[Any]) -> int:
+    """What stands in the memory of a dtype for its kind, byte order and number."""
+    return _word(id(dtype) + _KIND) & _DTYPE_MASK
+
+
+@functools.cache
+def are_known() -> bool:
+    """Whether objects are laid out here as the compiled boundary expects."""
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return False
+    if hasattr(sys, "gettotalrefcount") or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    if _word(id(np.ndarray) + _TYPE) != id(type) or _word(id(()) + _TYPE) != id(tuple):
+        return False
+    table = _numpy_functions()
+    version = ctypes.CFUNCTYPE(ctypes.c_uint32)(table[_ABI_VERSION])
+    if table[_NDARRAY] != id(np.ndarray) or version() != _ABI:
+        return False
+    return all(map(_is_as_expected, _examples())) and _dtypes_differ()
+
+
+def _examples() -> Iterator[np.ndarray]:
+    yield np.zeros(())
+    yield np.zeros((3, 5, 2), np.float32)
+    yield np.zeros((3, 5), np.int64)[:, ::2]
+    yield np.zeros((4, 6), np.complex128).T
+    yield np.zeros(17, np.uint8)[1:].view(np.float64)
+    frozen = np.zeros(7, np.bool_)
+    frozen.flags.writeable = False
+    yield frozen
+
+
+def _is_as_expected(array: np.ndarray) -> bool:
+    at, flags = id(array), array.flags
+    expected = (
+        _CONTIGUOUS * flags.c_contiguous + _ALIGNED * flags.aligned + _WRITABLE * flags.writeable
+    )
+    shape = _word(at + _SHAPE)
+    return (
+        _word(at + _TYPE) == id(np.ndarray)
+        and _word(at + _DATA) == array.ctypes.data
+        and _int(at + _RANK) == array.ndim
+        and [_word(shape + 8 * axis) for axis in range(array.ndim)] == list(array.shape)
+        and _word(at + _DESCR) == id(array.dtype)
+        and _int(at + _FLAGS) & (_CONTIGUOUS | _ALIGNED | _WRITABLE) == expected
+    )
+
+
+def _dtypes_differ() -> bool:
+    """Whether the words of dtypes are equal just where the dtypes are."""
+    names = ("bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64")
+    dtypes = [np.dtype(name) for name in names]
+    dtypes += [dtype.newbyteorder() for dtype in dtypes if dtype.itemsize > 1]
+    copies = [np.dtype(dtype.str, copy=True) for dtype in dtypes]
+    words = list(map(dtype_word, dtypes))
+    return len(set(words)) == len(words) and words == list(map(dtype_word, copies))
+
+
+_matrix_types = (ctypes.c_int64 * 2)()
+
+
+def matrix_types() -> int:
+    """The address of two words: the types of CSR matrices, once `look_for_scipy` saw them."""
+    return ctypes.addressof(_matrix_types)
+
+
+def look_for_scipy() -> None:
+    """See whether SciPy's matrices have been imported by now: that takes long, so others do it."""
+    sparse = sys.modules.get("scipy.sparse")
+    if sparse is not None and hasattr(sparse, "csr_array") and hasattr(sparse, "csr_matrix"):
+        _matrix_types[:] = id(sparse.csr_array), id(sparse.csr_matrix)
+
+
+def _numpy_functions() -> Any:
+    module = importlib.import_module("numpy._core._multiarray_umath")
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address = get(vars(module)["_ARRAY_API"], None)
+    return ctypes.cast(address, ctypes.POINTER(ctypes.c_size_t))
+
+
+def new_array() -> int:
+    """The address of NumPy's `PyArray_NewFromDescr`."""
+    return _numpy_functions()[_NEW_FROM_DESCR]
+
+
+def numbers() -> dict[str, int]:
+    """What the IR of the boundary has to know about objects, by the names it has for it."""
+    return {
+        **{key: id(name) for key, name in _INTERNED.items()},
+        "$TYPE": _TYPE,
+        "$DATA": _DATA,
+        "$RANK": _RANK,
+        "$SHAPE_OF_ARRAY": _SHAPE,
+        "$DESCR": _DESCR,
+        "$FLAGS": _FLAGS,
+        "$KIND": _KIND,
+        "$DTYPE_MASK": _DTYPE_MASK,
+        "$READABLE": _CONTIGUOUS | _ALIGNED,
+        "$WRITABLE": _CONTIGUOUS | _ALIGNED | _WRITABLE,
+        "$NDARRAY": id(np.ndarray),
+        "$TUPLE": id(tuple),
+        "$NONE": id(None),
+        "$EXCEPTION": id(Exception),
+    }

@@ -1,0 +1,148 @@
+"""Plans: what the compiled call boundary has to know of an executable, see `boundary/plan.py`."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from ..backends.llvm.boundary.plan import ARGUMENTS, CSR, DENSE, POLYNOMIAL, Plan
+from ..core.dims import Dim
+from ..core.module import ValueSpec
+from ..dialects.graph.signature import Signature
+from .arguments import dtype_of
+from .objects import dtype_word, look_for_scipy, matrix_types
+
+
+def argument_words(signature: Signature) -> int:
+    """How many words compiled code takes: buffers as addresses, and their symbolic sizes."""
+    specs = (*signature.inputs, *signature.outputs)
+    return sum(sum(is_passed(spec)) + (1 if spec.format is None else 5) for spec in specs)
+
+
+def is_passed(spec: ValueSpec) -> list[bool]:
+    """For each dimension whether its size is an argument of compiled code."""
+    return [isinstance(dim, str) for dim in spec.shape]
+
+
+def frame_size(signature: Signature) -> int:
+    """How many words a frame has."""
+    return _places(signature)[-1]
+
+
+def _places(signature: Signature) -> tuple[int, ...]:
+    """Where in a frame the parts are that `Plan` names, and where it ends."""
+    sparse = sum(spec.format is not None for spec in signature.inputs)
+    buffers = len(signature.inputs) + 2 * sparse + len(signature.outputs)
+    rank = max((len(spec.shape) for spec in signature.outputs), default=0)
+    # Of a sparse input a call holds its matrix, its shape and three arrays.
+    sizes = (len(_symbols(signature)), 2 * buffers, 5 * sparse, len(signature.outputs), rank)
+    places = [ARGUMENTS + argument_words(signature)]
+    for size in sizes:
+        places.append(places[-1] + size)
+    return tuple(places)
+
+
+def _symbols(signature: Signature) -> dict[str, int]:
+    """The symbols of the inputs, by number."""
+    dims = [dim for shape in signature.input_shapes for dim in shape]
+    dims += [dim for dim in signature.entries if dim is not None]
+    names = dict.fromkeys(name for dim in dims for name in dim.symbols)
+    return {name: number for number, name in enumerate(names)}
+
+
+def plan_of(signature: Signature, code: int, slow: object, fail: object) -> ExecutablePlan | None:
+    """The plan of an executable; None where its sizes have too large numbers for one."""
+    try:
+        return ExecutablePlan(signature, code, slow, fail)
+    except OverflowError:
+        return None
+
+
+class ExecutablePlan:
+    """The plan of an executable as a table in memory, and what it points to."""
+
+    def __init__(self, signature: Signature, code: int, slow: object, fail: object) -> None:
+        """Write the plan.
+
+        Args:
+            signature: what the program takes and gives.
+            code: the address of the program.
+            slow: see `Plan.SLOW`.
+            fail: see `Plan.FAIL`.
+
+        Raises:
+            OverflowError: if a number in it has more than 64 bits.
+        """
+        self._signature = signature
+        self._symbols = _symbols(signature)
+        self._kept: list[object] = [slow, fail]
+        look_for_scipy()
+        places = _places(signature)
+        words = [
+            *(code, 0, id(slow), id(fail)),
+            *(len(signature.inputs), len(signature.outputs), len(self._symbols)),
+            *places[:-1],
+        ]
+        assert len(words) == Plan.RECORDS
+        words += self._records()
+        if any(not -(1 << 63) <= word < 1 << 63 for word in words):
+            raise OverflowError("a size has more than 64 bits")
+        self.words = (ctypes.c_int64 * len(words))(*words)
+        self.address = ctypes.addressof(self.words)
+
+    def _records(self) -> list[int]:
+        signature = self._signature
+        words: list[int] = []
+        for number, spec in enumerate(signature.inputs):
+            words += self._dense(number) if spec.format is None else self._csr(number)
+        words.append(len(signature.equal))
+        for left, right in signature.equal:
+            words += self._code(left - right)
+        words += self._code(signature.arena)
+        for spec, shape in zip(signature.outputs, signature.output_shapes, strict=True):
+            words += [self._address(dtype_of(spec)), *_element(dtype_of(spec)), len(shape)]
+            words += self._dimensions(spec, shape)
+        return words
+
+    def _dense(self, number: int) -> list[int]:
+        spec, shape = self._signature.inputs[number], self._signature.input_shapes[number]
+        return [DENSE, *_element(dtype_of(spec)), len(shape), *self._dimensions(spec, shape)]
+
+    def _csr(self, number: int) -> list[int]:
+        spec, shape = self._signature.inputs[number], self._signature.input_shapes[number]
+        entries, indices = self._signature.entries[number], self._signature.index_dtypes[number]
+        assert entries is not None
+        return [
+            CSR,
+            *_element(dtype_of(spec)),
+            *_element(indices),
+            *(matrix_types(), self._address(spec.dtype)),
+            *self._dimensions(spec, shape),
+            *self._code(entries),
+        ]
+
+    def _address(self, kept: object) -> int:
+        self._kept.append(kept)
+        return id(kept)
+
+    def _dimensions(self, spec: ValueSpec, shape: Sequence[Dim]) -> list[int]:
+        words: list[int] = []
+        for dim, passed in zip(shape, is_passed(spec), strict=True):
+            words += [*self._code(dim), int(passed)]
+        return words
+
+    def _code(self, dim: Dim) -> list[int]:
+        if dim.is_static and dim.value >= 0:
+            return [dim.value]
+        if not dim.is_static and dim == Dim.symbol(dim.symbols[0]):
+            return [~self._symbols[dim.symbols[0]]]
+        words = [POLYNOMIAL, len(dim.terms)]
+        for names, coefficient in dim.terms:
+            words += [coefficient, len(names), *(self._symbols[name] for name in names)]
+        return words
+
+
+def _element(dtype: Any) -> list[int]:
+    """A dtype and the bytes of an element."""
+    return [dtype_word(dtype), dtype.itemsize]

@@ -1,0 +1,91 @@
+"""The arrays that a call writes: new ones, or those that the caller gives as `out`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..core.errors import InputError, explain
+from ..core.module import ValueSpec
+from .arguments import dtype_of
+from .frames import no_memory
+
+
+def given(specs: Sequence[ValueSpec], out: object) -> Sequence[object]:
+    """What the caller gives for each result; None where a new array is wanted.
+
+    Raises:
+        InputError: if `out` is not one thing for one result or a tuple of as many for several.
+    """
+    if out is None:
+        return [None] * len(specs)
+    if isinstance(out, tuple) and len(out) == len(specs):
+        return out
+    if len(specs) == 1 and not isinstance(out, tuple):
+        return [out]
+    names = ", ".join(spec.name for spec in specs)
+    expected = f"a tuple of {len(specs)} ({names})"
+    got = len(out) if isinstance(out, tuple) else type(out).__name__
+    raise InputError(explain("call", "wrong out", expected=expected, got=got))
+
+
+def array(spec: ValueSpec, shape: Sequence[int], out: object) -> np.ndarray:
+    """The array for a result: a new one, or the one given.
+
+    Raises:
+        InputError: if the given one is no array of this dtype and shape that can be written to
+            as one block of memory.
+        StepwellError: if there is not enough memory.
+    """
+    if out is None:
+        return new(spec, shape)
+    if not isinstance(out, np.ndarray):
+        raise _wrong(spec, "not an array", "numpy.ndarray", type(out).__name__)
+    if out.dtype != dtype_of(spec):
+        raise _wrong(spec, "wrong dtype", dtype_of(spec), out.dtype)
+    if list(out.shape) != list(shape):
+        raise _wrong(spec, "wrong shape", list(shape), list(out.shape))
+    for flag, fact in (
+        (out.flags.writeable, "read-only"),
+        (out.flags.c_contiguous, "not contiguous"),
+        (out.flags.aligned, "not aligned"),
+    ):
+        if not flag:
+            raise InputError(explain(f'output "{spec.name}"', fact))
+    return out
+
+
+def new(spec: ValueSpec, shape: Sequence[int]) -> np.ndarray:
+    """A new array for a result.
+
+    Raises:
+        StepwellError: if there is not enough memory.
+    """
+    try:
+        return np.empty(shape, dtype_of(spec))
+    except (MemoryError, ValueError) as error:
+        raise no_memory(f'result "{spec.name}" of shape {list(shape)}') from error
+
+
+def targets(
+    specs: Sequence[ValueSpec], arrays: Sequence[np.ndarray], read: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Where each result is computed: in its array, or beside it if that is read as well.
+
+    Raises:
+        InputError: if two results overlap.
+    """
+    for number, one in enumerate(arrays):
+        for spec, other in zip(specs[:number], arrays, strict=False):
+            if np.may_share_memory(one, other):
+                fact = f'overlaps output "{spec.name}"'
+                raise InputError(explain(f'output "{specs[number].name}"', fact))
+    return [
+        np.empty_like(one) if any(np.may_share_memory(one, other) for other in read) else one
+        for one in arrays
+    ]
+
+
+def _wrong(spec: ValueSpec, fact: str, expected: object, got: object) -> InputError:
+    return InputError(explain(f'output "{spec.name}"', fact, expected=expected, got=got))

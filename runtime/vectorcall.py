@@ -1,0 +1,82 @@
+"""Executables that are called without a detour through Python: the type of them, made at run time.
+
+`fast_type(Executable)` is a subtype whose instances have two words more: the address of their
+vectorcall, which is the same for all, and that of their plan. The interpreter jumps to the first;
+the code there finds the second in the object that is called.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+from ..backends.llvm.boundary import code
+from . import objects
+
+_CALL, _MEMBERS, _DOC = 50, 72, 56
+"""Slots of types, by the numbers of CPython's stable interface."""
+_SIZE_MEMBER, _READ_ONLY = 19, 1
+_HAVE_VECTORCALL, _DEFAULT = 1 << 11, 1 << 18
+
+
+class _Member(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class _Slot(ctypes.Structure):
+    _fields_ = (("slot", ctypes.c_int), ("value", ctypes.c_void_p))
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("basicsize", ctypes.c_int),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(_Slot)),
+    )
+
+
+@functools.cache
+def boundary(base: type) -> code.Boundary | None:
+    """The compiled boundary for subtypes of `base`; None where objects are not as it expects."""
+    if not objects.are_known():
+        return None
+    return code.install(objects.numbers(), base.__basicsize__ + 8, objects.new_array())
+
+
+@functools.cache
+def fast_type(base: type) -> type:
+    """A subtype of `base` whose instances are called by the compiled boundary."""
+    members = (_Member * 2)(
+        _Member(b"__vectorcalloffset__", _SIZE_MEMBER, base.__basicsize__, _READ_ONLY, None)
+    )
+    slots = (_Slot * 4)(
+        _Slot(_CALL, ctypes.cast(ctypes.pythonapi.PyVectorcall_Call, ctypes.c_void_p)),
+        _Slot(_MEMBERS, ctypes.cast(members, ctypes.c_void_p)),
+        _Slot(_DOC, ctypes.cast(ctypes.c_char_p((base.__doc__ or "").encode()), ctypes.c_void_p)),
+    )
+    name = f"{base.__module__}.{base.__name__}".encode()
+    flags = _DEFAULT | _HAVE_VECTORCALL
+    spec = _Spec(name, base.__basicsize__ + 16, 0, flags, slots)
+    make = ctypes.pythonapi.PyType_FromSpecWithBases
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object]
+    _KEPT.append((name, members))
+    return make(ctypes.addressof(spec), (base,))
+
+
+_KEPT: list[Any] = []
+"""What types of the process point to."""
+
+
+def attach(executable: Any, plan: int, call: int) -> None:
+    """Let an instance of a fast type be called by a vectorcall and a plan, which it must keep."""
+    words = (ctypes.c_int64 * 2).from_address(id(executable) + type(executable).__basicsize__ - 16)
+    words[:] = call, plan
