@@ -43,7 +43,7 @@ types: $(call MARKED,test) ## pyright
 	@mkdir -p $(VENV)/named && ln -sfn ../.. $(VENV)/named/stepwell
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-bench: $(call MARKED,run) ## time calls, and the models of the tests beside every peer that is installed
+bench: $(call MARKED,run) ## time the models beside all peers that are installed, and calls
 	$(BIN)/python benchmarks/run.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/call_boundary.py
 
