@@ -121,7 +121,7 @@ func.func @f(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x3xi32>) {
-  // CHECK: expected a dense tensor of f16, f32, f64
+  // CHECK: expected a dense tensor of f16, bf16, f32, f64
   %y = graph.l2_normalize %x axes = [1] epsilon = 1.0e-05 : (tensor<2x3xi32>) -> tensor<2x3xi32>
   func.return
 }
