@@ -171,10 +171,11 @@ def _better_order(
 ) -> list[int] | None:
     """The loops that a reduction depends on, then the others; None where that is so already.
 
-    A reduction that needs some of the loops only is then computed before the others begin.
+    A reduction that needs some of the loops only is then computed before the others begin. A
+    loop that runs once may stay where it is.
     """
     for needed in reductions:
-        inside = [number for number, frame in enumerate(frames) if frame in needed]
+        inside = [n for n, frame in enumerate(frames) if frame in needed or frame.runs_once]
         if 0 < len(inside) < len(frames) and inside != list(range(len(inside))):
             return inside + [n for n in range(len(frames)) if n not in inside]
     return None

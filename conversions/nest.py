@@ -86,6 +86,11 @@ class Frame:
     """Frames on which the operations in the body depend."""
     memo: dict[object, SSAValue] = field(default_factory=dict)
 
+    @property
+    def runs_once(self) -> bool:
+        """Whether the loop has one iteration."""
+        return isinstance(self.extent, AffineConstantExpr) and self.extent.value == 1
+
 
 class RestartError(Exception):
     """The nest has to be built again, now that more is known."""

@@ -59,8 +59,11 @@ _OPTIMIZED = {
         "graph-fold-scale-axis",
         "graph-fold-constant",
         "graph-canonicalize-ops",
+        "graph-fold-constant",
         "graph-combine-parallel-dense",
         "graph-combine-parallel-conv2d",
+        # After the passes that look for convolutions.
+        "graph-alter-op-layout",
         "graph-simplify",
         "graph-fold-constant",
         # Casts come last: `cse` would merge them again.

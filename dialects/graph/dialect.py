@@ -19,6 +19,7 @@ Graph = Dialect(
         ops.ConstantOp,
         ops.DenseOp,
         ops.MatmulOp,
+        ops.BlockedConvOp,
         ops.ConvOp,
         ops.QuantizeOp,
         ops.DequantizeOp,

@@ -8,6 +8,7 @@ y = graph.ReluOp(graph.DenseOp(x, w, bias))
 from __future__ import annotations
 
 from .ops_binary import AddOp, BinaryOp, DivOp, MaxOp, MinOp, MulOp, PowOp, SubOp
+from .ops_blocked import BlockedConvOp
 from .ops_call import CallDpsOp, CallPackedOp
 from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
@@ -77,6 +78,7 @@ __all__ = [
     "BatchNormOp",
     "BatchNormTrainingOp",
     "BinaryOp",
+    "BlockedConvOp",
     "BroadcastToOp",
     "CallDpsOp",
     "CallPackedOp",

@@ -94,7 +94,7 @@ def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
     follows = {loop: dependents(loop) for loop in nest}
     factors = [op for op in accesses(top[0]) if isinstance(op, LoadOp)]
     for lane in reversed(nest):
-        packed = _constants_to_pack(kernel, lane, follows[lane])
+        packed = _constants_to_pack(kernel, lane, top[0], follows[lane])
         moving = [f for f in factors if not _stays(f, lane, follows[lane])]
         if packed is None or not moving or len(moving) == len(factors):
             continue
@@ -115,10 +115,13 @@ def _stays(access: LoadOp | StoreOp, loop: ForOp, dependent: set[SSAValue]) -> b
 
 
 def _constants_to_pack(
-    kernel: KernelOp, lane: ForOp, dependent: set[SSAValue]
+    kernel: KernelOp, lane: ForOp, sum: ReduceOp, dependent: set[SSAValue]
 ) -> tuple[tuple[int, ...], bool] | None:
-    """The constants that follow the lanes, and whether one jumps; None if others jump."""
-    args = list(kernel.inputs)
+    """The constants that follow the lanes, and whether one jumps; None if others jump.
+
+    What is read once for each sum may jump: a residual in another layout than the result.
+    """
+    args, repeated = list(kernel.inputs), set(accesses(sum))
     constants: dict[int, bool] = {}
     for access in accesses(lane):
         how = stride(access, lane.variable, dependent)
@@ -128,7 +131,9 @@ def _constants_to_pack(
         attrs = kernel.attrs_of(number) if number >= 0 else {}
         packable = "loop.constant" in attrs and "loop.packing" not in attrs
         if how != Stride.UNIT and (not packable or isinstance(access, StoreOp)):
-            return None
+            if access in repeated or isinstance(access, StoreOp):
+                return None
+            continue
         if packable and len(access.map.data.results) > 1:
             constants[number] = constants.get(number, False) or how != Stride.UNIT
     return tuple(constants), any(constants.values())

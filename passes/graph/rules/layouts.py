@@ -1,0 +1,171 @@
+"""Channels in blocks: how operators work on [N, C/b, *sizes, b] in the place of [N, C, *sizes].
+
+A layout is nothing but a reshape and a transpose, so that what is known of those (fusion,
+folding of constants, cancellation) is known of layouts. The block follows from the number of
+channels alone: values of the same channels always fit each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from ....dialects.graph import ops as graph
+from ....dialects.graph.attrs import ints
+from ....dialects.graph.interfaces import GraphOp, rank, tensor_type
+from ....dialects.graph.known import reshape_target, sizes_of
+from ....dialects.graph.ops_binary import BinaryOp
+from ....dialects.graph.ops_elementwise import UnaryOp
+from ....dialects.graph.ops_select import WHOLE_END
+
+CHANNELS = 1
+"""The axis of the channels."""
+_ELEMENTWISE = UnaryOp | BinaryOp | graph.WhereOp | graph.CastOp | graph.DropoutOp
+_PREFERRED_VECTORS = (2, 3, 1)
+"""Vectors in a block, best first: the register tile of two vectors loads least."""
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """The blocks for a machine whose vectors have so many lanes."""
+
+    lanes: int
+
+    def vectors(self, block: int) -> int:
+        """The vectors that a block fills, the last one perhaps in part."""
+        return -(-block // self.lanes)
+
+    def block(self, channels: int) -> int:
+        """The divisor of a number of channels whose vectors are filled best."""
+        most = max(_PREFERRED_VECTORS) * self.lanes
+        divisors = [n for n in range(1, min(channels, most) + 1) if channels % n == 0]
+
+        def rating(block: int) -> tuple[float, int]:
+            vectors = self.vectors(block)
+            return block / vectors, -_PREFERRED_VECTORS.index(vectors)
+
+        return max(divisors, key=rating)
+
+    def has_blocks(self, value: SSAValue) -> bool:
+        """Whether channels of a value can lie in blocks: reshapes to them can be written down."""
+        kind = value.type
+        if not isinstance(kind, TensorType) or rank(value) < 3:
+            return False
+        return sizes_of(value)[CHANNELS] > 0 and reshape_target(sizes_of(value)) is not None
+
+    def type_of(self, value: SSAValue) -> TensorType:
+        """The type of a value whose channels lie in blocks."""
+        kind, sizes = tensor_type(value), list(tensor_type(value).get_shape())
+        block = self.block(sizes[CHANNELS])
+        sizes[CHANNELS] //= block
+        return TensorType(kind.element_type, [*sizes, block])
+
+    def into_blocks(self, value: SSAValue, of: int) -> list[GraphOp]:
+        """The operators that lay out an operand of an elementwise operator of rank `of`.
+
+        A value that is the same for all channels gets an axis of size 1 in place of lanes.
+        """
+        sizes, axis = list(sizes_of(value)), CHANNELS - of + rank(value)
+        if not sizes:
+            return []
+        if axis < 0 or sizes[axis] == 1:
+            return [graph.ReshapeOp(value, [*_target(sizes), 1])]
+        block = self.block(sizes[axis])
+        sizes[axis : axis + 1] = [sizes[axis] // block, block]
+        parts = graph.ReshapeOp(value, _target(sizes))
+        order = [n for n in range(len(sizes)) if n != axis + 1]
+        return [parts, graph.TransposeOp(parts, [*order, axis + 1])]
+
+    def out_of_blocks(self, value: SSAValue, kind: TensorType) -> list[GraphOp]:
+        """The operators that bring a value back to the type it has without blocks."""
+        count = rank(value)
+        if count == 3:  # Nothing but channels is left, and blocks of them follow each other.
+            return [graph.ReshapeOp(value, _target(kind.get_shape()), kind)]
+        order = [*range(CHANNELS + 1), count - 1, *range(CHANNELS + 1, count - 1)]
+        moved = graph.TransposeOp(value, order)
+        return [moved, graph.ReshapeOp(moved, _target(kind.get_shape()), kind)]
+
+    def fits(self, op: Operation) -> bool:
+        """Whether an operator that is no convolution works on blocks as it is, or nearly so."""
+        if isinstance(op, _ELEMENTWISE):
+            result = op.results[0]
+            return self.has_blocks(result) and all(self._goes_with(v, result) for v in op.operands)
+        if not isinstance(op, GraphOp) or not op.operands or not self.has_blocks(op.operands[0]):
+            return False
+        if isinstance(op, graph.ReduceOp):
+            spatial = tuple(range(CHANNELS + 1, rank(op.x)))
+            return set(op.reduced_axes) <= set(spatial) and (
+                op.reduced_axes == spatial or self.keeps_blocks(op)
+            )
+        if not self.has_blocks(op.results[0]):
+            return False
+        if isinstance(op, graph.PadOp):
+            return op.margins[CHANNELS] == (0, 0)
+        if isinstance(op, graph.PoolOp):
+            return len(ints(op.window)) <= rank(op.x) - CHANNELS - 1
+        if isinstance(op, graph.ConcatOp):
+            blocks = {self._block_of(part) for part in (*op.inputs, op.result)}
+            return None not in blocks and len(blocks) == 1
+        if isinstance(op, graph.SliceOp):
+            return self._slices_whole_blocks(op)
+        return False
+
+    def _goes_with(self, operand: SSAValue, result: SSAValue) -> bool:
+        """Whether an operand of an elementwise operator can be laid out as the result is."""
+        sizes, axis = sizes_of(operand), CHANNELS - rank(result) + rank(operand)
+        channels = sizes[axis] if axis >= 0 else 1
+        return reshape_target(sizes) is not None and channels in (1, sizes_of(result)[CHANNELS])
+
+    def _block_of(self, value: SSAValue) -> int | None:
+        return self.block(sizes_of(value)[CHANNELS]) if self.has_blocks(value) else None
+
+    def _slices_whole_blocks(self, op: graph.SliceOp) -> bool:
+        start, end, step = op.bounds[CHANNELS]
+        block = self._block_of(op.x)
+        if block is None or step != 1 or block != self._block_of(op.result):
+            return False
+        return start % block == 0 and (end == WHOLE_END or end % block == 0)
+
+    def on_blocks(self, op: GraphOp, operands: Sequence[SSAValue]) -> GraphOp:
+        """The operator that does on blocks what `op`, which fits, does without them."""
+        x = operands[0]
+        if isinstance(op, graph.ConvOp):
+            steps = ints(op.strides), ints(op.dilations)
+            block = self.block(sizes_of(op.result)[CHANNELS])
+            bias = operands[2] if len(operands) > 2 else None
+            return graph.BlockedConvOp(x, operands[1], bias, *steps, block)
+        if isinstance(op, graph.PadOp):
+            low, high = zip(*op.margins, (0, 0), strict=True)
+            return graph.PadOp(x, low, high, op.number, op.mode.data)
+        if isinstance(op, graph.PoolOp):
+            steps = (ints(array) for array in (op.window, op.strides, op.dilations))
+            return graph.PoolOp(x, op.kind.data, *([*step, 1] for step in steps))
+        if isinstance(op, graph.ConcatOp):
+            return graph.ConcatOp(operands, op.axis.value.data % rank(op.result))
+        if isinstance(op, graph.SliceOp):
+            return self._slice(op, x)
+        if isinstance(op, graph.ReduceOp):
+            kept = bool(op.keepdims.value.data)
+            return graph.ReduceOp(x, op.kind.data, op.reduced_axes, kept)
+        copy = op.clone()
+        copy.operands = operands
+        copy.set_result_types([self.type_of(op.results[0])])
+        return copy
+
+    def _slice(self, op: graph.SliceOp, x: SSAValue) -> GraphOp:
+        bounds, block = list(op.bounds), sizes_of(x)[-1]
+        start, end, step = bounds[CHANNELS]
+        last = end if end == WHOLE_END else end // block
+        bounds[CHANNELS] = (start // block, last, step)
+        return graph.SliceOp(x, *zip(*bounds, (0, block, 1), strict=True))
+
+    def keeps_blocks(self, op: GraphOp) -> bool:
+        """Whether the result of an operator on blocks has blocks as well."""
+        return not isinstance(op, graph.ReduceOp) or bool(op.keepdims.value.data)
+
+
+def _target(sizes: Sequence[int]) -> list[int]:
+    return [-1 if n == DYNAMIC_INDEX else n for n in sizes]

@@ -1,0 +1,22 @@
+// RUN: stepwell-opt %s | stepwell-opt | filecheck %s
+
+// CHECK-LABEL: func.func @image
+// CHECK: %y = graph.blocked_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] block = 8 : (tensor<?x2x9x9x4xf32>, tensor<16x8x3x3xf32>, tensor<16xf32>) -> tensor<?x2x4x4x8xf32>
+func.func @image(%x: tensor<?x2x9x9x4xf32>, %w: tensor<16x8x3x3xf32>, %b: tensor<16xf32>) -> tensor<?x2x4x4x8xf32> {
+  %y = graph.blocked_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] block = 8 : (tensor<?x2x9x9x4xf32>, tensor<16x8x3x3xf32>, tensor<16xf32>) -> tensor<?x2x4x4x8xf32>
+  func.return %y : tensor<?x2x4x4x8xf32>
+}
+
+// CHECK-LABEL: func.func @sequence
+// CHECK: %y = graph.blocked_conv %x, %w strides = [1] dilations = [3] block = 5 : (tensor<2x1x9x3xf64>, tensor<5x3x2xf64>) -> tensor<2x1x6x5xf64>
+func.func @sequence(%x: tensor<2x1x9x3xf64>, %w: tensor<5x3x2xf64>) -> tensor<2x1x6x5xf64> {
+  %y = graph.blocked_conv %x, %w strides = [1] dilations = [3] block = 5 : (tensor<2x1x9x3xf64>, tensor<5x3x2xf64>) -> tensor<2x1x6x5xf64>
+  func.return %y : tensor<2x1x6x5xf64>
+}
+
+// CHECK-LABEL: func.func @points
+// CHECK: %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 2 : (tensor<2x3x?x?x2xf32>, tensor<4x6x1x1xf32>) -> tensor<2x2x?x?x2xf32>
+func.func @points(%x: tensor<2x3x?x?x2xf32>, %w: tensor<4x6x1x1xf32>) -> tensor<2x2x?x?x2xf32> {
+  %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 2 : (tensor<2x3x?x?x2xf32>, tensor<4x6x1x1xf32>) -> tensor<2x2x?x?x2xf32>
+  func.return %y : tensor<2x2x?x?x2xf32>
+}

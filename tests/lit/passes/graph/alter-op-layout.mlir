@@ -1,0 +1,69 @@
+// RUN: stepwell-opt %s -p "graph-alter-op-layout{target=x86-64-v3}" | filecheck %s
+
+// What is between two convolutions stays in blocks: one layout at the beginning, one at the end.
+// CHECK-LABEL: func.func @chain
+// CHECK-SAME: (%[[x:.*]]: tensor<?x32x16xf32>)
+// CHECK: %[[r:.*]] = graph.reshape %[[x]] shape = [-1, 2, 16, 16]
+// CHECK-NEXT: %[[t:.*]] = graph.transpose %[[r]] permutation = [0, 1, 3, 2]
+// CHECK-NEXT: %[[c:.*]] = graph.blocked_conv %[[t]], %{{.*}} strides = [1] dilations = [1] block = 16
+// CHECK-SAME: -> tensor<?x2x14x16xf32>
+// CHECK-NEXT: %[[s:.*]] = graph.reshape %{{.*}} shape = [2, 16, 1]
+// CHECK-NEXT: %[[u:.*]] = graph.transpose %[[s]] permutation = [0, 2, 1]
+// CHECK-NEXT: %[[a:.*]] = graph.add %[[c]], %[[u]]
+// CHECK-SAME: (tensor<?x2x14x16xf32>, tensor<2x1x16xf32>)
+// CHECK-NEXT: %[[e:.*]] = graph.relu %[[a]]
+// CHECK-NEXT: %[[p:.*]] = graph.pad constant %[[e]] low = [0, 0, 1, 0] high = [0, 0, 1, 0]
+// CHECK-NEXT: %[[m:.*]] = graph.pool max %[[p]] window = [2, 1] strides = [2, 1] dilations = [1, 1]
+// CHECK-NEXT: %[[d:.*]] = graph.blocked_conv %[[m]]
+// CHECK-SAME: -> tensor<?x2x6x16xf32>
+// CHECK-NEXT: %[[v:.*]] = graph.transpose %[[d]] permutation = [0, 1, 3, 2]
+// CHECK-NEXT: %[[y:.*]] = graph.reshape %[[v]] shape = [-1, 32, 6]
+// CHECK-NEXT: func.return %[[y]]
+func.func @chain(%x: tensor<?x32x16xf32>) -> tensor<?x32x6xf32> {
+  %w = graph.constant dense<0.5> : tensor<32x32x3xf32>
+  %b = graph.constant dense<0.5> : tensor<32x1xf32>
+  %c = graph.conv %x, %w strides = [1] dilations = [1] groups = 1 : (tensor<?x32x16xf32>, tensor<32x32x3xf32>) -> tensor<?x32x14xf32>
+  %a = graph.add %c, %b : (tensor<?x32x14xf32>, tensor<32x1xf32>) -> tensor<?x32x14xf32>
+  %r = graph.relu %a : (tensor<?x32x14xf32>) -> tensor<?x32x14xf32>
+  %p = graph.pad constant %r low = [0, 0, 1] high = [0, 0, 1] value = 0.0 : f64 : (tensor<?x32x14xf32>) -> tensor<?x32x16xf32>
+  %m = graph.pool max %p window = [2] strides = [2] dilations = [1] : (tensor<?x32x16xf32>) -> tensor<?x32x8xf32>
+  %y = graph.conv %m, %w strides = [1] dilations = [1] groups = 1 : (tensor<?x32x8xf32>, tensor<32x32x3xf32>) -> tensor<?x32x6xf32>
+  func.return %y : tensor<?x32x6xf32>
+}
+
+// The sum over all places gives channels in their order: no transpose comes after it.
+// CHECK-LABEL: func.func @head
+// CHECK: %[[c:.*]] = graph.blocked_conv
+// CHECK-NEXT: %[[s:.*]] = graph.reduce mean %[[c]] axes = [2] keepdims = false
+// CHECK-SAME: -> tensor<1x2x16xf32>
+// CHECK-NEXT: %[[y:.*]] = graph.reshape %[[s]] shape = [1, 32]
+// CHECK-NEXT: func.return %[[y]]
+func.func @head(%x: tensor<1x32x64xf32>) -> tensor<1x32xf32> {
+  %w = graph.constant dense<0.5> : tensor<32x32x3xf32>
+  %c = graph.conv %x, %w strides = [2] dilations = [1] groups = 1 : (tensor<1x32x64xf32>, tensor<32x32x3xf32>) -> tensor<1x32x31xf32>
+  %y = graph.reduce mean %c axes = [2] keepdims = false : (tensor<1x32x31xf32>) -> tensor<1x32xf32>
+  func.return %y : tensor<1x32xf32>
+}
+
+// A product of single places with few channels gains less than two layouts cost.
+// CHECK-LABEL: func.func @too_little
+// CHECK: graph.conv
+// CHECK-NOT: graph.transpose
+func.func @too_little(%x: tensor<1x8x64xf32>) -> tensor<1x8x64xf32> {
+  %w = graph.constant dense<0.5> : tensor<8x8x1xf32>
+  %y = graph.conv %x, %w strides = [1] dilations = [1] groups = 1 : (tensor<1x8x64xf32>, tensor<8x8x1xf32>) -> tensor<1x8x64xf32>
+  func.return %y : tensor<1x8x64xf32>
+}
+
+// Computed weights of many rows are laid out once, those of few are read as they are.
+// CHECK-LABEL: func.func @computed_weights
+// CHECK-SAME: (%[[x:.*]]: tensor<64x8xf32>, %[[z:.*]]: tensor<2x8xf32>, %[[w:.*]]: tensor<4x8xf32>)
+// CHECK: %[[t:.*]] = graph.transpose %[[w]] permutation = [1, 0]
+// CHECK-NEXT: %[[y:.*]] = graph.matmul %[[x]], %[[t]]
+// CHECK-NEXT: %[[v:.*]] = graph.dense %[[z]], %[[w]]
+// CHECK-NEXT: func.return %[[y]], %[[v]]
+func.func @computed_weights(%x: tensor<64x8xf32>, %z: tensor<2x8xf32>, %w: tensor<4x8xf32>) -> (tensor<64x4xf32>, tensor<2x4xf32>) {
+  %y = graph.dense %x, %w : (tensor<64x8xf32>, tensor<4x8xf32>) -> tensor<64x4xf32>
+  %v = graph.dense %z, %w : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
+  func.return %y, %v : tensor<64x4xf32>, tensor<2x4xf32>
+}

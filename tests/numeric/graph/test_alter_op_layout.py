@@ -1,0 +1,241 @@
+"""Channels in blocks: where layouts are made, and that programs mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.frontends.builder import Builder, Value
+
+RNG = np.random.default_rng(0)
+PASSES = (
+    "graph-alter-op-layout{target=x86-64-v4},graph-simplify,graph-fold-constant,canonicalize,dce"
+)
+Program = Callable[[Builder, Value], Value]
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def conv(b: Builder, x: Value, filters: int, stride: int = 2, bias: bool = True) -> Value:
+    """A convolution whose strides leave gaps without blocks, so that blocks always pay."""
+    channels = x.shape[1]
+    assert isinstance(channels, int)
+    w = floats(filters, channels, 3, 3) / np.float32(3 * channels**0.5)
+    return b.conv(x, w, *([floats(filters)] if bias else []), strides=[stride, stride])
+
+
+def around(b: Builder, x: Value) -> Value:
+    return b.pad(x, [0, 0, 1, 1], [0, 0, 1, 1])
+
+
+def squeezed(b: Builder, x: Value) -> Value:
+    """Channels weighed by a function of their means."""
+    means = b.reduce(x, "mean", [2, 3], True)
+    return x * b.sigmoid(b.conv(means, floats(32, 32, 1, 1)))
+
+
+# Each with the numbers of transposes and of convolutions on blocks that are left.
+BLOCKED: dict[str, tuple[Program, int, int]] = {
+    "one": (lambda b, x: conv(b, x, 32), 2, 1),
+    "without bias": (lambda b, x: conv(b, x, 48, bias=False), 2, 1),
+    "a block that is no vector": (lambda b, x: conv(b, x, 20), 2, 1),
+    "few filters": (lambda b, x: conv(b, x, 5), 2, 1),
+    "two blocks": (lambda b, x: conv(b, conv(b, x, 64), 96), 2, 2),
+    "activations": (
+        lambda b, x: conv(b, b.clip(b.relu(conv(b, x, 32)), maximum=1.0), 32),
+        2,
+        2,
+    ),
+    "a scale and a shift of channels": (
+        lambda b, x: conv(b, b.tanh(conv(b, x, 32) * floats(32, 1, 1)) + floats(1, 32, 1, 1), 8),
+        2,
+        2,
+    ),
+    "a row beside the channels": (lambda b, x: conv(b, conv(b, x, 32) * floats(8), 32), 2, 2),
+    "a picture beside the channels": (
+        lambda b, x: conv(b, b.where(b.less(conv(b, x, 32), floats(8, 8)), 0.0, 1.0), 32),
+        2,
+        2,
+    ),
+    "numbers": (lambda b, x: conv(b, conv(b, x, 32) * 2.0 + 1.0, 32), 2, 2),
+    "pads and pools": (
+        lambda b, x: conv(b, b.pool(around(b, conv(b, x, 32)), "max", [2, 3], [2, 1]), 32, 1),
+        2,
+        2,
+    ),
+    "a pool of rows": (lambda b, x: conv(b, b.pool(conv(b, x, 32), "mean", [2]), 32), 2, 2),
+    "a residual": (
+        lambda b, x: b.relu(conv(b, around(b, y := conv(b, x, 32)), 32, 1) + y),
+        2,
+        2,
+    ),
+    # The input is laid out for the sum and, padded, for the convolution.
+    "a residual of the input": (
+        lambda b, x: conv(b, b.relu(conv(b, around(b, conv(b, around(b, x), 6)), 6, 1)), 6),
+        2,
+        3,
+    ),
+    "branches": (
+        lambda b, x: conv(b, b.concat([conv(b, x, 32), conv(b, x, 64)], axis=1), 32),
+        2,
+        3,
+    ),
+    "rows of branches": (
+        lambda b, x: conv(b, b.concat([conv(b, x, 32), conv(b, x, 32)], axis=2), 32),
+        2,
+        3,
+    ),
+    "parts": (
+        lambda b, x: b.concat(
+            [
+                conv(b, b.slice(y := conv(b, x, 96), [0, 0, 0, 0], [2, 64, 8, 8]), 32),
+                conv(b, b.slice(y, [0, 64, 1, 1], [2, 96, 8, 8]), 32),
+            ],
+            axis=1,
+        ),
+        2,
+        3,
+    ),
+    "a part of a block": (
+        lambda b, x: conv(b, b.slice(conv(b, x, 64), [0, 16, 0, 0], [2, 48, 8, 8]), 32),
+        4,
+        2,
+    ),
+    "a head": (lambda b, x: b.reduce(conv(b, x, 64), "mean", [2, 3]), 1, 1),
+    "a sum of rows": (lambda b, x: b.reduce(conv(b, x, 64), "sum", [2], True), 2, 1),
+    "a sum of rows that goes": (lambda b, x: b.reduce(conv(b, x, 64), "sum", [2]), 2, 1),
+    "a sum of channels": (lambda b, x: b.reduce(conv(b, x, 64), "sum", [1], True), 2, 1),
+    "weighed channels": (lambda b, x: conv(b, squeezed(b, conv(b, x, 32)), 32), 2, 3),
+    "other readers": (
+        lambda b, x: (
+            b.softmax(y := conv(b, x, 32), axis=1) * b.pad(conv(b, y, 32), [0] * 4, [0, 0, 5, 5])
+        ),
+        4,
+        2,
+    ),
+    "softmax of channels": (lambda b, x: b.softmax(conv(b, x, 64), axis=1), 2, 1),
+}
+
+KEPT: dict[str, Program] = {
+    "groups": lambda b, x: b.conv(x, floats(6, 3, 3, 3), strides=[2, 2], groups=2),
+    "computed filters": lambda b, x: b.conv(x, b.slice(x, [0] * 4, [2, 6, 3, 3]), strides=[2, 2]),
+    "one filter": lambda b, x: conv(b, x, 1),
+    "layouts that cost more": lambda b, x: b.conv(x, floats(7, 6, 1, 1)),
+}
+
+
+def program(
+    build: Program, images: int | str = 2, channels: int = 6, dtype: str = "f32"
+) -> sw.Module:
+    b = sw.Builder()
+    b.output(build(b, b.input("x", (images, channels, 17, 17), dtype)), name="y")
+    return b.module()
+
+
+def count(module: sw.Module, name: str) -> int:
+    return sum(op.name == f"graph.{name}" for op in module.main.walk())
+
+
+@pytest.mark.parametrize("name", BLOCKED)
+def test_blocked(name: str, assert_same: Callable[..., sw.Module]) -> None:
+    build, transposes, convs = BLOCKED[name]
+    after = assert_same(program(build), PASSES, floats(2, 6, 17, 17), tolerance=1e-5)
+    assert count(after, "conv") == 0
+    assert count(after, "blocked_conv") == convs
+    assert count(after, "transpose") == transposes
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_kept(name: str, assert_same: Callable[..., sw.Module]) -> None:
+    module = program(KEPT[name])
+    x = floats(2, 6, 17, 17)
+    after = assert_same(module, "graph-alter-op-layout{target=x86-64-v4}", x, tolerance=0)
+    assert count(after, "blocked_conv") == count(after, "transpose") == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["a residual", "pads and pools", "branches", "weighed channels", "few filters"]
+)
+@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "host"])
+def test_compiled(name: str, target: str) -> None:
+    module = program(BLOCKED[name][0])
+    exe = sw.compile(module, threads=1, target=target)
+    assert "blocked_conv" in exe.ir("optimized")
+    x = floats(2, 6, 17, 17)
+    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", ["a residual", "branches", "a head", "softmax of channels"])
+def test_any_batch(name: str) -> None:
+    module = program(BLOCKED[name][0], images="n")
+    exe = sw.compile(module, threads=1)
+    assert "blocked_conv" in exe.ir("optimized")
+    for images in (0, 1, 3):
+        x = floats(images, 6, 17, 17)
+        np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("channels", "filters"), [(1, 16), (2, 7), (3, 24), (17, 2), (37, 50), (100, 37)]
+)
+def test_any_channels(channels: int, filters: int) -> None:
+    module = program(lambda b, x: conv(b, x, filters), images=1, channels=channels)
+    exe = sw.compile(module, threads=1)
+    assert "blocked_conv" in exe.ir("optimized")
+    x = floats(1, channels, 17, 17)
+    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=2e-5, atol=2e-5)
+
+
+def test_double_precision(assert_same: Callable[..., sw.Module]) -> None:
+    w = RNG.standard_normal((24, 6, 3, 3))
+    module = program(lambda b, x: b.relu(b.conv(x, w, strides=[2, 2])), dtype="f64")
+    x = RNG.standard_normal((2, 6, 17, 17))
+    after = assert_same(module, PASSES, x, tolerance=1e-14)
+    assert "block = 24" in str(after)
+    exe = sw.compile(module, threads=1)
+    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-13, atol=1e-13)
+
+
+def test_sequences_and_volumes(assert_same: Callable[..., sw.Module]) -> None:
+    for sizes in ((41,), (9, 11, 9)):
+        w = floats(32, 4, *[3] * len(sizes))
+        b = sw.Builder()
+        x = b.input("x", (2, 4, *sizes))
+        b.output(b.relu(b.conv(x, w, strides=[2] * len(sizes))))
+        after = assert_same(b.module(), PASSES, floats(2, 4, *sizes), tolerance=1e-5)
+        assert count(after, "blocked_conv") == 1
+        exe = sw.compile(b.module(), threads=1)
+        values = floats(2, 4, *sizes)
+        want = b.module().run_reference(values)
+        np.testing.assert_allclose(exe(values), want, rtol=2e-5, atol=5e-5)
+
+
+def test_it_says_what_it_decided_and_at_which_cost(transformed: Callable) -> None:
+    b = sw.Builder()
+    x = b.input("x", (1, 8, 64, 64))
+    b.output(b.conv(x, floats(32, 8, 3, 3), strides=[2, 2], name="stem"))
+    b.output(b.conv(x, floats(8, 8, 1, 1), name="points"))
+    _, ctx = transformed(b.module(), "graph-alter-op-layout{target=x86-64-v4}")
+    told = [str(decision) for decision in ctx.decisions]
+    assert told[0].startswith(
+        'node "stem": channels in blocks of 32, because a vector then holds channels of one place'
+    )
+    assert told[1].startswith(
+        'node "points": channels stay apart, because layouts would cost more [about '
+    )
+
+
+@pytest.mark.parametrize("rows", [64, 3, "n"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_computed_weights(rows: int | str, bias: bool, assert_same: Callable) -> None:
+    b = sw.Builder()
+    x, w = b.input("x", (rows, 8)), b.input("w", (5, 8))
+    b.output(b.dense(x, w, *([floats(5)] if bias else [])))
+    values = floats(3 if rows == "n" else int(rows), 8), floats(5, 8)
+    after = assert_same(b.module(), PASSES, *values, tolerance=1e-6)
+    assert count(after, "matmul") == (rows == 64)
