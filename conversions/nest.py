@@ -259,12 +259,12 @@ class NestBuilder:
             return self.staged[value]
         loops = self.frames[1:]
         prefix = 0
-        while prefix < len(loops) and loops[prefix] in needed:
+        while prefix < len(loops) and (loops[prefix] in needed or loops[prefix].runs_once):
             prefix += 1
         if not any(frame in needed for frame in loops[prefix:]):
             return None
         if self._local_type(value, prefix) is None:
-            again = next(frame for frame in loops if frame not in needed)
+            again = next(f for f in loops if f not in needed and not f.runs_once)
             name = cast(loop.ForOp, again.block.parent_op()).loop_name.data
             why = f'a reduction would be computed again in each iteration of loop "{name}"'
             raise UnmergedError(value, why)
