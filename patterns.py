@@ -211,7 +211,10 @@ def _changed(
     work = module.clone()
     ctx = make_context(work.weights)
     change(ctx, work.op)
-    work.verify()
+    try:
+        work.verify()
+    except CompileError as error:
+        raise CompileError(f"patterns: the result does not verify: {error}") from error
     if decisions is not None:
         decisions += ctx.decisions
     return work

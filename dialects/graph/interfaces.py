@@ -237,7 +237,7 @@ class ShapeFacts:
         return tuple(self._broadcast_dim(x, y, a, b) for x, y in zip(left, right, strict=True))
 
     def _broadcast_dim(self, x: Dim, y: Dim, a: Shape, b: Shape) -> Dim:
-        if x == 1:
+        if x == 1 or x == y:
             return y
         if y == 1:
             return x

@@ -23,7 +23,17 @@ from xdsl.traits import Commutative
 from ...core.errors import explain
 from ...core.provenance import origin
 from ..outlining import dependents_between
-from .terms import Constrained, Constraint, Operator, Optional, Result, Term, Wildcard, subterms
+from .terms import (
+    Constrained,
+    Constraint,
+    Operator,
+    Optional,
+    Result,
+    Term,
+    Wildcard,
+    may_be,
+    subterms,
+)
 
 State = Mapping[Term, SSAValue | Operation]
 """What terms stand for: an operation for an `Operator`, a value for others."""
@@ -80,23 +90,26 @@ class Matcher:
         self.block = block
         self.failures = failures
 
-    def states(self, root: OpResult) -> Iterator[tuple[State, tuple[SSAValue, ...]]]:
+    def states(self, root: OpResult) -> Iterator[tuple[State, tuple[OpResult, ...]]]:
         """Each way in which the first root stands for a value, with the values of all roots."""
         for state in self._value(self.roots[0], root, Place(root.op), {}):
             yield from self._other_roots(state, (root,))
 
     def _other_roots(
-        self, state: State, found: tuple[SSAValue, ...]
-    ) -> Iterator[tuple[State, tuple[SSAValue, ...]]]:
+        self, state: State, found: tuple[OpResult, ...]
+    ) -> Iterator[tuple[State, tuple[OpResult, ...]]]:
         if len(found) == len(self.roots):
             if self._is_closed(state, found):
                 yield state, found
             return
         term = self.roots[len(found)]
-        for value in _candidates(term, state):
-            if value not in found:
-                for extended in self._value(term, value, Place(value.op), state):
-                    yield from self._other_roots(extended, (*found, value))
+        candidates = [v for v in _candidates(term, state) if v not in found and may_be(term, v.op)]
+        if not candidates:
+            fact = f"no operator near it is result {len(found)} of the pattern"
+            self._fail(state, found[0].op, fact)
+        for value in candidates:
+            for extended in self._value(term, value, Place(value.op), state):
+                yield from self._other_roots(extended, (*found, value))
 
     def _is_closed(self, state: State, found: Sequence[SSAValue]) -> bool:
         """Whether the operators can become one: nobody else needs what lies between them."""
@@ -264,8 +277,8 @@ def _orders(op: Operation) -> Iterator[Sequence[Slot]]:
 def _candidates(term: Term, state: State) -> Iterator[OpResult]:
     """The values above what is known of a root, as far up as the root may be."""
     parts = list(subterms(term))
-    known = next((state[part] for part in parts if part in state), None)
-    values = known.results if isinstance(known, Operation) else () if known is None else (known,)
+    known = [state[part] for part in parts if part in state]
+    values = [v for k in known for v in (k.results if isinstance(k, Operation) else (k,))]
     level = dict.fromkeys(values)
     seen = dict(level)
     for _ in range(sum(isinstance(part, Operator) for part in parts) + 1):

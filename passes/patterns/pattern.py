@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from ...core.errors import CompileError, StepwellError, explain
 from ...core.module import Module
@@ -38,7 +38,7 @@ class Match:
     def __repr__(self) -> str:
         return f"<match of {self.pattern.name}: {self.origin}>"
 
-    def __getitem__(self, name: str) -> SSAValue | Operation | None:
+    def __getitem__(self, name: str) -> Any:
         return self.bindings[name]
 
     @property
@@ -196,8 +196,8 @@ class Pattern:
         return None
 
     def _each(
-        self, states: Iterator[tuple[State, tuple[SSAValue, ...]]]
-    ) -> Iterator[tuple[State, tuple[SSAValue, ...]]]:
+        self, states: Iterator[tuple[State, tuple[OpResult, ...]]]
+    ) -> Iterator[tuple[State, tuple[OpResult, ...]]]:
         """The states, where an error of a predicate of the user is one of the pattern."""
         while (state := self._guarded(next, states, None)) is not None:
             yield state

@@ -281,6 +281,16 @@ def term_of(operand: object) -> Term:
     raise CompileError(explain("pattern", fact, expected="a term or a number", got=got))
 
 
+def may_be(term: Term, op: Operation) -> bool:
+    """Whether a term that stands for results of operators is about operators such as `op`."""
+    if isinstance(term, OneOf):
+        return any(may_be(alternative, op) for alternative in term.alternatives)
+    if isinstance(term, Constrained):
+        return may_be(term.term, op)
+    operator = term.operator if isinstance(term, Result) else term
+    return isinstance(operator, Operator) and operator.is_kind_of(op)
+
+
 def subterms(term: Term) -> Iterator[Term]:
     """A term and all that it is made of, each once, what is used before its users."""
     seen: set[Term] = set()

@@ -54,6 +54,7 @@ import numpy as np
 
 import stepwell as sw
 import stepwell_swish
+from stepwell import patterns as p
 
 for package in (sw, stepwell_swish):
     assert Path(package.__file__).is_relative_to(sys.prefix), package.__file__
@@ -83,6 +84,16 @@ kernel = kernel[kernel.index("loop.kernel"):]
 exponentials = [line for line in kernel.splitlines() if "math.exp" in line]
 assert exponentials, kernel
 assert all("vector<" in line for line in exponentials), kernel
+
+@p.pattern
+def layer(x):
+    return p.op("swish.silu", p.dense(x, ...))
+
+assert len(layer.matches(module)) == 1
+grouped = sw.compile(p.group(module, {"layer": layer}), threads=1)
+assert "loop.kernel @layer(" in grouped.ir("kernels")
+x = 3 * rng.standard_normal((6, 37), np.float32)
+np.testing.assert_allclose(grouped(x), module.run_reference(x), rtol=1e-4, atol=1e-5)
 """
 
 

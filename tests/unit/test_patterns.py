@@ -384,6 +384,20 @@ class TestExplaining:
             ),
         ]
 
+    def test_a_second_result(self) -> None:
+        @p.pattern
+        def pattern(x, y):
+            return p.exp(x), p.sub(p.tanh(x), y)
+
+        def build(b: sw.Builder, x: Value) -> tuple[Value, ...]:
+            return b.exp(x, name="root"), b.tanh(x, name="t"), b.sub(b.sin(x), x, name="s")
+
+        assert self.explanation(pattern, lambda b, x: b.exp(x, name="root")) == [
+            'graph.exp (node "root"): no operator near it is result 1 of the pattern'
+        ]
+        (line,) = self.explanation(pattern, build)
+        assert line.startswith('graph.sub (node "s"): operand 0 (lhs) is graph.sin (node ')
+
     def test_uses(self) -> None:
         @p.pattern
         def pattern(x):

@@ -3,29 +3,21 @@
 from dataclasses import dataclass
 
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import (
-    PatternRewriter,
-    PatternRewriteWalker,
-    RewritePattern,
-    op_type_rewrite_pattern,
-)
 
-from stepwell.core import provenance
-from stepwell.dialects.graph import ops as graph
+from stepwell import patterns as p
 
 from .dialect import SiluOp
 
 
 # x * sigmoid(x) == silu(x)
-class RaiseSilu(RewritePattern):
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: graph.MulOp, rewriter: PatternRewriter):
-        for x, gate in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            if isinstance(gate.owner, graph.SigmoidOp) and gate.owner.operands[0] is x:
-                silu = SiluOp(x, op.result.type)
-                silu.location = provenance.fuse([gate.owner, op])
-                rewriter.replace(op, silu)
-                return
+@p.pattern
+def gated(x):
+    return p.mul(x, p.sigmoid(x))
+
+
+@p.rewrite(gated)
+def silu(b, x):
+    return b.apply(SiluOp, x)
 
 
 @dataclass(frozen=True)
@@ -35,4 +27,4 @@ class SwishRaiseSiluPass(ModulePass):
     name = "swish-raise-silu"
 
     def apply(self, ctx, op):
-        PatternRewriteWalker(RaiseSilu()).rewrite_module(op)
+        p.rewrite_module(ctx, op, [silu])

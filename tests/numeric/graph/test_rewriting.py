@@ -303,7 +303,7 @@ class TestRefused:
         text = str(module)
         with pytest.raises(sw.CompileError, match='rewrite "Raises": raised ValueError: no'):
             p.apply(module, [Raises()])
-        with pytest.raises(sw.CompileError, match="rewrite: the result does not verify: "):
+        with pytest.raises(sw.CompileError, match="patterns: the result does not verify: "):
             p.apply(module, [Breaks()])
         assert str(module) == text
 
@@ -493,6 +493,10 @@ def test_a_program_matches_itself(data: st.DataObject, programs: Any) -> None:
     first, pattern = as_pattern(module)
     match = pattern.match(first)
     assert match is not None, pattern.explain(first) + str(module)
+    other = data.draw(programs).module
+    for op in other.main.body.block.ops:
+        if op.results:
+            assert pattern.explain(op).startswith('pattern "<lambda>" ')
 
 
 @pytest.mark.parametrize("kind", [graph.AddOp, graph.MulOp, graph.ReluOp, graph.DenseOp])
