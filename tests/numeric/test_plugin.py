@@ -6,6 +6,7 @@ environment of the tests.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -108,6 +109,8 @@ class Environment:
         done = subprocess.run(
             [str(self.folder / "venv" / "bin" / command[0]), *command[1:]],
             cwd=self.folder,
+            # What is installed is used, not a checkout that a path leads to.
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
             capture_output=True,
             text=True,
             check=False,
