@@ -48,14 +48,21 @@ _OPTIMIZED = {
         "graph-simplify-inference",
         "cse",
         "graph-fold-constant",
-        # Contractions are ordered before a bias becomes part of one.
+        "canonicalize",
+        "graph-canonicalize-ops",
+        "graph-simplify",
+        # The scale of a batch norm goes before its shift can be a bias.
+        "graph-fold-scale-axis",
+        "graph-fold-constant",
+        # What becomes sparse depends on the order of products, and their order on what is sparse.
+        "graph-order-contractions",
+        "graph-sparsify-constant",
         "graph-order-contractions",
         "graph-decompose-normalize",
         "graph-decompose-sparse",
         "canonicalize",
         "graph-canonicalize-ops",
         "graph-simplify",
-        # The scale of a batch norm goes before its shift can be a bias.
         "graph-fold-scale-axis",
         "graph-fold-constant",
         "graph-canonicalize-ops",
