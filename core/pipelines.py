@@ -46,7 +46,7 @@ _OPTIMIZED = {
     0: ("graph-decompose-normalize", "graph-decompose-sparse"),
     1: (
         "graph-simplify-inference",
-        "cse",
+        "graph-cse",
         "graph-fold-constant",
         "canonicalize",
         "graph-canonicalize-ops",
@@ -73,10 +73,10 @@ _OPTIMIZED = {
         "graph-alter-op-layout",
         "graph-simplify",
         "graph-fold-constant",
-        # Casts come last: `cse` would merge them again.
+        # Casts come last: `graph-cse` would merge them again.
         "canonicalize",
-        "cse",
-        "dce",
+        "graph-cse",
+        "graph-dce",
         "graph-canonicalize-cast",
     ),
 }

@@ -22,7 +22,7 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import SymbolTable, SymbolUserOpInterface
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
@@ -210,7 +210,8 @@ class CallDpsOp(CallLikeOp):
 class CallPackedOp(CallLikeOp):
     """Call a function that is registered at run time; it fills the buffers of the results.
 
-    The results depend on nothing but the arguments: a call whose results are not used may go.
+    It may be random, keep a state or write elsewhere: every call is made, in the order of the
+    program, whether its results are used or not.
 
     %y = graph.call_packed "env.linear"(%x) dims [["batch", ""]]
         : (tensor<?x784xf32>) -> tensor<?x128xf32>
@@ -220,6 +221,7 @@ class CallPackedOp(CallLikeOp):
 
     callee = prop_def(StringAttr)
 
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
         "$callee `(` $arguments `)` (`dims` $result_dims^)? attr-dict `:` "
         "functional-type($arguments, $res)"

@@ -74,7 +74,7 @@ class GraphCanonicalizeCastPass(ModulePass):
     A narrowing cast is not cloned: its users would then read the wider type. Users whose
     kernels cannot hold a cast (products, calls, indices) go on sharing one.
 
-    Requires: no `cse` after it, which would merge the casts again.
+    Requires: no `graph-cse` after it, which would merge the casts again.
     Leaves: the operators as they are but for the casts.
     """
 

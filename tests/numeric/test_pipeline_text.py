@@ -139,8 +139,9 @@ def test_texts_that_do_not_lead_to_code(text: str, message: str) -> None:
 
 def test_an_unknown_pass_in_the_text() -> None:
     module, _ = mlp()
-    text = pipeline_text(pipeline()).replace("dce", "dcee")
-    with pytest.raises(sw.CompileError, match='pipeline: unknown pass "dcee"; nearest names: dce'):
+    text = pipeline_text(pipeline()).replace("graph-dce", "graph-dcee")
+    told = 'pipeline: unknown pass "graph-dcee"; nearest names: graph-dce'
+    with pytest.raises(sw.CompileError, match=told):
         sw.compile(module, pipeline=text)
 
 
