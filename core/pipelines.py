@@ -47,6 +47,8 @@ _OPTIMIZED = {
     1: (
         "graph-simplify-inference",
         "graph-cse",
+        # Quantised tensors are recognised before constants among them are floats.
+        "graph-legalize-quantized",
         "graph-fold-constant",
         "canonicalize",
         "graph-canonicalize-ops",

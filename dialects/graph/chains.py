@@ -61,9 +61,13 @@ def operands_of(op: object) -> tuple[Factor | None, SSAValue, Factor | None] | N
         return Factor(op.a, by=op), op.x, None
     if isinstance(op, graph.AggregateOp) and _is_linear(op):
         return Factor(op.a, by=op), op.x, None
-    if isinstance(op, graph.DenseOp) and rank(op.x) >= 2:
-        return None, op.x, Factor(op.w, transposed=True)
-    return (None, op.a, Factor(op.b)) if isinstance(op, graph.MatmulOp) else None
+    if not isinstance(op, graph.DenseOp | graph.MatmulOp):
+        return None
+    x, w, *_ = op.operands
+    # A sum of integers of few bits is one of i32, which they cannot be multiplied with.
+    if element_type(x) != element_type(op.result) or rank(x) < 2:
+        return None
+    return None, x, Factor(w, transposed=isinstance(op, graph.DenseOp))
 
 
 def _is_linear(op: graph.AggregateOp) -> bool:

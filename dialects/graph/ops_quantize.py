@@ -58,7 +58,7 @@ def saturated_scalar(
 class ScaledOp(GraphOp, ABC):
     """An elementwise operator with a scale and a zero point, for all elements or along an axis.
 
-    They are scalars without `axis`, and vectors along that axis of `x` with it.
+    Each is a scalar, or a vector along the `axis` of `x`, which is there if one of them is.
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
@@ -89,31 +89,32 @@ class ScaledOp(GraphOp, ABC):
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, *parameters = shapes
         axis = self.properties.get("axis")
+        if isinstance(axis, IntegerAttr) and not any(parameters):
+            facts.fail("there is an axis and no vector along it", "no axis", axis.value.data)
         for what, shape in zip(("scale", "zero_point"), parameters, strict=True):
-            if not isinstance(axis, IntegerAttr):
-                if shape:
-                    facts.fail(f"{what} is no scalar and there is no axis", "rank 0", _rank(shape))
+            if not shape:
                 continue
-            number = facts.axis(axis.value.data, len(x))
+            if not isinstance(axis, IntegerAttr):
+                facts.fail(f"{what} is no scalar and there is no axis", "rank 0", _rank(shape))
             if len(shape) != 1:
-                facts.fail(f"{what} along an axis is not a vector", "rank 1", _rank(shape))
+                facts.fail(f"{what} is no scalar and no vector", "rank 0 or 1", _rank(shape))
+            number = facts.axis(axis.value.data, len(x))
             facts.equal(x[number], shape[0], f"length of {what} differs from axis {number} of x")
         return [x]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, scale, zero_point = (cast(np.ndarray, array) for array in arrays)
-        beside = [1] * x.ndim
-        if self.along is not None:
-            beside[self.along] = -1
-            scale, zero_point = scale.reshape(beside), zero_point.reshape(beside)
+        beside = [-1 if axis == self.along else 1 for axis in range(x.ndim)]
+        scale, zero_point = (v.reshape(beside) if v.ndim else v for v in (scale, zero_point))
         with np.errstate(all="ignore"):
             return self.stored(self.array(x, scale.astype(np.float32), zero_point))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         x, scale, zero_point = self.operands
         own = () if self.along is None else (index[self.along],)
-        factor = scalars.convert(nest, nest.at(scale, own), element_type(scale), f32)
-        return self.scalar(nest, nest.at(x, index), factor, nest.at(zero_point, own))
+        factor, moved = (nest.at(v, own if rank(v) else ()) for v in (scale, zero_point))
+        factor = scalars.convert(nest, factor, element_type(scale), f32)
+        return self.scalar(nest, nest.at(x, index), factor, moved)
 
     @abstractmethod
     def array(self, x: np.ndarray, scale: np.ndarray, zero_point: np.ndarray) -> np.ndarray:

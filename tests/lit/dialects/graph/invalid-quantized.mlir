@@ -16,9 +16,9 @@ func.func @axis_range(%x: tensor<2x8xf32>, %s: tensor<8xf32>, %z: tensor<8xui8>)
 
 // -----
 
-func.func @no_vector(%x: tensor<2x8xf32>, %s: tensor<8xf32>, %z: tensor<ui8>) {
-  // CHECK: graph.quantize: zero_point along an axis is not a vector, expected rank 1, got rank 0
-  %q = graph.quantize %x, %s, %z axis = 1 : (tensor<2x8xf32>, tensor<8xf32>, tensor<ui8>) -> tensor<2x8xui8>
+func.func @no_vector(%x: tensor<2x8xf32>, %s: tensor<8x1xf32>, %z: tensor<ui8>) {
+  // CHECK: graph.quantize: scale is no scalar and no vector, expected rank 0 or 1, got rank 2
+  %q = graph.quantize %x, %s, %z axis = 1 : (tensor<2x8xf32>, tensor<8x1xf32>, tensor<ui8>) -> tensor<2x8xui8>
   func.return
 }
 
@@ -139,5 +139,13 @@ func.func @more_columns(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tensor<ui8>,
 func.func @groups(%x: tensor<2x2x8xui8>, %s: tensor<f32>, %z: tensor<ui8>, %w: tensor<3x1x2xui8>) {
   // CHECK: graph.quantized_conv: groups do not divide the filters, expected a multiple of 2, got 3
   %y = graph.quantized_conv %x, %s, %z, %w, %s, %z, %s, %z strides = [1] dilations = [1] groups = 2 : (tensor<2x2x8xui8>, tensor<f32>, tensor<ui8>, tensor<3x1x2xui8>, tensor<f32>, tensor<ui8>, tensor<f32>, tensor<ui8>) -> tensor<2x3x7xui8>
+  func.return
+}
+
+// -----
+
+func.func @no_vector_at_all(%x: tensor<2x8xf32>, %s: tensor<f32>, %z: tensor<ui8>) {
+  // CHECK: graph.quantize: there is an axis and no vector along it, expected no axis, got 1
+  %q = graph.quantize %x, %s, %z axis = 1 : (tensor<2x8xf32>, tensor<f32>, tensor<ui8>) -> tensor<2x8xui8>
   func.return
 }

@@ -1,0 +1,356 @@
+"""Products of quantised tensors become products of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType, f32, i8, i16, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from ...core.context import CompilerContext, decide
+from ...core.provenance import fuse
+from ...core.weights import weights_of
+from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import dtype_of, element_type_of, ui8
+from ...dialects.graph.interfaces import GraphOp, element_type, rank
+from ...dialects.graph.known import elements_of, sizes_of
+from ...dialects.graph.ops_quantized import multiplier
+from .rules.quantized import (
+    MoveOfDequantized,
+    QuantizeWhatWasCut,
+    QuantizeWhatWasQuantized,
+    is_scale,
+    known_elements,
+)
+
+_BYTES = (i8, ui8)
+_LITERAL_SIZE = 16
+_LARGEST_SUM = (1 << 31) - 1
+_QUANTIZED: dict[type[GraphOp], type[graph.QuantizedContractionOp]] = {
+    graph.DenseOp: graph.QuantizedDenseOp,
+    graph.MatmulOp: graph.QuantizedMatmulOp,
+    graph.ConvOp: graph.QuantizedConvOp,
+}
+
+
+class Rebuilding:
+    """Collects new operators and constants, with the locations of what they stand for."""
+
+    def __init__(self, ctx: Context, sources: Sequence[Operation]) -> None:
+        self.store = ctx.weights if isinstance(ctx, CompilerContext) else None
+        self.sources = sources
+        self.new: list[Operation] = []
+
+    def add(self, op: GraphOp) -> SSAValue:
+        op.location = fuse(self.sources)
+        self.new.append(op)
+        return op.results[0]
+
+    def constant(self, array: np.ndarray, name: str) -> SSAValue:
+        """A constant: in the text if it is small, else in the weight store."""
+        if self.store is None or array.size <= _LITERAL_SIZE:
+            return self.add(graph.ConstantOp.literal(array))
+        type = TensorType(element_type_of(array.dtype), array.shape)
+        return self.add(graph.ConstantOp.resource(self.store.add(name, array), type))
+
+
+def _name(value: SSAValue, what: str) -> str:
+    """What the weight store calls an array that is made of a constant."""
+    key = value.owner.key if isinstance(value.owner, graph.ConstantOp) else None
+    return f"{key or 'constant'}.{what}"
+
+
+def _weight_axis(op: GraphOp) -> int:
+    """The axis of the second factor along which the channels are."""
+    return rank(op.operands[1]) - 1 if isinstance(op, graph.MatmulOp) else 0
+
+
+@dataclass
+class ProductOfQuantized(RewritePattern):
+    """Sum up integers, then requantise."""
+
+    ctx: Context
+
+    # quantized_dense(x, w, b) == requantize(dense(x - xz, w - wz, b), xs * ws / ys, yz)
+    # and so for matmul, whose bias is added, and conv
+    def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
+        if not isinstance(op, graph.QuantizedContractionOp):
+            return
+        weights, to = weights_of(self.ctx), Rebuilding(self.ctx, [op])
+        x_scale, w_scale, y_scale = (
+            elements_of(scale, weights) for scale in (op.x_scale, op.w_scale, op.y_scale)
+        )
+        if x_scale is None or w_scale is None or y_scale is None:
+            return
+        with np.errstate(all="ignore"):
+            scale = to.constant(multiplier(x_scale, w_scale, y_scale), _name(op.w_scale, "steps"))
+        x = self._shifted(op.x, op.x_zero_point, None, to)
+        w = self._shifted(op.w, op.w_zero_point, op.WEIGHT_AXIS % rank(op.w), to)
+        bias = None if op.bias is None else op.bias
+        if isinstance(op, graph.QuantizedConvOp):
+            total = to.add(graph.ConvOp(x, w, bias, *op.steps))
+        elif isinstance(op, graph.QuantizedDenseOp):
+            total = to.add(graph.DenseOp(x, w, bias))
+        else:
+            total = to.add(graph.MatmulOp(x, w))
+            total = total if bias is None else to.add(graph.AddOp(total, bias))
+        axis = op.CHANNEL_AXIS if w_scale.ndim else None
+        result = to.add(graph.RequantizeOp(total, scale, op.y_zero_point, axis, op.result.type))
+        decide(self.ctx, op, "a product of integers", "its scales are constants")
+        rewriter.replace(op, to.new, [result])
+
+    def _shifted(
+        self, value: SSAValue, zero_point: SSAValue, axis: int | None, to: Rebuilding
+    ) -> SSAValue:
+        """`value` without its zero point, in the smallest type that holds it where it is known."""
+        weights = weights_of(self.ctx)
+        zero, elements = elements_of(zero_point, weights), known_elements(value, weights)
+        if zero is not None and not zero.any():
+            return value
+        beside = [1] * rank(value)
+        if rank(zero_point) and axis is not None:
+            beside[axis] = -1
+        if zero is not None and elements is not None:
+            zeros = zero.reshape(beside) if zero.ndim else zero
+            difference = elements.astype(np.int16) - zeros.astype(np.int16)
+            narrow = difference.astype(np.int8)
+            exact = narrow if np.array_equal(narrow, difference) else difference
+            return to.constant(exact, _name(value, "shifted"))
+        shift = to.add(graph.CastOp(zero_point, i16))
+        if rank(zero_point) and axis != rank(value) - 1:
+            shift = to.add(graph.ReshapeOp(shift, beside))
+        return to.add(graph.SubOp(to.add(graph.CastOp(value, i16)), shift))
+
+
+@dataclass
+class ProductOfShifted(RewritePattern):
+    """Take a zero point of the first factor out of the sum, if the second one is known."""
+
+    ctx: Context
+
+    # dense(x - z, w, b) == dense(x, w, b - z * sum(w))  for one integer z of 8 bits
+    # and so for matmul, where the term is added, and conv
+    def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
+        if not isinstance(op, graph.DenseOp | graph.MatmulOp | graph.ConvOp):
+            return
+        weights, found = weights_of(self.ctx), self._shift(op.operands[0])
+        elements = known_elements(op.operands[1], weights)
+        if found is None or elements is None:
+            return
+        (x, zero_point), to = found, Rebuilding(self.ctx, [op])
+        zero = elements_of(zero_point, weights)
+        axes = tuple(range(1, elements.ndim))
+        matrices = isinstance(op, graph.MatmulOp)
+        with np.errstate(all="ignore"):
+            sums = -elements.astype(np.int32).sum(
+                -2 if matrices else axes, np.int32, keepdims=matrices and elements.ndim > 2
+            )
+            if zero is not None:
+                sums = sums * zero.reshape(()).astype(np.int32)
+        bias = None if isinstance(op, graph.MatmulOp) else op.bias
+        known = None if bias is None or zero is None else elements_of(bias, weights)
+        if known is not None:
+            sums, bias = sums + known, None
+        term = to.constant(sums, _name(op.operands[1], "sums"))
+        if zero is None:
+            term = to.add(graph.MulOp(term, to.add(graph.CastOp(zero_point, i32))))
+        term = term if bias is None else to.add(graph.AddOp(bias, term))
+        if isinstance(op, graph.ConvOp):
+            result = to.add(graph.ConvOp(x, op.w, term, *op.steps, op.result.type))
+        elif isinstance(op, graph.DenseOp):
+            result = to.add(graph.DenseOp(x, op.w, term, op.result.type))
+        else:
+            product = to.add(graph.MatmulOp(x, op.b, op.result.type))
+            result = to.add(graph.AddOp(product, term, op.result.type))
+        rewriter.replace(op, to.new, [result])
+
+    def _shift(self, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
+        """The bytes of a difference in 16 bits, and the zero point."""
+        sub = value.owner
+        if not isinstance(sub, graph.SubOp) or element_type(value) != i16:
+            return None
+        wide, shift = sub.lhs.owner, sub.rhs.owner
+        if not isinstance(wide, graph.CastOp) or element_type(wide.x) not in _BYTES:
+            return None
+        if any(n != 1 for n in sizes_of(sub.rhs)) or rank(sub.rhs) > 1:
+            return None
+        if isinstance(shift, graph.CastOp) and element_type(shift.x) in _BYTES:
+            return wide.x, shift.x
+        zero = elements_of(sub.rhs, weights_of(self.ctx))
+        return None if zero is None or abs(int(zero.reshape(()))) > 255 else (wide.x, sub.rhs)
+
+
+@dataclass
+class QuantizeOfProduct(RewritePattern):
+    """Recognise a product between dequantisations and a quantisation."""
+
+    ctx: Context
+
+    # quantize(dense(dequantize(x), dequantize(w), dequantize(b))) ~ quantized_dense(x, w, b)
+    # for a scale of b that is the product of those of x and w
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.QuantizeOp, rewriter: PatternRewriter) -> None:
+        product = op.x.owner
+        if not isinstance(product, graph.DenseOp | graph.MatmulOp | graph.ConvOp):
+            return
+        x, w, *bias = (operand.owner for operand in product.operands)
+        if not isinstance(x, graph.DequantizeOp) or not isinstance(w, graph.DequantizeOp):
+            return
+        kinds = [element_type(v) for v in (x.x, w.x, op.zero_point)]
+        if any(kind not in _BYTES for kind in kinds) or not op.x.has_one_use():
+            return
+        scaled = (x, w, op)
+        weights = weights_of(self.ctx)
+        if not all(is_scale(one.scale, weights) for one in scaled) or element_type(op.x) != f32:
+            return
+        if x.along is not None or op.along is not None:
+            return
+        if w.along not in (None, _weight_axis(product)):
+            return
+        sums = None
+        if bias:
+            if not isinstance(bias[0], graph.DequantizeOp):
+                return
+            sums = self._sums(bias[0], x, w)
+            if sums is None:
+                return
+        if self._largest(product, x, w, sums) > _LARGEST_SUM:
+            decide(self.ctx, product, "a product of floats", "a sum may not fit 32 bits")
+            return
+        of_x, of_w = (x.x, x.scale, x.zero_point), (w.x, w.scale, w.zero_point)
+        steps = product.steps if isinstance(product, graph.ConvOp) else ()
+        new = _QUANTIZED[type(product)](*of_x, *of_w, op.scale, op.zero_point, sums, *steps)
+        new.location = fuse([product, op])
+        rewriter.replace(op, [new], new.results)
+
+    def _sums(
+        self, bias: graph.DequantizeOp, x: graph.DequantizeOp, w: graph.DequantizeOp
+    ) -> SSAValue | None:
+        """The integers of a bias if they count what the products of those of x and w count."""
+        weights = weights_of(self.ctx)
+        scale, zero = (elements_of(v, weights) for v in (bias.scale, bias.zero_point))
+        own, other = (elements_of(v.scale, weights) for v in (x, w))
+        if element_type(bias.x) != i32 or scale is None or zero is None or zero.any():
+            return None
+        if own is None or other is None:
+            return None
+        return bias.x if np.all(scale == own * other) else None
+
+    def _largest(
+        self,
+        product: GraphOp,
+        x: graph.DequantizeOp,
+        w: graph.DequantizeOp,
+        bias: SSAValue | None,
+    ) -> int:
+        """What no sum of products is larger than."""
+        weights = weights_of(self.ctx)
+        elements, zero = known_elements(w.x, weights), elements_of(w.zero_point, weights)
+        if elements is None or zero is None:
+            sizes = sizes_of(w.x)
+            terms = sizes[-2:-1] if isinstance(product, graph.MatmulOp) else sizes[1:]
+            if any(n < 0 for n in terms):
+                return _LARGEST_SUM + 1
+            total = int(np.prod(terms, dtype=object)) * _reach(element_type(w.x), zero)
+        else:
+            beside = [1] * elements.ndim
+            beside[_weight_axis(product)] = -1
+            zeros = zero.reshape(beside) if zero.ndim else zero
+            magnitude = np.abs(elements.astype(np.int64) - zeros)
+            axes = -2 if isinstance(product, graph.MatmulOp) else tuple(range(1, elements.ndim))
+            total = int(magnitude.sum(axes).max(initial=0))
+        summand = 0
+        if bias is not None:
+            known = elements_of(bias, weights)
+            if known is None:
+                return _LARGEST_SUM + 1
+            summand = int(np.abs(known.astype(np.int64)).max(initial=0))
+        return total * _reach(element_type(x.x), elements_of(x.zero_point, weights)) + summand
+
+
+def _reach(kind: Attribute, zero: np.ndarray | None) -> int:
+    """What no difference of an integer of a type and its zero point is larger than."""
+    limits = np.iinfo(dtype_of(kind))
+    if zero is None:
+        return int(limits.max) - int(limits.min)
+    zeros = zero.astype(np.int64)
+    return int(max((limits.max - zeros).max(initial=0), (zeros - limits.min).max(initial=0)))
+
+
+@dataclass(frozen=True)
+class GraphLegalizeQuantizedPass(ModulePass):
+    """Compute products of quantised tensors in integers.
+
+    Before:
+
+    ```mlir
+    func.func @main(%x: tensor<?x2xui8>) -> tensor<?x2xui8> {
+      %w = graph.constant dense<[[1, -2], [3, 4]]> : tensor<2x2xi8>
+      %z = graph.constant dense<5> : tensor<ui8>
+      %n = graph.constant dense<0> : tensor<i8>
+      %s = graph.constant dense<0.5> : tensor<f32>
+      %y = graph.quantized_dense %x, %s, %z, %w, %s, %n, %s, %z
+          : (tensor<?x2xui8>, tensor<f32>, tensor<ui8>, tensor<2x2xi8>, tensor<f32>, tensor<i8>,
+             tensor<f32>, tensor<ui8>) -> tensor<?x2xui8>
+      func.return %y : tensor<?x2xui8>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @main(%x: tensor<?x2xui8>) -> tensor<?x2xui8> {
+      %w = graph.constant dense<[[1, -2], [3, 4]]> : tensor<2x2xi8>
+      %z = graph.constant dense<5> : tensor<ui8>
+      %m = graph.constant dense<0.5> : tensor<f32>
+      %b = graph.constant dense<[5, -35]> : tensor<2xi32>
+      %t = graph.dense %x, %w, %b
+          : (tensor<?x2xui8>, tensor<2x2xi8>, tensor<2xi32>) -> tensor<?x2xi32>
+      %y = graph.requantize %t, %m, %z
+          : (tensor<?x2xi32>, tensor<f32>, tensor<ui8>) -> tensor<?x2xui8>
+      func.return %y : tensor<?x2xui8>
+    }
+    ```
+
+    The sum is one of integers as they are stored: the zero point of known weights is taken off
+    them, and that of `x` becomes a summand, ``-z * sum(w)``, which goes into the bias. All of it
+    wraps around as the sum does, so that a quantised operator keeps its bits.
+
+    A product of floats between ``dequantize`` and ``quantize``, as quantisers write it, is first
+    recognised as a quantised operator. It may be padded, cut (relu, clip), and moved or pooled
+    in between, which is then done to integers. This replaces sums in f32, which depend on their
+    order, by exact ones: each element is that of exact arithmetic, or beside it where that is
+    within 2^-14 of the middle of two (`docs/rationale/0012-quantised-tensors.md`). What may
+    not fit 32 bits stays a product of floats.
+
+    Requires: scales that are constants; to be run before `graph-fold-constant`, which would make
+        floats of quantised weights.
+    Leaves: `graph.quantize` and `graph.dequantize` where floats begin and end, and quantised
+        operators whose scales come at run time.
+    """
+
+    name = "graph-legalize-quantized"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        weights = weights_of(ctx)
+        patterns: list[RewritePattern] = [
+            QuantizeWhatWasQuantized(weights),
+            QuantizeWhatWasCut(weights),
+            MoveOfDequantized(weights),
+            QuantizeOfProduct(ctx),
+            ProductOfQuantized(ctx),
+            ProductOfShifted(ctx),
+        ]
+        applier = GreedyRewritePatternApplier(patterns, dce_enabled=True)
+        PatternRewriteWalker(applier).rewrite_module(op)
