@@ -35,6 +35,7 @@ _PLACES = {
     "compile": "compiler",
     "from_mlir": "frontends.mlir",
     "from_onnx": "frontends.onnx.importer",
+    "kernel": "dialects.graph.kernels",
     "patterns": "",
     "register_function": "core.functions",
     "to_mixed_precision": "precision",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from .core.module import Module, SparseSpec, TensorSpec, ValueSpec
     from .core.target import Target
     from .core.weights import WeightStore
+    from .dialects.graph.kernels import kernel
     from .frontends.builder import Builder
     from .frontends.mlir import from_mlir
     from .frontends.onnx.importer import from_onnx
@@ -79,6 +81,7 @@ __all__ = [
     "compile",
     "from_mlir",
     "from_onnx",
+    "kernel",
     "patterns",
     "register_function",
     "to_mixed_precision",

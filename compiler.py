@@ -5,14 +5,13 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType, VectorType, i32
 from xdsl.dialects.memref import AllocaOp
 from xdsl.ir import Operation
 
-from .conversions.buffers import buffer_types
 from .core import pipelines
 from .core.context import CompilerContext, target_of
 from .core.errors import CompileError, UnsupportedError, explain
@@ -20,6 +19,7 @@ from .core.module import Module, face_of, specs_of
 from .core.registry import make_context
 from .core.target import Target, named
 from .dialects import rt
+from .dialects.graph.buffers import buffer_types
 from .dialects.graph.interfaces import GraphOp
 from .dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp
 from .dialects.graph.signature import Signature, signature_of
@@ -39,6 +39,7 @@ def compile(
     threads: int | None = None,
     opt_level: int = 3,
     pipeline: str | Mapping[str, str] | None = None,
+    legalize: Mapping[str, Any] | None = None,
 ) -> Executable:
     """Compile a module to machine code.
 
@@ -50,6 +51,8 @@ def compile(
         pipeline: the passes to run instead of those that `opt_level` and `threads` call for: the
             text that `stepwell pipeline` prints, as edited, or the text of each stage by its
             name. See `docs/pipeline.md`.
+        legalize: for the names of operators what is put in their place: a `stepwell.kernel`, or
+            a rule. See `docs/kernels-and-functions.md`.
 
     Raises:
         CompileError: if the module is not valid or has something that cannot be compiled, or
@@ -79,10 +82,12 @@ def compile(
         specs_of(module.main)
     work = module.clone()
     ctx = make_context(work.weights, chosen)
+    if legalize is not None:
+        ctx.legalize = _table_for(legalize, start)
     with _without_collector():
         signature, program = _build(ctx, work, passes, start)
     stages = pipelines.STAGES[pipelines.STAGES.index(start) :]
-    text = _stage_text(module, chosen, passes, start)
+    text = _stage_text(module, chosen, passes, start, ctx.legalize)
     return executable(signature, program, text, stages, ctx.decisions)
 
 
@@ -229,8 +234,29 @@ def _effort(op: ModuleOp) -> Effort:
     return Effort.LIGHT if staged else Effort.NONE
 
 
+def _table_for(legalize: Mapping[str, Any], start: str) -> Mapping[str, Any]:
+    """A table for `graph-legalize`, as it is now.
+
+    Raises:
+        CompileError: if it is none, or the module is past the stage where operators are replaced.
+    """
+    if not isinstance(legalize, Mapping):
+        fact, expected = "legalize is no table", "a mapping from names of operators"
+        got = type(legalize).__name__
+        raise CompileError(explain("compile", fact, expected=expected, got=got))
+    if start != "graph":
+        fact, expected = "operators are replaced before they are grouped", 'stage "graph"'
+        got = f'stage "{start}"'
+        raise CompileError(explain("compile", fact, expected=expected, got=got))
+    return dict(legalize)
+
+
 def _stage_text(
-    module: Module, target: Target, passes: Mapping[str, str], start: str
+    module: Module,
+    target: Target,
+    passes: Mapping[str, str],
+    start: str,
+    legalize: Mapping[str, Any],
 ) -> Callable[[str], str]:
     """Makes the text of a stage when it is asked for, from the module as it is now."""
     source = module.clone()
@@ -239,6 +265,7 @@ def _stage_text(
         pipelines.check_stage(stage)
         work = source.clone()
         ctx = make_context(work.weights, target)
+        ctx.legalize = legalize
         effort = _effort(work.op)
         for reached, op in pipelines.walk_stages(ctx, work.op, passes, start):
             if reached == stage:

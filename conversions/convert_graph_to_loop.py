@@ -28,11 +28,11 @@ from ..core.dims import Dim, Shape
 from ..core.errors import explain
 from ..core.provenance import fuse, origin
 from ..dialects.graph import ops as graph
+from ..dialects.graph.buffers import buffer_types
 from ..dialects.graph.interfaces import FusionKind, GraphOp, Index, tensor_type
 from ..dialects.graph.shapes import EQUAL, SymbolicShapes, equal_attribute
 from ..dialects.loop import ops as loop
 from ..dialects.sparse_tensor import part_count
-from .buffers import buffer_types
 from .nest import (
     Argument,
     Frame,

@@ -34,11 +34,12 @@ from ..core.provenance import origin
 from ..core.weights import WeightStore, weights_of
 from ..dialects import rt
 from ..dialects.graph import ops as graph
+from ..dialects.graph.buffers import buffer_types, storage_type
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.graph.signature import signature_attributes
 from ..dialects.loop import ops as loop
 from ..dialects.sparse_tensor import is_sparse
-from .buffers import ArenaPlan, Lifetime, buffer_types, plan_arena, storage_type
+from .buffers import ArenaPlan, Lifetime, plan_arena
 from .sizes import Sizes
 
 ALIGNMENT = 64

@@ -16,9 +16,11 @@ from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, ModuleOp, f32
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.type import get_element_type_or_self
 
+from ..core.context import target_of
 from ..dialects import upstream
 from .math_to_arith import polynomials
 from .math_to_arith.arithmetic import Arithmetic
@@ -113,6 +115,17 @@ class _Places:
             entry.insert_ops_before(place.hoisted, entry.first_op)
 
 
+# fma(a, b, c) == a * b + c, rounded twice
+def _unfuse(module: ModuleOp) -> None:
+    """Write products and sums apart for a machine that would call a function for each lane."""
+    for op in [op for op in module.walk() if isinstance(op, math.FmaOp)]:
+        product = arith.MulfOp(op.a, op.b)
+        product.location = op.location
+        total = arith.AddfOp(product, op.c)
+        total.location = op.location
+        Rewriter.replace_op(op, [product, total])
+
+
 @dataclass(frozen=True)
 class ConvertMathToArithPass(ModulePass):
     """Expand transcendental functions of f32, scalar or vector, into arithmetic.
@@ -139,7 +152,8 @@ class ConvertMathToArithPass(ModulePass):
     Leaves: no erf, exp, exp2, expm1, log, log1p, log2, powf, tanh of f32, and no rsqrt and no
     powf with an exponent of -1, -0.5, 0.5, 1, 2, 3 or 4 of any float type. Operations that are
     one instruction (absf, ceil, copysign, floor, fma, roundeven, sqrt...) and the functions of
-    f64 stay for `convert-math-to-llvm`. Constants stand once at the entry of the function.
+    f64 stay for `convert-math-to-llvm`; on a target without fma that one is a product and a
+    sum. Constants stand once at the entry of the function.
 
     Not kept: fast-math flags, since the expansions are exact about NaN, infinities and zeros.
     """
@@ -161,3 +175,5 @@ class ConvertMathToArithPass(ModulePass):
             inner.results[0].replace_all_uses_with(result)
             block.erase_op(inner)
         places.insert_constants()
+        if not target_of(ctx).fma:
+            _unfuse(op)

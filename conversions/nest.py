@@ -28,7 +28,6 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     TensorType,
-    f32,
     i1,
     i8,
 )
@@ -44,7 +43,9 @@ from xdsl.ir.affine import (
 from ..core.dims import Dim
 from ..core.errors import UnsupportedError, explain
 from ..core.provenance import origin
-from ..dialects.graph.attrs import compute_type, is_half, is_unsigned
+from ..dialects.graph import scalars
+from ..dialects.graph.attrs import compute_type, is_unsigned
+from ..dialects.graph.buffers import storage_type
 from ..dialects.graph.interfaces import FusionKind, GraphOp, Index, element_type
 from ..dialects.graph.ops_call import CallDpsOp, CallLikeOp
 from ..dialects.graph.shapes import SymbolicShapes
@@ -52,7 +53,6 @@ from ..dialects.loop import ops as loop
 from ..dialects.loop.attrs import Combine
 from ..dialects.loop.syntax import compress
 from ..dialects.sparse_tensor import is_sparse
-from .buffers import storage_type
 
 INDEX = IndexType()
 LOCAL_BYTES = 1 << 15
@@ -212,23 +212,11 @@ class NestBuilder:
 
     def computed(self, loaded: SSAValue, kind: Attribute) -> SSAValue:
         """Turn what a buffer of this element type holds into the type in which it is computed."""
-        if is_half(kind):
-            return self.insert(arith.ExtFOp(loaded, f32))
-        if kind == i1:
-            return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
-        if is_unsigned(kind):
-            return self.insert(arith.ExtUIOp(loaded, cast(IntegerType, compute_type(kind))))
-        return loaded
+        return scalars.computed(self, loaded, kind)
 
     def stored(self, value: SSAValue, kind: Attribute) -> SSAValue:
         """Turn a computed scalar into what a buffer of this element type holds."""
-        if is_half(kind):
-            return self.insert(arith.TruncFOp(value, kind))
-        if kind == i1:
-            return self.insert(arith.ExtUIOp(value, i8))
-        if is_unsigned(kind):
-            return self.insert(arith.TruncIOp(value, cast(IntegerType, storage_type(kind))))
-        return value
+        return scalars.stored(self, value, kind)
 
     def _load(self, buffer: SSAValue, index: Sequence[AffineExpr]) -> SSAValue:
         map, operands = compress(index, self.variables)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import StringAttr
@@ -43,6 +44,8 @@ class CompilerContext(Context):
     weights: WeightStore = field(default_factory=WeightStore)
     target: Target | None = None
     decisions: list[Decision] = field(default_factory=list)
+    legalize: Mapping[str, Any] = field(default_factory=dict)
+    """What `graph-legalize` does with operators, by name, before what it does by itself."""
     stage: str = ""
     pass_name: str = ""
 

@@ -43,7 +43,7 @@ STAGES = IR_STAGES + TEXT_STAGES
 OPT_LEVELS = (0, 1, 2, 3)
 
 _OPTIMIZED = {
-    0: ("graph-decompose-normalize", "graph-decompose-sparse"),
+    0: ("graph-decompose-normalize", "graph-decompose-sparse", "graph-legalize"),
     1: (
         "graph-simplify-inference",
         "graph-cse",
@@ -75,6 +75,8 @@ _OPTIMIZED = {
         "graph-alter-op-layout",
         "graph-simplify",
         "graph-fold-constant",
+        # Operators become kernels once nothing more is to be learned from them.
+        "graph-legalize",
         # Casts come last: `graph-cse` would merge them again.
         "canonicalize",
         "graph-cse",

@@ -13,7 +13,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .context import CompilerContext
 from .errors import StepwellError, explain
@@ -97,6 +97,11 @@ class _Plugin:
     def passes(self) -> dict[str, Callable[[], type[ModulePass]]]:
         return {name: self._named(load) for name, load in self.universe.all_passes.items()}
 
+    @property
+    def legalizations(self) -> dict[str, Callable[[], Any]]:
+        entries = getattr(self.universe, "all_legalizations", {})
+        return {name: self._named(load) for name, load in entries.items()}
+
     def _named(self, load: Callable[[], _Loaded]) -> Callable[[], _Loaded]:
         return lambda: _load_of(self.package, load)
 
@@ -154,6 +159,11 @@ def passes() -> dict[str, Callable[[], type[ModulePass]]]:
     for plugin in _others():
         result |= plugin.passes
     return result | own_passes()
+
+
+def legalizations() -> list[dict[str, Callable[[], Any]]]:
+    """The tables of `graph-legalize` that other packages register, by operator."""
+    return [plugin.legalizations for plugin in _others()]
 
 
 def make_context(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from .errors import TargetError, explain
 
@@ -25,6 +27,10 @@ class Target:
     l1_bytes: int = 32 << 10
     l2_bytes: int = 1 << 20
     cores: int = 1
+    fma: bool = True
+    """Whether a * b + c is one instruction; where it is not, `fma` is a call for each lane."""
+    legalize: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """What `graph-legalize` does on this target with operators, by name."""
 
     def lanes(self, element_bits: int) -> int:
         """How many elements of this width one vector register holds."""
@@ -43,6 +49,9 @@ _NAMED = {
 }
 
 
+_WITHOUT_FMA = ("x86-64", "x86-64-v2")
+
+
 def named(name: str) -> Target:
     """The target called `name`; "host" is the machine this runs on.
 
@@ -55,7 +64,7 @@ def named(name: str) -> Target:
         known = ", ".join(["host", *_NAMED])
         raise TargetError(explain("target", "unknown name", expected=known, got=f'"{name}"'))
     cpu, triple, bits, registers = _NAMED[name]
-    return Target(name, triple, cpu, "", bits, registers)
+    return Target(name, triple, cpu, "", bits, registers, fma=name not in _WITHOUT_FMA)
 
 
 @functools.cache
@@ -70,7 +79,8 @@ def host() -> Target:
     elif features.get("avx2") and features.get("fma"):
         bits = 256
     triple = llvm.get_process_triple()
-    if triple.startswith(("aarch64", "arm64")):
+    arm = triple.startswith(("aarch64", "arm64"))
+    if arm:
         registers = 32
     return Target(
         name="host",
@@ -84,6 +94,7 @@ def host() -> Target:
         cores=len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count() or 1,
+        fma=arm or bool(features.get("fma")),
     )
 
 

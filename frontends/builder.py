@@ -41,6 +41,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import OptOperandDef
 from xdsl.utils.exceptions import VerifyException
 
+from ..core.dims import Dim
 from ..core.errors import InputError, explain
 from ..core.module import Module, SparseSpec, TensorSpec, argument_attrs
 from ..core.provenance import named
@@ -48,12 +49,14 @@ from ..core.weights import WeightStore
 from ..dialects.graph.attrs import accumulator_type, element_type_of
 from ..dialects.graph.dialect import Graph
 from ..dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
+from ..dialects.graph.kernels import Kernel
 from ..dialects.graph.ops_call import CallDpsOp, CallPackedOp
 from ..dialects.graph.ops_constant import ConstantOp
 from ..dialects.graph.ops_quantize import ScaledOp
 from ..dialects.graph.ops_quantized import QuantizedContractionOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.graph.sparse_forms import sparse_form
+from ..dialects.loop.ops import KernelOp
 from ..dialects.sparse_tensor import csr, is_sparse
 from .arrays import (
     ELEMENT_TYPES,
@@ -164,6 +167,7 @@ class Builder:
         self._region = Region(self._block)
         self._inputs: dict[str, DictionaryAttr] = {}
         self._outputs: list[tuple[SSAValue, DictionaryAttr]] = []
+        self._kernels: dict[tuple[Any, ...], KernelOp] = {}
 
     def input(
         self,
@@ -235,17 +239,10 @@ class Builder:
             raise _error("Builder", "the program has no output", "a call of output()")
         region, copies = Region(), dict[SSAValue, SSAValue]()
         self._region.clone_into(region, 0, copies)
-        block = region.block
-        values = [copies[value] for value, _ in self._outputs]
-        block.add_op(func.ReturnOp(*values))
-        function = func.FuncOp(
-            self.name,
-            FunctionType.from_lists([a.type for a in block.args], [v.type for v in values]),
-            region,
-            arg_attrs=ArrayAttr(list(self._inputs.values())),
-            res_attrs=ArrayAttr([attrs for _, attrs in self._outputs]),
-        )
-        module = Module(ModuleOp([function]), self.weights.copy())
+        function = self._function(region, [copies[value] for value, _ in self._outputs])
+        function.res_attrs = ArrayAttr([attrs for _, attrs in self._outputs])
+        kernels = [kernel.clone() for kernel in self._kernels.values()]
+        module = Module(ModuleOp([function, *kernels]), self.weights.copy())
         module.verify()
         _name_result_sizes(function)
         return module
@@ -259,6 +256,17 @@ class Builder:
         for op in ops:
             op.detach()
         return ops
+
+    def _function(self, region: Region, values: Sequence[SSAValue]) -> func.FuncOp:
+        """The function with a copy of the body, which returns `values`."""
+        block = region.block
+        block.add_op(func.ReturnOp(*values))
+        return func.FuncOp(
+            self.name,
+            FunctionType.from_lists([a.type for a in block.args], [v.type for v in values]),
+            region,
+            arg_attrs=ArrayAttr(list(self._inputs.values())),
+        )
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """The operator called `name` as a method."""
@@ -300,27 +308,88 @@ class Builder:
         """
         return self._call(CallPackedOp, callee, args, results, name)
 
+    def call_kernel(
+        self,
+        kernel: Kernel,
+        *args: Operand,
+        results: TensorSpec | Sequence[TensorSpec],
+        name: str | None = None,
+    ) -> Value | tuple[Value, ...]:
+        """Call a kernel that is written in Python; see `stepwell.kernel`.
+
+        Args:
+            kernel: the kernel; it is built for the types of the arguments.
+            args: values, arrays or numbers.
+            results: what it fills. Sizes are numbers or texts in the symbols of the inputs.
+            name: the name of the model's node in messages; by default the caller's line.
+
+        Returns:
+            Its result, or a tuple of them where `results` is a sequence.
+
+        Raises:
+            InputError: if it is no kernel, a result has no size, or an argument is no tensor.
+            CompileError: if what the kernel writes is not valid.
+        """
+        if not isinstance(kernel, Kernel):
+            raise _error("call_kernel", "no kernel", "stepwell.kernel", type(kernel).__name__)
+        return self._call(CallDpsOp, kernel, args, results, name)
+
+    def _symbol_of(
+        self,
+        kernel: Kernel,
+        operands: Sequence[SSAValue],
+        types: Sequence[TensorType],
+        dims: list[list[str]],
+    ) -> str:
+        """The name of the kernel for these operands and results; equal ones share one."""
+        region, copies = Region(), dict[SSAValue, SSAValue]()
+        self._region.clone_into(region, 0, copies)
+        function = self._function(region, [copies[value] for value in operands])
+        shapes = SymbolicShapes(function)
+        own: dict[str, Dim] = {}
+        for number, value in enumerate(operands):
+            for axis, dim in enumerate(shapes.shape(copies[value])):
+                if not dim.is_static:
+                    own.setdefault(str(dim), Dim.symbol(f"x{number}.{axis}"))
+        sizes = [
+            tuple(
+                own.get(text, Dim.parse(text).substitute(own)) if text else Dim.of(n)
+                for text, n in zip(row, kind.get_shape(), strict=True)
+            )
+            for row, kind in zip(dims, types, strict=True)
+        ]
+        key = (kernel, tuple(v.type for v in operands), tuple(types), tuple(sizes))
+        if key not in self._kernels:
+            count = sum(known[0].name == kernel.name for known in self._kernels)
+            symbol = f"{kernel.name}_{count}" if count else kernel.name
+            self._kernels[key] = kernel.of_call(symbol, operands, types, sizes)
+        return self._kernels[key].sym_name.data
+
     def _call(
         self,
         kind: type[CallPackedOp | CallDpsOp],
-        callee: str,
+        callee: str | Kernel,
         args: Sequence[Operand],
         results: TensorSpec | Sequence[TensorSpec],
         name: str | None,
     ) -> Value | tuple[Value, ...]:
         location = _caller() if name is None else named(name)
         specs = [results] if isinstance(results, TensorSpec) else list(results)
-        subject = f'call of "{callee}"'
+        label = callee.name if isinstance(callee, Kernel) else callee
+        subject = f'call of "{label}"'
         types = [_result_type(subject, spec) for spec in specs]
         dims = [[size if isinstance(size, str) else "" for size in spec.shape] for spec in specs]
-        label = re.sub(r"\W", "_", callee)
+        label = re.sub(r"\W", "_", label)
         operands = [self._operand(a, None, f"{label}_{n}", location) for n, a in enumerate(args)]
         symbolic = any(size for row in dims for size in row)
         try:
+            if isinstance(callee, Kernel):
+                callee = self._symbol_of(callee, operands, types, dims)
             op = kind(callee, operands, types, dims if symbolic else None)
             op.location = location
-            op.verify()
-        except VerifyException as error:
+            if isinstance(op, CallPackedOp):
+                op.verify()  # the other one looks for its kernel in the module
+        except (VerifyException, ValueError) as error:
             raise _reworded(error, kind, _where(location)) from error
         self._block.add_op(op)
         values = tuple(Value(self, result) for result in op.results)

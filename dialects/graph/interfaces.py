@@ -151,14 +151,6 @@ class Nest(Protocol):
         """Append an operation on scalars; returns its first result."""
         ...
 
-    def stored(self, value: SSAValue, kind: Attribute) -> SSAValue:
-        """A computed scalar as a buffer of this element type holds it."""
-        ...
-
-    def computed(self, loaded: SSAValue, kind: Attribute) -> SSAValue:
-        """What a buffer of this element type holds, in the type in which it is computed."""
-        ...
-
     def index(self, value: SSAValue) -> AffineExpr:
         """A computed integer as an index expression."""
         ...

@@ -32,6 +32,7 @@ from ..loop.linear import normalized
 from ..loop.nests import constant_index
 from ..loop.ops import ForOp, KernelOp, LoadOp, LocalOp, ReduceEntriesOp, ReduceOp, StoreOp, YieldOp
 from ..sparse_tensor import is_sparse, part_count
+from . import scalars
 from .interfaces import FusionKind, Index, Nest, tensor_type
 
 
@@ -343,7 +344,7 @@ class _Replay:
             value = self.nest.stored_entry(operand, index[0])
         else:
             value = self.nest.at(operand, index)
-        return self.nest.stored(value, tensor_type(operand).element_type)
+        return scalars.stored(self.nest, value, tensor_type(operand).element_type)
 
     def _reduced(self, op: ReduceOp) -> SSAValue:
         extents = self.composed(op.bound.data, op.bounds)

@@ -29,6 +29,7 @@ from ...core.dims import Dim, Shape
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from ..loop.ops import KernelOp
+from . import scalars
 from .attrs import ANY_TENSOR
 from .interfaces import (
     FusionKind,
@@ -197,7 +198,7 @@ class CallDpsOp(CallLikeOp):
         except NoValueError as error:
             fact = f"{self.callee} has no value at an index, {error}"
             raise UnsupportedError(explain(self.name, fact, origin=origin(self))) from error
-        return nest.computed(stored, element_type(self.results[result]))
+        return scalars.computed(nest, stored, element_type(self.results[result]))
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         symbolic = any(not tensor_type(result).has_static_shape() for result in self.results)

@@ -10,10 +10,21 @@ from math import inf
 from typing import cast
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, f32, f64, i1, i32, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    f32,
+    f64,
+    i1,
+    i8,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, SSAValue
 
-from .attrs import is_float, is_half
+from .attrs import compute_type, is_float, is_half, is_unsigned
 from .interfaces import Nest
 
 
@@ -106,6 +117,10 @@ def divide(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
     if is_float(a.type):
         return nest.insert(arith.DivfOp(a, b))
     none, one = zero(nest, a.type), nest.constant(1, a.type)
+    if (known := _integer(b)) is not None:
+        if known in (0, -1):
+            return none if known == 0 else negative(nest, a)
+        return nest.insert(arith.DivSIOp(a, b))
     by_zero = equal(nest, b, none)
     by_minus_one = equal(nest, b, nest.constant(-1, a.type))
     # Both divisors are replaced: x / 0 traps, and so does the smallest integer / -1.
@@ -113,6 +128,14 @@ def divide(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
     quotient = nest.insert(arith.DivSIOp(a, select(nest, special, one, b)))
     quotient = select(nest, by_minus_one, negative(nest, a), quotient)
     return select(nest, by_zero, none, quotient)
+
+
+def _integer(value: SSAValue) -> int | None:
+    """The value of an integer constant, None for any other scalar."""
+    op = value.owner
+    if not isinstance(op, arith.ConstantOp) or not isinstance(op.value, IntegerAttr):
+        return None
+    return op.value.value.data
 
 
 def power(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -191,6 +214,31 @@ def _resize(nest: Nest, value: SSAValue, target: IntegerType) -> SSAValue:
         return nest.insert(arith.ExtUIOp(value, target))
     narrows = target.width.data < source.width.data
     return nest.insert((arith.TruncIOp if narrows else arith.ExtSIOp)(value, target))
+
+
+def computed(nest: Nest, loaded: SSAValue, kind: Attribute) -> SSAValue:
+    """What a buffer of this element type holds, in the type in which it is computed."""
+    if is_half(kind):
+        return nest.insert(arith.ExtFOp(loaded, f32))
+    if kind == i1:
+        return nest.insert(arith.CmpiOp(loaded, nest.constant(0, i8), "ne"))
+    if is_unsigned(kind):
+        return nest.insert(arith.ExtUIOp(loaded, cast(IntegerType, compute_type(kind))))
+    return loaded
+
+
+def stored(nest: Nest, value: SSAValue, kind: Attribute) -> SSAValue:
+    """A computed scalar as a buffer of this element type holds it."""
+    source = value.owner
+    if isinstance(source, arith.ExtFOp) and source.input.type == kind:
+        return source.input
+    if is_half(kind):
+        return nest.insert(arith.TruncFOp(value, kind))
+    if kind == i1:
+        return nest.insert(arith.ExtUIOp(value, i8))
+    if is_unsigned(kind):
+        return nest.insert(arith.TruncIOp(value, IntegerType(cast(IntegerType, kind).width.data)))
+    return value
 
 
 def to_index(nest: Nest, value: SSAValue) -> SSAValue:

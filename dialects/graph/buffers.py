@@ -1,0 +1,47 @@
+"""The buffers that stand for tensors."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    TensorType,
+    i1,
+    i8,
+)
+from xdsl.ir import Attribute
+
+from ..sparse_tensor import index_type, is_sparse, position_type
+from .attrs import is_unsigned
+
+
+def storage_type(element_type: Attribute) -> Attribute:
+    """The element type of a buffer: a boolean takes a byte, and integers have no sign."""
+    if element_type == i1:
+        return i8
+    if is_unsigned(element_type):
+        return IntegerType(cast(IntegerType, element_type).width.data)
+    return element_type
+
+
+def buffer_types(kind: TensorType) -> list[Attribute]:
+    """The arguments that stand for a tensor.
+
+    A dense tensor is one buffer. A CSR matrix is its row pointers, its column indices and its
+    values, and the number of columns where that is symbolic.
+    """
+    element = storage_type(kind.element_type)
+    if not is_sparse(kind):
+        return [MemRefType(element, kind.get_shape())]
+    rows, columns = kind.get_shape()
+    pointers = DYNAMIC_INDEX if rows == DYNAMIC_INDEX else rows + 1
+    result: list[Attribute] = [
+        MemRefType(position_type(kind), [pointers]),
+        MemRefType(index_type(kind), [DYNAMIC_INDEX]),
+        MemRefType(element, [DYNAMIC_INDEX]),
+    ]
+    return [*result, IndexType()] if columns == DYNAMIC_INDEX else result

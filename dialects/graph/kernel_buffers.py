@@ -1,0 +1,167 @@
+"""What a kernel that is written in Python works on: indices, scalars, buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from ...core.dims import Shape
+from ..loop.linear import normalized
+from ..loop.ops import LoadOp, StoreOp
+from ..loop.syntax import compress
+from . import scalars
+from .attrs import compute_type
+
+if TYPE_CHECKING:
+    from .kernel_builder import KernelBuilder
+
+
+class Index:
+    """An index: a loop variable, a size, or a sum of them; also with ``* // %`` of a number."""
+
+    def __init__(self, k: KernelBuilder, expr: AffineExpr) -> None:
+        self.k, self.expr = k, normalized(expr)
+
+    def __add__(self, other: Index | int) -> Index:
+        return Index(self.k, self.expr + self.k.index(other).expr)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Index | int) -> Index:
+        return Index(self.k, self.expr + self.k.index(other).expr * -1)
+
+    def __rsub__(self, other: int) -> Index:
+        return self.k.index(other) - self
+
+    def __mul__(self, other: int) -> Index:
+        return Index(self.k, self.expr * self.k.number(other))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: int) -> Index:
+        return Index(self.k, self.expr.floor_div(self.k.number(other)))
+
+    def __mod__(self, other: int) -> Index:
+        return Index(self.k, self.expr % self.k.number(other))
+
+
+class Scalar:
+    """A number in a kernel, in the type in which it is computed (f32 for f16)."""
+
+    def __init__(self, k: KernelBuilder, ssa: SSAValue) -> None:
+        self.k, self.ssa = k, ssa
+
+    def _with(self, function: Callable[..., SSAValue], other: Any, swap: bool = False) -> Scalar:
+        value = self.k.scalar(other, self.ssa.type)
+        left, right = (value, self.ssa) if swap else (self.ssa, value)
+        if left.type != right.type:
+            raise self.k.error("operands have different types", left.type, right.type)
+        return Scalar(self.k, function(self.k, left, right))
+
+    def __add__(self, other: Any) -> Scalar:
+        return self._with(scalars.add, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Scalar:
+        return self._with(scalars.sub, other)
+
+    def __rsub__(self, other: Any) -> Scalar:
+        return self._with(scalars.sub, other, swap=True)
+
+    def __mul__(self, other: Any) -> Scalar:
+        return self._with(scalars.mul, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Scalar:
+        return self._with(scalars.divide, other)
+
+    def __rtruediv__(self, other: Any) -> Scalar:
+        return self._with(scalars.divide, other, swap=True)
+
+    def __pow__(self, other: Any) -> Scalar:
+        return self._with(scalars.power, other)
+
+    def __neg__(self) -> Scalar:
+        return Scalar(self.k, scalars.negative(self.k, self.ssa))
+
+    def __lt__(self, other: Any) -> Scalar:
+        return self._with(scalars.less, other)
+
+    def __le__(self, other: Any) -> Scalar:
+        return self._with(scalars.less_equal, other)
+
+    def __gt__(self, other: Any) -> Scalar:
+        return self._with(scalars.less, other, swap=True)
+
+    def __ge__(self, other: Any) -> Scalar:
+        return self._with(scalars.less_equal, other, swap=True)
+
+
+class Buffer:
+    """A dense operand or result of a kernel."""
+
+    def __init__(self, k: KernelBuilder, ssa: SSAValue, kind: TensorType, sizes: Shape) -> None:
+        self.k, self.ssa, self.kind, self.sizes = k, ssa, kind, sizes
+
+    @property
+    def shape(self) -> tuple[int | Index, ...]:
+        """Its sizes; an `Index` where one is known at run time only."""
+        return tuple(self.k.size(dim, self.ssa, axis) for axis, dim in enumerate(self.sizes))
+
+    @property
+    def dtype(self) -> str:
+        """The element type, such as "f32"."""
+        return str(self.kind.element_type)
+
+    def _place(self, index: Any) -> tuple[Any, list[SSAValue]]:
+        given = index if isinstance(index, tuple) else (index,)
+        if len(given) != len(self.sizes):
+            fact = f'wrong number of indices of "{self.ssa.name_hint}"'
+            raise self.k.error(fact, len(self.sizes), len(given))
+        return compress([self.k.index(i).expr for i in given], self.k.variables)
+
+    def __getitem__(self, index: Any) -> Scalar:
+        map, operands = self._place(index)
+        loaded = self.k.insert(LoadOp(self.ssa, map, operands))
+        return Scalar(self.k, scalars.computed(self.k, loaded, self.kind.element_type))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        map, operands = self._place(index)
+        wanted = compute_type(self.kind.element_type)
+        scalar = self.k.scalar(value, wanted)
+        if scalar.type != wanted:
+            fact = f'wrong type of what is stored in "{self.ssa.name_hint}"'
+            raise self.k.error(fact, wanted, scalar.type)
+        stored = scalars.stored(self.k, scalar, self.kind.element_type)
+        self.k.append(StoreOp(stored, self.ssa, map, operands))
+
+
+class SparseBuffer:
+    """A CSR operand of a kernel; `row(i)` is what a reduction goes through."""
+
+    def __init__(self, k: KernelBuilder, parts: Sequence[SSAValue], kind: TensorType) -> None:
+        self.k, self.parts, self.kind = k, parts, kind
+
+    @property
+    def shape(self) -> tuple[int | Index, int | Index]:
+        """Its numbers of rows and columns."""
+        rows, columns = self.kind.get_shape()
+        counted = rows if rows >= 0 else self.k.extent(self.parts[0], 0) - 1
+        return counted, columns if columns >= 0 else self.k.variable(self.parts[3])
+
+    def row(self, index: Index | int) -> Row:
+        """The stored entries of a row."""
+        return Row(self, self.k.index(index))
+
+
+class Row:
+    """The stored entries of one row of a CSR matrix."""
+
+    def __init__(self, matrix: SparseBuffer, index: Index) -> None:
+        self.matrix, self.index = matrix, index

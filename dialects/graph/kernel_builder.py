@@ -1,0 +1,428 @@
+"""`KernelBuilder`: writes a `loop.kernel` from Python, statement by statement.
+
+Scalars take Python's operators, and so do indices; a buffer is read by `x[i, j]` and written
+by `y[i, j] = value`. See `kernels.py` for who calls it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+from xdsl.dialects import affine, arith, math, memref
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ...core.dims import Dim, Shape
+from ...core.errors import CompileError, explain
+from ..loop.attrs import Combine
+from ..loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp, StoreOp, YieldOp
+from ..loop.syntax import compress
+from ..sparse_tensor import is_sparse
+from . import scalars
+from .attrs import compute_type, is_float
+from .buffers import buffer_types
+from .interfaces import GraphOp, tensor_type
+from .kernel_buffers import Buffer, Index, Row, Scalar, SparseBuffer
+
+INDEX = IndexType()
+_LOOPS = "ijlmnpqrstuv"
+_TYPES = {str(kind): kind for kind in (f16, f32, f64, i1, i8, i16, i32, i64)}
+
+
+class KernelBuilder:
+    """Writes the body of one kernel; see `kernels.Kernel`.
+
+    Attributes:
+        op: the operator that the kernel is for, with its attributes; None for a call.
+    """
+
+    def __init__(self, name: str, op: GraphOp | None) -> None:
+        self.name, self.op = name, op
+        self.variables: list[SSAValue] = []
+        self._body = Block()
+        self._blocks = [self._body]
+        self._top: list[Operation] = []
+        self._constants: dict[tuple[str, Attribute], SSAValue] = {}
+        self._sizes: dict[str, Index] = {}
+        self._counts: dict[str, int] = {}
+
+    def error(self, fact: str, expected: object = None, got: object = None) -> CompileError:
+        """An error that names the kernel."""
+        return CompileError(explain(f'kernel "{self.name}"', fact, expected=expected, got=got))
+
+    # What `scalars` asks of a nest.
+
+    def append(self, op: Operation) -> None:
+        """Put an operation at the end of the innermost loop."""
+        self._blocks[-1].add_op(op)
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Put an operation at the end of the innermost loop; gives its first result."""
+        self.append(op)
+        return op.results[0]
+
+    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
+        """A scalar constant, at the top of the kernel and there only once."""
+        key = (repr(value), type)
+        if key not in self._constants:
+            if isinstance(type, IntegerType | IndexType):
+                number: Attribute = IntegerAttr(int(value), type)
+            else:
+                number = FloatAttr(float(value), cast(Any, type))
+            self._constants[key] = self._on_top(arith.ConstantOp(cast(Any, number)))
+        return self._constants[key]
+
+    def compute_type(self, element_type: Attribute) -> Attribute:
+        """The type in which scalars of an element type are computed."""
+        return compute_type(element_type)
+
+    def _on_top(self, op: Operation) -> SSAValue:
+        self._top.append(op)
+        return op.results[0]
+
+    # Indices and sizes.
+
+    def variable(self, value: SSAValue) -> Index:
+        """An index value as an index expression."""
+        self.variables.append(value)
+        return Index(self, AffineExpr.dimension(len(self.variables) - 1))
+
+    def index(self, given: Any) -> Index:
+        """A number, an index, or a computed integer as an index.
+
+        Raises:
+            CompileError: if it is something else.
+        """
+        if isinstance(given, Index):
+            return given
+        if isinstance(given, Scalar) and isinstance(given.ssa.type, IntegerType):
+            return self.variable(self.insert(arith.IndexCastOp(given.ssa, INDEX)))
+        return Index(self, AffineExpr.constant(self.number(given)))
+
+    def number(self, given: Any) -> int:
+        """An integer.
+
+        Raises:
+            CompileError: if it is something else.
+        """
+        try:
+            return operator.index(given)
+        except TypeError:
+            got = type(given).__name__
+            raise self.error("wrong index", "an index or an integer", got) from None
+
+    def size(self, dim: Dim, buffer: SSAValue, axis: int) -> int | Index:
+        """A size in those of the operands; one that they do not say is that of the buffer."""
+        if dim.is_static:
+            return dim.value
+        total = Index(self, AffineExpr.constant(0))
+        for monomial, coefficient in dim.terms:
+            factors = [self._sizes.get(name) for name in monomial]
+            if None in factors:
+                return self.extent(buffer, axis)
+            total = total + self._product(cast(list[Index], factors)) * coefficient
+        return total
+
+    def _product(self, factors: Sequence[Index]) -> Index:
+        if not factors:
+            return Index(self, AffineExpr.constant(1))
+        result = factors[0]
+        for factor in factors[1:]:
+            left, right = (self.variables[cast(Any, f.expr).position] for f in (result, factor))
+            result = self.variable(self._on_top(arith.MuliOp(left, right)))
+        return result
+
+    def extent(self, buffer: SSAValue, axis: int) -> Index:
+        """The size of a dimension of a buffer."""
+        return self.variable(self._on_top(memref.DimOp(buffer, self.constant(axis, INDEX))))
+
+    # Loops.
+
+    @contextmanager
+    def loops(self, *extents: int | Index) -> Iterator[Any]:
+        """Parallel loops from 0 to the extents; gives one index, or a tuple of several."""
+        opened: list[ForOp] = []
+        for extent in extents:
+            map, operands = compress([self.index(extent).expr], self.variables)
+            op = ForOp(self._loop_name(_LOOPS[min(len(self._blocks) - 1, 11)]), map, operands)
+            op.variable.name_hint = op.loop_name.data
+            opened.append(op)
+            self._blocks.append(op.body.block)
+        index = tuple(self.variable(op.variable) for op in opened)
+        yield index[0] if len(index) == 1 else index
+        for op in reversed(opened):
+            self._blocks.pop()
+            self.append(op)
+
+    def reduce(
+        self,
+        over: int | Index | Row | tuple[int | Index, ...],
+        combine: str,
+        init: Any,
+        step: Callable[..., Any],
+    ) -> Scalar:
+        """A reduction over an extent, several of them, or the entries of a row.
+
+        Args:
+            over: what is gone through.
+            combine: how partial results join: add, mul, max or min, or custom.
+            init: what it starts at, a `Scalar`.
+            step: the new result from the index (or indices; of a row the column and the
+                stored value), and then the result so far.
+        """
+        if not isinstance(init, Scalar):
+            raise self.error("wrong start of a reduction", "a scalar", type(init).__name__)
+        if isinstance(over, Row):
+            return self._reduce_row(over, combine, init, step)
+        extents = over if isinstance(over, tuple) else (over,)
+
+        def level(index: tuple[Index, ...], total: Scalar) -> Scalar:
+            if len(index) == len(extents):
+                return Scalar(self, self.scalar(step(*index, total), total.ssa.type))
+            map, operands = compress([self.index(extents[len(index)]).expr], self.variables)
+            name = self._loop_name("k")
+            op = ReduceOp(name, map, operands, Combine(combine), total.ssa)
+            op.variable.name_hint = name
+            return self._reduction(
+                op,
+                lambda: level((*index, self.variable(op.variable)), Scalar(self, op.accumulator)),
+            )
+
+        return level((), init)
+
+    def _reduce_row(self, row: Row, combine: str, init: Scalar, step: Callable[..., Any]) -> Scalar:
+        matrix = row.matrix
+        map, operands = compress([row.index.expr], self.variables)
+        pointers, indices, values = matrix.parts[:3]
+        op = ReduceEntriesOp(
+            self._loop_name("e"), pointers, indices, map, operands, Combine(combine), init.ssa
+        )
+        op.position.name_hint, op.column.name_hint = "p", "c"
+
+        def body() -> Scalar:
+            position, column = self.variable(op.position), self.variable(op.column)
+            stored = Buffer(self, values, matrix.kind, (Dim.of(0),))[position]
+            return Scalar(
+                self, self.scalar(step(column, stored, Scalar(self, op.accumulator)), init.ssa.type)
+            )
+
+        return self._reduction(op, body)
+
+    def _reduction(self, op: ReduceOp | ReduceEntriesOp, body: Callable[[], Scalar]) -> Scalar:
+        self._blocks.append(op.body.block)
+        result = body()
+        self.append(YieldOp(result.ssa))
+        self._blocks.pop()
+        if result.ssa.type != op.init.type:
+            raise self.error("a reduction changes its type", op.init.type, result.ssa.type)
+        return Scalar(self, self.insert(op))
+
+    def sum(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
+        """The sum of `term(index)` over what `reduce` goes through."""
+        return self._fold(over, "add", term, lambda kind: scalars.zero(self, kind), self._add)
+
+    def max(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
+        """The largest `term(index)`; that of nothing is -inf or the smallest integer."""
+        lowest = lambda kind: self.constant(scalars.lowest(kind), kind)  # noqa: E731
+        return self._fold(over, "max", term, lowest, lambda a, b: scalars.maximum(self, a, b))
+
+    def _fold(
+        self,
+        over: Any,
+        combine: str,
+        term: Callable[..., Scalar],
+        first: Callable[[Attribute], SSAValue],
+        join: Callable[[SSAValue, SSAValue], SSAValue],
+    ) -> Scalar:
+        kind = self._type_of(over, term)
+
+        def step(*index: Any) -> Scalar:
+            value = self.scalar(term(*index[:-1]), kind)
+            return Scalar(self, join(index[-1].ssa, value))
+
+        return self.reduce(over, combine, Scalar(self, first(kind)), step)
+
+    def _type_of(self, over: Any, term: Callable[..., Any]) -> Attribute:
+        """The type of a term, found out by writing it down in a place that is thrown away."""
+        blocks, counts = self._blocks, dict(self._counts)
+        scrap = Block(arg_types=[INDEX, INDEX])
+        self._blocks = [*blocks, scrap]
+        if isinstance(over, Row):
+            buffer = Buffer(self, over.matrix.parts[2], over.matrix.kind, (Dim.of(0),))
+            given: tuple[Any, ...] = (self.variable(scrap.args[0]), buffer[0])
+        else:
+            count = len(over) if isinstance(over, tuple) else 1
+            given = tuple(self.variable(scrap.args[0]) for _ in range(count))
+        result = term(*given)
+        if not isinstance(result, Scalar):
+            raise self.error("a reduction of what is no scalar", "a scalar", type(result).__name__)
+        kind = result.ssa.type
+        self._blocks, self._counts = blocks, counts
+        for op in reversed(list(scrap.ops)):
+            op.detach()
+            op.erase(safe_erase=False)
+        return kind
+
+    def _add(self, total: SSAValue, term: SSAValue) -> SSAValue:
+        # a * b + c, rounded once
+        product = term.owner
+        if isinstance(product, arith.MulfOp) and term.first_use is None:
+            left, right = product.lhs, product.rhs
+            product.detach()
+            product.erase()
+            return self.insert(math.FmaOp(left, right, total))
+        return scalars.add(self, total, term)
+
+    def _loop_name(self, base: str) -> str:
+        count = self._counts.get(base, 0)
+        self._counts[base] = count + 1
+        return f"{base}{count}" if count else base
+
+    # Scalars.
+
+    def scalar(self, given: Any, like: Attribute) -> SSAValue:
+        """A scalar, or a number as one of type `like`.
+
+        Raises:
+            CompileError: if it is something else.
+        """
+        if isinstance(given, Scalar):
+            return given.ssa
+        if isinstance(given, (bool, int, float)):
+            return self.constant(given, like)
+        got = type(given).__name__
+        raise self.error("wrong value", "a scalar or a number", got)
+
+    def cast(self, value: Scalar | Index, dtype: str) -> Scalar:
+        """A scalar, or an index, as one of another element type, such as "f32"."""
+        if dtype not in _TYPES:
+            raise self.error("unknown element type", ", ".join(_TYPES), dtype)
+        target = _TYPES[dtype]
+        if isinstance(value, Index):
+            return Scalar(self, scalars.from_index(self, self._index_value(value), target))
+        return Scalar(self, scalars.convert(self, value.ssa, value.ssa.type, target))
+
+    def _index_value(self, index: Index) -> SSAValue:
+        map, operands = compress([index.expr], self.variables)
+        if map.results == (AffineExpr.dimension(0),):
+            return operands[0]
+        return self.insert(affine.ApplyOp(operands, AffineMapAttr(map)))
+
+    def where(self, condition: Scalar, a: Any, b: Any) -> Scalar:
+        """a where the condition holds, else b."""
+        like = next((v.ssa.type for v in (a, b) if isinstance(v, Scalar)), f32)
+        first, second = self.scalar(a, like), self.scalar(b, like)
+        return Scalar(self, scalars.select(self, condition.ssa, first, second))
+
+    def maximum(self, a: Scalar, b: Any) -> Scalar:
+        """The larger one."""
+        return Scalar(self, scalars.maximum(self, a.ssa, self.scalar(b, a.ssa.type)))
+
+    def minimum(self, a: Scalar, b: Any) -> Scalar:
+        """The smaller one."""
+        return Scalar(self, scalars.minimum(self, a.ssa, self.scalar(b, a.ssa.type)))
+
+    def equal(self, a: Scalar, b: Any) -> Scalar:
+        """Whether both are the same."""
+        return Scalar(self, scalars.equal(self, a.ssa, self.scalar(b, a.ssa.type)))
+
+    def __getattr__(self, name: str) -> Callable[[Scalar], Scalar]:
+        """A function of one float, such as `exp`."""
+        if name not in _FUNCTIONS:
+            known = ", ".join(sorted(_FUNCTIONS))
+            raise AttributeError(explain("KernelBuilder", f'no "{name}"', expected=known))
+
+        def function(x: Scalar) -> Scalar:
+            if not is_float(x.ssa.type):
+                raise self.error(f"{name} of what is no float", "f32 or f64", x.ssa.type)
+            return Scalar(self, self.insert(_FUNCTIONS[name](x.ssa)))
+
+        return function
+
+    # The whole.
+
+    def operand(self, value: SSAValue, number: int, name: str) -> Buffer | SparseBuffer:
+        """Add an input; its symbolic sizes are `x<number>.<dimension>`."""
+        kind = tensor_type(value)
+        args = [self._argument(type, name) for type in buffer_types(kind)]
+        symbols = [f"x{number}.{axis}" for axis in range(kind.get_num_dims())]
+        sizes = tuple(
+            Dim.symbol(s) if n < 0 else Dim.of(n)
+            for s, n in zip(symbols, kind.get_shape(), strict=True)
+        )
+        result = SparseBuffer(self, args, kind) if is_sparse(kind) else None
+        result = result or Buffer(self, args[0], kind, sizes)
+        for axis, (symbol, dim) in enumerate(zip(symbols, sizes, strict=True)):
+            if not dim.is_static:
+                known = self.extent(args[0], axis) if isinstance(result, Buffer) else None
+                self._sizes[symbol] = known or cast(Index, cast(Any, result).shape[axis])
+        return result
+
+    def result(self, kind: TensorType, sizes: Shape, name: str) -> Buffer:
+        """Add an output, with its sizes in those of the operands."""
+        (type,) = buffer_types(kind)
+        return Buffer(self, self._argument(type, name), kind, sizes)
+
+    def _argument(self, type: Attribute, name: str) -> SSAValue:
+        arg = self._body.insert_arg(type, len(self._body.args))
+        arg.name_hint = name
+        return arg
+
+    @property
+    def argument_types(self) -> list[Attribute]:
+        """The types of the buffers and sizes, operands first."""
+        return [arg.type for arg in self._body.args]
+
+    def finish(self, symbol: str, outputs: int) -> KernelOp:
+        """The kernel; all of its results must be written.
+
+        Raises:
+            CompileError: if one of them is not.
+        """
+        args = self._body.args
+        for arg in args[len(args) - outputs :]:
+            if not any(isinstance(use.operation, StoreOp) for use in arg.uses):
+                raise self.error(f'nothing is written to "{arg.name_hint}"')
+        for op in reversed(self._top):
+            if op.results[0].first_use is None:
+                op.erase()
+            else:
+                Rewriter.insert_op(op, InsertPoint.at_start(self._body))
+        types = [arg.type for arg in args]
+        count = len(types) - outputs
+        return KernelOp(symbol, types[:count], types[count:], Region(self._body))
+
+
+_FUNCTIONS: dict[str, Callable[[SSAValue], Operation]] = {
+    "abs": math.AbsFOp,
+    "ceil": math.CeilOp,
+    "cos": math.CosOp,
+    "erf": math.ErfOp,
+    "exp": math.ExpOp,
+    "floor": math.FloorOp,
+    "log": math.LogOp,
+    "rsqrt": math.RsqrtOp,
+    "sin": math.SinOp,
+    "sqrt": math.SqrtOp,
+    "tanh": math.TanhOp,
+}

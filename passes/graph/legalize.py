@@ -1,0 +1,289 @@
+"""Operators are replaced by what a target does better, from tables: `graph-legalize`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+from ...core.context import decide, target_of
+from ...core.errors import StepwellError, explain
+from ...core.provenance import origin
+from ...core.registry import legalizations
+from ...core.target import Target
+from ...dialects.graph.dialect import Graph
+from ...dialects.graph.interfaces import GraphOp, tensor_type
+from ...dialects.graph.kernels import Kernel
+from ...dialects.graph.ops import CallDpsOp, ConstantOp
+from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.loop.ops import KernelOp
+from .rules import legalization
+
+Rule = Callable[[GraphOp, Target], Any]
+"""Gives what takes the place of an operator: an operation, a value, a sequence of values, or
+None to leave it. New operations that are in no block yet are put before the operator."""
+
+STEP = "graph-legalize"
+MOST_STEPS = 100
+"""More replacements than this for one operator of the model mean that the rules go in circles."""
+
+
+def tables(ctx: Context) -> list[Mapping[str, Any]]:
+    """The tables that hold, the first of them first: the user's, the target's, those of other
+    packages, and the one that is built in."""
+    own = getattr(ctx, "legalize", {})
+    others = [{name: load() for name, load in table.items()} for table in legalizations()]
+    return [own, target_of(ctx).legalize, *others, legalization.TABLE]
+
+
+def _check(ctx: Context, table: Mapping[str, Any]) -> None:
+    """Raise where a table names what is no operator, or holds what is no rule."""
+    for name, rule in table.items():
+        found = ctx.get_optional_op(name) if isinstance(name, str) else None
+        if found is None or not issubclass(found, GraphOp):
+            known = [op.name for op in Graph.operations]
+            near = ", ".join(difflib.get_close_matches(str(name), known, 3))
+            hint = f"nearest: {near}" if near else None
+            fact = f'the table names "{name}", which is no operator'
+            raise PassFailedException(explain(STEP, fact, hint=hint))
+        if not isinstance(rule, Kernel) and not callable(rule):
+            fact, expected = f'the table has no rule for "{name}"', "a function or stepwell.kernel"
+            got = type(rule).__name__
+            raise PassFailedException(explain(STEP, fact, expected=expected, got=got))
+
+
+@dataclass
+class Legalizer:
+    """Replaces the operators of one module."""
+
+    ctx: Context
+    module: ModuleOp
+    rules: dict[str, list[Rule | Kernel]]
+    kernels: dict[tuple[Any, ...], KernelOp] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Replace every operator that a rule applies to, and what comes of it, until none is."""
+        for op in [op for op in self.module.walk() if isinstance(op, GraphOp)]:
+            waiting, steps = [op], 0
+            while waiting:
+                current = waiting.pop()
+                made = self._replace(current)
+                if made is None:
+                    continue
+                rule, new = made
+                waiting += [inner for inner in new if isinstance(inner, GraphOp)]
+                steps += 1
+                if steps > MOST_STEPS:
+                    fact = f"more than {MOST_STEPS} replacements for one operator"
+                    hint = "the rules replace what they make"
+                    raise self._error(rule, current, fact, hint=hint)
+
+    def _replace(self, op: GraphOp) -> tuple[Rule | Kernel, list[Operation]] | None:
+        """Apply the first rule that does something; gives it with the new operations."""
+        for rule in self.rules.get(op.name, ()):
+            if isinstance(rule, Kernel):
+                new = self._call(rule, op)
+                what, why = f"computed by kernel {rule.name}", "the table has a kernel for it"
+            else:
+                new = self._apply(rule, op)
+                what, why = f"replaced by rule {_name(rule)}", "the table has a rule for it"
+            if new is not None:
+                decide(self.ctx, op, f"{op.name} is {what}", why)
+                return rule, new
+        return None
+
+    def _apply(self, rule: Rule, op: GraphOp) -> list[Operation] | None:
+        try:
+            given = rule(op, target_of(self.ctx))
+        except StepwellError:
+            raise
+        except Exception as error:
+            # The boundary to code of others: it may raise anything.
+            text = str(error).partition("\n\n")[0]
+            fact = " ".join(f"raised {type(error).__name__}: {text}".split())
+            raise self._error(rule, op, fact) from error
+        if given is None:
+            return None
+        values = self._values(rule, op, given)
+        new = _unplaced(values)
+        try:
+            for made in new:
+                made.location = op.location
+                Rewriter.insert_op(made, InsertPoint.before(op))
+                made.verify()
+        except VerifyException as error:
+            text = " ".join(str(error).partition("\n\n")[0].split())
+            raise self._error(rule, op, text) from error
+        for old, value in zip(op.results, values, strict=True):
+            if value.name_hint is None:
+                value.name_hint = old.name_hint
+        Rewriter.replace_op(op, [], values)
+        return new
+
+    def _values(self, rule: Rule, op: GraphOp, given: Any) -> list[SSAValue]:
+        """The values that a rule gives, one for each result of the operator."""
+        parts = [given] if isinstance(given, (Operation, SSAValue)) else given
+        if not isinstance(parts, Sequence):
+            got = type(given).__name__
+            raise self._error(rule, op, "gave no operation", "operations, values or None", got)
+        values: list[SSAValue] = []
+        for part in parts:
+            if not isinstance(part, (Operation, SSAValue)):
+                got = type(part).__name__
+                raise self._error(rule, op, "gave no operation", "operations or values", got)
+            values += [part] if isinstance(part, SSAValue) else part.results
+        expected, got = list(op.result_types), [value.type for value in values]
+        if expected != got:
+            texts = [", ".join(map(str, types)) for types in (expected, got)]
+            raise self._error(rule, op, "gave values of other types", *texts)
+        if any(value in op.results for value in values):
+            raise self._error(rule, op, "gave the operator itself", "None where it is to stay")
+        return values
+
+    def _call(self, rule: Kernel, op: GraphOp) -> list[Operation] | None:
+        """Replace an operator by a call of its kernel, which equal operators share."""
+        types = (tuple(v.type for v in op.operands), tuple(op.result_types))
+        key = (rule, op.name, types, tuple(sorted(op.properties.items(), key=lambda p: p[0])))
+        if key not in self.kernels:
+            kernel = rule.of_operator(op, self._unused_name(rule.name))
+            if kernel is None:
+                return None
+            kernel.location = op.location
+            self.module.body.block.add_op(kernel)
+            self.kernels[key] = kernel
+        call = CallDpsOp(
+            self.kernels[key].sym_name.data, list(op.operands), op.result_types, _dims(op)
+        )
+        call.location = op.location
+        Rewriter.replace_op(op, call)
+        return [call]
+
+    def _unused_name(self, name: str) -> str:
+        named = (func.FuncOp, KernelOp)
+        taken = {inner.sym_name.data for inner in self.module.ops if isinstance(inner, named)}
+        count, unique = 0, name
+        while unique in taken:
+            count += 1
+            unique = f"{name}_{count}"
+        return unique
+
+    def _error(
+        self,
+        rule: Rule | Kernel,
+        op: Operation,
+        fact: str,
+        expected: object = None,
+        got: object = None,
+        hint: str | None = None,
+    ) -> PassFailedException:
+        subject = f'{STEP}: rule "{_name(rule)}" for {op.name}'
+        text = explain(subject, fact, expected=expected, got=got, origin=origin(op), hint=hint)
+        return PassFailedException(text)
+
+
+def _name(rule: Rule | Kernel) -> str:
+    return rule.name if isinstance(rule, Kernel) else getattr(rule, "__name__", "rule")
+
+
+def _unplaced(values: Sequence[SSAValue]) -> list[Operation]:
+    """The operations that make values and are in no block yet, each after its operands'."""
+    found: dict[Operation, None] = {}
+
+    def visit(value: SSAValue) -> None:
+        op = value.owner
+        if isinstance(op, Block) or op.parent is not None or op in found:
+            return
+        for operand in op.operands:
+            visit(operand)
+        found[op] = None
+
+    for value in values:
+        visit(value)
+    return list(found)
+
+
+def _dims(op: GraphOp) -> list[list[str]] | None:
+    """The sizes of the results in the symbols of the function; None where all are numbers."""
+    kinds = [tensor_type(result) for result in op.results]
+    function = op.parent_op()
+    if all(kind.has_static_shape() for kind in kinds) or not isinstance(function, func.FuncOp):
+        return None
+    shapes = SymbolicShapes(function)
+    return [
+        [
+            str(dim) if n == DYNAMIC_INDEX else ""
+            for dim, n in zip(shapes.shape(result), kind.get_shape(), strict=True)
+        ]
+        for result, kind in zip(op.results, kinds, strict=True)
+    ]
+
+
+def _erase_unused_constants(module: ModuleOp) -> None:
+    """Erase the constants that replaced operators were the last to use."""
+    for op in [op for op in module.walk() if isinstance(op, ConstantOp)]:
+        if op.result.first_use is None:
+            Rewriter.erase_op(op)
+
+
+@dataclass(frozen=True)
+class GraphLegalizePass(ModulePass):
+    """Replace operators by what the target does better, or by kernels of the user.
+
+    What takes the place of an operator comes from tables from names of operators to rules or
+    kernels: that of the compilation, of the target, of other packages, and a built-in one.
+
+    Before:
+
+    ```mlir
+    func.func @main(%x: tensor<?xi32>) -> tensor<?xi32> {
+      %n = graph.constant dense<5> : tensor<i32>
+      %y = graph.pow %x, %n : (tensor<?xi32>, tensor<i32>) -> tensor<?xi32>
+      func.return %y : tensor<?xi32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @main(%x: tensor<?xi32>) -> tensor<?xi32> {
+      %0 = graph.mul %x, %x : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+      %1 = graph.mul %0, %0 : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+      %y = graph.mul %x, %1 : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+      func.return %y : tensor<?xi32>
+    }
+    ```
+
+    Requires: nothing.
+    Leaves: no operator that a rule replaces, so that a second run finds nothing to do. Where
+        it raises, the module is as it was.
+    """
+
+    name = "graph-legalize"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        known = tables(ctx)
+        for table in known:
+            _check(ctx, table)
+        rules: dict[str, list[Rule | Kernel]] = {}
+        for table in known:
+            for name, rule in table.items():
+                rules.setdefault(name, []).append(rule)
+        if not any(inner.name in rules for inner in op.walk()):
+            return
+        before = op.clone()
+        try:
+            Legalizer(ctx, op, rules).run()
+        except BaseException:
+            op.body.detach_block(op.body.block)
+            op.body.add_block(before.body.detach_block(before.body.block))
+            raise
+        _erase_unused_constants(op)

@@ -1,0 +1,328 @@
+"""Operators replaced by rules and by kernels from a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+
+import stepwell as sw
+from stepwell.core import registry
+from stepwell.core.errors import CompileError
+from stepwell.core.pipelines import run_passes
+from stepwell.core.registry import make_context
+from stepwell.core.target import host, named
+from stepwell.core.universe import Universe
+from stepwell.dialects.graph import ops as graph
+from stepwell.dialects.loop.ops import KernelOp
+
+RNG = np.random.default_rng(3)
+W, BIAS = RNG.standard_normal((5, 7), np.float32), RNG.standard_normal(5, np.float32)
+
+
+@sw.kernel
+def dense(k, x, w, bias, y):
+    with k.loops(*y.shape) as (i, j):
+        total = k.sum(x.shape[1], lambda t: x[i, t] * w[j, t])
+        y[i, j] = total if bias is None else total + bias[j]
+
+
+@sw.kernel
+def softmax(k, x, y):
+    rows, columns = x.shape
+    with k.loops(rows) as i:
+        top = k.max(columns, lambda t: x[i, t])
+        total = k.sum(columns, lambda t: k.exp(x[i, t] - top))
+        with k.loops(columns) as j:
+            y[i, j] = k.exp(x[i, j] - top) / total
+
+
+@sw.kernel
+def spmm(k, a, x, y):
+    with k.loops(*y.shape) as (i, j):
+        y[i, j] = k.sum(a.row(i), lambda column, value: value * x[column, j])
+
+
+@sw.kernel
+def gather(k, x, indices, y):
+    with k.loops(*y.shape) as (i, j):
+        y[i, j] = x[indices[i], j]
+
+
+@sw.kernel
+def relu(k, x, y):
+    if len(x.shape) != 2:
+        return NotImplemented
+    with k.loops(*y.shape) as (i, j):
+        y[i, j] = k.where(x[i, j] > 0, x[i, j], 0)
+    return None
+
+
+def model() -> sw.Module:
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 7), "f32")
+    h = b.relu(b.dense(b.exp(x), W, bias=BIAS))
+    b.output(b.softmax(b.dense(h, W[:, :5])), name="y")
+    return b.module()
+
+
+def check(exe: sw.Executable, module: sw.Module, *inputs: Any, rtol: float = 1e-5) -> None:
+    expected = module.run_reference(*inputs)
+    np.testing.assert_allclose(exe(*inputs), expected, rtol=rtol, atol=1e-6)
+
+
+@pytest.mark.parametrize("level", [0, 1, 3])
+def test_kernels_of_a_table_compute_operators(level: int) -> None:
+    module = model()
+    table = {"graph.dense": dense, "graph.softmax": softmax, "graph.relu": relu}
+    exe = sw.compile(module, threads=1, opt_level=level, legalize=table)
+    for n in (1, 6, 0, 40):
+        check(exe, module, RNG.standard_normal((n, 7), np.float32))
+    kernels = exe.ir("kernels")
+    assert "graph.softmax" not in exe.ir("optimized")
+    assert kernels.count("loop.kernel") == (5 if level == 0 else 4)
+    if level:
+        assert "loop.kernel @fused_dense_relu" in kernels  # merged with its neighbour
+        assert "vector<" in exe.ir("scheduled")
+    assert "is computed by kernel dense" in exe.explain()
+
+
+def test_a_kernel_of_a_sparse_operator() -> None:
+    b = sw.Builder("main")
+    a = b.input("a", sw.SparseSpec(("n", "m"), "f32"))
+    x = b.input("x", ("m", 3), "f32")
+    b.output(b.relu(b.spmm(a, x)))
+    module = b.module()
+    exe = sw.compile(module, threads=1, legalize={"graph.spmm": spmm})
+    assert exe.ir("kernels").count("loop.kernel") == 1
+    for shape in ((6, 9), (1, 1), (4, 2)):
+        matrix = csr_array(random_array(shape, density=0.4, rng=RNG, dtype=np.float32))
+        check(exe, module, matrix, RNG.standard_normal((shape[1], 3), np.float32))
+
+
+def test_indices_are_checked_before_a_kernel_uses_them() -> None:
+    b = sw.Builder("main")
+    x, ids = b.input("x", ("n", 4), "f32"), b.input("ids", ("m",), "i64")
+    b.output(b.gather(x, ids, axis=0))
+    module = b.module()
+    exe = sw.compile(module, threads=1, legalize={"graph.gather": gather})
+    x = RNG.standard_normal((5, 4), np.float32)
+    check(exe, module, x, np.array([4, 0, 0], np.int64))
+    with pytest.raises(sw.InputError, match="out of range"):
+        exe(x, np.array([5], np.int64))
+
+
+def test_half_precision_and_booleans() -> None:
+    @sw.kernel
+    def where(k, condition, x, y, result):
+        with k.loops(*result.shape) as i:
+            result[i] = k.where(condition[i], x[i] * 2 / 2, y[i])
+
+    b = sw.Builder("main")
+    c, x = b.input("c", ("n",), "i1"), b.input("x", ("n",), "f16")
+    b.output(b.where(c, b.neg(x), x))
+    module = b.module()
+    exe = sw.compile(module, threads=1, legalize={"graph.where": where})
+    x = RNG.standard_normal(9).astype(np.float16)
+    check(exe, module, RNG.integers(0, 2, 9).astype(bool), x, rtol=1e-3)
+
+
+def test_a_kernel_that_declines_leaves_the_operator() -> None:
+    b = sw.Builder("main")
+    b.output(b.relu(b.input("x", ("n",), "f32")))
+    exe = sw.compile(b.module(), threads=1, legalize={"graph.relu": relu})
+    assert "graph.relu" in exe.ir("optimized")
+
+
+def square(op: graph.PowOp, target: sw.Target) -> graph.MulOp | None:
+    return graph.MulOp(op.lhs, op.lhs) if graph.splat_of(op.rhs) == 2.5 else None
+
+
+def powers(exponent: float, dtype: str = "f32") -> sw.Module:
+    b = sw.Builder("main")
+    b.output(b.pow(b.input("x", ("n",), dtype), exponent))
+    return b.module()
+
+
+def test_a_rule_of_the_table_comes_first() -> None:
+    x = RNG.random(5, np.float32)
+    exe = sw.compile(powers(2.5), threads=1, legalize={"graph.pow": square})
+    np.testing.assert_allclose(exe(x), x * x, rtol=1e-6)
+    # What it leaves is for the other tables.
+    assert "graph.pow" not in sw.compile(powers(6), legalize={"graph.pow": square}).ir("optimized")
+
+
+def test_a_target_has_a_table() -> None:
+    target = dataclasses.replace(host(), legalize={"graph.pow": square})
+    x = RNG.random(5, np.float32)
+    np.testing.assert_allclose(sw.compile(powers(2.5), target=target)(x), x * x, rtol=1e-6)
+
+
+def test_a_package_has_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    universe = Universe(all_legalizations={"graph.pow": lambda: square})
+    plugin = registry._Plugin("acme", universe)
+    known = (*registry._others(), plugin)
+    monkeypatch.setattr(registry, "_others", lambda: known)
+    x = RNG.random(5, np.float32)
+    np.testing.assert_allclose(sw.compile(powers(2.5))(x), x * x, rtol=1e-6)
+
+
+@pytest.mark.parametrize("exponent", [2, 3, 5, 6, 7, 10, 16, 31])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64"])
+def test_constant_powers(exponent: int, dtype: str) -> None:
+    kind = {"f": "float", "i": "int"}[dtype[0]] + dtype[1:]
+    module = powers(exponent, dtype)
+    x = (3 * RNG.standard_normal(33)).astype(kind)
+    exe = sw.compile(module, threads=1, opt_level=0)
+    expected = module.run_reference(x)
+    tolerance = 1e-6 if dtype == "f32" else 1e-14  # each of at most 7 products rounds once
+    np.testing.assert_allclose(exe(x), expected, rtol=tolerance)
+
+
+def test_integers_divided_by_a_constant() -> None:
+    for divisor in (1, 2, 3, -7, -1, 0, 10):
+        b = sw.Builder("main")
+        b.output(b.div(b.input("x", ("n",), "i32"), np.array(divisor, np.int32)))
+        module = b.module()
+        x = np.array([-(2**31), 2**31 - 1, -7, 7, 0, -1, 5], np.int32)
+        check(sw.compile(module, threads=1), module, x)
+
+
+@pytest.mark.parametrize("name", ["x86-64", "x86-64-v2", "x86-64-v3"])
+def test_functions_are_as_exact_without_fused_multiply_add(name: str) -> None:
+    if named(name).triple.split("-")[0] not in host().triple:
+        pytest.skip("another architecture")
+    for function in ("exp", "log", "tanh", "erf", "sigmoid"):
+        b = sw.Builder("main")
+        b.output(getattr(b, function)(b.input("x", ("n",), "f32")))
+        module = b.module()
+        exe = sw.compile(module, target=name, threads=1)
+        assert ("math.fma" in exe.ir("llvm") or "llvm.intr.fma" in exe.ir("llvm")) == named(
+            name
+        ).fma
+        x = RNG.standard_normal(100).astype(np.float32) * 4
+        check(exe, module, abs(x) + 0.1 if function == "log" else x, rtol=1e-6)
+
+
+def legalized(module: sw.Module, table: Mapping[str, Any]) -> None:
+    ctx = make_context(module.weights)
+    ctx.legalize = table
+    run_passes(ctx, module.op, "graph-legalize")
+
+
+def test_twice_is_once() -> None:
+    for module in (powers(7), powers(9, "i64"), model()):
+        table = {"graph.dense": dense, "graph.softmax": softmax}
+        legalized(module, table)
+        once = module.text()
+        legalized(module, table)
+        assert module.text() == once
+
+
+def negate_twice(op: graph.NegOp, target: sw.Target) -> graph.NegOp:
+    return graph.NegOp(graph.NegOp(graph.NegOp(op.x)))
+
+
+def of_another_type(op: graph.NegOp, target: sw.Target) -> graph.CastOp:
+    return graph.CastOp(op.x, graph.NegOp(op.x).result.type.element_type)
+
+
+@sw.kernel
+def writes_nothing(k, x, y):
+    x[0, 0]
+
+
+@sw.kernel
+def stores_integers(k, x, y):
+    with k.loops(*x.shape) as (i, j):
+        y[i, j] = k.cast(i, "i32")
+
+
+@sw.kernel
+def of_another_rank(k, x, y):
+    with k.loops(*x.shape) as (i, j):
+        y[i, j] = x[i]
+
+
+@sw.kernel
+def raises(k, x, y):
+    raise KeyError("boom")
+
+
+@sw.kernel
+def another_kernel(k, x, y):
+    return KernelOp("f", [], [])
+
+
+ERRORS = [
+    (
+        "graph.denze",
+        dense,
+        r'the table names "graph.denze", which is no operator; nearest: graph.den',
+    ),
+    ("arith.addf", dense, r'the table names "arith.addf", which is no operator'),
+    ("graph.neg", 3, r'no rule for "graph.neg", expected a function or stepwell.kernel, got int'),
+    ("graph.neg", negate_twice, r'rule "negate_twice" for graph.neg: more than 100 replacements'),
+    ("graph.neg", lambda op, target: 1 / 0, r'rule "<lambda>" .*: raised ZeroDivisionError'),
+    ("graph.neg", lambda op, target: 1, r"gave no operation, expected .* got int"),
+    ("graph.neg", lambda op, target: op, r"gave the operator itself"),
+    (
+        "graph.neg",
+        lambda op, target: graph.ReduceOp(op.x, "sum", [0]),
+        r"gave values of other types, expected tensor<\?x7xf32>, got tensor<7xf32>",
+    ),
+    ("graph.neg", writes_nothing, r'kernel "writes_nothing": nothing is written to "y"'),
+    ("graph.neg", stores_integers, r'wrong type of what is stored in "y", expected f32, got i32'),
+    ("graph.neg", of_another_rank, r'wrong number of indices of "x", expected 2, got 1'),
+    ("graph.neg", raises, r"kernel \"raises\": raised KeyError: 'boom' \(node \"n\"\)"),
+    ("graph.neg", another_kernel, r"the kernel does not fit what it is for, expected memref<"),
+]
+
+
+@pytest.mark.parametrize(("name", "rule", "message"), ERRORS)
+def test_what_goes_wrong_in_a_table(name: str, rule: object, message: str) -> None:
+    b = sw.Builder("main")
+    b.output(b.neg(b.relu(b.input("x", ("n", 7), "f32")), name="n"))
+    module = b.module()
+    before = module.text()
+    with pytest.raises(CompileError, match=message):
+        sw.compile(module, legalize={"graph.relu": relu, name: rule})
+    with pytest.raises(CompileError, match=message):
+        legalized(module, {"graph.relu": relu, name: rule})
+    assert module.text() == before
+
+
+def test_a_table_is_for_modules_of_operators() -> None:
+    module = sw.from_mlir(sw.compile(model()).ir("fused"), weights=model().weights)
+    with pytest.raises(CompileError, match='expected stage "graph", got stage "fused"'):
+        sw.compile(module, legalize={"graph.dense": dense})
+    with pytest.raises(CompileError, match=r"legalize is no table, .* got list"):
+        sw.compile(model(), legalize=[dense])  # type: ignore[arg-type]
+
+
+def test_a_kernel_is_called_by_name() -> None:
+    @sw.kernel
+    def scale(k, x, y, z):
+        with k.loops(*x.shape) as (i, j):
+            y[i, j] = x[i, j] * 3
+        with k.loops(x.shape[0]) as i:
+            z[i] = k.sum(x.shape[1], lambda j: x[i, j])
+
+    b = sw.Builder("main")
+    x = b.input("x", ("n", "m"), "f32")
+    specs = [sw.TensorSpec(("n", "m")), sw.TensorSpec(("n",))]
+    y, z = b.call_kernel(scale, b.exp(x), results=specs)
+    b.output(b.neg(y))
+    b.output(z)
+    module = b.module()
+    x = RNG.standard_normal((4, 6), np.float32)
+    for level in (0, 3):
+        exe = sw.compile(module, threads=1, opt_level=level)
+        for got, expected in zip(exe(x), module.run_reference(x), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-5)
+    with pytest.raises(sw.InputError, match=r"call_kernel: no kernel, .* got function"):
+        b.call_kernel(lambda k: None, x, results=specs)  # type: ignore[arg-type]
