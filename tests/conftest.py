@@ -10,8 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import stepwell as sw
+
+# The same examples on every run where nobody looks at new ones: HYPOTHESIS_PROFILE=random.
+settings.register_profile("fixed", derandomize=True)
+settings.register_profile("random", derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 SECONDS = 60
 """How long what runs apart may take before it counts as hanging."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import stepwell as sw
 from stepwell.core.module import Module
 from stepwell.core.pipelines import pipeline
 from stepwell.core.registry import own_passes
@@ -20,6 +22,9 @@ SETTINGS = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+FEW = settings(SETTINGS, max_examples=15)
+"""Where each example is compiled."""
 
 
 @pytest.mark.parametrize("passes", [*PASSES, "canonicalize", "cse"])
@@ -62,6 +67,50 @@ def test_defusing_is_the_inverse_of_fusing(
     before, _ = transformed(module, "graph-defuse")
     after, _ = transformed(before, "graph-fuse-ops,graph-defuse")
     assert _text(after) == _text(before)
+
+
+@pytest.mark.parametrize("passes", ["graph-defuse", "graph-fuse-ops"])
+@SETTINGS
+@given(data=st.data())
+def test_text_is_read_back(
+    passes: str,
+    data: st.DataObject,
+    programs: st.SearchStrategy[Any],
+    transformed: Callable,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    case = data.draw(programs)
+    module, _ = transformed(case.module, passes)
+    path = tmp_path_factory.mktemp("text") / "m.mlir"
+    module.save(path)
+    again = sw.from_mlir(path)
+    assert str(again) == str(module)
+    want, have = (m.run_reference(*case.inputs) for m in (module, again))
+    for one, other in zip(_tuple(want), _tuple(have), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@FEW
+@given(data=st.data())
+def test_compiled_programs(data: st.DataObject, programs: st.SearchStrategy[Any]) -> None:
+    """All passes, then machine code."""
+    case = data.draw(programs)
+    exe = sw.compile(case.module, threads=1)
+    pairs = zip(
+        _tuple(case.module.run_reference(*case.inputs)), _tuple(exe(*case.inputs)), strict=True
+    )
+    for want, have in pairs:
+        assert (want.dtype, want.shape) == (have.dtype, have.shape)
+        if want.dtype.kind != "f":
+            np.testing.assert_array_equal(have, want)
+            continue
+        scale = max(1.0, float(np.abs(want[np.isfinite(want)]).max(initial=0)))
+        tolerance = case.tolerance
+        np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance * scale)
+
+
+def _tuple(results: Any) -> tuple[Any, ...]:
+    return results if isinstance(results, tuple) else (results,)
 
 
 def _text(module: Module) -> str:
