@@ -11,9 +11,11 @@ import pytest
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import Operation, SSAValue
+from xdsl.parser import Parser
 
 import stepwell as sw
 from stepwell import patterns as p
+from stepwell.core.registry import make_context
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import FusionKind
 from stepwell.dialects.graph.ops_elementwise import UnaryOp
@@ -242,6 +244,58 @@ class TestMatching:
             return p.exp(x)
 
         assert not three.matches(program(lambda b, x: b.exp(x), ("n", 4)))
+
+    def test_one_constraint_for_two_parameters_is_for_two_values(self) -> None:
+        vector = p.value(rank=1)
+
+        @p.pattern
+        def pattern(x=vector, y=vector):
+            return p.sub(x, y)
+
+        assert pattern.matches(program(lambda b, x, y: x - y, (3,), (3,)))
+        assert not pattern.matches(program(lambda b, x, y: x - y, (3,), (2, 3)))
+
+    def test_another_result_of_an_operator(self) -> None:
+        @p.pattern
+        def first(x):
+            return p.relu(p.op("graph.call_packed", x))
+
+        @p.pattern
+        def second(x):
+            return p.relu(p.op("graph.call_packed", x)[1])
+
+        module = sw.from_mlir("""
+            func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+              %a, %b = graph.call_packed "f"(%x) : (tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>)
+              %y = graph.relu %b : (tensor<3xf32>) -> tensor<3xf32>
+              func.return %y : tensor<3xf32>
+            }
+        """)
+        assert not first.matches(module)
+        assert second.matches(module)
+        (op,) = (op for op in module.op.walk() if isinstance(op, graph.ReluOp))
+        assert first.explain(op).endswith(
+            "operand 0 (x) is graph.call_packed, another result, expected 0"
+        )
+
+    def test_operators_of_different_blocks(self) -> None:
+        @p.pattern
+        def pattern(x):
+            return p.op("arith.addf", p.op("arith.mulf", x, ...), ...)
+
+        text = """
+            func.func @f(%x: f32, %c: i1) {
+              %m = arith.mulf %x, %x : f32
+              scf.if %c {
+                %a = arith.addf %m, %x : f32
+              }
+              func.return
+            }
+        """
+        module = Parser(make_context(), text).parse_module()
+        assert not pattern.matches(module)
+        (op,) = (op for op in module.walk() if isinstance(op, arith.AddfOp))
+        assert "is arith.mulf of another block" in pattern.explain(op)
 
     def test_annotations(self) -> None:
         assert len(annotated.matches(program(lambda b, x: x * 2.0))) == 1
