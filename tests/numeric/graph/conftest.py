@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,15 +23,24 @@ TOLERANCE = 1e-4
 ROWS = 5
 """What a symbolic size is at run time."""
 
-Shape = tuple[int | str, ...]
+FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+INTEGERS = {"i8": np.int8, "i32": np.int32, "i64": np.int64, "ui8": np.uint8}
+
+Shape = tuple[Any, ...]
+"""Sizes, or the names of symbolic ones."""
+
+
+TOLERANCE_OF_F16 = 5e-2
+"""The same where an operator rounds to f16: a rewrite may turn a rounding the other way."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program and arguments for it."""
+    """A program, arguments for it, and how far its results may be from another order of sums."""
 
     module: Module
     inputs: tuple[Any, ...]
+    tolerance: float = TOLERANCE
 
 
 def run(module: Module, passes: str) -> tuple[Module, CompilerContext]:
@@ -55,6 +64,9 @@ def compare(module: Module, passes: str, *inputs: Any, tolerance: float = TOLERA
     for want, have in zip(results(module, inputs), results(after, inputs), strict=True):
         assert want.dtype == have.dtype
         assert want.shape == have.shape
+        if want.dtype.kind != "f":
+            np.testing.assert_array_equal(have, want, err_msg=str(after))
+            continue
         scale = max(1.0, float(np.abs(want[np.isfinite(want)]).max(initial=0)))
         np.testing.assert_allclose(
             have, want, rtol=tolerance, atol=tolerance * scale, err_msg=str(after)
@@ -69,42 +81,70 @@ class Programs:
         self.draw = draw
         self.rng = np.random.default_rng(draw(st.integers(0, 2**16)))
         self.b = Builder()
+        self.dtype = self.pick("f32", "f32", "f32", "f64", "f16")
+        self.rounds_to_f16 = self.dtype == "f16"
         self.values: list[tuple[Value, Shape]] = []
+        """Floats of one type, the newest last."""
+        self.exact: list[tuple[Value, Shape]] = []
+        """Those that no rewrite rounds: only they are compared with, or made integers."""
         self.inputs: list[Any] = []
 
     def pick(self, *choices: Any) -> Any:
         return self.draw(st.sampled_from(choices))
 
     def array(self, *shape: int, scale: float = 1.0) -> np.ndarray:
-        return (self.rng.standard_normal(shape) * scale).astype(np.float32)
+        return (self.rng.standard_normal(shape) * scale).astype(FLOATS[self.dtype])
 
     def positive(self, *shape: int) -> np.ndarray:
-        return self.rng.uniform(0.5, 2.0, shape).astype(np.float32)
+        return self.rng.uniform(0.5, 2.0, shape).astype(FLOATS[self.dtype])
+
+    def input(self, spec: Shape | SparseSpec, array: Any, dtype: str) -> Value:
+        """A new argument, with the array that is passed for it."""
+        name = f"x{len(self.inputs)}"
+        self.inputs.append(array)
+        if isinstance(spec, SparseSpec):
+            return self.b.input(name, spec)
+        return self.b.input(name, spec, dtype)
 
     def add_input(self, shape: Shape) -> None:
-        name = f"x{len(self.inputs)}"
-        self.values.append((self.b.input(name, shape), shape))
-        self.inputs.append(self.array(*(ROWS if isinstance(n, str) else n for n in shape)))
+        x = self.input(shape, self.array(*sizes(shape)), self.dtype)
+        self.values.append((x, shape))
+        self.exact.append((x, shape))
 
-    def csr(self, rows: int, columns: int) -> sp.csr_array:
-        matrix = sp.random_array((rows, columns), density=0.4, rng=self.rng, dtype=np.float64)
-        return sp.csr_array(matrix).astype(np.float32)
+    def given(self, array: Any, dtype: str) -> Value:
+        """An array as a constant or as an argument."""
+        if self.draw(st.booleans()):
+            return self.b.constant(array)
+        return self.input(array.shape, array, dtype)
+
+    def matrix(self, rows: int, columns: int) -> Value:
+        """A sparse matrix, as a constant or as an argument."""
+        random = sp.random_array((rows, columns), density=0.4, rng=self.rng, dtype=np.float64)
+        csr = sp.csr_array(random).astype(FLOATS[self.dtype])
+        if self.draw(st.booleans()):
+            return self.b.constant(csr)
+        return self.input(SparseSpec(csr.shape, self.dtype, csr.nnz), csr, self.dtype)
 
     def step(self) -> None:
         """Add one operator."""
         x, shape = self.pick(*self.values)
         kinds = [self.unary, self.scalar, self.binary, self.scaled, self.normalized]
+        kinds += [self.chosen, self.counted, self.frozen, self.padded]
         if shape and isinstance(shape[-1], int):
             kinds += [self.dense, self.dense, self.siblings, self.sliced, self.reduced]
         if len(shape) >= 2:
-            kinds += [self.transposed, self.reshaped, self.concatenated]
+            kinds += [self.transposed, self.reshaped, self.concatenated, self.gathered]
         if len(shape) == 2 and all(isinstance(n, int) for n in shape):
-            kinds += [self.sparse, self.broadcast]
+            kinds += [self.broadcast]
+            # SciPy has no sparse matrices of f16.
+            kinds += [self.sparse, self.attention, self.attention] if self.dtype != "f16" else []
+        if len(shape) >= 3 and all(isinstance(n, int) and n > 1 for n in shape[1:]):
+            kinds += [*(self.convolution,) * 4, *(self.pooled,) * 2]
         self.values.append(self.pick(*kinds)(x, shape))
 
     def unary(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
         b = self.b
-        made = {
+        made: dict[str, Callable[[], Value]] = {
             "relu": lambda: b.relu(x),
             "neg": lambda: b.neg(x),
             "tanh": lambda: b.tanh(x),
@@ -116,7 +156,9 @@ class Programs:
             "root": lambda: b.sqrt(b.relu(x)),
             "inverse": lambda: b.div(1.0, b.sqrt(b.exp(b.clip(x, -2.0, 2.0)))),
             "dropout": lambda: b.dropout(x, 0.5),
-            "wide": lambda: b.cast(b.cast(x, "f64"), "f32"),
+            "wide": lambda: b.cast(b.cast(x, "f64"), self.dtype),
+            "narrow": lambda: self.through_f16(x),
+            "abs": lambda: b.abs(x),
             "square": lambda: b.mul(x, x),
         }
         return made[self.pick(*made)](), shape
@@ -236,14 +278,89 @@ class Programs:
 
     def sparse(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
         rows = self.pick(1, 4, shape[0])
-        matrix = self.csr(rows, shape[0])
+        return self.b.spmm(self.matrix(rows, shape[0]), x), (rows, shape[1])
+
+    def attention(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        """Scores of edges, a softmax over those of a row, and what they weigh."""
+        b, a = self.b, self.matrix(shape[0], shape[0])
         if self.draw(st.booleans()):
-            name = f"a{len(self.inputs)}"
-            a = self.b.input(name, SparseSpec(matrix.shape, nnz=matrix.nnz))
-            self.inputs.append(matrix)
-        else:
-            a = self.b.constant(matrix)
-        return self.b.spmm(a, x), (rows, shape[1])
+            a = b.normalize(a, self.pick("symmetric", "row"))
+            return b.spmm(a, x), shape
+        scores = b.sddmm(a, b.tanh(x), b.tanh(x), "dot")
+        scores = self.pick(scores, b.edge_softmax(a, scores), b.entries(a))
+        return b.aggregate(a, x, scores, self.pick("sum", "mean", "max", "min")), shape
+
+    def through_f16(self, x: Value) -> Value:
+        self.rounds_to_f16 = True
+        return self.b.cast(self.b.cast(self.b.tanh(x), "f16"), self.dtype)
+
+    def frozen(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        """Add what only constants go into."""
+        b, columns = self.b, sizes(shape)[-1:]
+        c = b.sqrt(b.exp(self.b.constant(self.array(*columns))))
+        return self.b.sub(x, c) if columns == shape[-1:] else self.b.add(x, 1.0), shape
+
+    def padded(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        low = [self.pick(0, 0, 1) if isinstance(n, int) else 0 for n in shape]
+        high = [self.pick(0, 1, 2) if isinstance(n, int) else 0 for n in shape]
+        static = all(isinstance(n, int) and n for n in shape)
+        mode = self.pick("constant", "edge") if static else "constant"
+        value = self.pick(0.0, -1.5) if mode == "constant" else 0.0
+        padded = self.b.pad(x, low, high, value, mode)
+        margins = [a + z for a, z in zip(low, high, strict=True)]
+        return padded, tuple(n + m if m else n for n, m in zip(shape, margins, strict=True))
+
+    def condition(self, shape: Shape) -> Value:
+        """Truth values that broadcast to a shape, from what is exact."""
+        b = self.b
+        fitting = [v for v, s in self.exact if s == shape]
+        if fitting and self.draw(st.booleans()):
+            compare = self.pick("less", "greater_equal", "less_equal", "greater", "equal")
+            truth = getattr(b, compare)(self.pick(*fitting), self.pick(0.0, 0.5))
+            return b.logical_not(truth) if self.draw(st.booleans()) else truth
+        columns = [n if isinstance(n, int) else 1 for n in shape[-1:]]
+        return self.given(self.rng.integers(0, 2, columns).astype(np.bool_), "i1")
+
+    def chosen(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        others = [v for v, s in self.values if s == shape]
+        return self.b.where(self.condition(shape), x, self.pick(*others)), shape
+
+    def counted(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        """Add integers, which overflow as they do in C."""
+        b, dtype = self.b, self.pick("i8", "i32", "i64", "ui8")
+        columns = [n if isinstance(n, int) else 1 for n in shape[-1:]]
+        n = self.given(self.rng.integers(0, 100, columns).astype(INTEGERS[dtype]), dtype)
+        number = self.pick(2, 3)
+        n = getattr(b, self.pick("add", "mul", "sub", "max", "div"))(n, number)
+        if self.draw(st.booleans()):
+            n = b.cast(b.clip(n, 0, 7), self.pick("i32", "i64"))
+        return b.add(x, b.mul(b.cast(n, self.dtype), 0.01)), shape
+
+    def gathered(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        axis = self.pick(*range(len(shape)))
+        size = sizes(shape)[axis]
+        if not size:
+            return self.b.tanh(x), shape
+        count = self.pick(1, 3)
+        places = self.rng.integers(-size, size, count).astype(np.int64)
+        indices = self.given(places, "i64")
+        return self.b.gather(x, indices, axis=axis), (*shape[:axis], count, *shape[axis + 1 :])
+
+    def convolution(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        b, channels, space = self.b, shape[1], shape[2:]
+        groups = self.pick(1, channels)
+        wide = groups * self.pick(1, 2)
+        window = [self.pick(1, 2) for _ in space]
+        stride = [self.pick(1, 1, 2) for _ in space]
+        w = self.array(wide, channels // groups, *window, scale=0.5)
+        bias = [self.array(wide)] if self.draw(st.booleans()) else []
+        y = b.conv(x, w, *bias, strides=stride, groups=groups)
+        return y, (shape[0], wide, *windows(space, window, stride))
+
+    def pooled(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        window = [self.pick(1, 2) for _ in shape[2:]]
+        y = self.b.pool(x, self.pick("max", "mean", "sum", "min"), window, strides=window)
+        return y, (*shape[:2], *windows(shape[2:], window, window))
 
     def case(self, shapes: tuple[Shape, ...], steps: int) -> Case:
         for shape in shapes:
@@ -252,10 +369,21 @@ class Programs:
             self.step()
         for value, _ in self.values[-self.draw(st.integers(1, 3)) :]:
             self.b.output(value)
-        return Case(self.b.module(), tuple(self.inputs))
+        tolerance = TOLERANCE_OF_F16 if self.rounds_to_f16 else TOLERANCE
+        return Case(self.b.module(), tuple(self.inputs), tolerance)
 
 
-SHAPES: tuple[Shape, ...] = ((3, 4), ("n", 4), (2, 3, 4), (4,), (1, 1))
+def sizes(shape: Shape) -> list[int]:
+    """A shape as it is at run time."""
+    return [ROWS if isinstance(n, str) else n for n in shape]
+
+
+def windows(space: Sequence[Any], window: Sequence[int], stride: Sequence[int]) -> list[int]:
+    """How often a window fits into each dimension."""
+    return [(n - k) // s + 1 for n, k, s in zip(space, window, stride, strict=True)]
+
+
+SHAPES: tuple[Shape, ...] = ((3, 4), ("n", 4), (2, 3, 4), (4,), (1, 1), ("n", 2, 4, 3))
 
 
 @st.composite

@@ -16,6 +16,8 @@ from stepwell.core.pipelines import pipeline
 from stepwell.core.registry import own_passes
 
 PASSES = [name for name in own_passes() if name.startswith("graph-")]
+ROUNDING = ("graph-to-mixed-precision",)
+"""Passes whose purpose is another result: they have tests of their own."""
 
 SETTINGS = settings(
     max_examples=40,
@@ -27,14 +29,16 @@ FEW = settings(SETTINGS, max_examples=15)
 """Where each example is compiled."""
 
 
-@pytest.mark.parametrize("passes", [*PASSES, "canonicalize", "cse"])
+@pytest.mark.parametrize(
+    "passes", [*(p for p in PASSES if p not in ROUNDING), "canonicalize", "cse"]
+)
 @SETTINGS
 @given(data=st.data())
 def test_one_pass(
     passes: str, data: st.DataObject, programs: st.SearchStrategy[Any], assert_same: Callable
 ) -> None:
     case = data.draw(programs)
-    assert_same(case.module, passes, *case.inputs)
+    assert_same(case.module, passes, *case.inputs, tolerance=case.tolerance)
 
 
 @pytest.mark.parametrize("passes", PASSES)
@@ -55,7 +59,8 @@ def test_the_pipeline(
     level: int, data: st.DataObject, programs: st.SearchStrategy[Any], assert_same: Callable
 ) -> None:
     case, texts = data.draw(programs), pipeline(level)
-    assert_same(case.module, f"{texts['optimized']},{texts['fused']}", *case.inputs)
+    passes = f"{texts['optimized']},{texts['fused']}"
+    assert_same(case.module, passes, *case.inputs, tolerance=case.tolerance)
 
 
 @SETTINGS
