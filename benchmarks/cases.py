@@ -299,7 +299,7 @@ def _gcn(graph: Any, x: Any, layers: Sequence[tuple[np.ndarray, np.ndarray]]) ->
         hidden = (a @ (x @ w1)).add_(b1).relu_()
         return (a @ (hidden @ w2)).add_(b2)
 
-    peers = {"scipy": in_scipy}
+    peers: dict[str, Callable[[int], Call]] = {"scipy": in_scipy}
     if installed("torch"):
         peers["torch"] = lambda n: torch_call(in_torch, [x, a, w1, b1, w2, b2], n)
     if installed("torch") and installed("torch-geometric"):

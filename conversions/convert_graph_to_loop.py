@@ -368,9 +368,10 @@ def _is_primitive(function: func.FuncOp) -> bool:
 def _single_call(function: func.FuncOp) -> Call | None:
     """The call without a value at an index that is all there is in a function."""
     op, *rest = function.body.block.ops
-    single = isinstance(op, (graph.CallDpsOp, graph.CallPackedOp)) and not op.has_value_at
-    returned = rest and list(rest[-1].operands) == list(op.results)
-    return op if single and returned and len(rest) == 1 else None
+    if not isinstance(op, (graph.CallDpsOp, graph.CallPackedOp)) or op.has_value_at:
+        return None
+    returned = len(rest) == 1 and list(rest[0].operands) == list(op.results)
+    return op if returned else None
 
 
 def _where_to_cut(function: func.FuncOp, value: SSAValue) -> SSAValue:

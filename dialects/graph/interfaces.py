@@ -65,7 +65,23 @@ class Precision(Enum):
     """Its results would be noticeably worse, or leave the range of the type."""
 
 
-class Nest(Protocol):
+class Scalars(Protocol):
+    """A place for operations on scalars."""
+
+    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
+        """A scalar constant."""
+        ...
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Append an operation on scalars; returns its first result."""
+        ...
+
+    def compute_type(self, element_type: Attribute) -> Attribute:
+        """The type in which scalars of this element type are computed: `attrs.compute_type`."""
+        ...
+
+
+class Nest(Scalars, Protocol):
     """What the conversion to loops offers to `GraphOp.value_at`.
 
     Index expressions are affine expressions whose dims are numbered by the nest: an operator
@@ -143,24 +159,12 @@ class Nest(Protocol):
         """
         ...
 
-    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
-        """A scalar constant."""
-        ...
-
-    def insert(self, op: Operation) -> SSAValue:
-        """Append an operation on scalars; returns its first result."""
-        ...
-
     def index(self, value: SSAValue) -> AffineExpr:
         """A computed integer as an index expression."""
         ...
 
     def value(self, expr: AffineExpr) -> SSAValue:
         """An index expression as a scalar of type `index`."""
-        ...
-
-    def compute_type(self, element_type: Attribute) -> Attribute:
-        """The type in which scalars of this element type are computed: `attrs.compute_type`."""
         ...
 
 

@@ -43,7 +43,7 @@ class Index:
     __rmul__ = __mul__
 
     def __floordiv__(self, other: int) -> Index:
-        return Index(self.k, self.expr.floor_div(self.k.number(other)))
+        return Index(self.k, self.expr // self.k.number(other))
 
     def __mod__(self, other: int) -> Index:
         return Index(self.k, self.expr % self.k.number(other))

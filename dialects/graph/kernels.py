@@ -165,7 +165,9 @@ def _bound(kernel: KernelOp, op: GraphOp) -> None:
             for indices, source, axis in op.index_bounds
             if indices is value
         ]
-        bounds = {"loop.bounds": ArrayAttr([StringAttr(text) for text in texts])} if texts else {}
+        bounds: dict[str, Attribute] = {}
+        if texts:
+            bounds["loop.bounds"] = ArrayAttr([StringAttr(text) for text in texts])
         data += [bounds] * len(buffer_types(tensor_type(value)))
     data += [{}] * (len(kernel.body.block.args) - len(data))
     kernel.arg_attrs = ArrayAttr([DictionaryAttr(d) for d in data])

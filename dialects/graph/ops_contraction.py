@@ -204,7 +204,8 @@ class MatmulOp(GraphOp):
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         summed_element_types(self, facts)
-        return [matmul_shape(*shapes, facts)]
+        a, b = shapes
+        return [matmul_shape(a, b, facts)]
 
     def infer_element_types(self) -> list[Attribute]:
         return [accumulator_type(element_type(self.a))]

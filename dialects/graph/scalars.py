@@ -25,10 +25,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from .attrs import compute_type, is_float, is_half, is_unsigned
-from .interfaces import Nest
+from .interfaces import Scalars
 
 
-def zero(nest: Nest, type: Attribute) -> SSAValue:
+def zero(nest: Scalars, type: Attribute) -> SSAValue:
     """The constant 0 of a type."""
     return nest.constant(0.0 if is_float(type) else 0, type)
 
@@ -38,81 +38,81 @@ def lowest(type: Attribute) -> float | int:
     return -inf if is_float(type) else -(1 << (cast(IntegerType, type).width.data - 1))
 
 
-def number(nest: Nest, value: float, type: Attribute) -> SSAValue:
+def number(nest: Scalars, value: float, type: Attribute) -> SSAValue:
     """A constant of a float or integer type."""
     return nest.constant(float(value) if is_float(type) else int(value), type)
 
 
-def add(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+def add(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """a + b."""
     return nest.insert(arith.AddfOp(a, b) if is_float(a.type) else arith.AddiOp(a, b))
 
 
-def sub(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+def sub(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """a - b."""
     return nest.insert(arith.SubfOp(a, b) if is_float(a.type) else arith.SubiOp(a, b))
 
 
-def mul(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+def mul(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """a * b."""
     return nest.insert(arith.MulfOp(a, b) if is_float(a.type) else arith.MuliOp(a, b))
 
 
-def fma(nest: Nest, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+def fma(nest: Scalars, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
     """a * b + c, rounded once for floats."""
     if is_float(a.type):
         return nest.insert(math.FmaOp(a, b, c))
     return add(nest, mul(nest, a, b), c)
 
 
-def larger(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+def larger(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """a where it is larger than b, else b: a NaN `a` is passed over."""
     if not is_float(a.type):
         return maximum(nest, a, b)
     return nest.insert(arith.SelectOp(nest.insert(arith.CmpfOp(a, b, "ogt")), a, b))
 
 
-def maximum(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+def maximum(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """The larger one; NaN if one of them is."""
     return nest.insert(arith.MaximumfOp(a, b) if is_float(a.type) else arith.MaxSIOp(a, b))
 
 
-def minimum(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+def minimum(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """The smaller one; NaN if one of them is."""
     return nest.insert(arith.MinimumfOp(a, b) if is_float(a.type) else arith.MinSIOp(a, b))
 
 
-def negative(nest: Nest, a: SSAValue) -> SSAValue:
+def negative(nest: Scalars, a: SSAValue) -> SSAValue:
     """-a."""
     if is_float(a.type):
         return nest.insert(arith.NegfOp(a))
     return sub(nest, zero(nest, a.type), a)
 
 
-def select(nest: Nest, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+def select(nest: Scalars, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
     """a where the condition holds, else b."""
     return nest.insert(arith.SelectOp(condition, a, b))
 
 
-def less(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+def less(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """a < b as i1; false if one of them is NaN."""
     op = arith.CmpfOp(a, b, "olt") if is_float(a.type) else arith.CmpiOp(a, b, "slt")
     return nest.insert(op)
 
 
-def less_equal(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+def less_equal(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """a <= b as i1; false if one of them is NaN."""
     op = arith.CmpfOp(a, b, "ole") if is_float(a.type) else arith.CmpiOp(a, b, "sle")
     return nest.insert(op)
 
 
-def equal(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+def equal(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """a == b as i1; false if one of them is NaN."""
     op = arith.CmpfOp(a, b, "oeq") if is_float(a.type) else arith.CmpiOp(a, b, "eq")
     return nest.insert(op)
 
 
-def divide(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+def divide(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """a / b; integers truncate toward zero, and x / 0 is 0."""
     if is_float(a.type):
         return nest.insert(arith.DivfOp(a, b))
@@ -138,7 +138,7 @@ def _integer(value: SSAValue) -> int | None:
     return op.value.value.data
 
 
-def power(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
+def power(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """a ** b; an integer to a negative power is truncated toward zero, and 0 for a = 0."""
     if is_float(a.type):
         return nest.insert(math.PowFOp(a, b))
@@ -160,7 +160,7 @@ def power(nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
     return select(nest, less(nest, b, none), inverse, result)
 
 
-def convert(nest: Nest, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
+def convert(nest: Scalars, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
     """A scalar of element type `source` as one of element type `target`.
 
     Both are in their compute types. Rounding to 16 bits is done here, so that a cast to f16
@@ -183,7 +183,7 @@ def convert(nest: Nest, value: SSAValue, source: Attribute, target: Attribute) -
     return _resize(nest, value, cast(IntegerType, wide))
 
 
-def _to_float(nest: Nest, value: SSAValue, target: Attribute) -> SSAValue:
+def _to_float(nest: Scalars, value: SSAValue, target: Attribute) -> SSAValue:
     if value.type == target:
         return value
     if value.type == i1:
@@ -194,7 +194,7 @@ def _to_float(nest: Nest, value: SSAValue, target: Attribute) -> SSAValue:
     return nest.insert((arith.ExtFOp if widens else arith.TruncFOp)(value, target))
 
 
-def _float_to_integer(nest: Nest, value: SSAValue, target: IntegerType) -> SSAValue:
+def _float_to_integer(nest: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
     """What a value outside the integers becomes is that of x86: the smallest integer."""
     wide = i64 if target == i64 else i32
     bound = float(1 << (wide.width.data - 1))
@@ -206,7 +206,7 @@ def _float_to_integer(nest: Nest, value: SSAValue, target: IntegerType) -> SSAVa
     return _resize(nest, integer, target)
 
 
-def _resize(nest: Nest, value: SSAValue, target: IntegerType) -> SSAValue:
+def _resize(nest: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
     source = cast(IntegerType, value.type)
     if source == target:
         return value
@@ -216,7 +216,7 @@ def _resize(nest: Nest, value: SSAValue, target: IntegerType) -> SSAValue:
     return nest.insert((arith.TruncIOp if narrows else arith.ExtSIOp)(value, target))
 
 
-def computed(nest: Nest, loaded: SSAValue, kind: Attribute) -> SSAValue:
+def computed(nest: Scalars, loaded: SSAValue, kind: Attribute) -> SSAValue:
     """What a buffer of this element type holds, in the type in which it is computed."""
     if is_half(kind):
         return nest.insert(arith.ExtFOp(loaded, f32))
@@ -227,7 +227,7 @@ def computed(nest: Nest, loaded: SSAValue, kind: Attribute) -> SSAValue:
     return loaded
 
 
-def stored(nest: Nest, value: SSAValue, kind: Attribute) -> SSAValue:
+def stored(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
     """A computed scalar as a buffer of this element type holds it."""
     source = value.owner
     if isinstance(source, arith.ExtFOp) and source.input.type == kind:
@@ -241,12 +241,12 @@ def stored(nest: Nest, value: SSAValue, kind: Attribute) -> SSAValue:
     return value
 
 
-def to_index(nest: Nest, value: SSAValue) -> SSAValue:
+def to_index(nest: Scalars, value: SSAValue) -> SSAValue:
     """An integer as a scalar of type `index`."""
     return nest.insert(arith.IndexCastOp(value, IndexType()))
 
 
-def from_index(nest: Nest, value: SSAValue, type: Attribute) -> SSAValue:
+def from_index(nest: Scalars, value: SSAValue, type: Attribute) -> SSAValue:
     """A scalar of type `index` as a float or an integer."""
     integer = nest.insert(arith.IndexCastOp(value, i64))
     return convert(nest, integer, i64, type)

@@ -163,7 +163,8 @@ def group_normalization(node: Node) -> Value:
         raise node.broken("operand has no spatial dimension", "rank >= 3", f"rank {x.rank}")
 
     def build(x: SSAValue, *parameters: SSAValue, **attributes: Any) -> graph.GroupNormOp:
-        return graph.GroupNormOp(x, groups, *parameters, **attributes)
+        scale, bias = parameters
+        return graph.GroupNormOp(x, groups, scale, bias, **attributes)
 
     return _in_stash(node, build, x, scale, bias, epsilon=epsilon)
 

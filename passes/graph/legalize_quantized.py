@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -230,7 +230,8 @@ class QuantizeOfProduct(RewritePattern):
             return
         of_x, of_w = (x.x, x.scale, x.zero_point), (w.x, w.scale, w.zero_point)
         steps = product.steps if isinstance(product, graph.ConvOp) else ()
-        new = _QUANTIZED[type(product)](*of_x, *of_w, op.scale, op.zero_point, sums, *steps)
+        kind: Callable[..., GraphOp] = _QUANTIZED[type(product)]
+        new = kind(*of_x, *of_w, op.scale, op.zero_point, sums, *steps)
         new.location = fuse([product, op])
         rewriter.replace(op, [new], new.results)
 

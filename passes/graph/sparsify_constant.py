@@ -79,8 +79,9 @@ def _candidates(op: Operation) -> Iterator[Candidate]:
     for position, value in enumerate(op.operands[:2]):
         way: list[tuple[GraphOp, int]] = []
         while position == 0 and value.has_one_use() and (place := _place(value.owner)) is not None:
-            way.append((cast(GraphOp, value.owner), place))
-            value = value.owner.operands[place]
+            step = cast(GraphOp, value.owner)
+            way.append((step, place))
+            value = step.operands[place]
         constant = value.owner
         floats = rank(value) == 2 and element_type(value) in (f32, f64)
         if isinstance(constant, graph.ConstantOp) and floats:

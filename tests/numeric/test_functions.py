@@ -241,7 +241,9 @@ def test_sizes_of_results_may_be_computed() -> None:
     b = sw.Builder("main")
     x = b.input("x", ("n",), "f32")
     specs = [sw.TensorSpec(("2*n",)), sw.TensorSpec((), "i64")]
-    y, z = b.call_packed("functions.twice", x, results=specs)
+    results = b.call_packed("functions.twice", x, results=specs)
+    assert isinstance(results, tuple)
+    y, z = results
     b.output(b.neg(y))
     b.output(z)
     x = RNG.standard_normal(5, np.float32)

@@ -315,7 +315,9 @@ def test_a_kernel_is_called_by_name() -> None:
     b = sw.Builder("main")
     x = b.input("x", ("n", "m"), "f32")
     specs = [sw.TensorSpec(("n", "m")), sw.TensorSpec(("n",))]
-    y, z = b.call_kernel(scale, b.exp(x), results=specs)
+    results = b.call_kernel(scale, b.exp(x), results=specs)
+    assert isinstance(results, tuple)
+    y, z = results
     b.output(b.neg(y))
     b.output(z)
     module = b.module()

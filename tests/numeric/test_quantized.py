@@ -34,7 +34,7 @@ def check(module: sw.Module, *inputs: np.ndarray) -> Any:
     for level in LEVELS:
         got = sw.compile(module, opt_level=level)(*inputs)
         for one, wanted in zip(got if isinstance(got, tuple) else (got,), several, strict=True):
-            assert one.dtype == wanted.dtype
+            assert one.dtype == np.asarray(wanted).dtype
             np.testing.assert_array_equal(one, wanted)
     return expected
 
@@ -194,7 +194,7 @@ def same_as_onnx(proto: onnx.ModelProto, x: np.ndarray) -> None:
     expected = ReferenceEvaluator(proto).run(None, {"x": x})
     got = check(sw.from_onnx(proto), x)
     for one, wanted in zip(got if isinstance(got, tuple) else (got,), expected, strict=True):
-        assert one.dtype == wanted.dtype
+        assert one.dtype == np.asarray(wanted).dtype
         np.testing.assert_allclose(one, wanted, rtol=1e-6)
 
 

@@ -141,8 +141,9 @@ class Blocking:
             low, high = zip(*op.margins, (0, 0), strict=True)
             return graph.PadOp(x, low, high, op.number, op.mode.data)
         if isinstance(op, graph.PoolOp):
-            steps = (ints(array) for array in (op.window, op.strides, op.dilations))
-            return graph.PoolOp(x, op.kind.data, *([*step, 1] for step in steps))
+            arrays = (op.window, op.strides, op.dilations)
+            window, strides, dilations = ([*ints(array), 1] for array in arrays)
+            return graph.PoolOp(x, op.kind.data, window, strides, dilations)
         if isinstance(op, graph.ConcatOp):
             return graph.ConcatOp(operands, op.axis.value.data % rank(op.result))
         if isinstance(op, graph.SliceOp):
@@ -160,7 +161,8 @@ class Blocking:
         start, end, step = bounds[CHANNELS]
         last = end if end == WHOLE_END else end // block
         bounds[CHANNELS] = (start // block, last, step)
-        return graph.SliceOp(x, *zip(*bounds, (0, block, 1), strict=True))
+        starts, ends, strides = zip(*bounds, (0, block, 1), strict=True)
+        return graph.SliceOp(x, starts, ends, strides)
 
     def keeps_blocks(self, op: GraphOp) -> bool:
         """Whether the result of an operator on blocks has blocks as well."""

@@ -100,7 +100,7 @@ class QuantizeWhatWasCut(RewritePattern):
 
     @staticmethod
     def _step(op: graph.QuantizeOp, number: float, scale: np.ndarray, zero: np.ndarray) -> int:
-        return int(cast(np.ndarray, op.reference(np.float32(number), scale, zero)[0]))
+        return int(cast(np.ndarray, op.reference(np.asarray(number, np.float32), scale, zero)[0]))
 
 
 @dataclass

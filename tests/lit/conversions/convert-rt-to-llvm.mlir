@@ -46,7 +46,7 @@ func.func @constants(%ctx: !rt.context, %i: index) -> f32 {
 // CHECK-NEXT: %z = arith.constant 0 : i32
 // CHECK-NEXT: func.return %z : i32
 // CHECK-NEXT: ^bb2:
-// CHECK-NEXT: %[[V6:.*]] = llvm.mlir.constant(5) : i64
+// CHECK-NEXT: %[[V6:.*]] = llvm.mlir.constant(6) : i64
 // CHECK-NEXT: %[[V7:.*]] = llvm.getelementptr %[[V0]][%[[V6]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
 // CHECK-NEXT: llvm.store %[[V1]], %[[V7]] {alignment = 8 : i64} : i64, !llvm.ptr
 // CHECK-NEXT: %[[V8:.*]] = llvm.mlir.constant(-1 : i32) : i32

@@ -39,7 +39,7 @@ def along(vector: np.ndarray | float, x: np.ndarray, axis: int) -> Any:
     """A vector in the shape in which it broadcasts along a dimension of x."""
     if isinstance(vector, float):
         return vector
-    return vector.astype(np.float64).reshape(
+    return np.asarray(vector, np.float64).reshape(
         [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
     )
 

@@ -27,7 +27,8 @@ def floats(*shape: int, seed: int = 0) -> np.ndarray:
 
 def csr(rows: int, columns: int, density: float = 0.3, seed: int = 0) -> sp.csr_array:
     rng = np.random.default_rng(seed)
-    return sp.csr_array(sp.random_array((rows, columns), density=density, rng=rng)).astype("f4")
+    random = sp.random_array((rows, columns), density=density, rng=rng)
+    return sp.csr_array(random.astype(np.float32))
 
 
 def products(module: sw.Module) -> list[str]:
