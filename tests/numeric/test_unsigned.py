@@ -110,7 +110,7 @@ def test_registered_function_sees_the_element_types_of_tensors() -> None:
 
     b = sw.Builder("main")
     x, chosen = b.input("x", (5,), "ui8"), b.input("chosen", (5,), "i1")
-    b.output(b.call_packed("test.unsigned", [x, chosen], [x.ssa.type]))
+    b.output(b.call_packed("test.unsigned", x, chosen, results=sw.TensorSpec((5,), "ui8")))
     values, mask = np.array([0, 7, 128, 254, 255], np.uint8), np.array([1, 1, 1, 1, 0], bool)
     got = sw.compile(b.module())(values, mask)
     np.testing.assert_array_equal(got, [0, 3, 64, 127, 255])

@@ -181,8 +181,8 @@ class TestWindows:
         close(run(make, image, filters, bias), shifted)
 
     def test_integers_wrap_in_a_conv(self) -> None:
-        x, w = np.full((1, 1, 3), 100, np.int8), np.full((1, 1, 2), 2, np.int8)
-        np.testing.assert_array_equal(run(graph.ConvOp, x, w), [[[-112, -112]]])
+        x, w = np.full((1, 1, 3), 1 << 30, np.int32), np.full((1, 1, 2), 3, np.int32)
+        np.testing.assert_array_equal(run(graph.ConvOp, x, w), [[[(6 << 30) - (2 << 32)] * 2]])
 
     @pytest.mark.parametrize("name", ["MaxPool", "AveragePool"])
     @pytest.mark.parametrize(
@@ -339,9 +339,13 @@ class TestContractions:
         a, b = floats(2, 1, 3, 4), floats(5, 4, 2)
         close(run(graph.MatmulOp, a, b), np.einsum("abij,bjk->abik", np.repeat(a, 5, 1), b))
 
-    def test_matmul_of_integers_wraps(self) -> None:
+    def test_matmul_of_few_bits_sums_in_i32(self) -> None:
         a, b = np.full((1, 3), 100, np.int8), np.full((3, 1), 2, np.int8)
-        np.testing.assert_array_equal(run(graph.MatmulOp, a, b), [[600 - 512]])
+        np.testing.assert_array_equal(run(graph.MatmulOp, a, b), [[600]])
+
+    def test_matmul_of_integers_wraps(self) -> None:
+        a, b = np.full((1, 3), 1 << 30, np.int32), np.full((3, 1), 2, np.int32)
+        np.testing.assert_array_equal(run(graph.MatmulOp, a, b), [[(6 << 30) - (2 << 32)]])
 
 
 class TestReductions:
