@@ -10,11 +10,13 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
+from xdsl.traits import is_side_effect_free
 
 from ...core.context import CompilerContext, decide
+from ...core.module import is_public
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import dtype_of
@@ -24,6 +26,7 @@ from ...dialects.sparse_tensor import is_sparse
 if TYPE_CHECKING:
     from ...dialects.graph.interfaces import Array
 
+_CONSTANT = "the whole program is constant"
 _LITERAL_SIZE = 16
 """A result of up to this many elements stays readable in the text."""
 
@@ -134,6 +137,39 @@ def _erase_unused(function: func.FuncOp) -> None:
             Rewriter.erase_op(op)
 
 
+def _tell_if_constant(ctx: Context, function: func.FuncOp) -> None:
+    """Say so, once, where no result of a program depends on an argument or on the world."""
+    returned = function.body.block.last_op if len(function.body.blocks) == 1 else None
+    if returned is None or not returned.operands or not is_public(function):
+        return
+    needed = _needed(returned)
+    if needed is None:
+        return
+    left = dict.fromkeys(op.name for op in needed if not isinstance(op, graph.ConstantOp))
+    why = "no result depends on an argument"
+    if left:
+        why += f"; {', '.join(left)} would grow it or are products, and are computed by each call"
+    program = f"@{function.sym_name.data}"
+    told = ctx.decisions if isinstance(ctx, CompilerContext) else []
+    if not any((d.subject, d.what, d.why) == (program, _CONSTANT, why) for d in told):
+        decide(ctx, function, _CONSTANT, why)
+
+
+def _needed(returned: Operation) -> list[Operation] | None:
+    """What results are made of, in order; None if an argument or an effect is among it."""
+    found: dict[Operation, None] = {}
+    queue = list(returned.operands)
+    while queue:
+        owner = queue.pop().owner
+        if not isinstance(owner, Operation) or not is_side_effect_free(owner):
+            return None
+        if owner not in found:
+            found[owner] = None
+            queue += owner.operands
+    block = returned.parent
+    return [op for op in block.ops if op in found] if block is not None else None
+
+
 @dataclass(frozen=True)
 class GraphFoldConstantPass(ModulePass):
     """Evaluate operators whose operands are constants, by their NumPy reference.
@@ -142,7 +178,8 @@ class GraphFoldConstantPass(ModulePass):
     store beside the module. A normalised constant graph becomes a CSR constant. Contractions
     stay in the program: they are what a model is asked to compute, and the reference is not
     the way to compute them. So does what would grow the program: a result may take four times
-    the bytes of its operands and `max_growth` more.
+    the bytes of its operands and `max_growth` more. Where no result depends on an argument the
+    whole program is constant, which it says.
 
     Before:
 
@@ -182,3 +219,4 @@ class GraphFoldConstantPass(ModulePass):
                 if isinstance(inner, GraphOp):
                     folder.fold(inner)
             _erase_unused(function)
+            _tell_if_constant(ctx, function)
