@@ -37,7 +37,7 @@ from .rules.quantized import (
 _BYTES = (i8, ui8)
 _LITERAL_SIZE = 16
 _LARGEST_SUM = (1 << 31) - 1
-_QUANTIZED: dict[type[GraphOp], type[graph.QuantizedContractionOp]] = {
+_QUANTIZED: dict[type[GraphOp], Callable[..., graph.QuantizedContractionOp]] = {
     graph.DenseOp: graph.QuantizedDenseOp,
     graph.MatmulOp: graph.QuantizedMatmulOp,
     graph.ConvOp: graph.QuantizedConvOp,
@@ -230,8 +230,9 @@ class QuantizeOfProduct(RewritePattern):
             return
         of_x, of_w = (x.x, x.scale, x.zero_point), (w.x, w.scale, w.zero_point)
         steps = product.steps if isinstance(product, graph.ConvOp) else ()
-        kind: Callable[..., GraphOp] = _QUANTIZED[type(product)]
-        new = kind(*of_x, *of_w, op.scale, op.zero_point, sums, *steps)
+        quantized = _QUANTIZED[type(product)]
+        operands = (*of_x, *of_w, op.scale, op.zero_point, sums)
+        new = quantized(*operands, *steps)
         new.location = fuse([product, op])
         rewriter.replace(op, [new], new.results)
 

@@ -129,6 +129,6 @@ def test_an_integer_goes_into_an_unsigned_operand_if_it_fits() -> None:
     x = b.input("x", (3,), "ui8")
     b.output(x + 250)
     with pytest.raises(sw.StepwellError, match="an integer does not fit, expected ui8, got -1"):
-        x + -1
+        _ = x + -1
     got = sw.compile(b.module())(np.array([1, 5, 6], np.uint8))
     np.testing.assert_array_equal(got, [251, 255, 0])

@@ -79,10 +79,10 @@ func.func private @use(memref<?xi8>)
 // CHECK-NEXT: %[[V3:.*]] = llvm.mlir.constant(1 : i32) : i32
 // CHECK-NEXT: func.return %[[V3]] : i32
 // CHECK-NEXT: ^bb4:
-// CHECK-NEXT: %[[V4:.*]] = llvm.mlir.constant(5) : i64
+// CHECK-NEXT: %[[V4:.*]] = llvm.mlir.constant(6) : i64
 // CHECK-NEXT: %[[V5:.*]] = llvm.getelementptr %[[V0]][%[[V4]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
 // CHECK-NEXT: llvm.store %[[V1]], %[[V5]] {alignment = 8 : i64} : i64, !llvm.ptr
-// CHECK-NEXT: %[[V6:.*]] = llvm.mlir.constant(6) : i64
+// CHECK-NEXT: %[[V6:.*]] = llvm.mlir.constant(7) : i64
 // CHECK-NEXT: %[[V7:.*]] = llvm.getelementptr %[[V0]][%[[V6]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
 // CHECK-NEXT: llvm.store %[[V2]], %[[V7]] {alignment = 8 : i64} : i64, !llvm.ptr
 // CHECK-NEXT: %[[V8:.*]] = llvm.mlir.constant(2 : i32) : i32
