@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from scipy.sparse import csr_array
 from xdsl.dialects import func
 
 import stepwell as sw
+from stepwell.backends.llvm.boundary.code import ENTRY
 from stepwell.backends.llvm.jit import CompiledModule, Effort
 from stepwell.core.module import is_public
 from stepwell.core.pipelines import run_passes
@@ -107,8 +109,10 @@ def test_mlir_translate_agrees(name: str, level: int) -> None:
     exe = sw.compile(module, threads=1, opt_level=level)
     checked = piped([tool("mlir-opt")], exe.ir("llvm"))
     theirs = piped([tool("mlir-translate"), "--mlir-to-llvmir"], checked)
-    code = CompiledModule(theirs, host(), Effort.NONE)
-    program = replace(exe._program, entry=code.address("main"), keep=code)
+    entry = re.search(rf'^define [^\n]*@"{ENTRY}"\(.*?^}}', exe._program.keep.llvm_ir, re.M | re.S)
+    assert entry is not None
+    code = CompiledModule(theirs + entry[0], host(), Effort.NONE)
+    program = replace(exe._program, entry=code.address(ENTRY), keep=code)
     again = Executable(exe._signature, program, exe.ir, exe.stages, ())
     expected = module.run_reference(*inputs)
     np.testing.assert_array_equal(again(*inputs), exe(*inputs))
