@@ -32,6 +32,7 @@ _PLACES = {
     "UnsupportedError": "core.errors",
     "ValueSpec": "core.module",
     "WeightStore": "core.weights",
+    "bind_params": "binding",
     "compile": "compiler",
     "from_mlir": "frontends.mlir",
     "from_onnx": "frontends.onnx.importer",
@@ -43,6 +44,7 @@ _PLACES = {
 
 if TYPE_CHECKING:
     from . import patterns
+    from .binding import bind_params
     from .compiler import compile
     from .core.errors import (
         CompileError,
@@ -78,6 +80,7 @@ __all__ = [
     "UnsupportedError",
     "ValueSpec",
     "WeightStore",
+    "bind_params",
     "compile",
     "from_mlir",
     "from_onnx",

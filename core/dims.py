@@ -142,6 +142,18 @@ class Dim:
             terms[tuple(left)] = coefficient // factor
         return Dim(_canonical(terms))
 
+    def root(self) -> tuple[str, int] | None:
+        """The symbol and the count for which the dimension is 0; None where that is not certain.
+
+        It is where there is one symbol, in one term of degree 1, and the solution is a count.
+        """
+        linear = [(monomial, c) for monomial, c in self.terms if monomial]
+        if len(linear) != 1 or len(linear[0][0]) != 1:
+            return None
+        (name,), factor = linear[0]
+        rest = -(self - Dim.symbol(name) * factor).value
+        return (name, rest // factor) if rest % factor == 0 and rest // factor >= 0 else None
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int):
             return self.is_static and self.value == other

@@ -9,7 +9,7 @@ listed anywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.dialects import func
@@ -25,7 +25,7 @@ from ...core.provenance import origin
 from ...dialects.graph.attrs import dtype_of
 from ...dialects.graph.interfaces import GraphOp, element_type, tensor_type
 from ...dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp
-from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.shapes import SymbolicShapes, sizes_of
 from ...dialects.loop.ops import KernelOp
 from ...dialects.sparse_tensor import index_type, position_type
 from .inputs import check_inputs
@@ -61,11 +61,10 @@ class _Run:
     def call(self, function: func.FuncOp, arguments: Sequence[Array]) -> tuple[Array, ...]:
         """Run a function with a body."""
         shapes = self._shapes_of(function)
-        sizes = {
-            symbol: _size(arguments[number], dimension)
-            for symbol, (number, dimension) in shapes.bindings.items()
-        }
-        _check_equalities(shapes, sizes)
+        try:
+            sizes = shapes.solve(dict(enumerate(map(sizes_of, arguments))))
+        except VerifyException as error:
+            raise InputError(str(error)) from error
         values: dict[SSAValue, Array] = dict(zip(function.body.block.args, arguments, strict=True))
         for op in function.body.block.ops:
             operands = [values[operand] for operand in op.operands]
@@ -102,24 +101,6 @@ class _Run:
             fact = f"there is no function {op.callee} with a body"
             raise CompileError(explain(op.name, fact, origin=origin(op)))
         return self.call(callee, operands)
-
-
-def _size(array: Array, dimension: int | str) -> int:
-    if isinstance(dimension, str):
-        return int(cast("csr_array", array).nnz)
-    return int(cast(tuple[int, ...], array.shape)[dimension])
-
-
-def _check_equalities(shapes: SymbolicShapes, sizes: Mapping[str, int]) -> None:
-    """Check the sizes that have to agree although the types do not say so."""
-    for a, b, op in shapes.equalities:
-        if not set(a.symbols + b.symbols) <= sizes.keys():
-            continue
-        left, right = a.evaluate(sizes), b.evaluate(sizes)
-        if left == right:
-            continue
-        fact = f"sizes {a} and {b} differ"
-        raise InputError(explain(op.name, fact, expected=left, got=right, origin=origin(op)))
 
 
 def _destinations(

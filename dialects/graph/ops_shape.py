@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -125,16 +126,16 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
             facts.fail("0 copies a dimension that x has not", f"rank {len(x)}", list(target))
         sizes = [x[i] if n == 0 else Dim.of(n) for i, n in enumerate(target)]
         if -1 in target:
-            at = target.index(-1)
-            sizes[at] = self._rest(product(x), product((*sizes[:at], *sizes[at + 1 :])), x, facts)
+            # Copied sizes are on both sides: [0, -1] has a meaning for an x without elements too.
+            rest = product(tuple(n for i, n in enumerate(x) if target[i : i + 1] != (0,)))
+            known = product(tuple(Dim.of(n) for n in target if n > 0))
+            sizes[target.index(-1)] = self._rest(rest, known, x, facts)
             return [tuple(sizes)]
         facts.equal(product(x), product(tuple(sizes)), f"elements of {text(x)} do not fit")
         return [tuple(sizes)]
 
     def _rest(self, total: Dim, known: Dim, x: Shape, facts: ShapeFacts) -> Dim:
-        """The size that -1 stands for."""
-        if known == 0:
-            facts.fail("-1 is ambiguous beside a size of 0", got=list(ints(self.shape)))
+        """The size that -1 stands for: how many elements are left for each of the known ones."""
         quotient = total.exact_div(known)
         if quotient is not None:
             return quotient
@@ -146,8 +147,12 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = cast(np.ndarray, arrays[0])
-        target = [x.shape[i] if n == 0 else n for i, n in enumerate(ints(self.shape))]
-        return (np.ascontiguousarray(x).reshape(target),)
+        given = ints(self.shape)
+        sizes = [x.shape[i] if n == 0 else n for i, n in enumerate(given)]
+        if -1 in given:
+            left = math.prod(n for i, n in enumerate(x.shape) if given[i : i + 1] != (0,))
+            sizes[given.index(-1)] = left // math.prod(n for n in given if n > 0)
+        return (np.ascontiguousarray(x).reshape(sizes),)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         own: list[AffineExpr] = []

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
+import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -26,6 +27,9 @@ from ...core.provenance import origin
 from ..sparse_tensor import is_sparse
 from .interfaces import GraphOp, ShapeFacts
 from .ops_call import CallLikeOp
+
+if TYPE_CHECKING:
+    from .interfaces import Array
 
 Binding = tuple[int, int | str]
 """An argument of the function and one of its dimensions, or "nnz" for its entry count."""
@@ -71,6 +75,54 @@ class SymbolicShapes:
     def nnz(self, value: SSAValue) -> Dim | None:
         """The number of stored entries of a sparse value; None for a dense one."""
         return self._nnz[value]
+
+    def solve(self, given: Mapping[int, Sequence[int | None]]) -> dict[str, int]:
+        """The values of symbols where arguments have these sizes, and what follows from them.
+
+        Args:
+            given: for the number of an argument its dimensions, and behind them the number of
+                stored entries of a sparse one; None where one is not known.
+
+        Raises:
+            VerifyException: if two sizes that must agree do not.
+        """
+        known: dict[str, int] = {}
+        places: dict[str, int] = {}
+        for number, sizes in given.items():
+            argument = self._arguments[number]
+            entries = self._nnz.get(argument)
+            dims = (*self._shapes[argument], *([] if entries is None else [entries]))
+            for dim, size in zip(dims, sizes, strict=True):
+                if size is None or dim.is_static:
+                    continue
+                (symbol,) = dim.symbols
+                first = places.setdefault(symbol, number)
+                if known.setdefault(symbol, size) != size:
+                    here, there = (self._argument_name(n) for n in (number, first))
+                    fact = f'size "{symbol}" is not that of {there}'
+                    raise VerifyException(explain(here, fact, expected=known[symbol], got=size))
+        return self._follow(known)
+
+    def _follow(self, known: dict[str, int]) -> dict[str, int]:
+        """Add to known sizes those that `equalities` leave no choice about."""
+        while True:
+            dims = {name: Dim.of(size) for name, size in known.items()}
+            before = len(known)
+            for left, right, op in self.equalities:
+                a, b = left.substitute(dims), right.substitute(dims)
+                root = (a - b).root()
+                if (a - b).is_static and a != b:
+                    fact = f"sizes {left} and {right} differ"
+                    where = origin(op)
+                    raise VerifyException(explain(op.name, fact, expected=a, got=b, origin=where))
+                if root is not None:
+                    known.setdefault(*root)
+            if len(known) == before:
+                return known
+
+    def _argument_name(self, number: int) -> str:
+        name = argument_attributes(self.function, number).get("graph.name")
+        return f'argument "{name.data if isinstance(name, StringAttr) else number}"'
 
     def _unused_symbols(self) -> Iterator[Dim]:
         attributes = [argument_attributes(self.function, i) for i in range(len(self._arguments))]
@@ -213,6 +265,12 @@ class SymbolicShapes:
     def _record(self, a: Dim, b: Dim, op: Operation) -> None:
         if all((a, b) != (c, d) and (b, a) != (c, d) for c, d, _ in self.equalities):
             self.equalities.append((a, b, op))
+
+
+def sizes_of(array: Array) -> tuple[int, ...]:
+    """The sizes of an argument as `SymbolicShapes.solve` takes them."""
+    shape = cast(tuple[int, ...], array.shape)
+    return shape if isinstance(array, np.ndarray) else (*shape, int(array.nnz))
 
 
 def equal_sizes(function: func.FuncOp) -> list[tuple[Dim, Dim]]:

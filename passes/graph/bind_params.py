@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from xdsl.context import Context
@@ -11,22 +12,28 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, TensorType
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from ...core.context import decide
 from ...core.errors import explain
-from ...core.module import ValueSpec, is_public, specs_of
+from ...core.module import ValueSpec, face_of, is_public, specs_of
 from ...core.provenance import named
+from ...core.undo import all_or_nothing
 from ...core.weights import WeightStore, weights_of
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import dtype_of
 from ...dialects.graph.interfaces import tensor_type
+from ...dialects.graph.shapes import SymbolicShapes, sizes_of
 from ...dialects.sparse_tensor import is_sparse
+from .rules.specialization import Specializer
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from ...dialects.graph.interfaces import Array
+
+    Bound = dict[int, tuple[str, Array | None]]
+    """For arguments by number the name and the array; None for one that comes later."""
 
 
 def _fail(
@@ -46,10 +53,6 @@ def _checked(spec: ValueSpec, type: TensorType, array: Array) -> Array:
     Raises:
         PassFailedException: if it does not fit the argument.
     """
-    expected = "[" + ", ".join(map(str, spec.shape)) + "]"
-    if not type.has_static_shape():
-        hint = "fix its sizes where the model comes in"
-        raise _fail(spec, "a constant has no symbolic size", "numbers", expected, hint)
     if isinstance(array, np.ndarray) == is_sparse(type):
         kinds = ("a dense array", "a CSR matrix")
         sparse = is_sparse(type)
@@ -57,9 +60,18 @@ def _checked(spec: ValueSpec, type: TensorType, array: Array) -> Array:
     dtype = dtype_of(type.element_type)
     if array.dtype != dtype:
         raise _fail(spec, "the array has another dtype", dtype, array.dtype)
-    if tuple(array.shape) != type.get_shape():
-        raise _fail(spec, "the array has another shape", expected, list(array.shape))
+    shape = cast("tuple[int, ...]", array.shape)
+    if len(shape) != len(spec.shape) or not all(map(_fits, spec.shape, shape)):
+        raise _fail(spec, "the array has another shape", _text(spec), list(shape))
     return array if isinstance(array, np.ndarray) else _canonical(spec, array)
+
+
+def _fits(declared: int | str, size: int) -> bool:
+    return isinstance(declared, str) or declared == size
+
+
+def _text(spec: ValueSpec) -> str:
+    return "[" + ", ".join(map(str, spec.shape)) + "]"
 
 
 def _canonical(spec: ValueSpec, matrix: csr_array) -> csr_array:
@@ -76,8 +88,21 @@ def _canonical(spec: ValueSpec, matrix: csr_array) -> csr_array:
     return matrix
 
 
-def _lookup(arrays: WeightStore, name: str) -> Array | None:
-    return arrays[name] if name in arrays else None  # noqa: SIM401 (a store has no get)
+def _fix_sizes(functions: Mapping[func.FuncOp, Bound], module: ModuleOp) -> None:
+    """Make numbers of the symbolic sizes that follow from arrays.
+
+    Raises:
+        PassFailedException: if arrays disagree, or an operator cannot have their sizes.
+    """
+    specializer = Specializer(module)
+    try:
+        for function, bound in functions.items():
+            given = {n: sizes_of(a) for n, (_, a) in bound.items() if a is not None}
+            if any(not tensor_type(function.args[n]).has_static_shape() for n in given):
+                specializer.fix(function, SymbolicShapes(function).solve(given))
+        specializer.settle()
+    except VerifyException as error:
+        raise PassFailedException(str(error)) from error
 
 
 def _bind(function: func.FuncOp, number: int, key: str, array: Array | None) -> None:
@@ -130,11 +155,44 @@ class GraphBindParamsPass(ModulePass):
 
     An argument is bound by the name that callers know it by to the array of that name: one of
     the file `path`, otherwise one of the weights beside the module. The array must have the
-    dtype and the shape that the argument declares. A constant is named and not copied into the
+    dtype and the sizes that the argument declares. A constant is named and not copied into the
     text, so `names` may also name arrays that the weights get later.
 
-    Requires: arguments of static shape; a program on tensors, which no function calls.
-    Leaves: no argument that `names` or the arrays name; those of other functions stay.
+    Where a declared size is symbolic, it gets that of the array, in all of the program.
+
+    Before:
+
+    ```mlir
+    func.func @main(%x: tensor<?x8xf32> {graph.dims = ["n", ""]},
+                    %v: tensor<?xf32> {graph.name = "v", graph.dims = ["n"]}) -> tensor<?xf32> {
+      %s = graph.reduce sum %x axes = [1] keepdims = false
+        : (tensor<?x8xf32>) -> tensor<?xf32>
+      %y = graph.mul %s, %v : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+      func.return %y : tensor<?xf32>
+    }
+    ```
+
+    Weights: `v = tensor<5xf32>`
+
+    After:
+
+    ```mlir
+    func.func @main(%x: tensor<5x8xf32>) -> tensor<5xf32> {
+      %v = graph.constant dense_resource<v> : tensor<5xf32>
+      %s = graph.reduce sum %x axes = [1] keepdims = false
+        : (tensor<5x8xf32>) -> tensor<5xf32>
+      %y = graph.mul %s, %v : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+      func.return %y : tensor<5xf32>
+    }
+    ```
+
+    So does a size that an operator needs to be equal to it, and the number of stored entries of
+    a sparse matrix. A function that is called with other sizes too is copied.
+
+    Requires: an array for an argument of symbolic size; a program on tensors, which no
+        function calls.
+    Leaves: no argument that `names` or the arrays name; those of other functions stay. Where
+        it raises, the module is as it was.
     """
 
     name = "graph-bind-params"
@@ -146,29 +204,52 @@ class GraphBindParamsPass(ModulePass):
     """The arguments to bind; by default all for which there is an array."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        weights = weights_of(ctx)
-        arrays = WeightStore.load(self.path) if self.path else weights
+        store = WeightStore.load(self.path) if self.path else weights_of(ctx)
+        self.bind(ctx, op, {name: store[name] for name in store})
+
+    def bind(self, ctx: Context, op: ModuleOp, arrays: Mapping[str, Array]) -> None:
+        """Bind arguments to these arrays, which the weights of the context get.
+
+        Raises:
+            PassFailedException: if an array does not fit, or the program is on buffers; the
+                module is then as it was.
+        """
         functions = [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]
+        for function in functions:
+            if face_of(function).described:
+                fact = f"@{function.sym_name.data} is a function on buffers"
+                raise PassFailedException(explain(self.name, fact, expected="one on tensors"))
         specs = {f: specs_of(f)[0] for f in functions if f.body.blocks}
         self._check_names({spec.name for inputs in specs.values() for spec in inputs}, arrays)
-        chosen: list[tuple[func.FuncOp, int, ValueSpec, Array | None]] = []
-        for function, inputs in specs.items():
-            for number, spec in enumerate(inputs):
-                if spec.name in (self.names or arrays):
-                    type = tensor_type(function.body.block.args[number])
-                    known = _lookup(arrays, spec.name)
-                    array = None if known is None else _checked(spec, type, known)
-                    chosen.append((function, number, spec, array))
-        for function, number, spec, array in reversed(chosen):
-            key = spec.name if array is None else weights.add(spec.name, array)
-            _bind(function, number, key, array)
-            decide(ctx, f'argument "{spec.name}"', f'bind to the array "{key}"', self._why)
+        chosen = {f: self._chosen(f, inputs, arrays) for f, inputs in specs.items()}
+        with all_or_nothing(op):
+            _fix_sizes(chosen, op)
+        for function, bound in chosen.items():
+            for number, (name, array) in reversed(bound.items()):
+                key = name if array is None else weights_of(ctx).add(name, array)
+                _bind(function, number, key, array)
+                decide(ctx, f'argument "{name}"', f'bind to the array "{key}"', self._why)
+
+    def _chosen(
+        self, function: func.FuncOp, inputs: Sequence[ValueSpec], arrays: Mapping[str, Array]
+    ) -> Bound:
+        """The arguments of a function to bind, with arrays that fit them."""
+        result: Bound = {}
+        for number, spec in enumerate(inputs):
+            if spec.name not in (self.names or arrays):
+                continue
+            type, array = tensor_type(function.args[number]), arrays.get(spec.name)
+            if array is None and not type.has_static_shape():
+                hint = "give the array, or fix its sizes where the model comes in"
+                raise _fail(spec, "a constant has no symbolic size", "numbers", _text(spec), hint)
+            result[number] = spec.name, None if array is None else _checked(spec, type, array)
+        return result
 
     @property
     def _why(self) -> str:
         return f"{self.path} has an array of this name" if self.path else "it was asked for"
 
-    def _check_names(self, arguments: set[str], arrays: WeightStore) -> None:
+    def _check_names(self, arguments: set[str], arrays: Mapping[str, Array]) -> None:
         """Refuse a name that no argument has, or that the file has no array for."""
         for name in self.names:
             if name not in arguments:

@@ -20,6 +20,7 @@ from ...core.errors import StepwellError, explain
 from ...core.provenance import origin
 from ...core.registry import legalizations
 from ...core.target import Target
+from ...core.undo import all_or_nothing
 from ...dialects.graph.dialect import Graph
 from ...dialects.graph.interfaces import GraphOp, tensor_type
 from ...dialects.graph.kernels import Kernel
@@ -279,11 +280,6 @@ class GraphLegalizePass(ModulePass):
                 rules.setdefault(name, []).append(rule)
         if not any(inner.name in rules for inner in op.walk()):
             return
-        before = op.clone()
-        try:
+        with all_or_nothing(op):
             Legalizer(ctx, op, rules).run()
-        except BaseException:
-            op.body.detach_block(op.body.block)
-            op.body.add_block(before.body.detach_block(before.body.block))
-            raise
         _erase_unused_constants(op)

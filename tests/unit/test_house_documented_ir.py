@@ -1,7 +1,8 @@
 """The IR in the documentation of passes is true: every Before, run, gives its After.
 
 A pass documents itself by ```mlir blocks under the lines `Before:` and `After:`; a line
-`Options: max-ops=1` between them says with which options the pass runs.
+`Options: max-ops=1` between them says with which options the pass runs, and a line
+`Weights: w = tensor<4x8xf32>` which arrays lie beside the module.
 """
 
 from __future__ import annotations
@@ -10,17 +11,22 @@ import inspect
 import re
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.parser import Parser
 
+from stepwell.core.context import CompilerContext
+from stepwell.core.module import numpy_dtype
 from stepwell.core.pipelines import parse_passes, run_passes
 from stepwell.core.registry import make_context, own_passes
+from stepwell.core.weights import WeightStore
 
 LONGEST = 12
 EXAMPLE = re.compile(
     r"^Before:\n+```mlir\n(?P<before>.*?)```\n+"
     r"(?:Options: `?(?P<options>[^`\n]+)`?\n+)?"
+    r"(?:Weights: `(?P<weight>\w+) = (?P<type>[^`\n]+)`\n+)?"
     r"After:\n+```mlir\n(?P<after>.*?)```",
     re.DOTALL | re.MULTILINE,
 )
@@ -33,7 +39,11 @@ class Example:
     name: str
     before: str
     options: str | None
+    weights: WeightStore
     after: str
+
+    def context(self) -> CompilerContext:
+        return make_context(self.weights.copy())
 
 
 def documentation(name: str) -> str:
@@ -43,7 +53,20 @@ def documentation(name: str) -> str:
 
 def examples(name: str) -> list[Example]:
     found = EXAMPLE.finditer(documentation(name))
-    return [Example(name, m["before"], m["options"], m["after"]) for m in found]
+    return [
+        Example(name, m["before"], m["options"], stored(m["weight"], m["type"]), m["after"])
+        for m in found
+    ]
+
+
+def stored(name: str | None, type: str | None) -> WeightStore:
+    """An array of zeros of a type under a name; none without a name."""
+    weights = WeightStore()
+    if name is not None and type is not None:
+        kind = Parser(make_context(), type).parse_type()
+        assert isinstance(kind, TensorType)
+        weights.add(name, np.zeros(kind.get_shape(), numpy_dtype(kind.element_type)))
+    return weights
 
 
 def parse(text: str) -> ModuleOp:
@@ -76,7 +99,7 @@ def test_pass_documents_itself(name: str) -> None:
 def test_before_becomes_after(name: str) -> None:
     for example in examples(name):
         spec = f"{name}{{{example.options}}}" if example.options else name
-        ctx = make_context()
+        ctx = example.context()
         module = Parser(ctx, example.before).parse_module()
         module.verify()
         (step,) = parse_passes(spec, own_passes())
@@ -91,7 +114,7 @@ def test_before_becomes_after(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in own_passes() if n.startswith(("graph-", "loop-"))])
 def test_pass_tells_what_it_decided(name: str) -> None:
     for example in examples(name):
-        ctx = make_context()
+        ctx = example.context()
         module = Parser(ctx, example.before).parse_module()
         run_passes(ctx, module, f"{name}{{{example.options}}}" if example.options else name)
         assert ctx.decisions, f"{name} changes its example and records no decision"

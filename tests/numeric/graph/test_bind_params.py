@@ -90,7 +90,8 @@ def test_arrays_of_a_file(tmp_path: Path, suffix: str) -> None:
         ("w", ARRAYS["w"].astype(np.float64), "has another dtype, expected float32, got float64"),
         ("w", ARRAYS["a"], "of another kind, expected a dense array, got a CSR matrix"),
         ("a", np.eye(5, dtype=np.float32), "of another kind, expected a CSR matrix"),
-        ("x", np.zeros((5, 7), np.float32), 'argument "x": a constant has no symbolic size'),
+        ("x", np.zeros((5, 6), np.float32), r"has another shape, expected \[n, 7\], got \[5, 6\]"),
+        ("x", np.zeros(7, np.float32), r"has another shape, expected \[n, 7\], got \[7\]"),
         ("a", sp.csr_array(np.ones((5, 5), np.float32)), "has other entries, expected 4, got 25"),
     ],
 )
@@ -110,6 +111,12 @@ def test_inconsistent_matrix() -> None:
     store.add("a", matrix)
     with pytest.raises(CompileError, match='argument "a": the matrix is inconsistent'):
         bound(program(), "", store)
+
+
+def test_names_without_arrays() -> None:
+    assert "dense_resource<w> : tensor<3x7xf32>" in str(bound(program(), "{names=w}"))
+    with pytest.raises(CompileError, match='argument "x": a constant has no symbolic size'):
+        bound(program(), "{names=x}")
 
 
 def test_unknown_names(tmp_path: Path) -> None:

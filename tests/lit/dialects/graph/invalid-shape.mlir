@@ -40,14 +40,6 @@ func.func @f(%x: tensor<4x3xf32>) {
 
 // -----
 
-func.func @f(%x: tensor<0x3xf32>) {
-  // CHECK: graph.reshape: -1 is ambiguous beside a size of 0, got [0, -1]
-  %y = graph.reshape %x shape = [0, -1] : (tensor<0x3xf32>) -> tensor<0x3xf32>
-  func.return
-}
-
-// -----
-
 func.func @f(%x: tensor<4x3xf32>) {
   // CHECK: graph.broadcast_to: [4, 3] does not broadcast, expected a shape of at least its rank, got [3]
   %y = graph.broadcast_to %x shape = [3] : (tensor<4x3xf32>) -> tensor<3xf32>

@@ -1,0 +1,59 @@
+"""`bind_params`: inputs of a program become constants, and their sizes known numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from xdsl.utils.exceptions import PassFailedException
+
+from .core.errors import InputError, explain
+from .core.module import Module, ValueSpec
+from .core.registry import make_context
+from .frontends.arrays import csr_matrix_of, dense_array, is_scipy
+from .passes.graph.bind_params import GraphBindParamsPass
+
+if TYPE_CHECKING:
+    from .core.weights import Array
+
+
+def bind_params(module: Module, arrays: Mapping[str, Any]) -> Module:
+    """A module in which arrays have taken the place of inputs.
+
+    Symbolic sizes of these inputs become those of the arrays, in all of the module.
+
+    Args:
+        module: a module at a stage before `buffers`; it is not changed.
+        arrays: for the names of inputs an array of the dtype and the sizes of the input, for a
+            sparse one a `scipy.sparse` matrix or a graph. They are copied.
+
+    Raises:
+        InputError: if there is no such input, an array does not fit it, two of them disagree
+            about a symbolic size, an operator cannot have these sizes, or the module is one on
+            buffers already.
+    """
+    if not isinstance(arrays, Mapping):
+        fact, expected = "no table of arrays", "a mapping from names of inputs"
+        got = type(arrays).__name__
+        raise InputError(explain("bind_params", fact, expected=expected, got=got))
+    specs = {spec.name: spec for spec in module.inputs}
+    for name in arrays:
+        if name not in specs:
+            expected = ", ".join(specs) or "none"
+            raise InputError(explain("bind_params", f'no input "{name}"', expected=expected))
+    result = module.clone()
+    ctx = make_context(result.weights)
+    try:
+        found = {name: _array(specs[name], array) for name, array in arrays.items()}
+        GraphBindParamsPass(names=tuple(arrays)).bind(ctx, result.op, found)
+    except PassFailedException as error:
+        raise InputError(str(error)) from error
+    return result
+
+
+def _array(spec: ValueSpec, values: Any) -> Array:
+    """An array of its own, as the store of weights has it."""
+    subject = f'argument "{spec.name}"'
+    if hasattr(values, "to_csr"):
+        values = values.to_csr(spec.dtype)
+    return csr_matrix_of(values, subject) if is_scipy(values) else dense_array(values, subject)

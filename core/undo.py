@@ -1,0 +1,20 @@
+"""All or nothing: a module that is as it was where what changes it raises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from xdsl.dialects.builtin import ModuleOp
+
+
+@contextmanager
+def all_or_nothing(module: ModuleOp) -> Iterator[None]:
+    """Put the operations of a module back where the block that changes them raises."""
+    before = module.clone()
+    try:
+        yield
+    except BaseException:
+        module.body.detach_block(module.body.block)
+        module.body.add_block(before.body.detach_block(before.body.block))
+        raise

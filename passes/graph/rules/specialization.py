@@ -1,0 +1,192 @@
+"""Symbolic sizes of a function become numbers: in its types, attributes and what it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import VerifyException
+
+from ....core.dims import Dim, Shape
+from ....core.errors import explain
+from ....core.provenance import origin
+from ....dialects.graph.buffers import buffer_types
+from ....dialects.graph.ops_call import CallDpsOp, CallLikeOp
+from ....dialects.graph.shapes import (
+    EQUAL,
+    SymbolicShapes,
+    argument_attributes,
+    equal_attribute,
+    equal_sizes,
+)
+from ....dialects.loop.ops import KernelOp
+
+Known = Mapping[str, int]
+"""Symbols of a function whose values are known."""
+
+
+class Specializer:
+    """Fixes sizes in functions of one module; a function that is called elsewhere is copied."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.module = module
+        self._copies: dict[func.FuncOp, dict[tuple[tuple[str, int], ...], func.FuncOp]] = {}
+
+    def fix(self, function: func.FuncOp, known: Known) -> None:
+        """Put numbers in the place of symbols, and of all sizes that follow from them.
+
+        Raises:
+            VerifyException: if an operator cannot have these sizes, or a kernel takes others.
+        """
+        shapes = SymbolicShapes(function)
+        while known:
+            _substitute(function, shapes, known)
+            shapes = SymbolicShapes(function)
+            # Only now rules give numbers, which in turn may fix sizes of arguments.
+            known = {n: s for n, s in shapes.solve({}).items() if n in shapes.bindings}
+        calls = [op for op in function.body.block.ops if isinstance(op, func.CallOp)]
+        operands = {call: [_sizes(value, shapes) for value in call.operands] for call in calls}
+        for op in function.body.block.ops:
+            for result in op.results:
+                _refine(result, shapes.shape(result))
+            if isinstance(op, CallDpsOp):
+                _check_kernel(op)
+        for call, sizes in operands.items():
+            self._fix_call(call, sizes)
+        function.update_function_type()
+
+    def _fix_call(self, call: func.CallOp, sizes: Sequence[Sequence[int | None]]) -> None:
+        """Let a call name the function for operands of these sizes."""
+        callee = SymbolTable.lookup_symbol(call, call.callee)
+        if not isinstance(callee, func.FuncOp) or not callee.body.blocks:
+            return
+        known = SymbolicShapes(callee).solve(dict(enumerate(sizes)))
+        if not known:
+            return
+        copies = self._copies.setdefault(callee, {})
+        key = tuple(sorted(known.items()))
+        if key not in copies:
+            copies[key] = self._copy(callee)
+            self.fix(copies[key], known)
+        copy = copies[key]
+        call.callee = SymbolRefAttr(copy.sym_name)
+        for result, kind in zip(tuple(call.results), copy.function_type.outputs, strict=True):
+            Rewriter.replace_value_with_new_type(result, kind)
+
+    def _copy(self, callee: func.FuncOp) -> func.FuncOp:
+        names = {f.sym_name.data for f in self.module.ops if isinstance(f, func.FuncOp)}
+        count, base = 1, callee.sym_name.data
+        while f"{base}_{count}" in names:
+            count += 1
+        copy = callee.clone()
+        copy.sym_name = StringAttr(f"{base}_{count}")
+        Rewriter.insert_op(copy, InsertPoint.after(callee))
+        return copy
+
+    def settle(self) -> None:
+        """Erase functions of which only copies are called; one of these takes the name."""
+        calls = [op for op in self.module.walk() if isinstance(op, func.CallOp)]
+        for callee, copies in self._copies.items():
+            name = callee.sym_name
+            if any(call.callee.root_reference == name for call in calls):
+                continue
+            Rewriter.erase_op(callee)
+            copy = next(iter(copies.values()))
+            for call in calls:
+                if call.callee.root_reference == copy.sym_name:
+                    call.callee = SymbolRefAttr(name)
+            copy.sym_name = name
+
+
+def _check_kernel(call: CallDpsOp) -> None:
+    """Refuse operands whose number of buffers is not that for which the kernel is made.
+
+    Raises:
+        VerifyException: if a kernel takes the number of columns of a matrix as an argument.
+    """
+    kernel = SymbolTable.lookup_symbol(call, call.callee)
+    values = (*call.operands, *call.results)
+    buffers = [b for value in values for b in buffer_types(cast(TensorType, value.type))]
+    if isinstance(kernel, KernelOp) and len(kernel.body.block.args) != len(buffers):
+        fact, where = f"{call.callee} is made for symbolic sizes", origin(call)
+        hint = 'they become numbers at a stage before "kernels"'
+        raise VerifyException(explain(call.name, fact, origin=where, hint=hint))
+
+
+def _sizes(value: SSAValue, shapes: SymbolicShapes) -> list[int | None]:
+    """The sizes of a value as `SymbolicShapes.solve` takes them."""
+    entries = shapes.nnz(value)
+    dims = (*shapes.shape(value), *([] if entries is None else [entries]))
+    return [dim.value if dim.is_static else None for dim in dims]
+
+
+def _refine(value: SSAValue, shape: Shape) -> None:
+    """Give a tensor the sizes that are numbers."""
+    kind = cast(TensorType, value.type)
+    sizes = [d.value if d.is_static else DYNAMIC_INDEX for d in shape]
+    if sizes != list(kind.get_shape()):
+        Rewriter.replace_value_with_new_type(
+            value, TensorType(kind.element_type, sizes, kind.encoding)
+        )
+
+
+def _substitute(function: func.FuncOp, shapes: SymbolicShapes, known: Known) -> None:
+    """Put sizes into the arguments of a function, and where their symbols are named."""
+    dims = {name: Dim.of(size) for name, size in known.items()}
+    given: list[DictionaryAttr] = []
+    for number, argument in enumerate(function.args):
+        data = _renamed(argument_attributes(function, number), dims)
+        if isinstance(argument.type, TensorType):
+            _refine(argument, tuple(d.substitute(dims) for d in shapes.shape(argument)))
+            entries = shapes.nnz(argument)
+            if entries is not None and (count := entries.substitute(dims)).is_static:
+                data["graph.nnz"] = IntegerAttr(count.value, i64)
+        given.append(DictionaryAttr(data))
+    if any(one.data for one in given):
+        function.arg_attrs = ArrayAttr(given)
+    if function.res_attrs is not None:
+        results = [_renamed(one.data, dims) for one in function.res_attrs]
+        function.res_attrs = ArrayAttr(list(map(DictionaryAttr, results)))
+    for op in function.body.block.ops:
+        if isinstance(op, CallLikeOp) and op.result_dims is not None:
+            for result in op.results:
+                _refine(result, tuple(d.substitute(dims) for d in shapes.shape(result)))
+            rows = [_texts(row, dims) for row in op.result_dims]
+            op.result_dims = ArrayAttr(rows) if any(name.data for r in rows for name in r) else None
+    pairs = [(a.substitute(dims), b.substitute(dims)) for a, b in equal_sizes(function)]
+    pairs = [(a, b) for a, b in pairs if a != b]
+    function.attributes.pop(EQUAL, None)
+    if pairs:
+        function.attributes[EQUAL] = equal_attribute(pairs)
+
+
+def _renamed(given: Mapping[str, Attribute], dims: Mapping[str, Dim]) -> dict[str, Attribute]:
+    """The attributes of an argument or result; sizes that are numbers have no names."""
+    data = dict(given)
+    if "graph.dims" in data:
+        data["graph.dims"] = texts = _texts(data["graph.dims"], dims)
+        if not any(text.data for text in texts):
+            del data["graph.dims"]
+    return data
+
+
+def _texts(row: Attribute, dims: Mapping[str, Dim]) -> ArrayAttr[StringAttr]:
+    """Names of sizes, "" for one that is a number."""
+    names = [cast(StringAttr, name).data for name in cast(ArrayAttr, row)]
+    known = [Dim.parse(name).substitute(dims) if name else None for name in names]
+    return ArrayAttr([StringAttr("" if d is None or d.is_static else str(d)) for d in known])
