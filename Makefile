@@ -43,9 +43,10 @@ types: $(call MARKED,test) ## pyright
 	@mkdir -p $(VENV)/named && ln -sfn ../.. $(VENV)/named/stepwell
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-bench: $(call MARKED,run) ## time the models beside all peers that are installed, and calls
+bench: $(call MARKED,run) ## time the models beside all peers that are installed, calls, and the passes
 	$(BIN)/python benchmarks/run.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/call_boundary.py
+	$(BIN)/python benchmarks/passes.py
 
 weights: $(call MARKED,run) ## train the weights of the demo again
 	$(BIN)/python examples/train_karate.py
