@@ -27,6 +27,10 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("STEPWELL_DATA", ROOT.parent / "shared" / "data"))
 
 
+class LeftOutError(Exception):
+    """A case cannot be timed here, and why."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A module with inputs, and its peers: for a number of threads, a call without arguments.
@@ -61,9 +65,13 @@ class Entry:
 
 
 def load(name: str) -> dict[str, np.ndarray]:
-    """The arrays of a file of the data folder, floats in single precision."""
+    """The arrays of a file of the data folder, floats in single precision.
+
+    Raises:
+        LeftOutError: if it is not there.
+    """
     if not (DATA / name).exists():
-        raise SystemExit(f"{name} is not in {DATA}; set STEPWELL_DATA to the folder that has it")
+        raise LeftOutError(f"{name} is not in {DATA}; set STEPWELL_DATA to the folder that has it")
     arrays = dict(np.load(DATA / name))
     return {k: a.astype(np.float32) if a.dtype.kind == "f" else a for k, a in arrays.items()}
 

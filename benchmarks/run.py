@@ -5,7 +5,8 @@
     python benchmarks/run.py --squares           # square products from 64 to 2048
 
 Weights and data are looked for in the folder `STEPWELL_DATA`, by default `shared/data` beside
-the repository. A peer that is not installed is named and left out (`pip install '.[bench]'`).
+the repository. A peer that is not installed, and a case without its data or without any
+peer, are named and left out; `pip install '.[bench]'` installs all peers.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from cases import CASES, SQUARES, Case, Entry, matmul
+from cases import CASES, SQUARES, Case, Entry, LeftOutError, matmul
 from chart import draw
 from limits import Limits, measure_limits
 from peers import Call, library_threads, missing
@@ -66,9 +67,12 @@ def run(name: str, entry: Entry, threads: int, limits: Limits) -> Result:
     """Compile and time one case.
 
     Raises:
+        LeftOutError: if its data or all of its peers are missing.
         SystemExit: if a peer computes something else.
     """
     case = entry.make()
+    if not case.peers:
+        raise LeftOutError("no peer that computes it is installed")
     start = time.perf_counter()
     exe = sw.compile(case.module, threads=threads)
     compiled = time.perf_counter() - start
@@ -206,7 +210,10 @@ def main(
             limits[count] = measure_limits(count)
             for name, entry in entries.items():
                 progress.update(task, description=f"{name}, threads: {count}")
-                results.append(run(name, entry, count, limits[count]))
+                try:
+                    results.append(run(name, entry, count, limits[count]))
+                except LeftOutError as error:
+                    console.print(f"{name} is left out: {error}")
                 progress.advance(task)
     console.print(table(results))
     for count, limit in limits.items():

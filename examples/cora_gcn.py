@@ -20,7 +20,9 @@ from scipy.sparse import csr_array
 import stepwell as sw
 from stepwell.frontends import gnn
 
-FOLDER = Path(os.environ.get("STEPWELL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+FOLDER = Path(
+    os.environ.get("STEPWELL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
+)
 
 
 def load(folder: Path, name: str) -> dict[str, np.ndarray]:

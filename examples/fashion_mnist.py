@@ -19,7 +19,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import stepwell as sw
 
-FOLDER = Path(os.environ.get("STEPWELL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+FOLDER = Path(
+    os.environ.get("STEPWELL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
+)
 
 
 def load(folder: Path, name: str) -> dict[str, np.ndarray]:

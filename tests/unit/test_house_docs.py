@@ -66,9 +66,9 @@ def test_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert np.shape(names["logits"]) == (34, 2)  # type: ignore[arg-type]
 
 
-def test_python_of_the_page_on_rewriting_runs() -> None:
+@pytest.mark.parametrize("page", ["docs/rewriting.md", "docs/kernels-and-functions.md"])
+def test_python_of_a_page_runs(page: str) -> None:
     names: dict[str, object] = {}
-    page = "docs/rewriting.md"
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     for block in blocks:
