@@ -43,7 +43,7 @@ types: $(call MARKED,test) ## pyright
 	@mkdir -p $(VENV)/named && ln -sfn ../.. $(VENV)/named/stepwell
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-bench: $(call MARKED,run) ## time the models beside all peers that are installed, calls, and the passes
+bench: $(call MARKED,run) ## time models beside all installed peers, calls, and the passes
 	$(BIN)/python benchmarks/run.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/call_boundary.py
 	$(BIN)/python benchmarks/passes.py
