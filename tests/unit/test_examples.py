@@ -18,6 +18,12 @@ DATA = {
     "fashion_mnist": ("fashion_mnist_900.npz", "fashion_mlp_weights.npz"),
 }
 SHOWN = {
+    "bound_parameters": [
+        "%w: tensor<?x?xf32>",
+        "%w = graph.constant dense_resource<w> : tensor<3x8xf32>",
+        "inputs: x ('batch', 'in'), w ('out', 'in'), b ('out',)\ninputs: x ('batch', 8)\n",
+        'size "out" is not that of argument "w", expected 3, got 2',
+    ],
     "conv_block": [
         "before\nbuiltin.module",
         "graph.batch_norm",
