@@ -25,8 +25,8 @@ from ...core.dims import Shape
 from . import scalars
 from .attrs import FLOAT_TENSOR, i64_attr
 from .interfaces import FusionKind, GraphOp, Index, Nest, Precision, ShapeFacts, rank, widened
+from .normalization import ChannelStandardizationOp, check_channels
 from .ops_contraction import same_element_types
-from .ops_normalization import ChannelStandardizationOp, check_channels
 
 if TYPE_CHECKING:
     from .interfaces import Array

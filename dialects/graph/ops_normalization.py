@@ -1,12 +1,7 @@
-"""Operators that bring sets of elements to a common scale: `layer_norm` and its relatives.
-
-Each says which elements belong together; the sums over such a set are computed once for it.
-"""
+"""Operators that bring sets of elements to a common scale: `layer_norm` and its relatives."""
 
 from __future__ import annotations
 
-import math as numbers
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -15,233 +10,24 @@ from xdsl.dialects import math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    prop_def,
-    result_def,
-)
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
-from ...core.dims import Dim, Shape, product
+from ...core.dims import Shape
 from . import scalars
 from .attrs import FLOAT_TENSOR, I64_ARRAY, i64_array, i64_attr, ints
-from .interfaces import (
-    FusionKind,
-    GraphOp,
-    Index,
-    Nest,
-    ShapeFacts,
-    Sizes,
-    element_type,
-    rank,
-    tensor_type,
-    text,
-    widened,
+from .interfaces import Index, Nest, ShapeFacts, rank, tensor_type, widened
+from .normalization import (
+    ChannelStandardizationOp,
+    NormalizationOp,
+    StandardizationOp,
+    check_broadcast,
+    mean_square,
 )
 from .ops_binary import broadcast_index
 from .ops_contraction import same_element_types
-from .ops_reduction import mean_of
 
 if TYPE_CHECKING:
     from .interfaces import Array
-
-
-class NormalizationOp(GraphOp, ABC):
-    """What all have in common: an operand, the sets that its elements belong to, and epsilon.
-
-    16 bits are computed in f32.
-    """
-
-    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
-    PER_ELEMENT: ClassVar[int]
-    """Operations on an element of x, without those of scale and bias."""
-
-    x = operand_def(FLOAT_TENSOR)
-    epsilon = prop_def(FloatAttr.constr(f64))
-
-    @property
-    @abstractmethod
-    def normalized_axes(self) -> tuple[int, ...]:
-        """The axes along which elements belong together, from the front, rising."""
-
-    def check_epsilon(self, facts: ShapeFacts) -> None:
-        """Refuse an epsilon for which no meaning is defined."""
-        epsilon = self.epsilon.value.data
-        if not 0 <= epsilon < numbers.inf:
-            facts.fail("epsilon out of range", "0 <= epsilon < inf", epsilon)
-
-    def flops(self, sizes: Sizes) -> Dim:
-        given = len(self.operands) - 1
-        return product(sizes.shape(self.x)) * (self.PER_ELEMENT + given)
-
-    def grouped(self, x: np.ndarray) -> tuple[np.ndarray, tuple[int, ...]]:
-        """x in a shape in which whole axes belong together, and these axes."""
-        return x, self.normalized_axes
-
-    def set_at(self, nest: Nest, index: Index) -> tuple[list[AffineExpr], Callable[[Index], Index]]:
-        """The elements that the one at an index belongs to: how many, and where each is."""
-        axes = self.normalized_axes
-
-        def place(number: Index) -> Index:
-            inner = iter(number)
-            return tuple(next(inner) if i in axes else e for i, e in enumerate(index))
-
-        return [nest.extent(self.x, axis) for axis in axes], place
-
-    def sum_at(
-        self,
-        nest: Nest,
-        index: Index,
-        step: Callable[[SSAValue, SSAValue], SSAValue],
-    ) -> tuple[SSAValue, list[AffineExpr]]:
-        """The sum over the elements that belong together, and how many they are.
-
-        `step` maps an element and the sum so far to the new sum.
-        """
-        extents, place = self.set_at(nest, index)
-        zero = scalars.zero(nest, nest.compute_type(element_type(self.x)))
-        total = nest.reduce(
-            extents, "add", zero, lambda k, total: step(nest.at(self.x, place(k)), total)
-        )
-        return total, extents
-
-    def mean_square(self, nest: Nest, index: Index, centre: SSAValue | None = None) -> SSAValue:
-        """The mean of the squares, or of the squares of the distances from `centre`."""
-
-        def step(x: SSAValue, total: SSAValue) -> SSAValue:
-            distance = x if centre is None else scalars.sub(nest, x, centre)
-            return scalars.fma(nest, distance, distance, total)
-
-        return mean_of(nest, *self.sum_at(nest, index, step))
-
-    def inverse_root(self, nest: Nest, value: SSAValue) -> SSAValue:
-        """1 / sqrt(value + epsilon)."""
-        shifted = scalars.add(nest, value, nest.constant(self.epsilon.value.data, value.type))
-        root = nest.insert(math.SqrtOp(shifted))
-        return scalars.divide(nest, nest.constant(1.0, value.type), root)
-
-
-def mean_square(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """The mean of the squares along some axes, which stay with size 1."""
-    return _mean(x * x, axes)
-
-
-def _mean(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    count = numbers.prod(x.shape[axis] for axis in axes)
-    return np.asarray(x.sum(axes, dtype=x.dtype, keepdims=True)) / x.dtype.type(count)
-
-
-class StandardizationOp(NormalizationOp, ABC):
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias, where scale and bias may be missing.
-
-    The variance is the mean of (x - mean)^2, not an estimate for a larger population.
-    """
-
-    PER_ELEMENT: ClassVar[int] = 5
-
-    # Again, because operands of a base class come after those of the class.
-    x = operand_def(FLOAT_TENSOR)
-    scale = opt_operand_def(FLOAT_TENSOR)
-    bias = opt_operand_def(FLOAT_TENSOR)
-    axis = prop_def(IntegerAttr.constr(i64))
-
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    assembly_format = (
-        "$x (`scale` $scale^ `:` type($scale))? (`bias` $bias^ `:` type($bias))? "
-        "`axis` `=` $axis `epsilon` `=` $epsilon "
-        "attr-dict `:` functional-type($x, results)"
-    )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        scale: SSAValue | Operation | None = None,
-        bias: SSAValue | Operation | None = None,
-        axis: int = 1,
-        epsilon: float = 1e-5,
-        result_type: Attribute | None = None,
-        **properties: Attribute,
-    ) -> None:
-        given = {"axis": i64_attr(axis), "epsilon": FloatAttr(epsilon, f64)}
-        GraphOp.__init__(
-            self,
-            operands=[x, *([] if p is None else [p] for p in (scale, bias))],
-            properties={**given, **properties},
-            result_type=result_type,
-        )
-
-    @property
-    def axis_from_front(self) -> int:
-        """The axis, counted from the front."""
-        return self.axis.value.data % rank(self.x)
-
-    @abstractmethod
-    def check_parameter(self, what: str, shape: Shape, x: Shape, facts: ShapeFacts) -> None:
-        """Refuse a scale or bias whose shape does not fit that of x."""
-
-    @abstractmethod
-    def parameter_index(self, parameter: SSAValue, index: Index) -> Index:
-        """Where in scale or bias the number for the element at an index is."""
-
-    @abstractmethod
-    def parameter_array(self, parameter: np.ndarray) -> np.ndarray:
-        """Scale or bias in a shape that broadcasts to that of x."""
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        same_element_types(self, facts)
-        self.check_epsilon(facts)
-        x, *parameters = shapes
-        facts.axis(self.axis.value.data, len(x))
-        names = [n for n, given in (("scale", self.scale), ("bias", self.bias)) if given]
-        for what, shape in zip(names, parameters, strict=True):
-            self.check_parameter(what, shape, x, facts)
-        return [x]
-
-    def standardized(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """x with mean 0 and variance 1, and the means and variances that it had."""
-        apart, axes = self.grouped(x)
-        mean = _mean(apart, axes)
-        distance = apart - mean
-        variance = mean_square(distance, axes)
-        epsilon = x.dtype.type(self.epsilon.value.data)
-        inverse = x.dtype.type(1) / np.sqrt(variance + epsilon)
-        return (distance * inverse).reshape(x.shape), mean, variance
-
-    def affine(self, y: np.ndarray, parameters: Sequence[np.ndarray]) -> np.ndarray:
-        """y * scale + bias, as far as they are given."""
-        given = iter(self.parameter_array(parameter) for parameter in parameters)
-        y = y * next(given) if self.scale is not None else y
-        return y + next(given) if self.bias is not None else y
-
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, *parameters = (widened(cast(np.ndarray, array)) for array in arrays)
-        with np.errstate(all="ignore"):
-            return self.stored(self.affine(self.standardized(x)[0], parameters))
-
-    def mean_at(self, nest: Nest, index: Index) -> SSAValue:
-        """The mean of what the element at an index belongs to."""
-        return mean_of(nest, *self.sum_at(nest, index, lambda x, t: scalars.add(nest, t, x)))
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        mean = self.mean_at(nest, index)
-        inverse = self.inverse_root(nest, self.mean_square(nest, index, mean))
-        y = scalars.mul(nest, scalars.sub(nest, nest.at(self.x, index), mean), inverse)
-        if self.scale is not None:
-            y = scalars.mul(nest, y, nest.at(self.scale, self.parameter_index(self.scale, index)))
-        if self.bias is not None:
-            y = scalars.add(nest, y, nest.at(self.bias, self.parameter_index(self.bias, index)))
-        return y
-
-
-def _check_broadcast(what: str, shape: Shape, x: Shape, facts: ShapeFacts) -> None:
-    fact = f"{what} of shape {text(shape)} does not broadcast to x"
-    if len(shape) > len(x):
-        facts.fail(fact, f"rank <= {len(x)}", f"rank {len(shape)}")
-    for have, want in zip(reversed(shape), reversed(x), strict=False):
-        if have != 1:
-            facts.equal(want, have, fact)
 
 
 @irdl_op_definition
@@ -275,38 +61,13 @@ class LayerNormOp(StandardizationOp):
         return tuple(range(self.axis_from_front, rank(self.x)))
 
     def check_parameter(self, what: str, shape: Shape, x: Shape, facts: ShapeFacts) -> None:
-        _check_broadcast(what, shape, x, facts)
+        check_broadcast(what, shape, x, facts)
 
     def parameter_index(self, parameter: SSAValue, index: Index) -> Index:
         return broadcast_index(parameter, index)
 
     def parameter_array(self, parameter: np.ndarray) -> np.ndarray:
         return parameter
-
-
-class ChannelStandardizationOp(StandardizationOp, ABC):
-    """Scale and bias are vectors along `axis`, which is the dimension of the channels."""
-
-    def check_parameter(self, what: str, shape: Shape, x: Shape, facts: ShapeFacts) -> None:
-        check_channels(what, shape, x[self.axis.value.data % len(x)], facts)
-
-    def parameter_index(self, parameter: SSAValue, index: Index) -> Index:
-        return (index[self.axis_from_front],)
-
-    def parameter_array(self, parameter: np.ndarray) -> np.ndarray:
-        return parameter.reshape([-1, *[1] * (rank(self.x) - self.axis_from_front - 1)])
-
-    def check_batch(self, x: Shape, facts: ShapeFacts) -> None:
-        """Refuse an x whose channels are its first dimension, which is that of the batch."""
-        if facts.axis(self.axis.value.data, len(x)) == 0:
-            facts.fail("the channels are the dimension of the batch", "axis != 0", 0)
-
-
-def check_channels(what: str, shape: Shape, channels: Dim, facts: ShapeFacts) -> None:
-    """Refuse a parameter that is no vector with a number for each channel."""
-    if len(shape) != 1:
-        facts.fail(f"{what} is not a vector", "rank 1", f"rank {len(shape)}")
-    facts.equal(channels, shape[0], f"length of {what} differs from the channels")
 
 
 @irdl_op_definition
@@ -456,7 +217,7 @@ class RmsNormOp(NormalizationOp):
         x, *scale = shapes
         facts.axis(self.axis.value.data, len(x))
         for shape in scale:
-            _check_broadcast("scale", shape, x, facts)
+            check_broadcast("scale", shape, x, facts)
         return [x]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
