@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.traits import Commutative, ConstantLike
 from xdsl.transforms.common_subexpression_elimination import CSEDriver
+from xdsl.transforms.dead_code_elimination import dce
 
 from ...core.context import decide
 from ...core.provenance import fuse
@@ -72,10 +73,12 @@ class GraphCsePass(ModulePass):
 
     Requires: nothing.
     Leaves: no two operations without effects that are equal and one of which dominates the
-        other.
+        other, and none whose results nothing uses.
     """
 
     name = "graph-cse"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         _Driver(ctx).simplify(op)
+        # It erases what nothing uses as it comes by; what that was made of is behind it.
+        dce(op)

@@ -251,9 +251,11 @@ def test_any_graph_of_operators_survives_fusion(data: st.DataObject) -> None:
     for want, have in zip(expected, got, strict=True):
         # The same operators in the same order: the same bits.
         np.testing.assert_array_equal(have, want)
-    contractions = {"graph.matmul", "graph.softmax", "graph.reduce"}
+    anchors = {"graph.matmul", "graph.softmax", "graph.reduce"}
     for function in after.op.ops:
         assert isinstance(function, func.FuncOp)
         names = [op.name for op in function.body.block.ops]
         if "graph.primitive" in function.attributes:
-            assert sum(n in contractions for n in names) <= 1
+            found = [n for n in names if n in anchors]
+            # Several reductions go through the rows of one loop; nothing else is computed again.
+            assert len(found) <= 1 or set(found) == {"graph.reduce"}
