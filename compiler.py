@@ -52,11 +52,12 @@ def compile(
             text that `stepwell pipeline` prints, as edited, or the text of each stage by its
             name. See `docs/pipeline.md`.
         legalize: for the names of operators what is put in their place: a `stepwell.kernel`, or
-            a rule. See `docs/kernels-and-functions.md`.
+            a rule. A pipeline of one's own has to have `graph-legalize` then. See
+            `docs/kernels-and-functions.md`.
 
     Raises:
         CompileError: if the module is not valid or has something that cannot be compiled, or
-            if the pipeline is malformed or stops short.
+            if the pipeline is malformed, stops short, or does not use `legalize`.
         TargetError: if the target is unknown or is not this machine's architecture.
     """
     if not isinstance(module, Module):
@@ -83,7 +84,7 @@ def compile(
     work = module.clone()
     ctx = make_context(work.weights, chosen)
     if legalize is not None:
-        ctx.legalize = _table_for(legalize, start)
+        ctx.legalize = _table_for(legalize, start, passes)
     with _without_collector():
         signature, program = _build(ctx, work, passes, start)
     stages = pipelines.STAGES[pipelines.STAGES.index(start) :]
@@ -234,11 +235,14 @@ def _effort(op: ModuleOp) -> Effort:
     return Effort.LIGHT if staged else Effort.NONE
 
 
-def _table_for(legalize: Mapping[str, Any], start: str) -> Mapping[str, Any]:
+def _table_for(
+    legalize: Mapping[str, Any], start: str, passes: Mapping[str, str]
+) -> Mapping[str, Any]:
     """A table for `graph-legalize`, as it is now.
 
     Raises:
-        CompileError: if it is none, or the module is past the stage where operators are replaced.
+        CompileError: if it is none, the module is past the stage where operators are replaced, or
+            the pipeline does not replace them.
     """
     if not isinstance(legalize, Mapping):
         fact, expected = "legalize is no table", "a mapping from names of operators"
@@ -248,6 +252,9 @@ def _table_for(legalize: Mapping[str, Any], start: str) -> Mapping[str, Any]:
         fact, expected = "operators are replaced before they are grouped", 'stage "graph"'
         got = f'stage "{start}"'
         raise CompileError(explain("compile", fact, expected=expected, got=got))
+    if legalize and "graph-legalize" not in pipelines.passes_in(passes):
+        fact, expected = "the pipeline does not use legalize", "graph-legalize in it"
+        raise CompileError(explain("compile", fact, expected=expected))
     return dict(legalize)
 
 

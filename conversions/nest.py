@@ -44,7 +44,7 @@ from ..core.dims import Dim
 from ..core.errors import UnsupportedError, explain
 from ..core.provenance import origin
 from ..dialects.graph import scalars
-from ..dialects.graph.attrs import compute_type, is_unsigned
+from ..dialects.graph.attrs import compute_type
 from ..dialects.graph.buffers import storage_type
 from ..dialects.graph.interfaces import FusionKind, GraphOp, Index, element_type
 from ..dialects.graph.ops_call import CallDpsOp, CallLikeOp
@@ -189,14 +189,10 @@ class NestBuilder:
         else:
             result = op.value_at(self, index, value.index)
         kind = cast(TensorType, value.type).element_type
-        if is_unsigned(kind) and op.fusion != FusionKind.INJECTIVE:
-            result = self._low_bits(result, cast(IntegerType, kind).width.data)
+        if op.fusion != FusionKind.INJECTIVE:
+            result = scalars.wrapped(self, result, kind)
         self._sources.pop()
         return result
-
-    def _low_bits(self, value: SSAValue, width: int) -> SSAValue:
-        """What an unsigned integer of `width` bits keeps of a result in a wider type."""
-        return self.insert(arith.AndIOp(value, self.constant((1 << width) - 1, value.type)))
 
     def know_reshaped(self, value: SSAValue, index: Index, own: Index) -> None:
         """Say where the element of a reshaped value at an index is in what is reshaped."""

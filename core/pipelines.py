@@ -180,6 +180,15 @@ def split_pipeline(text: str, start: str = "graph") -> dict[str, str]:
     return {stage: ",".join(passes) for stage, passes in found.items()}
 
 
+def passes_in(texts: Mapping[str, str]) -> set[str]:
+    """The names of the passes of all stages.
+
+    Raises:
+        CompileError: if a text is malformed.
+    """
+    return {spec.name for text in texts.values() for spec in _specs(text)}
+
+
 def plain(text: str) -> str:
     """A pipeline text as xDSL reads it: without comments, and nothing around the commas."""
     return _GAP.sub(r"\1", _COMMENT.sub("", text))

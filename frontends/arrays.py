@@ -8,7 +8,7 @@ import numpy as np
 from xdsl.ir import Attribute
 
 from ..core.errors import InputError, UnsupportedError, explain
-from ..dialects.graph.attrs import dtype_of, element_type_of
+from ..dialects.graph.attrs import ELEMENT_TYPES, dtype_of, element_type_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -16,15 +16,6 @@ if TYPE_CHECKING:
     Array = np.ndarray | csr_array
 
 _INDEX_LIMIT = np.iinfo(np.int32).max
-
-ELEMENT_TYPES: dict[str, Attribute] = {
-    str(element_type_of(np.dtype(name))): element_type_of(np.dtype(name))
-    for name in (
-        *("float16", "bfloat16", "float32", "float64", "bool", "int8", "int16", "int32", "int64"),
-        *("uint8", "uint16", "uint32"),
-    )
-}
-"""The element types of tensors by their names: f16, bf16, f32, f64, i1, i8 to i64, ui8 to ui32."""
 
 
 def element_type_named(subject: str, name: str) -> Attribute:

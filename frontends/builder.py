@@ -46,7 +46,7 @@ from ..core.errors import InputError, explain
 from ..core.module import Module, SparseSpec, TensorSpec, argument_attrs
 from ..core.provenance import named
 from ..core.weights import WeightStore
-from ..dialects.graph.attrs import accumulator_type, element_type_of
+from ..dialects.graph.attrs import ELEMENT_TYPES, accumulator_type, element_type_of
 from ..dialects.graph.dialect import Graph
 from ..dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
 from ..dialects.graph.kernels import Kernel
@@ -59,7 +59,6 @@ from ..dialects.graph.sparse_forms import sparse_form
 from ..dialects.loop.ops import KernelOp
 from ..dialects.sparse_tensor import csr, is_sparse
 from .arrays import (
-    ELEMENT_TYPES,
     csr_matrix_of,
     dense_array,
     element_type_named,

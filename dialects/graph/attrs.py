@@ -56,6 +56,9 @@ _ANY = (*_FLOAT, i1, i8, i16, i32, i64, ui8, ui16, ui32)
 
 _NARROW = (i8, i16, ui8, ui16)
 
+ELEMENT_TYPES: dict[str, Attribute] = {str(t): t for t in _ANY}
+"""The element types of tensors by their names: f16, bf16, f32, f64, i1, i8 to i64, ui8 to ui32."""
+
 _ELEMENT_TYPES = {numpy_dtype(t): t for t in _ANY}
 _COMPUTED: dict[Attribute, Attribute] = {f16: f32, bf16: f32, ui8: i32, ui16: i32, ui32: i64}
 
@@ -71,7 +74,7 @@ def dtype_of(element_type: Attribute) -> np.dtype:
 
 def dtype_named(name: str) -> np.dtype:
     """The NumPy dtype of an element type that is given by name, such as "f32"."""
-    return next(dtype for dtype, type in _ELEMENT_TYPES.items() if str(type) == name)
+    return numpy_dtype(ELEMENT_TYPES[name])
 
 
 def element_type_of(dtype: np.dtype) -> Attribute:

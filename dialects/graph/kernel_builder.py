@@ -19,14 +19,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     TensorType,
-    f16,
     f32,
-    f64,
-    i1,
-    i8,
-    i16,
-    i32,
-    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr
@@ -39,14 +32,13 @@ from ..loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp, StoreOp, Yiel
 from ..loop.syntax import compress
 from ..sparse_tensor import is_sparse
 from . import scalars
-from .attrs import compute_type, is_float
+from .attrs import ELEMENT_TYPES, compute_type, is_float
 from .buffers import buffer_types
 from .interfaces import GraphOp, tensor_type
 from .kernel_buffers import Buffer, Index, Row, Scalar, SparseBuffer
 
 INDEX = IndexType()
 _LOOPS = "ijlmnpqrstuv"
-_TYPES = {str(kind): kind for kind in (f16, f32, f64, i1, i8, i16, i32, i64)}
 
 
 class KernelBuilder:
@@ -314,13 +306,19 @@ class KernelBuilder:
         raise self.error("wrong value", "a scalar or a number", got)
 
     def cast(self, value: Scalar | Index, dtype: str) -> Scalar:
-        """A scalar, or an index, as one of another element type, such as "f32"."""
-        if dtype not in _TYPES:
-            raise self.error("unknown element type", ", ".join(_TYPES), dtype)
-        target = _TYPES[dtype]
+        """A scalar, or an index, as one of another element type, such as "f32".
+
+        It has a value of that type, in the one in which it is computed: f32 for f16 and bf16, a
+        wider signed one for unsigned integers.
+        """
+        if dtype not in ELEMENT_TYPES:
+            raise self.error("unknown element type", ", ".join(ELEMENT_TYPES), dtype)
+        target = ELEMENT_TYPES[dtype]
         if isinstance(value, Index):
-            return Scalar(self, scalars.from_index(self, self._index_value(value), target))
-        return Scalar(self, scalars.convert(self, value.ssa, value.ssa.type, target))
+            result = scalars.from_index(self, self._index_value(value), target)
+        else:
+            result = scalars.convert(self, value.ssa, value.ssa.type, target)
+        return Scalar(self, scalars.wrapped(self, result, target))
 
     def _index_value(self, index: Index) -> SSAValue:
         map, operands = compress([index.expr], self.variables)

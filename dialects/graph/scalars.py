@@ -241,6 +241,14 @@ def stored(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
     return value
 
 
+def wrapped(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
+    """What an element type keeps of a result in its compute type: the low bits of unsigned ones."""
+    if not is_unsigned(kind):
+        return value
+    mask = (1 << cast(IntegerType, kind).width.data) - 1
+    return nest.insert(arith.AndIOp(value, nest.constant(mask, value.type)))
+
+
 def to_index(nest: Scalars, value: SSAValue) -> SSAValue:
     """An integer as a scalar of type `index`."""
     return nest.insert(arith.IndexCastOp(value, IndexType()))

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
+from xdsl.dialects.builtin import bf16
 
 import stepwell as sw
 from stepwell.core import registry
 from stepwell.core.errors import CompileError
-from stepwell.core.pipelines import run_passes
+from stepwell.core.module import numpy_dtype
+from stepwell.core.pipelines import pipeline, pipeline_text, run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host, named
 from stepwell.core.universe import Universe
 from stepwell.dialects.graph import ops as graph
+from stepwell.dialects.graph.attrs import ELEMENT_TYPES
 from stepwell.dialects.loop.ops import KernelOp
 
 RNG = np.random.default_rng(3)
@@ -294,6 +297,79 @@ def test_what_goes_wrong_in_a_table(name: str, rule: object, message: str) -> No
     with pytest.raises(CompileError, match=message):
         legalized(module, {"graph.relu": relu, name: rule})
     assert module.text() == before
+
+
+SOURCES = {
+    "f32": np.array([0, -1, 2.5, -2.5, 300, 70000, 1e-8, 3e9, np.nan, 65519], np.float32),
+    "f16": np.array([0, -1, 2.5, -7.75, 300, 6e-8, 65504, np.nan], np.float16),
+    "i32": np.array([0, -1, 255, 256, 300, -129, 65541, 2**31 - 1, -(2**31)], np.int32),
+    "ui32": np.array([0, 1, 255, 300, 2**31 + 5, 2**32 - 1], np.uint32),
+    "i1": np.array([True, False]),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("target", [*ELEMENT_TYPES])
+def test_casts_in_kernels_are_those_of_operators(source: str, target: str) -> None:
+    wide = "f64" if "f" in target else "i64"
+
+    @sw.kernel
+    def casting(k, x, y):
+        with k.loops(*y.shape) as i:
+            y[i] = k.cast(k.cast(x[i], target), wide)
+
+    array = SOURCES[source]
+    b = sw.Builder()
+    x = b.input("x", ("n",), source)
+    b.output(b.call_kernel(casting, x, results=sw.TensorSpec(("n",), wide)), name="y")
+    b.output(b.cast(b.cast(x, target), wide), name="z")
+    module = b.module()
+    y, z = sw.compile(module, threads=1)(array)
+    _, expected = module.run_reference(array)
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(z, expected)
+
+
+def test_casts_of_indices() -> None:
+    @sw.kernel
+    def numbers(k, x, y):
+        with k.loops(*y.shape) as i:
+            y[i] = k.cast(k.cast(i + 250, "ui8"), "i32") + k.cast(
+                k.cast(i * 2 + 257, "bf16"), "i32"
+            )
+
+    b = sw.Builder()
+    x = b.input("x", (20,))
+    b.output(b.call_kernel(numbers, x, results=sw.TensorSpec((20,), "i32")))
+    i = np.arange(20)
+    bytes = (i + 250) % 256
+    halves = (i * 2 + 257).astype(np.float32).astype(numpy_dtype(bf16)).astype(np.int32)
+    got = sw.compile(b.module(), threads=1)(np.zeros(20, np.float32))
+    np.testing.assert_array_equal(got, bytes + halves)
+
+
+def test_an_unknown_type_in_a_cast() -> None:
+    @sw.kernel
+    def casting(k, x, y):
+        with k.loops(*y.shape) as i:
+            y[i] = k.cast(x[i], "ui64")
+
+    b = sw.Builder()
+    with pytest.raises(sw.StepwellError, match=r"unknown element type, expected f16, .* got ui64"):
+        b.call_kernel(casting, b.input("x", (4,)), results=sw.TensorSpec((4,)))
+
+
+def test_a_pipeline_that_does_not_use_the_table() -> None:
+    module, texts = model(), pipeline()
+    stages = {s: t.replace("graph-legalize,", "") for s, t in texts.items()}
+    message = "compile: the pipeline does not use legalize, expected graph-legalize in it"
+    for passes in (stages, pipeline_text(stages)):
+        with pytest.raises(CompileError, match=message):
+            sw.compile(module, pipeline=passes, legalize={"graph.dense": dense})
+        assert sw.compile(module, pipeline=passes, legalize={}).outputs
+    for passes in (texts, pipeline_text(texts)):
+        exe = sw.compile(module, pipeline=passes, legalize={"graph.dense": dense})
+        assert "is computed by kernel dense" in exe.explain()
 
 
 def test_a_table_is_for_modules_of_operators() -> None:
