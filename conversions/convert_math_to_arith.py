@@ -8,8 +8,9 @@ and those operations of `math` that are one instruction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from xdsl.context import Context
 from xdsl.dialects import arith, math, vector
@@ -115,6 +116,48 @@ class _Places:
             entry.insert_ops_before(place.hoisted, entry.first_op)
 
 
+def _runs(module: ModuleOp, most: int) -> list[list[Operation]]:
+    """The operations to expand; neighbours of one kind, none of which needs another, together."""
+    runs: list[list[Operation]] = []
+    for op in module.walk():
+        if _expansion(op) is None:
+            continue
+        run = runs[-1] if runs else []
+        if run and len(run) < most and run[-1].next_op is op and _alike(op, run):
+            run.append(op)
+        else:
+            runs.append([op])
+    return runs
+
+
+def _alike(op: Operation, run: Sequence[Operation]) -> bool:
+    same = op.name == run[0].name and op.results[0].type == run[0].results[0].type
+    return same and not any(operand.owner in run for operand in op.operands)
+
+
+def _expand(run: Sequence[Operation], places: _Places) -> None:
+    """Put what the operations of a run become before the first of them, step by step.
+
+    Each is a long chain whose steps wait for each other; the chains beside it fill the time.
+    """
+    chains: list[list[Operation]] = []
+    results: list[SSAValue] = []
+    for op in run:
+        found = _expansion(op)
+        assert found is not None, "the run was made of operations that are expanded"
+        expand, arguments = found
+        place = places.at(op)
+        results.append(expand(place, *arguments))
+        chains.append(place.take())
+    block = run[0].parent_block()
+    assert block is not None
+    steps = [step for steps in zip_longest(*chains) for step in steps if step is not None]
+    block.insert_ops_before(steps, run[0])
+    for op, result in zip(run, results, strict=True):
+        op.results[0].replace_all_uses_with(result)
+        block.erase_op(op)
+
+
 # fma(a, b, c) == a * b + c, rounded twice
 def _unfuse(module: ModuleOp) -> None:
     """Write products and sums apart for a machine that would call a function for each lane."""
@@ -153,7 +196,8 @@ class ConvertMathToArithPass(ModulePass):
     powf with an exponent of -1, -0.5, 0.5, 1, 2, 3 or 4 of any float type. Operations that are
     one instruction (absf, ceil, copysign, floor, fma, roundeven, sqrt...) and the functions of
     f64 stay for `convert-math-to-llvm`; on a target without fma that one is a product and a
-    sum. Constants stand once at the entry of the function.
+    sum. Constants stand once at the entry of the function. Neighbours of one kind are expanded
+    together, a step of each in turn.
 
     Not kept: fast-math flags, since the expansions are exact about NaN, infinities and zeros.
     """
@@ -162,18 +206,9 @@ class ConvertMathToArithPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         places = _Places()
-        for inner in list(op.walk()):
-            found = _expansion(inner)
-            if found is None:
-                continue
-            place = places.at(inner)
-            expand, arguments = found
-            result = expand(place, *arguments)
-            block = inner.parent_block()
-            assert block is not None
-            block.insert_ops_before(place.take(), inner)
-            inner.results[0].replace_all_uses_with(result)
-            block.erase_op(inner)
+        target = target_of(ctx)
+        for run in _runs(op, target.abreast):
+            _expand(run, places)
         places.insert_constants()
-        if not target_of(ctx).fma:
+        if not target.fma:
             _unfuse(op)

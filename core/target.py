@@ -32,6 +32,15 @@ class Target:
     legalize: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """What `graph-legalize` does on this target with operators, by name."""
 
+    @property
+    def abreast(self) -> int:
+        """For how many vectors a long chain of operations is done step by step.
+
+        A step waits for the one before it, and the processor looks ahead by a few chains only.
+        Each needs some three registers, and constants need some.
+        """
+        return max(1, self.vector_registers // 4)
+
     def lanes(self, element_bits: int) -> int:
         """How many elements of this width one vector register holds."""
         return max(1, self.vector_bits // element_bits)

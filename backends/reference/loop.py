@@ -50,6 +50,7 @@ _COMBINE: dict[Combine, np.ufunc] = {
     Combine.ADD: np.add,
     Combine.MUL: np.multiply,
     Combine.MAX: np.maximum,
+    Combine.MAXNUM: np.fmax,
     Combine.MIN: np.minimum,
 }
 

@@ -20,9 +20,12 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     VectorType,
+    i1,
+    i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ...dialects import upstream
 from ...dialects.loop.attrs import Combine
 from .layouts import Chunk, Layout, Row
 from .scopes import PLAIN, Emitter, number
@@ -101,7 +104,11 @@ class ConstantBlock(Block):
 
 
 class MappedBlock(Block):
-    """An operation that does the same to each element, done to each machine vector."""
+    """An operation that does the same to each element, done to each machine vector.
+
+    Several neighbours in a row are made together where that is asked for: a function that
+    becomes many operations can then be computed for all of them step by step.
+    """
 
     def __init__(
         self,
@@ -109,14 +116,27 @@ class MappedBlock(Block):
         layout: Layout,
         op: Operation,
         operands: Sequence[Block | SSAValue],
+        together: int = 1,
     ) -> None:
         super().__init__(emitter, layout, cast(VectorType, op.results[0].type).element_type)
         self.op = op
         self.operands = operands
+        self.together = together
 
     def make(self, row: Row, chunk: int) -> SSAValue:
+        first = chunk - chunk % self.together
+        chunks = range(first, min(first + self.together, len(self.layout.chunks)))
+        operands = {n: self._operands(row, n) for n in chunks}
+        made = {(row, n): self._make(n, operands[n]) for n in chunks}
+        self._pieces |= made
+        return made[row, chunk]
+
+    def _operands(self, row: Row, chunk: int) -> list[SSAValue]:
+        return [o.piece(row, chunk) if isinstance(o, Block) else o for o in self.operands]
+
+    def _make(self, chunk: int, operands: Sequence[SSAValue]) -> SSAValue:
         op = self.op.create(
-            operands=[o.piece(row, chunk) if isinstance(o, Block) else o for o in self.operands],
+            operands=operands,
             result_types=[self.type_of(chunk)],
             properties=self.op.properties,
             attributes=self.op.attributes,
@@ -257,6 +277,7 @@ _JOIN: dict[Combine, tuple[type[Operation], type[Operation]]] = {
     Combine.ADD: (arith.AddfOp, arith.AddiOp),
     Combine.MUL: (arith.MulfOp, arith.MuliOp),
     Combine.MAX: (arith.MaximumfOp, arith.MaxSIOp),
+    Combine.MAXNUM: (arith.MaxnumfOp, arith.MaxSIOp),
     Combine.MIN: (arith.MinimumfOp, arith.MinSIOp),
 }
 
@@ -272,10 +293,26 @@ def join(
         properties = PLAIN.get(choice, {})
         pairs = zip(values[::2], values[1::2], strict=False)
         joined = [
-            emitter.emit(choice, [a, b], [kind], properties, depth).results[0] for a, b in pairs
+            _larger(emitter, a, b, depth)
+            if choice is arith.MaxnumfOp
+            else emitter.emit(choice, [a, b], [kind], properties, depth).results[0]
+            for a, b in pairs
         ]
         values = joined + list(values[len(joined) * 2 :])
     return values[0]
+
+
+_GREATER: dict[str, Attribute] = {
+    "predicate": IntegerAttr(arith.CMPF_COMPARISON_OPERATIONS.index("ogt"), i64),
+    **PLAIN[arith.AddfOp],
+}
+
+
+# maxnum(a, b) == a if a > b else b  where b is no NaN, as accumulators that pass over them are not
+def _larger(emitter: Emitter, a: SSAValue, b: SSAValue, depth: int | None) -> SSAValue:
+    condition = upstream.with_element_type(a.type, i1)
+    above = emitter.emit(upstream.CmpfOp, [a, b], [condition], _GREATER, depth).results[0]
+    return emitter.emit(upstream.SelectOp, [above, a, b], [a.type], {}, depth).results[0]
 
 
 def neutral(combine: Combine, element: Attribute) -> IntegerAttr | FloatAttr:
@@ -284,9 +321,10 @@ def neutral(combine: Combine, element: Attribute) -> IntegerAttr | FloatAttr:
         return number(0, element)
     if combine == Combine.MUL:
         return number(1, element)
+    is_max = combine in (Combine.MAX, Combine.MAXNUM)
     if isinstance(element, IntegerType | IndexType):
         width = element.width.data if isinstance(element, IntegerType) else 64
-        extreme = -(1 << (width - 1)) if combine == Combine.MAX else (1 << (width - 1)) - 1
+        extreme = -(1 << (width - 1)) if is_max else (1 << (width - 1)) - 1
         return IntegerAttr(extreme, element)
-    infinite = float("-inf") if combine == Combine.MAX else float("inf")
+    infinite = float("-inf") if is_max else float("inf")
     return FloatAttr(infinite, cast(AnyFloat, element))

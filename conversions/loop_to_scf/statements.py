@@ -31,6 +31,7 @@ from ...core.errors import explain
 from ...core.provenance import origin
 from ...core.target import Target
 from ...dialects.loop import ops as loop
+from ...dialects.loop.nests import DEAR
 from .accesses import Access, Buffers
 from .blocks import Block, BroadcastBlock, ConstantBlock, FoldBlock, GivenBlock, MappedBlock
 from .indices import Form, Indices, fixed
@@ -72,6 +73,7 @@ class Statements:
         )
         self.pending: list[tuple[SSAValue, Block]] = []
         """Blocks of buffers that will be written to, loaded later but before that."""
+        self.registers = target.vector_registers
         self.budget = target.vector_registers // 2
         self.hoisted = [self.budget]
         self.writes: dict[Operation, list[SSAValue]] = {}
@@ -191,7 +193,16 @@ class Statements:
             for operand, found in zip(op.operands, operands, strict=True)
         ]
         layout = self.layout(kinds[0])
-        self.values[op.results[0]] = MappedBlock(self.emitter, layout, op, whole)
+        together = self.together(layout) if op.name in DEAR else 1
+        self.values[op.results[0]] = MappedBlock(self.emitter, layout, op, whole, together)
+
+    def together(self, layout: Layout) -> int:
+        """For how many vectors of a block a function is computed at a time.
+
+        Each takes three registers, besides what the rest of the block may occupy.
+        """
+        free = self.registers - len(layout.places())
+        return max(1, free // 3)
 
     def cloned(self, op: Operation) -> None:
         """The same operation on the new scalars."""

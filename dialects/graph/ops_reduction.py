@@ -242,7 +242,7 @@ class NormalizedExponentialOp(GraphOp, ABC):
             return scalars.larger(nest, nest.at(self.x, along(k)), best)
 
         lowest = nest.constant(-np.inf, type)
-        maximum = nest.reduce(extents, "max", lowest, larger)
+        maximum = nest.reduce(extents, "maxnum", lowest, larger)
 
         def accumulate(k: Index, total: SSAValue) -> SSAValue:
             return scalars.add(nest, total, self.exponential(nest, along(k), maximum))

@@ -19,6 +19,13 @@ Loop = ForOp | ReduceOp | ReduceEntriesOp
 """An operation that has a name and iterations."""
 
 
+DEAR = frozenset(
+    f"math.{name}"
+    for name in ("erf", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "powf", "tanh")
+)
+"""Functions that take some twenty instructions for each machine vector, one after the other."""
+
+
 class ScheduleError(PassFailedException):
     """A step of a schedule is not legal; nothing has been changed."""
 

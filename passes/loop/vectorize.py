@@ -222,6 +222,7 @@ _COMBINING: dict[Combine, tuple[type[Operation], type[Operation]]] = {
     Combine.ADD: (arith.AddfOp, arith.AddiOp),
     Combine.MUL: (arith.MulfOp, arith.MuliOp),
     Combine.MAX: (arith.MaximumfOp, arith.MaxSIOp),
+    Combine.MAXNUM: (arith.MaxnumfOp, arith.MaxSIOp),
     Combine.MIN: (arith.MinimumfOp, arith.MinSIOp),
 }
 
@@ -234,11 +235,12 @@ def _combining(combine: Combine, kind: Attribute) -> type[Operation]:
 def _neutral_value(combine: Combine, kind: Attribute) -> float | int:
     if combine in (Combine.ADD, Combine.MUL):
         return 0 if combine == Combine.ADD else 1
-    sign = -1 if combine == Combine.MAX else 1
+    is_max = combine in (Combine.MAX, Combine.MAXNUM)
+    sign = -1 if is_max else 1
     if isinstance(kind, AnyFloat):
         return sign * float("inf")
     half = 1 << (cast(IntegerType, kind).width.data - 1)
-    return -half if combine == Combine.MAX else half - 1
+    return -half if is_max else half - 1
 
 
 def _neutral(combine: Combine, kind: Attribute) -> arith.ConstantOp:

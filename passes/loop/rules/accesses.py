@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineExpr
 
 from ....core.target import Target
 from ....dialects.loop.linear import coefficient
-from ....dialects.loop.nests import Loop, extent_of
+from ....dialects.loop.nests import DEAR, Loop, extent_of
 from ....dialects.loop.ops import (
     ForOp,
     LoadOp,
@@ -29,7 +29,6 @@ UNKNOWN_EXTENT = 64
 UNKNOWN_ENTRIES = 8
 """What the entries of a row are taken for: graphs have few."""
 
-_DEAR = ("math.exp", "math.tanh", "math.erf", "math.log", "math.powf", "math.expm1", "math.log1p")
 _DEAR_COST = 20
 
 
@@ -106,7 +105,7 @@ def lanes_for(target: Target, op: Operation) -> int:
 
 def is_dear(op: Operation) -> bool:
     """Whether functions are computed in an operation that take many instructions."""
-    return any(inner.name in _DEAR for inner in op.walk())
+    return any(inner.name in DEAR for inner in op.walk())
 
 
 def cost(op: Operation) -> int:
@@ -119,7 +118,7 @@ def cost(op: Operation) -> int:
         return (UNKNOWN_EXTENT if size is None else size) * body
     types = [value.type for value in (*op.results, *op.operands)]
     lanes = max((math.prod(block_shape(kind)) for kind in types), default=1)
-    return lanes * (_DEAR_COST if op.name in _DEAR else 1)
+    return lanes * (_DEAR_COST if op.name in DEAR else 1)
 
 
 def has_unknown_extent(op: Operation) -> bool:

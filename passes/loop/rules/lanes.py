@@ -48,7 +48,11 @@ def schedule_lanes(schedule: Schedule, nest: str) -> str | None:
     lanes = lanes_for(schedule.target, loop)
     entries = [op for op in loop.walk() if isinstance(op, ReduceEntriesOp)]
     limit = ROW_VECTORS if entries else WIDE_VECTORS
-    vectors = _vectors(loop, size, lanes, bool(entries))
+    dear = is_dear(loop) and not entries
+    if dear:
+        vectors = _dear_vectors(schedule.target.abreast, size, lanes)
+    else:
+        vectors = _vectors(loop, size, lanes, bool(entries))
     names = [op.loop_name.data for op in entries]
     if size is not None and size <= limit * lanes and (size < lanes or entries):
         schedule.vectorize(name)
@@ -59,6 +63,9 @@ def schedule_lanes(schedule: Schedule, nest: str) -> str | None:
     parts = schedule.split(name, vectors * lanes, "mask" if whole or cut_short else "split")
     for suffix in ("", parts.suffix):
         inner = parts.inner + suffix
+        if dear and suffix and size is None and schedule.has(inner):
+            # A whole chunk for all that may be left would waste most of itself on a short row.
+            inner = schedule.split(inner, lanes, "mask").inner
         if schedule.has(inner):
             schedule.vectorize(inner)
             _unroll_entries(schedule, _present(schedule, names, suffix), vectors)
@@ -67,6 +74,15 @@ def schedule_lanes(schedule: Schedule, nest: str) -> str | None:
 
 def _present(schedule: Schedule, names: Sequence[str], suffix: str) -> list[str]:
     return [name + suffix for name in names if schedule.has(name + suffix)]
+
+
+def _dear_vectors(most: int, size: int | None, lanes: int) -> int:
+    """How many vectors functions are computed for at a time; each chunk costs as much as one."""
+    if size is None:
+        return most
+    whole = -(-size // lanes)
+    chunks = {n: -(-whole // n) for n in range(min(most, whole), 0, -1)}
+    return min(chunks, key=lambda n: chunks[n] * (n + 1))
 
 
 def _vectors(loop: ForOp, size: int | None, lanes: int, entries: bool) -> int:

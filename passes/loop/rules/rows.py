@@ -28,7 +28,8 @@ def schedule_row(schedule: Schedule, name: str) -> str | None:
     strides = {stride(access, loop.variable, dependent) for access in accesses(loop)}
     if Stride.OTHER in strides or Stride.UNIT not in strides:
         return None
-    lanes, vectors = lanes_for(schedule.target, loop), 1 if is_dear(loop) else VECTORS
+    target = schedule.target
+    lanes, vectors = lanes_for(target, loop), target.abreast if is_dear(loop) else VECTORS
     widths = [lanes * vectors, lanes]
     size = schedule.extent(name)
     if size is not None:

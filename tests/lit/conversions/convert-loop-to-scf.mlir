@@ -147,6 +147,36 @@ loop.kernel @fold(%x: memref<4xf32>) -> (%y: memref<1xf32>) {
   loop.store %f, %y ()[s0] -> (s0)() : vector<1xf32>, memref<1xf32>
 }
 
+// The larger one of accumulators, none of which is NaN: a comparison, one instruction in the end.
+
+// CHECK-LABEL: func.func private @fold_maxnum(
+// CHECK:         %[[V:[a-z0-9_]+]] = vector.load
+// CHECK:         %[[A:[a-z0-9_]+]] = vector.extract %[[V]][0]
+// CHECK:         %[[B:[a-z0-9_]+]] = vector.extract %[[V]][1]
+// CHECK:         %[[ABOVE:[a-z0-9_]+]] = arith.cmpf ogt, %[[A]], %[[B]] : f32
+// CHECK:         arith.select %[[ABOVE]], %[[A]], %[[B]] : f32
+loop.kernel @fold_maxnum(%x: memref<2xf32>) -> (%y: memref<1xf32>) {
+  %v = loop.load %x ()[s0] -> (s0)() : memref<2xf32>, vector<2xf32>
+  %f = loop.fold %v axis 0 maxnum : vector<2xf32> -> vector<1xf32>
+  loop.store %f, %y ()[s0] -> (s0)() : vector<1xf32>, memref<1xf32>
+}
+
+// A function of many vectors is computed for some of them at a time, so that they stand together.
+
+// CHECK-LABEL: func.func private @together(
+// CHECK:         arith.addf
+// CHECK:         arith.addf
+// CHECK:         %[[A:[a-z0-9_]+]] = math.exp
+// CHECK-NEXT:    %[[B:[a-z0-9_]+]] = math.exp
+// CHECK:         vector.store %[[A]]
+// CHECK:         vector.store %[[B]]
+loop.kernel @together(%x: memref<32xf32>) -> (%y: memref<32xf32>) {
+  %v = loop.load %x ()[s0] -> (s0)() : memref<32xf32>, vector<32xf32>
+  %s = arith.addf %v, %v : vector<32xf32>
+  %e = math.exp %s : vector<32xf32>
+  loop.store %e, %y ()[s0] -> (s0)() : vector<32xf32>, memref<32xf32>
+}
+
 // Tile loops that are one inside the other become one range; constants are copied in.
 
 // CHECK-LABEL: func.func private @tiles(

@@ -1,32 +1,56 @@
 // RUN: stepwell-opt %s -p convert-math-to-arith | filecheck %s
 
-// The range is clamped, n and r of x = 2 n ln 2 + r are found, and a polynomial is scaled twice.
+// The range is clamped, n and r of x = n ln 2 + r are found, and a polynomial is scaled by the two
+// halves of 2^n.
 // CHECK-LABEL: func.func @exp(%x: vector<16xf32>) -> vector<16xf32> {
 // CHECK:         [[low:%.*]] = arith.constant dense<-1.040000e+02> : vector<16xf32>
 // CHECK-NEXT:    [[high:%.*]] = arith.constant dense<8.900000e+01> : vector<16xf32>
-// CHECK-NEXT:    [[log2e:%.*]] = arith.constant dense<0.721347511> : vector<16xf32>
-// CHECK-NEXT:    [[round:%.*]] = arith.constant dense<0x4B40007F> : vector<16xf32>
+// CHECK-NEXT:    [[log2e:%.*]] = arith.constant dense<1.44269502> : vector<16xf32>
+// CHECK-NEXT:    [[round:%.*]] = arith.constant dense<0x4B4000FE> : vector<16xf32>
 // CHECK-NEXT:    [[ln2h:%.*]] = arith.constant
 // CHECK-NEXT:    [[ln2l:%.*]] = arith.constant
-// CHECK-NEXT:    [[shift:%.*]] = arith.constant dense<23> : vector<16xi32>
 // CHECK:         [[one:%.*]] = arith.constant dense<1.000000e+00> : vector<16xf32>
+// CHECK-NEXT:    [[half:%.*]] = arith.constant dense<22> : vector<16xi32>
+// CHECK-NEXT:    [[field:%.*]] = arith.constant dense<-8388608> : vector<16xi32>
+// CHECK-NEXT:    [[whole:%.*]] = arith.constant dense<23> : vector<16xi32>
 // CHECK-NEXT:    [[less:%.*]] = arith.minimumf %x, [[high]] : vector<16xf32>
 // CHECK-NEXT:    [[z:%.*]] = arith.maximumf [[less]], [[low]] : vector<16xf32>
 // CHECK-NEXT:    [[t:%.*]] = math.fma [[z]], [[log2e]], [[round]] : vector<16xf32>
 // CHECK-NEXT:    [[n:%.*]] = arith.subf [[t]], [[round]] : vector<16xf32>
 // CHECK-NEXT:    [[r0:%.*]] = math.fma [[n]], [[ln2h]], [[z]] : vector<16xf32>
 // CHECK-NEXT:    [[r:%.*]] = math.fma [[n]], [[ln2l]], [[r0]] : vector<16xf32>
-// CHECK-NEXT:    [[bits:%.*]] = arith.bitcast [[t]] : vector<16xf32> to vector<16xi32>
-// CHECK-NEXT:    [[shifted:%.*]] = arith.shli [[bits]], [[shift]] : vector<16xi32>
-// CHECK-NEXT:    [[scale:%.*]] = arith.bitcast [[shifted]] : vector<16xi32> to vector<16xf32>
-// CHECK-COUNT-6: math.fma {{%.*}}, [[r]], {{%.*}} : vector<16xf32>
+// CHECK-COUNT-4: math.fma {{%.*}}, [[r]], {{%.*}} : vector<16xf32>
 // CHECK-NEXT:    [[p:%.*]] = math.fma {{%.*}}, [[r]], [[one]] : vector<16xf32>
-// CHECK-NEXT:    [[once:%.*]] = arith.mulf [[p]], [[scale]] : vector<16xf32>
-// CHECK-NEXT:    %y = arith.mulf [[once]], [[scale]] : vector<16xf32>
+// CHECK-NEXT:    [[bits:%.*]] = arith.bitcast [[t]] : vector<16xf32> to vector<16xi32>
+// CHECK-NEXT:    [[s0:%.*]] = arith.shli [[bits]], [[half]] : vector<16xi32>
+// CHECK-NEXT:    [[f:%.*]] = arith.andi [[s0]], [[field]] : vector<16xi32>
+// CHECK-NEXT:    [[s1:%.*]] = arith.shli [[bits]], [[whole]] : vector<16xi32>
+// CHECK-NEXT:    [[c:%.*]] = arith.subi [[s1]], [[f]] : vector<16xi32>
+// CHECK-NEXT:    [[floor:%.*]] = arith.bitcast [[f]] : vector<16xi32> to vector<16xf32>
+// CHECK-NEXT:    [[once:%.*]] = arith.mulf [[p]], [[floor]] : vector<16xf32>
+// CHECK-NEXT:    [[ceil:%.*]] = arith.bitcast [[c]] : vector<16xi32> to vector<16xf32>
+// CHECK-NEXT:    %y = arith.mulf [[once]], [[ceil]] : vector<16xf32>
 // CHECK-NEXT:    func.return %y
 func.func @exp(%x: vector<16xf32>) -> vector<16xf32> {
   %y = math.exp %x : vector<16xf32>
   func.return %y : vector<16xf32>
+}
+
+// Neighbours are expanded step by step; one that needs the other's result comes after it.
+// CHECK-LABEL: func.func @neighbours(%a: f32, %b: f32)
+// CHECK:         [[x:%.*]] = arith.minimumf %a, {{%.*}} : f32
+// CHECK-NEXT:    [[y:%.*]] = arith.minimumf %b, {{%.*}} : f32
+// CHECK-NEXT:    arith.maximumf [[x]], {{%.*}} : f32
+// CHECK-NEXT:    arith.maximumf [[y]], {{%.*}} : f32
+// CHECK:         %c = arith.mulf
+// CHECK-NEXT:    %d = arith.mulf
+// CHECK-NEXT:    arith.minimumf %d, {{%.*}} : f32
+// CHECK-NEXT:    arith.maximumf
+func.func @neighbours(%a: f32, %b: f32) -> (f32, f32) {
+  %c = math.exp2 %a : f32
+  %d = math.exp2 %b : f32
+  %e = math.exp2 %d : f32
+  func.return %c, %e : f32, f32
 }
 
 // A scalar has the same operations.

@@ -70,6 +70,36 @@ loop.kernel @relu_any(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
   }
 }
 
+// A function of many steps: so many vectors abreast that as little as possible is left over.
+// V4-LABEL: loop.kernel @exp
+// V4:       loop.for "i0" %i0 to 7 {
+// V4:         loop.load %x (d0)[s0] -> {{.*}} : memref<1000xf32>, vector<128xf32>
+// V3-LABEL: loop.kernel @exp
+// V3:       loop.load %x (d0)[s0] -> {{.*}} : memref<1000xf32>, vector<32xf32>
+loop.kernel @exp(%x: memref<1000xf32>) -> (%y: memref<1000xf32>) {
+  loop.for "i" %i to 1000 {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<1000xf32>, f32
+    %r = math.exp %v : f32
+    loop.store %r, %y (d0) -> (d0)(%i) : f32, memref<1000xf32>
+  }
+}
+
+// What is left of an unknown size is taken vector by vector.
+// V4-LABEL: loop.kernel @exp_any
+// V4:         loop.load %x (d0, d1)[s0] -> {{.*}} : memref<?xf32>, vector<128xf32>
+// V4:         loop.load %x (d0, d1)[s0] -> {{.*}} valid(0 : %{{.*}}) : memref<?xf32>, vector<16xf32>
+// V3-LABEL: loop.kernel @exp_any
+// V3:         loop.load %x (d0, d1)[s0] -> {{.*}} : memref<?xf32>, vector<32xf32>
+loop.kernel @exp_any(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  loop.for "i" %i to %n {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<?xf32>, f32
+    %r = math.exp %v : f32
+    loop.store %r, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+  }
+}
+
 // A sparse product: a row of features in registers over the entries.
 // V4-LABEL: loop.kernel @spmm
 // V4:       loop.for "i0" {{.*}} tiles {
