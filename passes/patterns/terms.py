@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...core.errors import CompileError, explain
 from ...dialects.graph import ops as graph
-from ...dialects.graph.attrs import dtype_named, dtype_of
+from ...dialects.graph.attrs import ELEMENT_TYPES, dtype_of
 from ...dialects.graph.interfaces import FusionKind, GraphOp
 from ...dialects.graph.known import is_constant
 
@@ -104,11 +104,9 @@ class Constraint:
 
     def __post_init__(self) -> None:
         for name in self.dtypes:
-            try:
-                dtype_named(name)
-            except StopIteration:
-                fact = f'unknown element type "{name}"'
-                raise CompileError(explain("pattern", fact)) from None
+            if name not in ELEMENT_TYPES:
+                fact, expected = f'unknown element type "{name}"', ", ".join(ELEMENT_TYPES)
+                raise CompileError(explain("pattern", fact, expected=expected))
         if self.shape is not None and ... in self.shape[1:]:
             raise CompileError(explain("pattern", "... stands first in a shape", got=self.shape))
 
