@@ -16,23 +16,17 @@ import difflib
 import functools
 import inspect
 import re
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     ArrayAttr,
     DictionaryAttr,
-    FileLineColLoc,
     FunctionType,
-    IntAttr,
     LocationAttr,
     ModuleOp,
-    NameLoc,
     NoneAttr,
     StringAttr,
     TensorType,
@@ -42,8 +36,8 @@ from xdsl.irdl import OptOperandDef
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.dims import Dim
-from ..core.errors import InputError, explain
-from ..core.module import Module, SparseSpec, TensorSpec, argument_attrs
+from ..core.errors import explain
+from ..core.module import Module, SparseSpec, TensorSpec
 from ..core.provenance import named
 from ..core.weights import WeightStore
 from ..dialects.graph.attrs import ELEMENT_TYPES, accumulator_type, element_type_of
@@ -65,12 +59,12 @@ from .arrays import (
     equal,
     is_scipy,
 )
+from .diagnostics import caller_location, input_error, reworded
+from .specs import argument_of, identifier, name_result_sizes, result_type
+from .values import Operand, Value
 
 if TYPE_CHECKING:
     from .arrays import Array
-
-Operand = Any
-"""A `Value`, a NumPy array, a `scipy.sparse` array, or a number."""
 
 _OPERATORS: dict[str, type[GraphOp]] = {
     op.name.partition(".")[2]: op for op in Graph.operations if issubclass(op, GraphOp)
@@ -78,74 +72,6 @@ _OPERATORS: dict[str, type[GraphOp]] = {
 # Operands whose element type has nothing to do with that of the others.
 _INDEPENDENT = frozenset({"condition", "indices"})
 _OF_MIXED_TYPES = (ScaledOp, QuantizedContractionOp)
-
-
-class Value:
-    """A tensor in a model under construction; made by a `Builder`.
-
-    ``+ - * / @ **`` and unary ``-`` are the operators of those names. The other side may be a
-    number or an array, which becomes a constant of this value's element type.
-    """
-
-    # NumPy must leave `array + value` to this class.
-    __array_ufunc__ = None
-
-    def __init__(self, builder: Builder, ssa: SSAValue) -> None:
-        self.builder = builder
-        self.ssa = ssa
-
-    @property
-    def shape(self) -> tuple[int | None, ...]:
-        """The sizes; None where one is known at run time only."""
-        sizes = tensor_type(self.ssa).get_shape()
-        return tuple(None if n == DYNAMIC_INDEX else n for n in sizes)
-
-    @property
-    def dtype(self) -> str:
-        """The element type, such as "f32"."""
-        return str(tensor_type(self.ssa).element_type)
-
-    def __repr__(self) -> str:
-        return f"Value({self.ssa.type})"
-
-    def __add__(self, other: Operand) -> Value:
-        return self.builder.add(self, other)
-
-    def __radd__(self, other: Operand) -> Value:
-        return self.builder.add(other, self)
-
-    def __sub__(self, other: Operand) -> Value:
-        return self.builder.sub(self, other)
-
-    def __rsub__(self, other: Operand) -> Value:
-        return self.builder.sub(other, self)
-
-    def __mul__(self, other: Operand) -> Value:
-        return self.builder.mul(self, other)
-
-    def __rmul__(self, other: Operand) -> Value:
-        return self.builder.mul(other, self)
-
-    def __truediv__(self, other: Operand) -> Value:
-        return self.builder.div(self, other)
-
-    def __rtruediv__(self, other: Operand) -> Value:
-        return self.builder.div(other, self)
-
-    def __pow__(self, other: Operand) -> Value:
-        return self.builder.pow(self, other)
-
-    def __rpow__(self, other: Operand) -> Value:
-        return self.builder.pow(other, self)
-
-    def __matmul__(self, other: Operand) -> Value:
-        return self.builder._product(self, other)
-
-    def __rmatmul__(self, other: Operand) -> Value:
-        return self.builder._product(other, self)
-
-    def __neg__(self) -> Value:
-        return self.builder.neg(self)
 
 
 class Builder:
@@ -158,7 +84,7 @@ class Builder:
 
     def __init__(self, name: str = "main", weights: WeightStore | None = None) -> None:
         if not re.fullmatch(r"[A-Za-z_][\w$.]*", name):
-            raise _error("Builder", "bad function name", "letters, digits and _", repr(name))
+            raise input_error("Builder", "bad function name", "letters, digits and _", repr(name))
         self.name = name
         self.weights = WeightStore() if weights is None else weights
         self._stored: dict[int, tuple[object, str]] = {}
@@ -186,17 +112,17 @@ class Builder:
             InputError: if the name is taken, or the shape or dtype is none.
         """
         if not isinstance(name, str) or not name or name in self._inputs:
-            raise _error("Builder", "input name is taken or empty", got=repr(name))
+            raise input_error("Builder", "input name is taken or empty", got=repr(name))
         if isinstance(shape, (TensorSpec, SparseSpec)):
-            type, attrs = _argument(name, shape)
+            type, attrs = argument_of(name, shape)
         elif isinstance(shape, (tuple, list)):
-            type, attrs = _argument(name, TensorSpec(tuple(shape), dtype))
+            type, attrs = argument_of(name, TensorSpec(tuple(shape), dtype))
         else:
-            raise _error(f'input "{name}"', "the shape is no sequence", got=repr(shape))
+            raise input_error(f'input "{name}"', "the shape is no sequence", got=repr(shape))
         self._inputs[name] = attrs
         argument = self._block.insert_arg(type, len(self._block.args))
         argument.location = named(name)
-        argument.name_hint = _identifier(name)
+        argument.name_hint = identifier(name)
         return Value(self, argument)
 
     def constant(self, array: Operand, name: str = "constant", dtype: str | None = None) -> Value:
@@ -212,7 +138,7 @@ class Builder:
         Raises:
             InputError: if there is no such element type, or it cannot hold the elements.
         """
-        location = _caller() if name == "constant" else named(name)
+        location = caller_location() if name == "constant" else named(name)
         element = None if dtype is None else element_type_named(name, dtype)
         return self._constant(array, name, element, location)
 
@@ -225,7 +151,7 @@ class Builder:
         ssa = self._own(value, "output")
         label = f"result{len(self._outputs)}" if name is None else name
         if any(attrs.data["graph.name"] == StringAttr(label) for _, attrs in self._outputs):
-            raise _error("Builder", "output name is taken", got=repr(label))
+            raise input_error("Builder", "output name is taken", got=repr(label))
         self._outputs.append((ssa, DictionaryAttr({"graph.name": StringAttr(label)})))
 
     def module(self) -> Module:
@@ -235,7 +161,7 @@ class Builder:
             InputError: if it has no output.
         """
         if not self._outputs:
-            raise _error("Builder", "the program has no output", "a call of output()")
+            raise input_error("Builder", "the program has no output", "a call of output()")
         region, copies = Region(), dict[SSAValue, SSAValue]()
         self._region.clone_into(region, 0, copies)
         function = self._function(region, [copies[value] for value, _ in self._outputs])
@@ -243,7 +169,7 @@ class Builder:
         kernels = [kernel.clone() for kernel in self._kernels.values()]
         module = Module(ModuleOp([function, *kernels]), self.weights.copy())
         module.verify()
-        _name_result_sizes(function)
+        name_result_sizes(function)
         return module
 
     def take(self) -> list[Operation]:
@@ -330,7 +256,7 @@ class Builder:
             CompileError: if what the kernel writes is not valid.
         """
         if not isinstance(kernel, Kernel):
-            raise _error("call_kernel", "no kernel", "stepwell.kernel", type(kernel).__name__)
+            raise input_error("call_kernel", "no kernel", "stepwell.kernel", type(kernel).__name__)
         return self._call(CallDpsOp, kernel, args, results, name)
 
     def _symbol_of(
@@ -372,11 +298,11 @@ class Builder:
         results: TensorSpec | Sequence[TensorSpec],
         name: str | None,
     ) -> Value | tuple[Value, ...]:
-        location = _caller() if name is None else named(name)
+        location = caller_location() if name is None else named(name)
         specs = [results] if isinstance(results, TensorSpec) else list(results)
         label = callee.name if isinstance(callee, Kernel) else callee
         subject = f'call of "{label}"'
-        types = [_result_type(subject, spec) for spec in specs]
+        types = [result_type(subject, spec) for spec in specs]
         dims = [[size if isinstance(size, str) else "" for size in spec.shape] for spec in specs]
         label = re.sub(r"\W", "_", label)
         operands = [self._operand(a, None, f"{label}_{n}", location) for n, a in enumerate(args)]
@@ -389,7 +315,7 @@ class Builder:
             if isinstance(op, CallPackedOp):
                 op.verify()  # the other one looks for its kernel in the module
         except (VerifyException, ValueError) as error:
-            raise _reworded(error, kind, _where(location)) from error
+            raise reworded(error, kind, location) from error
         self._block.add_op(op)
         values = tuple(Value(self, result) for result in op.results)
         return values[0] if isinstance(results, TensorSpec) else values
@@ -413,7 +339,7 @@ class Builder:
         Raises:
             InputError: if the arguments do not fit; the message is the operator's own.
         """
-        location = _caller() if name is None else named(name)
+        location = caller_location() if name is None else named(name)
         operands, optional, signature = _operands_of(operator)
         try:
             bound = signature.bind(*args, **kwargs)
@@ -432,7 +358,7 @@ class Builder:
                     bound.arguments[key] = ELEMENT_TYPES[argument]
             ops = self._made(operator(*bound.args, **bound.kwargs), location)
         except (VerifyException, TypeError, ValueError, KeyError) as error:
-            raise _reworded(error, operator, _where(location)) from error
+            raise reworded(error, operator, location) from error
         last = [self._append(op) for op in ops][-1]
         results = ops[-1].results
         return last if len(results) == 1 else tuple(Value(self, r) for r in results)
@@ -452,7 +378,7 @@ class Builder:
     def _append(self, op: Operation, hint: str | None = None) -> Value:
         self._block.add_op(op)
         if hint is not None:
-            op.results[0].name_hint = _identifier(hint)
+            op.results[0].name_hint = identifier(hint)
         return Value(self, op.results[0])
 
     def _constant(
@@ -486,9 +412,9 @@ class Builder:
 
     def _own(self, value: object, subject: str) -> SSAValue:
         if not isinstance(value, Value):
-            raise _error(subject, "not a value of a builder", got=type(value).__name__)
+            raise input_error(subject, "not a value of a builder", got=type(value).__name__)
         if value.builder is not self:
-            raise _error(subject, "the value belongs to another builder")
+            raise input_error(subject, "the value belongs to another builder")
         return value.ssa
 
     def _operand(
@@ -503,10 +429,6 @@ class Builder:
     def _product(self, left: Operand, right: Operand) -> Value:
         sparse = isinstance(left, Value) and is_sparse(left.ssa.type)
         return self.spmm(left, right) if sparse else self.matmul(left, right)
-
-
-def _error(subject: str, fact: str, expected: object = None, got: object = None) -> InputError:
-    return InputError(explain(subject, fact, expected=expected, got=got))
 
 
 def _has_own_type(
@@ -526,64 +448,6 @@ def _element_type_of(operands: Sequence[Operand]) -> Attribute | None:
     return next((tensor_type(v.ssa).element_type for v in flat if isinstance(v, Value)), None)
 
 
-def _argument(name: str, spec: TensorSpec | SparseSpec) -> tuple[TensorType, DictionaryAttr]:
-    """The type and the attributes of an argument of the program."""
-    subject = f'input "{name}"'
-    dims = tuple(_size(subject, size, f"{name}.{i}") for i, size in enumerate(spec.shape))
-    sizes = [DYNAMIC_INDEX if isinstance(d, str) else d for d in dims]
-    element = element_type_named(subject, spec.dtype)
-    if isinstance(spec, TensorSpec):
-        return TensorType(element, sizes), argument_attrs(name, dims)
-    if len(dims) != 2:
-        raise _error(subject, "a CSR matrix has two dimensions", got=spec.shape)
-    entries = _size(subject, spec.nnz, f"{name}.nnz")
-    return TensorType(element, sizes, csr()), argument_attrs(name, dims, entries)
-
-
-def _result_type(subject: str, spec: TensorSpec) -> TensorType:
-    """The type of a result that a call is said to have."""
-    sizes: list[int] = []
-    for size in spec.shape:
-        if isinstance(size, str):
-            sizes.append(DYNAMIC_INDEX)
-        elif isinstance(size, int) and 0 <= size < 2**62:
-            sizes.append(size)
-        else:
-            raise _error(subject, "bad size of a result", "a count or a symbol", repr(size))
-    return TensorType(element_type_named(subject, spec.dtype), sizes)
-
-
-def _name_result_sizes(function: func.FuncOp) -> None:
-    """Give the results of the program the sizes that follow from its arguments."""
-    shapes, named_results = SymbolicShapes(function), []
-    returned = function.body.block.last_op
-    results = cast(ArrayAttr[DictionaryAttr], function.res_attrs)
-    for value, attrs in zip(returned.operands if returned else (), results, strict=True):
-        dims = [d if d.is_static or d.symbols[0][0] == "_" else str(d) for d in shapes.shape(value)]
-        names = ArrayAttr([StringAttr(d if isinstance(d, str) else "") for d in dims])
-        symbolic = any(isinstance(d, str) for d in dims)
-        extra = {"graph.dims": names} if symbolic else {}
-        named_results.append(DictionaryAttr({**attrs.data, **extra}))
-    function.res_attrs = ArrayAttr(named_results)
-
-
-def _size(subject: str, size: object, unnamed: str) -> int | str:
-    """A size, or the symbol that stands for it; `unnamed` is that of None."""
-    if size is None:
-        # The dot keeps it apart from the symbols of users.
-        return re.sub(r"[^\w.]", "_", f"_{unnamed}" if unnamed[0].isdigit() else unnamed)
-    if isinstance(size, str) and re.fullmatch(r"[A-Za-z]\w*", size):
-        return size
-    if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and 0 <= size < 2**62:
-        return int(size)
-    raise _error(subject, "bad size", "a count, a symbol or None", repr(size))
-
-
-def _identifier(name: str) -> str | None:
-    """The name as a hint for the name of a value, if it can be one."""
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else None
-
-
 @functools.cache
 def _operands_of(
     operator: type[GraphOp],
@@ -594,29 +458,3 @@ def _operands_of(
     optional = frozenset(name for name, kind in operands if isinstance(kind, OptOperandDef))
     signature = inspect.signature(operator.__init__)
     return names, optional, signature.replace(parameters=list(signature.parameters.values())[1:])
-
-
-def _caller() -> LocationAttr:
-    """The line of the user's program that is being executed: the first one outside this file."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename == __file__:
-        frame = frame.f_back
-    file = StringAttr(Path(frame.f_code.co_filename).name)
-    return FileLineColLoc(file, IntAttr(frame.f_lineno), IntAttr(1))
-
-
-def _where(location: LocationAttr) -> str:
-    if isinstance(location, FileLineColLoc):
-        return f'node "{location.filename.data}:{location.line.data}"'
-    return f'node "{location.desc.data}"' if isinstance(location, NameLoc) else ""
-
-
-def _reworded(error: Exception, operator: type[Operation], where: str) -> InputError:
-    """What an operator refused, as one line that says where in the model it was."""
-    if isinstance(error, InputError):
-        return error
-    text = " ".join(str(error).partition("\n\n")[0].split())
-    text = text.removeprefix("Operation does not verify: ")
-    if not text.startswith(operator.name):
-        text = f"{operator.name}: {text}"
-    return InputError(text if where in text else f"{text} ({where})")

@@ -1,0 +1,44 @@
+"""What is wrong with a model that is being built, and where in the user's program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, NameLoc, StringAttr
+from xdsl.ir import Operation
+
+from ..core.errors import InputError, explain
+
+_FOLDER = os.path.dirname(__file__)
+
+
+def input_error(subject: str, fact: str, expected: object = None, got: object = None) -> InputError:
+    """An error of what the user calls, in the house's words."""
+    return InputError(explain(subject, fact, expected=expected, got=got))
+
+
+def caller_location() -> LocationAttr:
+    """The line of the user's program that is being executed: the first one outside this folder."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == _FOLDER:
+        frame = frame.f_back
+    file = StringAttr(Path(frame.f_code.co_filename).name)
+    return FileLineColLoc(file, IntAttr(frame.f_lineno), IntAttr(1))
+
+
+def reworded(error: Exception, operator: type[Operation], location: LocationAttr) -> InputError:
+    """What an operator refused, as one line that says where in the model it was."""
+    if isinstance(error, InputError):
+        return error
+    text = " ".join(str(error).partition("\n\n")[0].split())
+    text = text.removeprefix("Operation does not verify: ")
+    if not text.startswith(operator.name):
+        text = f"{operator.name}: {text}"
+    where = ""
+    if isinstance(location, FileLineColLoc):
+        where = f'node "{location.filename.data}:{location.line.data}"'
+    elif isinstance(location, NameLoc):
+        where = f'node "{location.desc.data}"'
+    return InputError(text if where in text else f"{text} ({where})")

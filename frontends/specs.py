@@ -1,0 +1,80 @@
+"""Arguments and results of a program that is being built, from what users say of them."""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DictionaryAttr,
+    StringAttr,
+    TensorType,
+)
+
+from ..core.module import SparseSpec, TensorSpec, argument_attrs
+from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.sparse_tensor import csr
+from .arrays import element_type_named
+from .diagnostics import input_error
+
+
+def argument_of(name: str, spec: TensorSpec | SparseSpec) -> tuple[TensorType, DictionaryAttr]:
+    """The type and the attributes of an argument of the program."""
+    subject = f'input "{name}"'
+    dims = tuple(_size(subject, size, f"{name}.{i}") for i, size in enumerate(spec.shape))
+    sizes = [DYNAMIC_INDEX if isinstance(d, str) else d for d in dims]
+    element = element_type_named(subject, spec.dtype)
+    if isinstance(spec, TensorSpec):
+        return TensorType(element, sizes), argument_attrs(name, dims)
+    if len(dims) != 2:
+        raise input_error(subject, "a CSR matrix has two dimensions", got=spec.shape)
+    entries = _size(subject, spec.nnz, f"{name}.nnz")
+    return TensorType(element, sizes, csr()), argument_attrs(name, dims, entries)
+
+
+def result_type(subject: str, spec: TensorSpec) -> TensorType:
+    """The type of a result that a call is said to have."""
+    sizes: list[int] = []
+    for size in spec.shape:
+        if isinstance(size, str):
+            sizes.append(DYNAMIC_INDEX)
+        elif isinstance(size, int) and 0 <= size < 2**62:
+            sizes.append(size)
+        else:
+            raise input_error(subject, "bad size of a result", "a count or a symbol", repr(size))
+    return TensorType(element_type_named(subject, spec.dtype), sizes)
+
+
+def name_result_sizes(function: func.FuncOp) -> None:
+    """Give the results of the program the sizes that follow from its arguments."""
+    shapes, named_results = SymbolicShapes(function), []
+    returned = function.body.block.last_op
+    results = cast(ArrayAttr[DictionaryAttr], function.res_attrs)
+    for value, attrs in zip(returned.operands if returned else (), results, strict=True):
+        dims = [d if d.is_static or d.symbols[0][0] == "_" else str(d) for d in shapes.shape(value)]
+        names = ArrayAttr([StringAttr(d if isinstance(d, str) else "") for d in dims])
+        symbolic = any(isinstance(d, str) for d in dims)
+        extra = {"graph.dims": names} if symbolic else {}
+        named_results.append(DictionaryAttr({**attrs.data, **extra}))
+    function.res_attrs = ArrayAttr(named_results)
+
+
+def _size(subject: str, size: object, unnamed: str) -> int | str:
+    """A size, or the symbol that stands for it; `unnamed` is that of None."""
+    if size is None:
+        # The dot keeps it apart from the symbols of users.
+        return re.sub(r"[^\w.]", "_", f"_{unnamed}" if unnamed[0].isdigit() else unnamed)
+    if isinstance(size, str) and re.fullmatch(r"[A-Za-z]\w*", size):
+        return size
+    if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and 0 <= size < 2**62:
+        return int(size)
+    raise input_error(subject, "bad size", "a count, a symbol or None", repr(size))
+
+
+def identifier(name: str) -> str | None:
+    """The name as a hint for the name of a value, if it can be one."""
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else None

@@ -1,0 +1,84 @@
+"""`Value`: what the operators of a `Builder` take and give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import SSAValue
+
+from ..dialects.graph.interfaces import tensor_type
+
+if TYPE_CHECKING:
+    from .builder import Builder
+
+Operand = Any
+"""A `Value`, a NumPy array, a `scipy.sparse` array, or a number."""
+
+
+class Value:
+    """A tensor in a model under construction; made by a `Builder`.
+
+    ``+ - * / @ **`` and unary ``-`` are the operators of those names. The other side may be a
+    number or an array, which becomes a constant of this value's element type.
+    """
+
+    # NumPy must leave `array + value` to this class.
+    __array_ufunc__ = None
+
+    def __init__(self, builder: Builder, ssa: SSAValue) -> None:
+        self.builder = builder
+        self.ssa = ssa
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """The sizes; None where one is known at run time only."""
+        sizes = tensor_type(self.ssa).get_shape()
+        return tuple(None if n == DYNAMIC_INDEX else n for n in sizes)
+
+    @property
+    def dtype(self) -> str:
+        """The element type, such as "f32"."""
+        return str(tensor_type(self.ssa).element_type)
+
+    def __repr__(self) -> str:
+        return f"Value({self.ssa.type})"
+
+    def __add__(self, other: Operand) -> Value:
+        return self.builder.add(self, other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self.builder.add(other, self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self.builder.sub(self, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self.builder.sub(other, self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self.builder.mul(self, other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self.builder.mul(other, self)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self.builder.div(self, other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self.builder.div(other, self)
+
+    def __pow__(self, other: Operand) -> Value:
+        return self.builder.pow(self, other)
+
+    def __rpow__(self, other: Operand) -> Value:
+        return self.builder.pow(other, self)
+
+    def __matmul__(self, other: Operand) -> Value:
+        return self.builder._product(self, other)
+
+    def __rmatmul__(self, other: Operand) -> Value:
+        return self.builder._product(other, self)
+
+    def __neg__(self) -> Value:
+        return self.builder.neg(self)
