@@ -217,18 +217,35 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         roles = replace(roles, reductions=(halves.outer, halves.inner))
         axes.insert(0, halves.inner)
     _pack(schedule, roles, panels.outer, panels.inner)
+    first = panels.outer
     if roles.row is None:
         schedule.vectorize(*axes)
         _unroll(schedule, roles, "", tile.vectors)
-        shared = order[0]
     else:
         chunks = _cut_rows(schedule, roles, roles.row, panels.inner, tile)
-        shared = chunks if order[0] == roles.row else order[0]
+        first = first if panels_outside else chunks
     if not is_small:
+        whole = row_work * (UNKNOWN_EXTENT if rows is None else rows)
+        shared = _loop_to_share(schedule, [*roles.outer, first], whole)
         rows_shared = shared not in roles.outer and shared != panels.outer
         several = -(-TILE_WORK // (tile.rows * row_work)) if rows_shared else 1
         schedule.attempt(lambda: _share(schedule, shared, several))
     return f"register tile of {tile.rows} x {tile.columns}"
+
+
+def _loop_to_share(schedule: Schedule, nest: Sequence[str], work: int) -> str:
+    """The first loop of enough iterations and work for threads: an image has one batch.
+
+    Args:
+        nest: loops from outside to inside.
+        work: the multiplications in the last of them.
+    """
+    sizes = [schedule.extent(name) for name in nest]
+    for position, size in enumerate(sizes):
+        around = math.prod(UNKNOWN_EXTENT if n is None else n for n in sizes[position:-1])
+        if size is not None and size >= PANELS and around * work >= PARALLEL_WORK:
+            return nest[position]
+    return nest[0]
 
 
 def _iterations_in_a_vector(schedule: Schedule, roles: Roles, tile: Tile, lanes: int) -> int:

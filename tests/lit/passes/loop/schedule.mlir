@@ -32,6 +32,29 @@ loop.kernel @dense(%x: memref<53x24xf32>, %w: memref<128x24xf32> {loop.constant}
   }
 }
 
+// One batch is nothing to share: the first loop of enough iterations is, here that over panels.
+// V4-LABEL: loop.kernel @one_batch
+// V4:       loop.for "j0" %j0 to 4 tiles {
+// V4:         loop.for "i0" %i0 to 10 {
+// V3-LABEL: loop.kernel @one_batch
+// V3:       loop.for "j0" %j0 to 8 tiles {
+loop.kernel @one_batch(%x: memref<1x120x128xf32>, %w: memref<128x128xf32> {loop.constant}) -> (%y: memref<1x120x128xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "b" %b to 1 {
+    loop.for "i" %i to 120 {
+      loop.for "j" %j to 128 {
+        %s = loop.reduce "k" %k to 128 combine add carry(%acc = %z : f32) {
+          %p = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%b, %i, %k) : memref<1x120x128xf32>, f32
+          %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<128x128xf32>, f32
+          %t = math.fma %p, %q, %acc : f32
+          loop.yield %t : f32
+        }
+        loop.store %s, %y (d0, d1, d2) -> (d0, d1, d2)(%b, %i, %j) : f32, memref<1x120x128xf32>
+      }
+    }
+  }
+}
+
 // Elementwise statements: several vectors at a time, what is left under a mask.
 // V4-LABEL: loop.kernel @relu
 // V4:       loop.for "i0" %i0 to 15 {
