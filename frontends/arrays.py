@@ -9,6 +9,7 @@ from xdsl.ir import Attribute
 
 from ..core.errors import InputError, UnsupportedError, explain
 from ..dialects.graph.attrs import ELEMENT_TYPES, dtype_of, element_type_of
+from ..dialects.graph.matrices import with_sorted_rows, with_values
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -57,10 +58,11 @@ def dense_array(values: Any, subject: str, element: Attribute | None = None) -> 
 
 
 def csr_matrix_of(matrix: Any, subject: str, element: Attribute | None = None) -> csr_array:
-    """A copy of a `scipy.sparse` matrix in canonical CSR form with int32 indices.
+    """A copy of a `scipy.sparse` matrix in CSR form with int32 indices, each row sorted.
 
-    Its values are f32 or f64, converted to `element` if one is given. Entries given twice are
-    summed; stored zeros stay.
+    Its values are f32 or f64, converted to `element` if one is given. What is stored stays
+    stored, zeros and entries of one place (the edges of a multigraph) as well, as far as SciPy
+    keeps them apart: in its CSR matrices.
 
     Raises:
         InputError: if it is not two-dimensional, inconsistent, too large for int32, or of a dtype
@@ -84,8 +86,7 @@ def csr_matrix_of(matrix: Any, subject: str, element: Attribute | None = None) -
         raise _error(subject, f"the matrix is inconsistent: {error}") from error
     if max(*result.shape, result.nnz) > _INDEX_LIMIT:
         raise _error(subject, "too large for 32-bit indices", got=result.shape)
-    result.sum_duplicates()
-    result.sort_indices()
+    result = with_sorted_rows(result)
     result.indptr = result.indptr.astype(np.int32)
     result.indices = result.indices.astype(np.int32)
     return result if element is None else cast("csr_array", converted(result, element, subject))
@@ -115,7 +116,9 @@ def converted(array: Array, element: Attribute, subject: str) -> Array:
             raise _error(subject, "an integer does not fit", element, got)
     # A float too large for the type becomes infinite, as it would in NumPy.
     with np.errstate(over="ignore"):
-        return array.astype(dtype)
+        data = data.astype(dtype)
+    # Not the matrix's own `astype`, which adds up the entries of one place.
+    return data if isinstance(array, np.ndarray) else with_values(array, data)
 
 
 def equal(a: Array, b: Array) -> bool:

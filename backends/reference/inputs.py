@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_inputs(specs: Sequence[ValueSpec], values: Sequence[object]) -> list[Array]:
-    """The inputs as arrays and canonical CSR matrices.
+    """The inputs as arrays and CSR matrices.
 
     Raises:
         InputError: if their number, or the kind, dtype, rank or size of one is wrong, if two

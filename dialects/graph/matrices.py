@@ -15,6 +15,18 @@ def rows_of(matrix: csr_array) -> np.ndarray:
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
+def with_sorted_rows(matrix: csr_array) -> csr_array:
+    """The matrix with rising columns in each row; entries of one place stay in their order."""
+    from scipy.sparse import csr_array
+
+    # SciPy's own sorting is not a stable one.
+    if matrix.has_sorted_indices:
+        return matrix
+    order = np.lexsort((matrix.indices, rows_of(matrix)))
+    parts = (matrix.data[order], matrix.indices[order], matrix.indptr)
+    return csr_array(parts, shape=matrix.shape)
+
+
 def widened_csr(matrix: csr_array) -> csr_array:
     """A CSR matrix in the type in which it is computed: f32 for f16, itself otherwise."""
     if matrix.dtype != np.float16:

@@ -198,7 +198,7 @@ _PAIRWISE: dict[SddmmKind, Callable[[Nest, SSAValue, SSAValue], SSAValue]] = {
 class SoftmaxOverEntriesOp(GraphOp, ABC):
     """What the softmax over the stored entries of each row shares with the share of the rest.
 
-    With `own`, each row has one more score, that of an entry which is not stored.
+    With `own`, each row has the score of a self loop, in place of those that are stored.
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
@@ -224,6 +224,7 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
         a, scores = shapes[:2]
         require_entries(facts, self.matrix, scores, "scores")
         if len(shapes) > 2:
+            facts.equal(a[0], a[1], "a is not square, as a graph with self loops is")
             expected = (a[0], *scores[1:])
             _require_equal(facts, expected, shapes[2], "own has not one score for each row of a")
         return [scores]
@@ -236,6 +237,8 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
         own = np.full(shape, -np.inf, scores.dtype)
         if len(arrays) > 2:
             own = widened(cast(np.ndarray, arrays[2]))
+            stored = (rows == a.indices).reshape(-1, *[1] * (scores.ndim - 1))
+            scores = np.where(stored, scores.dtype.type(-np.inf), scores)
         maximum = own.copy()
         np.maximum.at(maximum, rows, scores)
         with np.errstate(all="ignore"):
@@ -245,6 +248,15 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
         np.add.at(total, rows, e)
         return e, rest, total
 
+    def score(self, nest: Nest, index: Index, row: AffineExpr, column: AffineExpr) -> SSAValue:
+        """The score of a stored entry; with `own`, a self loop has none."""
+        scores, own = self.all_scores
+        score = nest.at(scores, index)
+        if own is None:
+            return score
+        loop = scalars.equal(nest, nest.value(column), nest.value(row))
+        return scalars.select(nest, loop, nest.constant(-np.inf, score.type), score)
+
     def row(self, nest: Nest, row: AffineExpr, rest: Index) -> tuple[SSAValue, SSAValue]:
         """The maximum of a row, and the sum of exp(score - maximum)."""
         scores, others = self.all_scores
@@ -252,31 +264,32 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
         type = nest.compute_type(element_type(scores))
 
         def larger(position: AffineExpr, column: AffineExpr, best: SSAValue) -> SSAValue:
-            return scalars.maximum(nest, best, nest.at(scores, (position, *rest)))
+            return scalars.maximum(nest, best, self.score(nest, (position, *rest), row, column))
 
         lowest = nest.constant(-np.inf, type) if own is None else own
         maximum = nest.pattern(self.matrix, row, "max", lowest, larger)
 
         def accumulate(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
-            return scalars.add(nest, total, exp_of(nest, scores, (position, *rest), maximum))
+            score = self.score(nest, (position, *rest), row, column)
+            return scalars.add(nest, total, exp_less(nest, score, maximum))
 
         first = scalars.zero(nest, type)
         if others is not None:
-            first = exp_of(nest, others, (row, *rest), maximum)
+            first = exp_less(nest, nest.at(others, (row, *rest)), maximum)
         return maximum, nest.pattern(self.matrix, row, "add", first, accumulate)
 
 
-def exp_of(nest: Nest, value: SSAValue, index: Index, maximum: SSAValue) -> SSAValue:
-    """exp(value - maximum) at an index."""
-    return nest.insert(math.ExpOp(scalars.sub(nest, nest.at(value, index), maximum)))
+def exp_less(nest: Nest, score: SSAValue, maximum: SSAValue) -> SSAValue:
+    """exp(score - maximum)."""
+    return nest.insert(math.ExpOp(scalars.sub(nest, score, maximum)))
 
 
 @irdl_op_definition
 class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
     """exp(score - max) / sum(exp(score - max)) over the stored entries of each row.
 
-    With `own` the row has one more score, which takes part in the maximum and in the sum: that
-    of a self loop that is not stored. `graph.own_softmax` gives its share.
+    With `own` each row has the score of one self loop, which takes part in the maximum and in the
+    sum; those that are stored take no part and have the share 0. `graph.own_softmax` gives its.
 
     %p = graph.edge_softmax %a, %e
         : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -311,14 +324,15 @@ class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
             return self.stored(e / total[rows_of(cast("csr_array", arrays[0]))])
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        row, _ = nest.entry(self.a, index[0])
+        row, column = nest.entry(self.a, index[0])
         maximum, total = self.row(nest, row, index[1:])
-        return scalars.divide(nest, exp_of(nest, self.scores, index, maximum), total)
+        score = self.score(nest, index, row, column)
+        return scalars.divide(nest, exp_less(nest, score, maximum), total)
 
 
 @irdl_op_definition
 class OwnSoftmaxOp(SoftmaxOverEntriesOp):
-    """The share of the score of each row that belongs to no stored entry; see `EdgeSoftmaxOp`.
+    """The share of the self loop of each row, which is no stored entry; see `EdgeSoftmaxOp`.
 
     %q = graph.own_softmax %a, %e own %s
         : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -353,7 +367,7 @@ class OwnSoftmaxOp(SoftmaxOverEntriesOp):
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         maximum, total = self.row(nest, index[0], index[1:])
-        return scalars.divide(nest, exp_of(nest, self.own, index, maximum), total)
+        return scalars.divide(nest, exp_less(nest, nest.at(self.own, index), maximum), total)
 
 
 @irdl_op_definition

@@ -1,7 +1,7 @@
 """Graph convolutions that gather from neighbours: attention, sample and aggregate, isomorphism.
 
 Each is torch-geometric's layer of the same name, at inference, with its weights as arrays. They
-use the pattern of the adjacency matrix only: edges that are given several times count once.
+use the pattern of the adjacency matrix only: an edge that is given several times is several edges.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class GATConv(Layer):
         bias: shape (H C,), or (C,) without `concat`, or None.
         concat: whether heads stand side by side; otherwise they are averaged.
         negative_slope: of the leaky_relu.
-        add_self_loops: whether each node attends to itself, once.
+        add_self_loops: whether each node attends to itself, once, whatever loops it has.
 
     Raises:
         InputError: for wrong shapes or dtypes.
@@ -93,10 +93,7 @@ class GATConv(Layer):
         b, a = context.builder, context.adjacency
         scores = b.sddmm(a, target, source, "add", name=name)
         scores = b.leaky_relu(scores, self.negative_slope, name=name)
-        # log(1) for a node that stores no loop; -inf, which has no share, for one that does
-        absent = b.log(b.missing_self_loops(a, name=name), name=name)
         own = b.leaky_relu(source + target, self.negative_slope, name=name)
-        own = own + b.reshape(absent, [-1, 1], name=name)
         shares = b.edge_softmax(a, scores, own, name=name)
         rest = b.reshape(b.own_softmax(a, scores, own, name=name), [-1, self.heads, 1], name=name)
         return b.aggregate(a, h, shares, name=name) + rest * h

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.errors import InputError, explain
+from ...dialects.graph.matrices import with_values
 from ..arrays import is_scipy
 
 if TYPE_CHECKING:
@@ -29,10 +30,11 @@ _INDEX_LIMIT = np.iinfo(np.int32).max
 class Graph:
     """A graph of N nodes: what `from_networkx`, `from_edge_index` and `from_scipy` make.
 
-    `adjacency` is an N x N CSR matrix of float32 or float64 values and int32 indices in
-    canonical form: columns sorted in each row, no entry twice. Edges given several times have
-    the sum of their weights (messages along them would be added); self loops, entries of
-    weight 0 and nodes without edges stay. `nodes` names the rows in order.
+    `adjacency` is an N x N CSR matrix of float32 or float64 values and int32 indices, columns
+    sorted in each row. An edge that is given several times is stored as often, in the order in
+    which it was given: as a matrix that is the sum of the weights, and a mean, a softmax or a
+    number of neighbours counts each. Self loops, entries of weight 0 and nodes without edges
+    stay. `nodes` names the rows in order.
     """
 
     adjacency: csr_array
@@ -56,7 +58,8 @@ class Graph:
         """
         if dtype not in _VALUES:
             raise _error("unknown dtype", expected="f32 or f64", got=dtype)
-        return cast("csr_array", self.adjacency.astype(_VALUES[dtype], copy=False))
+        # `csr_array.astype` adds up the entries of one place.
+        return with_values(self.adjacency, self.adjacency.data.astype(_VALUES[dtype], copy=False))
 
     @staticmethod
     def from_networkx(
@@ -216,17 +219,16 @@ def _assemble(
     weights: np.ndarray | None,
     nodes: tuple[Hashable, ...],
 ) -> Graph:
-    """Sum the edges into a canonical CSR matrix, rows = targets."""
-    from scipy.sparse import coo_array
+    """Store the edges row by row, rows = targets, in the order of their columns."""
+    from scipy.sparse import csr_array
 
     if len(sources) > _INDEX_LIMIT:
         raise _error("too many edges for 32-bit indices", got=len(sources))
     if weights is None:
         weights = np.ones(len(sources), dtype=np.float32)
-    shape = (len(nodes), len(nodes))
-    adjacency = coo_array((weights, (targets, sources)), shape=shape).tocsr()
-    adjacency.sum_duplicates()
-    adjacency.sort_indices()
-    adjacency.indptr = adjacency.indptr.astype(np.int32)
-    adjacency.indices = adjacency.indices.astype(np.int32)
-    return Graph(adjacency, nodes)
+    # Not by way of a COO matrix, which adds up what has one place.
+    order = np.lexsort((sources, targets))
+    indptr = np.zeros(len(nodes) + 1, dtype=np.int32)
+    np.cumsum(np.bincount(targets, minlength=len(nodes)), out=indptr[1:])
+    parts = (weights[order], sources[order].astype(np.int32), indptr)
+    return Graph(csr_array(parts, shape=(len(nodes), len(nodes))), nodes)

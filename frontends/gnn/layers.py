@@ -54,8 +54,9 @@ class GCNConv(Layer):
     """Graph convolution of Kipf and Welling (2017): D^-1/2 (A + I) D^-1/2 X W + b.
 
     As torch-geometric's layer of the same name: row i of A holds the weights of the edges
-    that arrive at node i, I is added only where a node has no self loop of its own, D is the
-    diagonal of the row sums of A + I, and D^-1/2 is 0 where such a sum is 0.
+    that arrive at node i, I is added only where a node has no self loop of its own (of several
+    the last one counts), D is the diagonal of the row sums of A + I, and D^-1/2 is 0 where such
+    a sum is 0.
 
     Args:
         weight: W, shape (in, out).

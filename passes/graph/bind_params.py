@@ -48,7 +48,7 @@ def _fail(
 
 
 def _checked(spec: ValueSpec, type: TensorType, array: Array) -> Array:
-    """The array for an argument, in canonical CSR if it is sparse.
+    """The array for an argument.
 
     Raises:
         PassFailedException: if it does not fit the argument.
@@ -63,7 +63,7 @@ def _checked(spec: ValueSpec, type: TensorType, array: Array) -> Array:
     shape = cast("tuple[int, ...]", array.shape)
     if len(shape) != len(spec.shape) or not all(map(_fits, spec.shape, shape)):
         raise _fail(spec, "the array has another shape", _text(spec), list(shape))
-    return array if isinstance(array, np.ndarray) else _canonical(spec, array)
+    return array if isinstance(array, np.ndarray) else _consistent(spec, array)
 
 
 def _fits(declared: int | str, size: int) -> bool:
@@ -74,15 +74,12 @@ def _text(spec: ValueSpec) -> str:
     return "[" + ", ".join(map(str, spec.shape)) + "]"
 
 
-def _canonical(spec: ValueSpec, matrix: csr_array) -> csr_array:
-    """A CSR matrix with rising columns and no entry stored twice."""
+def _consistent(spec: ValueSpec, matrix: csr_array) -> csr_array:
+    """A CSR matrix that is one, and has as many entries as the argument."""
     try:
         matrix.check_format(full_check=True)
     except ValueError as error:
         raise _fail(spec, f"the matrix is inconsistent: {error}") from error
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
     if isinstance(spec.nnz, int) and spec.nnz != matrix.nnz:
         raise _fail(spec, "the matrix has other entries", spec.nnz, matrix.nnz)
     return matrix

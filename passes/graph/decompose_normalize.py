@@ -25,7 +25,7 @@ class SpmmOfNormalized(RewritePattern):
 
     # spmm(normalize(a), x) == s * (spmm(a, t) + m * t)  for t = s * x, s = degree(a)^-1/2
     # spmm(normalize row (a), x) == s * (spmm(a, x) + m * x)  for s = degree(a)^-1
-    # where m is 1 for the rows to which normalize adds a self loop and 0 for the others
+    # where m is what each row lacks to one self loop: 1 if it stores none, see missing_self_loops
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.SpmmOp, rewriter: PatternRewriter) -> None:
         normalize = op.a.owner

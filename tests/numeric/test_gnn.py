@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import stepwell as sw
 from stepwell.core.errors import InputError
 from stepwell.core.module import Module, SparseSpec, TensorSpec
 from stepwell.frontends import gnn
@@ -23,14 +24,17 @@ def gcn_norm(
 ) -> np.ndarray:
     """torch-geometric's `gcn_norm` on an edge list, then the edges as a dense matrix.
 
-    `add_remaining_self_loops` adds a loop of weight 1 to the nodes that have none; degrees
-    are sums over the edges that arrive, and an infinite deg^-0.5 counts as 0.
+    `add_remaining_self_loops` takes away all loops and gives each node one, of the weight that its
+    last one had, else 1; degrees are sums over the edges that arrive, and an infinite deg^-0.5
+    counts as 0.
     """
     row, col = edges
     if add_self_loops:
-        missing = np.setdiff1d(np.arange(nodes), row[row == col])
-        row, col = np.concatenate([row, missing]), np.concatenate([col, missing])
-        weights = np.concatenate([weights, np.ones(len(missing))])
+        loops, own = row == col, np.ones(nodes)
+        for node, weight in zip(row[loops], weights[loops], strict=True):
+            own[node] = weight
+        row, col = (np.concatenate([ends[~loops], np.arange(nodes)]) for ends in (row, col))
+        weights = np.concatenate([weights[~loops], own])
     degree = np.zeros(nodes)
     np.add.at(degree, col, weights)
     with np.errstate(all="ignore"):
@@ -47,16 +51,8 @@ def floats(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def random_edges(nodes: int, count: int, seed: int = 0) -> np.ndarray:
-    """Edges with duplicates, but with one self loop of a node at most.
-
-    Of several self loops of one node torch-geometric keeps the last one; here they are summed
-    like other duplicates.
-    """
-    edges: list[tuple[int, int]] = []
-    for u, v in np.random.default_rng(seed).integers(0, nodes, (count, 2)).tolist():
-        if u != v or (u, v) not in edges:
-            edges.append((u, v))
-    return np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    """Edges, some of them and some self loops several times."""
+    return np.random.default_rng(seed).integers(0, nodes, (2, count))
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 9])
@@ -220,16 +216,34 @@ def test_bad_models_are_one_error(call: Callable[[], object], message: str) -> N
     assert "\n" not in str(caught.value)
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 6), st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=15))
-def test_any_graph(nodes: int, pairs: list[tuple[int, int]]) -> None:
-    edges = np.array(list(dict.fromkeys((u % nodes, v % nodes) for u, v in pairs)), int)
-    edges = edges.reshape(-1, 2).T
-    graph = gnn.Graph.from_edge_index(edges, nodes)
-    x, w = floats(nodes, 3), floats(3, 2, seed=1)
-    expected = gcn_norm(edges, np.ones(edges.shape[1]), nodes) @ x @ w
-    module = gnn.Sequential(gnn.GCNConv(w)).to_module(gnn.GraphSpec(), TensorSpec((None, 3)))
-    np.testing.assert_allclose(module.run_reference(graph, x), expected, rtol=1e-4, atol=1e-5)
+CONVOLUTION = gnn.Sequential(gnn.GCNConv(floats(3, 2, seed=1)))
+
+
+@pytest.fixture(scope="module")
+def convolution() -> tuple[Module, sw.Executable]:
+    module = CONVOLUTION.to_module(gnn.GraphSpec(), TensorSpec((None, 3)))
+    return module, sw.compile(module, threads=1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    nodes=st.integers(0, 6),
+    edges=st.lists(
+        st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0.25, 4, width=16)), max_size=15
+    ),
+)
+def test_any_graph(
+    convolution: tuple[Module, sw.Executable], nodes: int, edges: list[tuple[int, int, float]]
+) -> None:
+    index = np.array([e[:2] for e in edges if nodes], int).reshape(-1, 2).T % max(nodes, 1)
+    weights = np.array([e[2] for e in edges if nodes])
+    graph = gnn.Graph.from_edge_index(index, nodes, weights)
+    x = floats(nodes, 3)
+    expected = gcn_norm(index, weights, nodes) @ x @ floats(3, 2, seed=1)
+    module, exe = convolution
+    bound = CONVOLUTION.to_module(graph, TensorSpec((nodes, 3)))
+    for result in (module.run_reference(graph, x), exe(graph, x), bound.run_reference(x)):
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_cora(real_data: Callable[[str], Path]) -> None:

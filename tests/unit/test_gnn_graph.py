@@ -17,7 +17,7 @@ from stepwell.frontends.gnn.graph import Graph, GraphSpec
 
 def dense(graph: Graph) -> np.ndarray:
     matrix = graph.adjacency
-    assert matrix.has_canonical_format
+    assert matrix.has_sorted_indices
     assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
     return matrix.toarray()
 
@@ -42,12 +42,17 @@ def test_an_undirected_edge_goes_both_ways_and_a_self_loop_once() -> None:
     assert graph.nodes == ("a", "b")
 
 
-def test_duplicate_edges_are_summed_and_zero_weights_stay() -> None:
+def test_edges_that_are_given_twice_and_zero_weights_stay() -> None:
     graph = Graph.from_edge_index([[0, 0, 0, 1], [1, 1, 0, 0]], 3, [1.0, 2.5, 0.0, -1.0])
     np.testing.assert_array_equal(dense(graph), [[0, -1, 0], [3.5, 0, 0], [0, 0, 0]])
-    assert graph.num_edges == 3
+    assert graph.num_edges == 4
+    assert graph.adjacency.data.tolist() == [0, -1, 1, 2.5]
+    double = Graph.from_edge_index([[0, 0], [1, 1]], 2, np.array([1.0, 2.5]))
+    for dtype in ("f32", "f64"):
+        assert double.to_csr(dtype).data.tolist() == [1, 2.5]
     multi = Graph.from_networkx(nx.MultiDiGraph([(0, 1), (0, 1)]))
     np.testing.assert_array_equal(dense(multi), [[0, 0], [2, 0]])
+    assert multi.num_edges == 2
 
 
 def test_isolated_nodes_and_graphs_without_edges() -> None:

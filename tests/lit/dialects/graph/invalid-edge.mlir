@@ -102,9 +102,9 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<f32>) {
 
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
-func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<?xf32>, %s: tensor<5xf32>) {
+func.func @f(%a: tensor<4x4xf32, #csr>, %e: tensor<?xf32>, %s: tensor<5xf32>) {
   // CHECK: graph.edge_softmax: own has not one score for each row of a, expected 4, got 5
-  %y = graph.edge_softmax %a, %e own %s : (tensor<4x5xf32, #csr>, tensor<?xf32>, tensor<5xf32>) -> tensor<?xf32>
+  %y = graph.edge_softmax %a, %e own %s : (tensor<4x4xf32, #csr>, tensor<?xf32>, tensor<5xf32>) -> tensor<?xf32>
   func.return
 }
 
@@ -112,9 +112,19 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<?xf32>, %s: tensor<5xf32>) {
 
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
-func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<?x2xf32>, %s: tensor<4xf32>) {
+func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<?xf32>, %s: tensor<4xf32>) {
+  // CHECK: graph.edge_softmax: a is not square, as a graph with self loops is, expected 4, got 5
+  %y = graph.edge_softmax %a, %e own %s : (tensor<4x5xf32, #csr>, tensor<?xf32>, tensor<4xf32>) -> tensor<?xf32>
+  func.return
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<4x4xf32, #csr>, %e: tensor<?x2xf32>, %s: tensor<4xf32>) {
   // CHECK: graph.own_softmax: own has not one score for each row of a, expected [4, 2], got [4]
-  %y = graph.own_softmax %a, %e own %s : (tensor<4x5xf32, #csr>, tensor<?x2xf32>, tensor<4xf32>) -> tensor<4x2xf32>
+  %y = graph.own_softmax %a, %e own %s : (tensor<4x4xf32, #csr>, tensor<?x2xf32>, tensor<4xf32>) -> tensor<4x2xf32>
   func.return
 }
 
