@@ -13,8 +13,6 @@ constructor, except that tensors may be NumPy or SciPy arrays and Python numbers
 from __future__ import annotations
 
 import difflib
-import functools
-import inspect
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -32,7 +30,6 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.irdl import OptOperandDef
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.dims import Dim
@@ -40,14 +37,12 @@ from ..core.errors import explain
 from ..core.module import Module, SparseSpec, TensorSpec
 from ..core.provenance import named
 from ..core.weights import WeightStore
-from ..dialects.graph.attrs import ELEMENT_TYPES, accumulator_type, element_type_of
+from ..dialects.graph.attrs import ELEMENT_TYPES, element_type_of
 from ..dialects.graph.dialect import Graph
-from ..dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
+from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.kernels import Kernel
 from ..dialects.graph.ops_call import CallDpsOp, CallPackedOp
 from ..dialects.graph.ops_constant import ConstantOp
-from ..dialects.graph.ops_quantize import ScaledOp
-from ..dialects.graph.ops_quantized import QuantizedContractionOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.graph.sparse_forms import sparse_form
 from ..dialects.loop.ops import KernelOp
@@ -60,6 +55,7 @@ from .arrays import (
     is_scipy,
 )
 from .diagnostics import caller_location, input_error, reworded
+from .operands import has_own_type, operands_of, shared_element_type
 from .specs import argument_of, identifier, name_result_sizes, result_type
 from .values import Operand, Value
 
@@ -69,9 +65,6 @@ if TYPE_CHECKING:
 _OPERATORS: dict[str, type[GraphOp]] = {
     op.name.partition(".")[2]: op for op in Graph.operations if issubclass(op, GraphOp)
 }
-# Operands whose element type has nothing to do with that of the others.
-_INDEPENDENT = frozenset({"condition", "indices"})
-_OF_MIXED_TYPES = (ScaledOp, QuantizedContractionOp)
 
 
 class Builder:
@@ -340,18 +333,16 @@ class Builder:
             InputError: if the arguments do not fit; the message is the operator's own.
         """
         location = caller_location() if name is None else named(name)
-        operands, optional, signature = _operands_of(operator)
+        operands, optional, signature = operands_of(operator)
         try:
             bound = signature.bind(*args, **kwargs)
-            like = _element_type_of(
-                [bound.arguments.get(n) for n in operands if n not in _INDEPENDENT]
-            )
+            like = shared_element_type(operands, bound.arguments)
             for key, argument in bound.arguments.items():
                 fills = signature.parameters[key].default is None or key in optional
                 if argument is None and not fills:
                     raise TypeError(f"{key} is None")
                 if key in operands and argument is not None:
-                    target = None if _has_own_type(operator, key, argument, like) else like
+                    target = None if has_own_type(operator, key, argument, like) else like
                     label = f"{operator.name.partition('.')[2]}_{key}"
                     bound.arguments[key] = self._operand(argument, target, label, location)
                 elif isinstance(argument, str) and argument in ELEMENT_TYPES:
@@ -429,32 +420,3 @@ class Builder:
     def _product(self, left: Operand, right: Operand) -> Value:
         sparse = isinstance(left, Value) and is_sparse(left.ssa.type)
         return self.spmm(left, right) if sparse else self.matmul(left, right)
-
-
-def _has_own_type(
-    operator: type[GraphOp], key: str, argument: Operand, like: Attribute | None
-) -> bool:
-    """Whether an array for an operand keeps its element type, whatever that of the others."""
-    if key in _INDEPENDENT or issubclass(operator, _OF_MIXED_TYPES):
-        return True
-    # Integers of few bits are multiplied with others of few bits, and summed up in i32.
-    narrow = like is not None and accumulator_type(like) != like
-    return narrow and operator.FUSION == FusionKind.CONTRACTION and isinstance(argument, np.ndarray)
-
-
-def _element_type_of(operands: Sequence[Operand]) -> Attribute | None:
-    """The element type of the first operand that is a value, also within a list."""
-    flat = [v for o in operands for v in (o if isinstance(o, (list, tuple)) else [o])]
-    return next((tensor_type(v.ssa).element_type for v in flat if isinstance(v, Value)), None)
-
-
-@functools.cache
-def _operands_of(
-    operator: type[GraphOp],
-) -> tuple[tuple[str, ...], frozenset[str], inspect.Signature]:
-    """The operands of an operator, those that may be missing, and how its constructor is called."""
-    operands = operator.get_irdl_definition().operands
-    names = tuple(name for name, _ in operands)
-    optional = frozenset(name for name, kind in operands if isinstance(kind, OptOperandDef))
-    signature = inspect.signature(operator.__init__)
-    return names, optional, signature.replace(parameters=list(signature.parameters.values())[1:])

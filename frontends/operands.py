@@ -1,0 +1,53 @@
+"""What the constructors of operators are given: which arguments are tensors, and of which type."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from xdsl.ir import Attribute
+from xdsl.irdl import OptOperandDef
+
+from ..dialects.graph.attrs import accumulator_type
+from ..dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
+from ..dialects.graph.ops_quantize import ScaledOp
+from ..dialects.graph.ops_quantized import QuantizedContractionOp
+from .values import Operand, Value
+
+# Operands whose element type has nothing to do with that of the others.
+_INDEPENDENT = frozenset({"condition", "indices"})
+_OF_MIXED_TYPES = (ScaledOp, QuantizedContractionOp)
+
+
+@functools.cache
+def operands_of(
+    operator: type[GraphOp],
+) -> tuple[tuple[str, ...], frozenset[str], inspect.Signature]:
+    """The operands of an operator, those that may be missing, and how its constructor is called."""
+    operands = operator.get_irdl_definition().operands
+    names = tuple(name for name, _ in operands)
+    optional = frozenset(name for name, kind in operands if isinstance(kind, OptOperandDef))
+    signature = inspect.signature(operator.__init__)
+    return names, optional, signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def shared_element_type(
+    operands: Sequence[str], arguments: Mapping[str, Operand]
+) -> Attribute | None:
+    """The element type of the first operand that is a value, also within a list."""
+    given = [arguments.get(name) for name in operands if name not in _INDEPENDENT]
+    flat = [v for o in given for v in (o if isinstance(o, (list, tuple)) else [o])]
+    return next((tensor_type(v.ssa).element_type for v in flat if isinstance(v, Value)), None)
+
+
+def has_own_type(
+    operator: type[GraphOp], key: str, argument: Operand, like: Attribute | None
+) -> bool:
+    """Whether an array for an operand keeps its element type, whatever that of the others."""
+    if key in _INDEPENDENT or issubclass(operator, _OF_MIXED_TYPES):
+        return True
+    # Integers of few bits are multiplied with others of few bits, and summed up in i32.
+    narrow = like is not None and accumulator_type(like) != like
+    return narrow and operator.FUSION == FusionKind.CONTRACTION and isinstance(argument, np.ndarray)
