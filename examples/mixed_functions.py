@@ -29,7 +29,7 @@ def main() -> None:
     x = b.input("x", ("n", 4), "f32")
     h = b.call_packed("env.linear", b.relu(x), w, results=sw.TensorSpec(("n", 6), "f32"))
     h = b.call_kernel(pairs, h, results=sw.TensorSpec(("n", 3), "f32"))
-    b.output(b.add(h, 1), name="y")
+    b.output(h + 1, name="y")
     module = b.module()
     print(module)
 

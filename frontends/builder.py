@@ -209,7 +209,7 @@ class Builder:
         *args: Operand,
         results: TensorSpec | Sequence[TensorSpec],
         name: str | None = None,
-    ) -> Value | tuple[Value, ...]:
+    ) -> Any:
         """Call a function that is registered as `callee` when the program is compiled.
 
         Args:
@@ -232,7 +232,7 @@ class Builder:
         *args: Operand,
         results: TensorSpec | Sequence[TensorSpec],
         name: str | None = None,
-    ) -> Value | tuple[Value, ...]:
+    ) -> Any:
         """Call a kernel that is written in Python; see `stepwell.kernel`.
 
         Args:
@@ -290,7 +290,7 @@ class Builder:
         args: Sequence[Operand],
         results: TensorSpec | Sequence[TensorSpec],
         name: str | None,
-    ) -> Value | tuple[Value, ...]:
+    ) -> Any:
         location = caller_location() if name is None else named(name)
         specs = [results] if isinstance(results, TensorSpec) else list(results)
         label = callee.name if isinstance(callee, Kernel) else callee
