@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from xdsl.context import Context
-from xdsl.dialects import arith, math, vector
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, ModuleOp, f32
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -55,7 +55,7 @@ _CONSTANT_POWERS: dict[float, _Expansion] = {
 def _constant(value: SSAValue) -> float | None:
     """The number that `value` is in every lane, if it is known."""
     op = value.owner
-    if isinstance(op, vector.BroadcastOp | upstream.BroadcastOp):
+    if isinstance(op, upstream.BroadcastOp):
         return _constant(op.source)
     if not isinstance(op, arith.ConstantOp):
         return None

@@ -32,7 +32,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from ..core.errors import explain
-from ..dialects import rt
+from ..dialects import rt, upstream
 from .convert_func_to_llvm import direct_call
 from .to_llvm import checks
 from .to_llvm.addresses import number_of_elements
@@ -53,7 +53,7 @@ def _word_address(low: Lowering, base: SSAValue, word: int) -> SSAValue:
         return base
     return low.hoist(
         ("word", base, word),
-        llvm.GEPOp,
+        upstream.GEPOp,
         (base,),
         PTR,
         {

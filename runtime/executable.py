@@ -5,14 +5,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..backends.llvm.boundary.plan import ARGUMENTS, LARGEST_ARENA, Plan
-from ..core.errors import InputError, StepwellError, explain
+from ..core.errors import CompileError, InputError, StepwellError, explain
 from ..core.explanation import explanation
 from ..core.module import ValueSpec
+from ..core.pipelines import TEXT_STAGES, check_stage
 from ..dialects.graph.signature import Signature
 from ..dialects.rt import ARENA_TOO_SMALL, DETAIL_WORDS, Word
 from . import arguments, results
@@ -25,6 +26,18 @@ from .vectorcall import attach, boundary, fast_type
 if TYPE_CHECKING:
     from ..backends.llvm.boundary.code import Boundary
     from ..core.context import Decision
+
+
+class Staircase(Protocol):
+    """The stages of a program, made again when they are asked for."""
+
+    def text(self, stage: str) -> str:
+        """The text of a stage."""
+        ...
+
+    def run(self, stage: str, inputs: Sequence[object]) -> Any:
+        """The results of a stage."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,7 @@ class Executable:
         "_plan",
         "_program",
         "_signature",
-        "_stage_text",
+        "_staircase",
         "stages",
     )
 
@@ -76,13 +89,13 @@ class Executable:
         self,
         signature: Signature,
         program: Program,
-        stage_text: Callable[[str], str],
+        staircase: Staircase | None,
         stages: Sequence[str],
         decisions: Sequence[Decision],
     ) -> None:
         self._signature = signature
         self._program = program
-        self._stage_text = stage_text
+        self._staircase = staircase
         self._decisions = tuple(decisions)
         self.stages: tuple[str, ...] = tuple(stages)
         self._constants = _table(arguments.address(a) for a in program.constants)
@@ -110,7 +123,27 @@ class Executable:
         Raises:
             CompileError: if there is no stage of this name.
         """
-        return self._stage_text(stage)
+        return self._way_down.text(stage)
+
+    def run_at(self, stage: str, *inputs: object) -> Any:
+        """The results that a stage gives, as of a call: interpreted, operation by operation.
+
+        Every access to memory is checked, and memory that nothing was written to holds NaN. The
+        stages after `llvm` are text for people, and what runs is the compiled program.
+
+        Raises:
+            CompileError: if there is no stage of this name, or it accesses what it must not.
+            InputError: if the arguments do not fit `inputs`.
+        """
+        if check_stage(stage) in TEXT_STAGES:
+            return self(*inputs)
+        return self._way_down.run(stage, inputs)
+
+    @property
+    def _way_down(self) -> Staircase:
+        if self._staircase is None:
+            raise CompileError(explain("stage", "this program is interpreted and has none"))
+        return self._staircase
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
@@ -268,7 +301,7 @@ class Executable:
 def executable(
     signature: Signature,
     program: Program,
-    stage_text: Callable[[str], str],
+    staircase: Staircase,
     stages: Sequence[str],
     decisions: Sequence[Decision],
 ) -> Executable:
@@ -280,7 +313,7 @@ def executable(
         else plan_of(signature, program.entry, Executable.__call__, Executable._fail_at)
     )
     kind = Executable if plan is None else fast_type(Executable)
-    made = kind(signature, program, stage_text, stages, decisions)
+    made = kind(signature, program, staircase, stages, decisions)
     if code is not None and plan is not None:
         made._connect(plan, code)
     return made

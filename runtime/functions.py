@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -42,18 +42,27 @@ def callback(op: rt.CallPackedOp) -> Any:
         inputs = len(op.tensors.inputs)
 
     def called(words: Any) -> int:
+        source = _words(words)
+        arrays = [_array(source, kind) for kind in kinds]
+        for array in arrays[:inputs]:
+            _protect(array)
+        call(name, function, arrays[:inputs], arrays[inputs:])
+        return 0
+
+    return _CALLBACK(guarded(called))
+
+
+def guarded(function: Callable[[Any], int]) -> Callable[[Any], int]:
+    """A function that compiled code can call: an error in it is kept for `take_error`."""
+
+    def called(argument: Any) -> int:
         try:
-            source = _words(words)
-            arrays = [_array(source, kind) for kind in kinds]
-            for array in arrays[:inputs]:
-                _protect(array)
-            call(name, function, arrays[:inputs], arrays[inputs:])
+            return function(argument)
         except BaseException as error:  # Compiled code stands between here and the caller.
             _raised.error = error
             return 1
-        return 0
 
-    return _CALLBACK(called)
+    return called
 
 
 def _tensor(kind: Attribute) -> TensorType:

@@ -23,7 +23,6 @@ from ..core.errors import CompileError, StepwellError
 from ..core.errors import explain as explained
 from ..core.explanation import explanation, sections
 from ..core.module import Module
-from ..core.registry import make_context
 from ..core.target import named
 from ..core.weights import write_atomically
 from .messages import worded
@@ -117,6 +116,13 @@ def run(
         list[str] | None,
         typer.Option("--output", "-o", help="Where a result goes, as in `y=y.npy`; repeatable."),
     ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            help="Interpret this stage, every access checked, instead of running machine code.",
+        ),
+    ] = None,
     shapes: Shapes = None,
     level: Level = 3,
     target: TargetName = "host",
@@ -127,10 +133,12 @@ def run(
 
     `stepwell run model.onnx --input x=x.npy --output y=y.npy`
     """
+    if at is not None:
+        pipelines.check_stage(at)
     module = _load(model, shapes)
     arrays = read_inputs(inputs or [], module.inputs)
     exe, _ = _compile(module, level, target, threads, passes)
-    results = exe(*arrays)
+    results = exe(*arrays) if at is None else exe.run_at(at, *arrays)
     results = results if isinstance(results, tuple) else (results,)
     write_arrays(outputs or [], module.outputs, results)
     for spec, result in zip(module.outputs, results, strict=True):
@@ -325,20 +333,16 @@ def _descend(
     module: Module, stage: str, level: int, target: str, threads: int | None, passes: Path | None
 ) -> Module:
     """The module at a later stage that is IR, with the weights of that stage."""
-    from ..compiler import passes_of, stage_of
+    from ..compiler import passes_of
+    from ..staircase import Staircase, stage_of
 
-    work = module.clone()
-    ctx = make_context(work.weights, named(target))
-    start = stage_of(work.op)
+    start, machine = stage_of(module.op), named(target)
     if stage not in pipelines.IR_STAGES[pipelines.IR_STAGES.index(start) :]:
         got = stage
         raise CompileError(explained("--emit", f"the model is at stage {start} already", got=got))
-    texts = passes_of(_read_passes(passes), start, level, named(target), threads)
+    texts = passes_of(_read_passes(passes), start, level, machine, threads)
     with err.status(f"going down to {stage}"):
-        for reached, _ in pipelines.walk_stages(ctx, work.op, texts, start):
-            if reached == stage:
-                break
-    return Module(work.op, ctx.weights)
+        return Staircase(module, machine, texts, start, {}).module(stage)
 
 
 def _compile(

@@ -29,7 +29,8 @@ from ...dialects.graph.shapes import SymbolicShapes, sizes_of
 from ...dialects.loop.ops import KernelOp
 from ...dialects.sparse_tensor import index_type, position_type
 from .inputs import check_inputs
-from .loop import run_kernel
+from .machine import run_kernel
+from .numbers import unknown
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -106,16 +107,15 @@ class _Run:
 def _destinations(
     op: CallPackedOp | CallDpsOp, shapes: SymbolicShapes, sizes: Mapping[str, int]
 ) -> list[np.ndarray]:
-    """The arrays that a call is to fill."""
+    """The arrays that a call is to fill, with values that nothing may depend on."""
     results: list[np.ndarray] = []
     for result in op.results:
         shape = shapes.shape(result)
-        unknown = [str(d) for d in shape if not set(d.symbols) <= sizes.keys()]
-        if unknown:
+        if any(not set(dim.symbols) <= sizes.keys() for dim in shape):
             fact = "the size of a result is unknown; give it in dims"
             raise CompileError(explain(op.name, fact, origin=origin(op)))
         size = tuple(dim.evaluate(sizes) for dim in shape)
-        results.append(np.empty(size, dtype_of(element_type(result))))
+        results.append(unknown(size, element_type(result)))
     return results
 
 

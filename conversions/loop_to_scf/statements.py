@@ -30,6 +30,7 @@ from xdsl.utils.exceptions import PassFailedException
 from ...core.errors import explain
 from ...core.provenance import origin
 from ...core.target import Target
+from ...dialects import upstream
 from ...dialects.loop import ops as loop
 from ...dialects.loop.nests import DEAR
 from .accesses import Access, Buffers
@@ -351,7 +352,7 @@ class Statements:
 
     def broadcast(self, op: Operation) -> bool:
         """`vector.broadcast`: made lane by lane where it is needed."""
-        op = cast(vector.BroadcastOp, op)  # or this project's
+        op = cast(upstream.BroadcastOp, op)
         kind, source = op.vector.type, self.values[op.source]
         source = source if isinstance(source, Block) else self.scalar(op.source)
         self.values[op.vector] = BroadcastBlock(

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from ...dialects import upstream
 from .lowering import Lowering, Parts
 from .types import PTR, int_attr, stored
 
@@ -88,7 +89,7 @@ def offset_address(
         return _step(low, address, low.integer(constant), element)
     return low.hoist(
         ("gep", address, constant, element),
-        llvm.GEPOp,
+        upstream.GEPOp,
         (address,),
         PTR,
         {
@@ -137,7 +138,7 @@ def _product(low: Lowering, factors: Factors, number: int) -> SSAValue:
 def _step(low: Lowering, address: SSAValue, by: SSAValue, element: Attribute) -> SSAValue:
     return low.hoist(
         ("gep", address, by, element),
-        llvm.GEPOp,
+        upstream.GEPOp,
         (address, by),
         PTR,
         {

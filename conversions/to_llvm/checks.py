@@ -70,7 +70,7 @@ class Assembler:
         indices = DenseArrayBase.from_list(i32, [llvm.GEP_USE_SSA_VAL])
         properties: dict[str, Attribute] = {"rawConstantIndices": indices, "elem_type": element}
         properties["noWrapFlags"] = int_attr(0, 32)
-        return self.emit(llvm.GEPOp, (base, index), PTR, properties)
+        return self.emit(upstream.GEPOp, (base, index), PTR, properties)
 
     def load(self, address: SSAValue, type: Attribute, bytes: int) -> SSAValue:
         """A load with the alignment of an element of so many bytes."""

@@ -41,7 +41,7 @@ from ...dialects.loop.ops import (
     new_store,
 )
 from ...dialects.loop.rebuild import Rebuild
-from ...dialects.upstream import Arith
+from ...dialects.upstream import Arith, BroadcastOp
 
 STEP = "loop-vectorize"
 
@@ -98,7 +98,7 @@ class _Vectorize(Rebuild):
         levels = [level for level, block in enumerate(self.open) if block is owner]
         home = self.open[max([*levels, self.base])] if levels else self.block
         if (home, new, axes) not in self._wide:
-            stretched = vector.BroadcastOp.create(operands=[new], result_types=[kind])
+            stretched = BroadcastOp.create(operands=[new], result_types=[kind])
             home.add_op(stretched)
             self._wide[home, new, axes] = stretched.results[0]
         return self._wide[home, new, axes]

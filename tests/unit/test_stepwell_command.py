@@ -74,6 +74,19 @@ def test_run_prints_results_that_go_nowhere(
     assert "y 1x3 float32" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("stage", ["optimized", "scheduled", "loops", "llvm"])
+def test_run_interprets_a_stage(
+    model: Path, stage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "x.npy", np.ones((2, 5), np.float32))
+    assert run(["run", str(model), "-i", str(tmp_path / "x.npy")]) == 0
+    compiled = capsys.readouterr().out
+    assert run(["run", str(model), "-i", str(tmp_path / "x.npy"), "--at", stage]) == 0
+    assert capsys.readouterr().out == compiled
+    assert run(["run", str(model), "--at", "loop"]) == 1
+    assert 'did you mean "loops"' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_compile_emits_every_stage(
     model: Path, stage: str, capsys: pytest.CaptureFixture[str]

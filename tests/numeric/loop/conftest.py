@@ -10,7 +10,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from stepwell.backends.reference.loop import run_kernel
+from stepwell.backends.reference.machine import run_kernel
 from stepwell.core.registry import make_context
 from stepwell.dialects.loop.ops import KernelOp
 

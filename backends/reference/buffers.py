@@ -1,0 +1,209 @@
+"""The meaning of `memref`, and of the casts between buffers and addresses.
+
+A buffer is a contiguous NumPy array of its shape. One that a function makes for itself holds NaN
+(for integers an odd large number) until it is filled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from xdsl.dialects import llvm, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    BFloat16Type,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    UnrealizedConversionCastOp,
+    VectorType,
+)
+from xdsl.interpreter import (
+    Interpreter,
+    InterpreterFunctions,
+    PythonValues,
+    impl,
+    register_impls,
+)
+from xdsl.ir import Attribute, Operation
+
+from ...core.errors import CompileError, UnsupportedError, explain
+from ...core.provenance import origin
+from ...dialects import rt
+from .loop import outside
+from .memory import Pointer, at
+from .numbers import dtype_of, typed, unknown
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+
+def place(op: Operation, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[int, ...]:
+    """The index of an element.
+
+    Raises:
+        CompileError: if it is outside of the buffer.
+    """
+    index = tuple(map(int, indices))
+    for dim, (number, size) in enumerate(zip(index, buffer.shape, strict=True)):
+        if not 0 <= number < size:
+            raise outside(op, dim, number, size)
+    return index
+
+
+def shape_with(kind: Attribute, sizes: Iterator[Any]) -> tuple[int, ...]:
+    """The shape of a buffer, with the sizes that its type does not say."""
+    declared = cast(MemRefType, kind).get_shape()
+    return tuple(int(next(sizes)) if n == DYNAMIC_INDEX else n for n in declared)
+
+
+@register_impls
+class BufferFunctions(InterpreterFunctions):
+    """What xDSL's interpreter runs for `memref` and for casts."""
+
+    @impl(memref.LoadOp)
+    def run_load(
+        self, interpreter: Interpreter, op: memref.LoadOp, args: PythonValues
+    ) -> PythonValues:
+        """Read an element."""
+        buffer, *indices = args
+        return (buffer[place(op, buffer, indices)],)
+
+    @impl(memref.StoreOp)
+    def run_store(
+        self, interpreter: Interpreter, op: memref.StoreOp, args: PythonValues
+    ) -> PythonValues:
+        """Write an element."""
+        value, buffer, *indices = args
+        buffer[place(op, buffer, indices)] = value
+        return ()
+
+    @impl(memref.DimOp)
+    def run_dim(
+        self, interpreter: Interpreter, op: memref.DimOp, args: PythonValues
+    ) -> PythonValues:
+        """A size."""
+        buffer, dim = args
+        return (buffer.shape[dim],)
+
+    @impl(memref.AllocaOp)
+    def run_alloca(
+        self, interpreter: Interpreter, op: memref.AllocaOp, args: PythonValues
+    ) -> PythonValues:
+        """Make a buffer that holds nothing yet."""
+        kind = cast("MemRefType[Attribute]", op.memref.type)
+        return (unknown(shape_with(kind, iter(args)), kind.element_type),)
+
+    @impl(memref.ViewOp)
+    def run_view(
+        self, interpreter: Interpreter, op: memref.ViewOp, args: PythonValues
+    ) -> PythonValues:
+        """Bytes as a buffer of another type."""
+        raw, shift, *sizes = args
+        return (_part(op, raw, int(shift), shape_with(op.result.type, iter(sizes))),)
+
+    @impl(memref.CastOp)
+    def run_cast(
+        self, interpreter: Interpreter, op: memref.CastOp, args: PythonValues
+    ) -> PythonValues:
+        """The same buffer, more or less of whose sizes are known."""
+        (buffer,) = args
+        sizes = cast(MemRefType, op.results[0].type).get_shape()
+        wrong = any(n not in (DYNAMIC_INDEX, m) for n, m in zip(sizes, buffer.shape, strict=True))
+        if wrong:
+            fact = "wrong shape"
+            got = buffer.shape
+            raise CompileError(explain(op.name, fact, expected=sizes, got=got, origin=origin(op)))
+        return (buffer,)
+
+    @impl(memref.CollapseShapeOp)
+    def run_collapse_shape(
+        self, interpreter: Interpreter, op: memref.CollapseShapeOp, args: PythonValues
+    ) -> PythonValues:
+        """The elements in a row."""
+        (buffer,) = args
+        return (buffer.reshape(-1),)
+
+    @impl(memref.ReinterpretCastOp)
+    def run_reinterpret_cast(
+        self, interpreter: Interpreter, op: memref.ReinterpretCastOp, args: PythonValues
+    ) -> PythonValues:
+        """A contiguous part of a buffer in another shape."""
+        buffer, *dynamic = args
+        numbers = iter(dynamic)
+        (offset,) = op.static_offsets.get_values()
+        first = int(next(numbers)) if offset == DYNAMIC_INDEX else offset
+        shape = shape_with(op.result.type, numbers)
+        raw = buffer.reshape(-1).view(np.uint8)
+        return (_part(op, raw, first * buffer.itemsize, shape),)
+
+    @impl(memref.CopyOp)
+    def run_copy(
+        self, interpreter: Interpreter, op: memref.CopyOp, args: PythonValues
+    ) -> PythonValues:
+        """Copy all elements."""
+        source, target = args
+        if source.shape != target.shape:
+            fact = "shapes differ"
+            raise CompileError(
+                explain(op.name, fact, expected=target.shape, got=source.shape, origin=origin(op))
+            )
+        target[...] = source
+        return ()
+
+    @impl(UnrealizedConversionCastOp)
+    def run_conversion(
+        self, interpreter: Interpreter, op: UnrealizedConversionCastOp, args: PythonValues
+    ) -> PythonValues:
+        """What a value is in the dialect that another part of a module is in by now."""
+        machine = cast("Machine", interpreter)
+        sources = [operand.type for operand in op.operands]
+        targets = [result.type for result in op.results]
+        if len(targets) == 1 and isinstance(targets[0], MemRefType):
+            address, *sizes = args
+            return (_buffer(op, address, targets[0], sizes),)
+        if len(sources) == 1 and isinstance(sources[0], MemRefType):
+            (buffer,) = args
+            symbolic = zip(buffer.shape, sources[0].get_shape(), strict=True)
+            sizes = [np.int64(size) for size, known in symbolic if known == DYNAMIC_INDEX]
+            return (machine.memory.add(buffer), *sizes)
+        if len(sources) == len(targets) == 1:
+            return (_converted(op, args[0], sources[0], targets[0]),)
+        raise UnsupportedError(explain(op.name, "cannot be run", origin=origin(op)))
+
+
+def _part(op: memref.ViewOp | memref.ReinterpretCastOp, raw: Any, first: int, shape: Any) -> Any:
+    """Some bytes as a buffer."""
+    kind = cast("MemRefType[Attribute]", op.result.type)
+    dtype = dtype_of(kind.element_type)
+    size = math.prod(shape) * dtype.itemsize
+    raw = raw.view(np.uint8)
+    if not 0 <= first <= raw.size - size:
+        expected = f"0 <= offset <= {raw.size - size}"
+        fact = f"{size} bytes are outside of the buffer"
+        raise CompileError(explain(op.name, fact, expected=expected, got=first, origin=origin(op)))
+    return raw[first : first + size].view(dtype).reshape(shape)
+
+
+def _buffer(op: Operation, address: Pointer, kind: MemRefType, sizes: Sequence[Any]) -> np.ndarray:
+    """What lies at an address, as a buffer."""
+    shape, dtype = shape_with(kind, iter(sizes)), dtype_of(kind.element_type)
+    if not math.prod(shape):
+        return np.empty(shape, dtype)
+    return at(op, address, dtype, math.prod(shape)).reshape(shape)
+
+
+def _converted(op: Operation, value: Any, source: Attribute, target: Attribute) -> Any:
+    if isinstance(source, rt.ContextType) and isinstance(target, llvm.LLVMPointerType):
+        return value.pointer
+    elements = [k.element_type if isinstance(k, VectorType) else k for k in (source, target)]
+    if BFloat16Type() in elements:
+        return np.asarray(value).view(dtype_of(target))[()]
+    if all(isinstance(kind, IndexType | IntegerType) for kind in elements):
+        return typed(value, target)
+    if source == target:
+        return value
+    raise UnsupportedError(explain(op.name, "cannot be run", got=source, origin=origin(op)))

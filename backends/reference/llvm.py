@@ -1,0 +1,293 @@
+"""The meaning of the LLVM dialect: functions, control flow, addresses and lanes.
+
+An address is a `Pointer`, which knows what may be accessed through it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import SymbolRefAttr, VectorType
+from xdsl.interpreter import (
+    Interpreter,
+    InterpreterFunctions,
+    PythonValues,
+    ReturnedValues,
+    Successor,
+    TerminatorValue,
+    impl,
+    impl_terminator,
+    register_impls,
+)
+from xdsl.ir import Attribute, Operation
+
+from ...core.errors import UnsupportedError, explain
+from ...core.provenance import origin
+from ...dialects import rt, upstream
+from .memory import Pointer, at
+from .numbers import LIBM, dtype_of, shape_of, typed, unknown
+from .rt import call_words
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+_WORD = np.dtype(np.int64)
+
+
+@dataclass(frozen=True)
+class Function:
+    """The address of a function of the module."""
+
+    name: SymbolRefAttr
+
+
+def _lanes_at(op: Operation, pointer: Pointer, kind: Attribute) -> np.ndarray:
+    """What lies at an address, in the lanes of a type."""
+    (count,) = shape_of(kind) or (1,)
+    return at(op, pointer, dtype_of(kind), count)
+
+
+def _size_of(kind: Attribute) -> int:
+    if isinstance(kind, llvm.LLVMPointerType):
+        return _WORD.itemsize
+    (lanes,) = shape_of(kind) or (1,)
+    return lanes * dtype_of(kind).itemsize
+
+
+def call_external(interpreter: Interpreter, op: llvm.FuncOp, args: PythonValues) -> PythonValues:
+    """Call a function of the run time or of the C library: one that has no body here.
+
+    Raises:
+        UnsupportedError: if it is neither.
+    """
+    name = op.sym_name.data
+    if name == rt.PARALLEL_TILES:
+        return _run_tiles(interpreter, *args)
+    function = LIBM.get(name) or LIBM.get(name.removesuffix("f"))
+    if function is None:
+        raise UnsupportedError(explain(op.name, f"there is no body for @{name}"))
+    return (typed(function(*args), op.function_type.output),)
+
+
+@register_impls
+class LlvmFunctions(InterpreterFunctions):
+    """What xDSL's interpreter runs for `llvm`, numbers aside."""
+
+    @impl(llvm.CallOp)
+    def run_call(
+        self, interpreter: Interpreter, op: llvm.CallOp, args: PythonValues
+    ) -> PythonValues:
+        """Call a function by its name, or one of the program's by its address."""
+        if op.callee is not None:
+            return interpreter.call_op(op.callee, args)
+        function, words = args
+        return (typed(_call_at(op, function, words), op.results[0].type),)
+
+    @impl_terminator(llvm.ReturnOp)
+    def run_return(
+        self, interpreter: Interpreter, op: llvm.ReturnOp, args: PythonValues
+    ) -> tuple[TerminatorValue, PythonValues]:
+        """End a function."""
+        return ReturnedValues(args), ()
+
+    @impl_terminator(llvm.BrOp)
+    def run_branch(
+        self, interpreter: Interpreter, op: llvm.BrOp, args: PythonValues
+    ) -> tuple[TerminatorValue, PythonValues]:
+        """Go to a block."""
+        return Successor(op.successor, args), ()
+
+    @impl_terminator(llvm.CondBrOp)
+    def run_conditional_branch(
+        self, interpreter: Interpreter, op: llvm.CondBrOp, args: PythonValues
+    ) -> tuple[TerminatorValue, PythonValues]:
+        """Go to one of two blocks."""
+        if args[0]:
+            return Successor(op.then_block, interpreter.get_values(op.then_arguments)), ()
+        return Successor(op.else_block, interpreter.get_values(op.else_arguments)), ()
+
+    @impl(llvm.AddressOfOp)
+    def run_address_of(
+        self, interpreter: Interpreter, op: llvm.AddressOfOp, args: PythonValues
+    ) -> PythonValues:
+        """The address of a function."""
+        return (Function(op.global_name),)
+
+    @impl(llvm.AllocaOp)
+    def run_alloca(
+        self, interpreter: Interpreter, op: llvm.AllocaOp, args: PythonValues
+    ) -> PythonValues:
+        """Memory in which every float is NaN."""
+        size = int(args[0]) * _size_of(op.elem_type)
+        return (cast("Machine", interpreter).memory.add(np.full(size, 255, np.uint8)),)
+
+    @impl(llvm.LoadOp)
+    def run_load(
+        self, interpreter: Interpreter, op: llvm.LoadOp, args: PythonValues
+    ) -> PythonValues:
+        """Read a number, an address or neighbours."""
+        kind = op.dereferenced_value.type
+        if isinstance(kind, llvm.LLVMPointerType):
+            (address,) = at(op, args[0], _WORD)
+            return (cast("Machine", interpreter).memory.find(int(address)),)
+        lanes = _lanes_at(op, args[0], kind)
+        return (lanes.copy() if isinstance(kind, VectorType) else lanes[0],)
+
+    @impl(llvm.StoreOp)
+    def run_store(
+        self, interpreter: Interpreter, op: llvm.StoreOp, args: PythonValues
+    ) -> PythonValues:
+        """Write a number, an address or neighbours."""
+        value, pointer = args
+        if isinstance(value, Pointer):
+            at(op, pointer, _WORD)[0] = value.address
+        else:
+            _lanes_at(op, pointer, op.value.type)[...] = value
+        return ()
+
+    @impl(upstream.GEPOp)
+    def run_element_pointer(
+        self, interpreter: Interpreter, op: upstream.GEPOp, args: PythonValues
+    ) -> PythonValues:
+        """The address of an element, or one for each lane of an index."""
+        pointer, *dynamic = args
+        (index,) = op.rawConstantIndices.get_values()
+        number = dynamic[0] if index == llvm.GEP_USE_SSA_VAL else index
+        size = _size_of(op.elem_type)
+        if isinstance(op.result.type, VectorType):
+            lanes = np.asarray(number)
+            return (np.array([pointer.moved(int(n) * size) for n in lanes], object),)
+        return (pointer.moved(int(number) * size),)
+
+    @impl(upstream.MaskedLoadOp)
+    def run_masked_load(
+        self, interpreter: Interpreter, op: upstream.MaskedLoadOp, args: PythonValues
+    ) -> PythonValues:
+        """Read the neighbours that the mask allows."""
+        pointer, mask, rest = args
+        return (_gathered(op, _neighbours(pointer, rest), mask, rest),)
+
+    @impl(upstream.MaskedStoreOp)
+    def run_masked_store(
+        self, interpreter: Interpreter, op: upstream.MaskedStoreOp, args: PythonValues
+    ) -> PythonValues:
+        """Write the neighbours that the mask allows."""
+        value, pointer, mask = args
+        for place, number, allowed in zip(_neighbours(pointer, value), value, mask, strict=True):
+            if allowed:
+                at(op, place, value.dtype)[0] = number
+        return ()
+
+    @impl(upstream.MaskedGatherOp)
+    def run_masked_gather(
+        self, interpreter: Interpreter, op: upstream.MaskedGatherOp, args: PythonValues
+    ) -> PythonValues:
+        """Read the elements that the mask allows, wherever they are."""
+        return (_gathered(op, *args),)
+
+    @impl(upstream.ExtractElementOp)
+    def run_extract_element(
+        self, interpreter: Interpreter, op: upstream.ExtractElementOp, args: PythonValues
+    ) -> PythonValues:
+        """One lane."""
+        value, lane = args
+        return (value[int(lane)],)
+
+    @impl(llvm.InsertElementOp)
+    def run_insert_element(
+        self, interpreter: Interpreter, op: llvm.InsertElementOp, args: PythonValues
+    ) -> PythonValues:
+        """Replace a lane."""
+        target, value, lane = args
+        result = target.copy()
+        result[int(lane)] = value
+        return (result,)
+
+    @impl(llvm.ShuffleVectorOp)
+    def run_shuffle(
+        self, interpreter: Interpreter, op: llvm.ShuffleVectorOp, args: PythonValues
+    ) -> PythonValues:
+        """Lanes of two vectors in a row; -1 is a lane that nothing may look at."""
+        mask = np.array(op.mask.get_values())
+        result = np.concatenate(args)[mask]
+        kind = cast("VectorType", op.results[0].type)
+        return (np.where(mask < 0, unknown(mask.shape, kind.element_type), result),)
+
+    @impl(llvm.InsertValueOp)
+    def run_insert_value(
+        self, interpreter: Interpreter, op: llvm.InsertValueOp, args: PythonValues
+    ) -> PythonValues:
+        """Replace a member of a structure."""
+        structure, value = args
+        (number,) = op.position.get_values()
+        return ((*structure[:number], value, *structure[number + 1 :]),)
+
+    @impl(llvm.ExtractValueOp)
+    def run_extract_value(
+        self, interpreter: Interpreter, op: llvm.ExtractValueOp, args: PythonValues
+    ) -> PythonValues:
+        """A member of a structure."""
+        (number,) = op.position.get_values()
+        return (args[0][number],)
+
+    @impl(upstream.PoisonOp)
+    def run_poison(
+        self, interpreter: Interpreter, op: upstream.PoisonOp, args: PythonValues
+    ) -> PythonValues:
+        """What nothing may look at."""
+        kind = op.res.type
+        if isinstance(kind, llvm.LLVMStructType):
+            return ((None,) * len(kind.types),)
+        return (unknown(shape_of(kind), kind)[()],)
+
+    @impl(llvm.CallIntrinsicOp)
+    def run_intrinsic(
+        self, interpreter: Interpreter, op: llvm.CallIntrinsicOp, args: PythonValues
+    ) -> PythonValues:
+        """Copy bytes."""
+        if op.intrin.data != "llvm.memcpy.p0.p0.i64":
+            raise UnsupportedError(explain(op.name, "cannot be run", got=op.intrin.data))
+        target, source, size, _ = args
+        if size:
+            byte = np.dtype(np.uint8)
+            at(op, target, byte, int(size))[...] = at(op, source, byte, int(size))
+        return ()
+
+
+def _neighbours(pointer: Pointer, lanes: np.ndarray) -> list[Pointer]:
+    return [pointer.moved(lane * lanes.itemsize) for lane in range(lanes.size)]
+
+
+def _gathered(
+    op: Operation, places: Sequence[Pointer], mask: np.ndarray, rest: np.ndarray
+) -> np.ndarray:
+    """The lanes that a mask allows, and the others of `rest`."""
+    result = rest.copy()
+    for lane, allowed in enumerate(mask):
+        if allowed:
+            result[lane] = at(op, places[lane], rest.dtype)[0]
+    return result
+
+
+def _run_tiles(
+    interpreter: Interpreter, body: Function, context: Pointer, count: int, threads: int
+) -> PythonValues:
+    """Run tiles, which may come in any order and on any thread."""
+    for tile in reversed(range(int(count))):
+        interpreter.call_op(body.name, (context, np.int64(tile)))
+    return ()
+
+
+def _call_at(op: Operation, function: Pointer, words: Pointer) -> int:
+    """Call a registered function, whose address the context has."""
+    if words.allocation is None:
+        raise UnsupportedError(explain(op.name, "points to nothing", origin=origin(op)))
+    called: Callable[[Any], int] = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int64))(
+        function.address
+    )
+    return call_words(called, words.allocation.bytes[words.offset :])

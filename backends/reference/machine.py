@@ -1,0 +1,111 @@
+"""xDSL's interpreter with what the stages of the staircase are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.interpreter import Interpreter, PythonValues, ReturnedValues, Successor
+from xdsl.interpreters.cf import CfFunctions
+from xdsl.interpreters.func import FuncFunctions
+from xdsl.interpreters.scf import ScfFunctions
+from xdsl.ir import Operation, Region
+from xdsl.utils.exceptions import InterpretationError
+from xdsl.utils.scoped_dict import ScopedDict
+
+from ...core.errors import CompileError, UnsupportedError, explain
+from ...core.provenance import origin
+from ...dialects.loop.ops import KernelOp
+from .buffers import BufferFunctions
+from .llvm import LlvmFunctions, call_external
+from .loop import LoopFunctions, kernel_arguments
+from .memory import Memory
+from .numbers import number_functions
+from .rt import RtFunctions
+from .vectors import VectorFunctions
+
+
+class Machine(Interpreter):
+    """Runs functions and kernels of a module, operation by operation.
+
+    Args:
+        module: the module, at any stage after `fused`, or between two of them.
+    """
+
+    def __init__(self, module: ModuleOp) -> None:
+        super().__init__(module, index_bitwidth=64)
+        self.memory = Memory()
+        own = (LoopFunctions(), BufferFunctions(), VectorFunctions(), RtFunctions())
+        standard = (ScfFunctions(), CfFunctions(), FuncFunctions(), LlvmFunctions())
+        for functions in (*number_functions(), *own, *standard):
+            self.register_implementations(functions)
+
+    def call_op(
+        self, op: Operation | str | SymbolRefAttr, inputs: PythonValues = ()
+    ) -> PythonValues:
+        """Call a function or a kernel; xDSL knows those of `func` as callable."""
+        callee = op if isinstance(op, Operation) else self.get_op_for_symbol(op)
+        match callee:
+            case KernelOp():
+                return self.run_ssacfg_region(callee.body, inputs, callee.sym_name.data)
+            case llvm.FuncOp() if callee.body.blocks:
+                return self.run_ssacfg_region(callee.body, inputs, callee.sym_name.data)
+            case llvm.FuncOp():
+                return call_external(self, callee, inputs)
+            case _:
+                return super().call_op(callee, inputs)
+
+    def run_ssacfg_region(
+        self, region: Region, args: PythonValues, name: str = "unknown"
+    ) -> PythonValues:
+        """Run a region, in one scope: xDSL's opens one inside another for each block it enters."""
+        outer = self._ctx
+        values: dict[Any, Any] = {}
+        self._ctx = ScopedDict(parent=outer, name=name, local_scope=values)
+        try:
+            block = region.blocks.first
+            while block is not None:
+                values.update(zip(block.args, args, strict=True))
+                following = None
+                for op in block.ops:
+                    result = self._run_op(op, self.get_values(op.operands))
+                    values.update(zip(op.results, result.values, strict=True))
+                    match result.terminator_value:
+                        case ReturnedValues(results):
+                            return results
+                        case Successor(following, args):
+                            break
+                        case _:
+                            pass
+                block = following
+        finally:
+            self._ctx = outer
+        return ()
+
+    def _run_op(self, op: Operation, inputs: PythonValues) -> Any:
+        try:
+            return super()._run_op(op, inputs)
+        except InterpretationError as error:
+            fact = str(error).partition("\n")[0]
+            raise UnsupportedError(explain(op.name, fact, origin=origin(op))) from error
+        except RecursionError as error:
+            raise CompileError(explain(op.name, "calls itself", origin=origin(op))) from error
+        except (ArithmeticError, IndexError, TypeError, ValueError) as error:
+            # Values that an operation is not made for: a module may have been written by hand.
+            raise CompileError(explain(op.name, str(error), origin=origin(op))) from error
+
+
+def call(machine: Machine, op: Operation, arguments: Sequence[Any]) -> PythonValues:
+    """What a function or a kernel of the machine's module gives."""
+    with np.errstate(all="ignore"):
+        return machine.call_op(op, tuple(arguments))
+
+
+def run_kernel(kernel: KernelOp, arrays: Sequence[np.ndarray | int]) -> None:
+    """Run a kernel; its outputs are written in place. See `kernel_arguments`."""
+    module = kernel.parent_op()
+    machine = Machine(module if isinstance(module, ModuleOp) else ModuleOp([]))
+    call(machine, kernel, kernel_arguments(kernel, arrays))

@@ -1,0 +1,96 @@
+"""Memory as compiled code sees it: addresses, and what lies at them.
+
+A pointer knows the allocation that it points into, so that an access beyond it is an error even
+where another one lies behind. Addresses are those of the NumPy arrays that hold the bytes.
+"""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ...core.errors import CompileError, explain
+from ...core.provenance import origin
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allocation:
+    """Bytes that may be read and written, and where they are."""
+
+    bytes: np.ndarray
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A place in an allocation, or beside it; without one, a bare address."""
+
+    allocation: Allocation | None
+    offset: int
+
+    @property
+    def address(self) -> int:
+        """The place as a number."""
+        return self.offset + (self.allocation.address if self.allocation else 0)
+
+    def moved(self, bytes: int) -> Pointer:
+        """The place some bytes further on."""
+        return Pointer(self.allocation, self.offset + bytes)
+
+
+@dataclass
+class Memory:
+    """The allocations that one run may access."""
+
+    _allocations: list[Allocation] = field(default_factory=list[Allocation])
+
+    def add(self, array: np.ndarray) -> Pointer:
+        """Allow access to a contiguous array, and point to it.
+
+        An array in one that is known already is a place in that.
+        """
+        address = array.ctypes.data
+        known = self.find(address)
+        if known.allocation is not None and array.nbytes:
+            return known
+        raw = array.reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
+        allocation = Allocation(raw, address)
+        bisect.insort(self._allocations, allocation, key=lambda known: known.address)
+        return Pointer(allocation, 0)
+
+    def find(self, address: int) -> Pointer:
+        """The place at an address."""
+        at = bisect.bisect_right(self._allocations, address, key=lambda known: known.address)
+        if at:
+            known = self._allocations[at - 1]
+            if address - known.address < known.bytes.size:
+                return Pointer(known, address - known.address)
+        return Pointer(None, address)
+
+
+def at(op: Operation, pointer: Pointer, dtype: np.dtype[Any], count: int = 1) -> np.ndarray:
+    """The elements at a place, as a view.
+
+    Raises:
+        CompileError: if one of them is outside of what the pointer points into.
+    """
+    allocation, offset, size = pointer.allocation, pointer.offset, count * dtype.itemsize
+    if allocation is None:
+        raise CompileError(
+            explain(op.name, "points to nothing", got=hex(offset), origin=origin(op))
+        )
+    if not 0 <= offset <= allocation.bytes.size - size:
+        raise CompileError(
+            explain(
+                op.name,
+                f"{size} bytes are outside of the buffer",
+                expected=f"0 <= offset <= {allocation.bytes.size - size}",
+                got=offset,
+                origin=origin(op),
+            )
+        )
+    return allocation.bytes[offset : offset + size].view(dtype)

@@ -1,0 +1,360 @@
+"""The meaning of operations on numbers: `arith`, `math`, `affine` and what `llvm` has of them.
+
+A number is a NumPy scalar or array in the dtype of its type, an `index` a Python integer.
+(xDSL's own implementations compute floats of every width as Python's, and have no vectors.)
+"""
+
+from __future__ import annotations
+
+import math as python_math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects import affine, arith, llvm, math
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+)
+from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, impl, register_impls
+from xdsl.ir import Attribute, Dialect, Operation
+
+from ...core.module import is_real, numpy_dtype
+from ...dialects import upstream
+
+Meaning = Callable[..., Any]
+"""From an operation and the values of its operands to the value of its result."""
+
+
+def dtype_of(kind: Attribute) -> np.dtype[Any]:
+    """The dtype of a number, or of the elements of a vector: of at least the bits of its type."""
+    element = kind.element_type if isinstance(kind, VectorType) else kind
+    if isinstance(element, IndexType):
+        return np.dtype(np.int64)
+    if isinstance(element, IntegerType) and element.width.data not in (1, 8, 16, 32, 64):
+        bits = max(8, 1 << (element.width.data - 1).bit_length())
+        return np.dtype(f"i{bits // 8}")
+    return numpy_dtype(element)
+
+
+def typed(result: Any, kind: Attribute) -> Any:
+    """A result in the dtype of its type; an index that is a scalar as a Python number."""
+    if isinstance(kind, IndexType):
+        return int(result)
+    return np.asarray(result).astype(dtype_of(kind), copy=False)[()]
+
+
+def unknown(shape: Sequence[int], kind: Attribute) -> np.ndarray:
+    """Values that nothing may depend on: NaN, or an odd large number."""
+    dtype = dtype_of(kind)
+    if is_real(dtype):
+        return np.full(shape, np.nan, dtype)
+    return np.full(shape, True if dtype.kind == "b" else np.iinfo(dtype).max // 3, dtype)
+
+
+def shape_of(kind: Attribute) -> tuple[int, ...]:
+    """The shape of a vector; none for a number."""
+    return kind.get_shape() if isinstance(kind, VectorType) else ()
+
+
+def implementations(
+    meanings: Mapping[str, Meaning], dialects: Iterable[Dialect]
+) -> InterpreterFunctions:
+    """What xDSL's interpreter runs for operations with one result, by their names."""
+    kinds = {kind for dialect in dialects for kind in dialect.operations if kind.name in meanings}
+    methods = {f"run_{kind}": impl(kind)(_method(meanings[kind.name])) for kind in kinds}
+    return register_impls(type("NumberFunctions", (InterpreterFunctions,), methods))()
+
+
+def _method(meaning: Meaning) -> Callable[..., PythonValues]:
+    def run(
+        self: InterpreterFunctions, interpreter: Interpreter, op: Operation, args: PythonValues
+    ) -> PythonValues:
+        return (typed(meaning(op, *args), op.results[0].type),)
+
+    return run
+
+
+def plain(function: Callable[..., Any]) -> Meaning:
+    """The meaning of an operation that is a function of its operands."""
+    return lambda op, *args: function(*args)
+
+
+def _signs_dropped(function: Callable[..., Any]) -> Meaning:
+    """The meaning of an operation on integers without signs."""
+    return lambda op, *args: function(*map(unsigned, args))
+
+
+def same(op: Operation, value: Any) -> Any:
+    """The meaning of an operation that only gives its operand another type."""
+    return value
+
+
+def unsigned(array: Any) -> Any:
+    """Integers as numbers without a sign."""
+    array = np.asarray(array)
+    if array.dtype.kind == "b" or is_real(array.dtype):
+        return array
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+def constant(op: Operation) -> Any:
+    """The value of a constant."""
+    value = op.properties["value"]
+    if isinstance(value, IntegerAttr | FloatAttr):
+        return value.value.data
+    elements = cast(DenseIntOrFPElementsAttr, value)
+    return np.array(elements.get_values()).reshape(shape_of(op.results[0].type))
+
+
+def _truncated_quotient(a: Any, b: Any) -> Any:
+    quotient = np.floor_divide(a, b)
+    return quotient + ((np.remainder(a, b) != 0) & ((np.less(a, 0)) != (np.less(b, 0))))
+
+
+def _nothing_ordered(a: Any, b: Any) -> Any:
+    return np.zeros(np.broadcast(a, b).shape, bool)
+
+
+def _all_ordered(a: Any, b: Any) -> Any:
+    return np.ones(np.broadcast(a, b).shape, bool)
+
+
+_INTEGER_ORDER = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+_FLOAT_ORDER: tuple[Callable[[Any, Any], Any], ...] = (
+    *(_nothing_ordered, np.equal, np.greater, np.greater_equal),
+    *(np.less, np.less_equal, np.not_equal, _all_ordered),
+)
+
+
+def _predicate(op: Operation) -> int:
+    return cast("IntegerAttr[IntegerType]", op.properties["predicate"]).value.data
+
+
+def compare_integers(op: Operation, a: Any, b: Any) -> Any:
+    """A comparison; the predicates from 6 on are those of numbers without signs."""
+    number = _predicate(op)
+    if number < 6:
+        return _INTEGER_ORDER[number](a, b)
+    return _INTEGER_ORDER[number - 4](unsigned(a), unsigned(b))
+
+
+def compare_floats(op: Operation, a: Any, b: Any) -> Any:
+    """A comparison; the predicates from 8 on hold for NaN."""
+    number = _predicate(op)
+    nan = np.isnan(a) | np.isnan(b)
+    if number < 8:
+        return _FLOAT_ORDER[number](a, b) & ~nan
+    # `uno` and `true` come last, the others in the order of those that do not hold for NaN.
+    if number >= 14:
+        return nan if number == 14 else _all_ordered(a, b)
+    return _FLOAT_ORDER[number - 7](a, b) | nan
+
+
+def fused(op: Operation, a: Any, b: Any, c: Any) -> Any:
+    """A product and a sum with one rounding: the product of two f32 is exact in f64."""
+    wide = np.float64 if np.asarray(a).dtype.itemsize < 8 else np.longdouble
+    return np.multiply(a, b, dtype=wide) + c
+
+
+def _apply(op: Operation, *operands: int) -> int:
+    map = cast(AffineMapAttr, op.properties["map"]).data
+    return min(map.eval(list(operands[: map.num_dims]), list(operands[map.num_dims :])))
+
+
+def each(function: Callable[[float], float]) -> Meaning:
+    """The meaning of an operation whose function takes Python's numbers only."""
+    return lambda op, x: np.vectorize(function, otypes=[np.float64])(x)
+
+
+def reinterpret(op: Operation, value: Any) -> Any:
+    """The same bits in another type, lane by lane or all lanes as one number."""
+    array, kind = np.asarray(value), op.results[0].type
+    if array.dtype.kind == "b":
+        array = np.packbits(array, bitorder="little")
+        array = np.pad(array, (0, dtype_of(kind).itemsize - array.size))
+    elif isinstance(kind, VectorType) and dtype_of(kind).kind == "b":
+        return np.unpackbits(array.view(np.uint8), count=kind.element_count(), bitorder="little")
+    return np.atleast_1d(array).view(dtype_of(kind)).reshape(shape_of(kind))
+
+
+_BINARY: dict[str, Meaning] = {
+    "addf": plain(np.add),
+    "addi": plain(np.add),
+    "andi": plain(np.bitwise_and),
+    "divf": plain(np.divide),
+    "divsi": plain(_truncated_quotient),
+    "divui": _signs_dropped(np.floor_divide),
+    "maximumf": plain(np.maximum),
+    "maxnumf": plain(np.fmax),
+    "maxsi": plain(np.maximum),
+    "maxui": _signs_dropped(np.maximum),
+    "minimumf": plain(np.minimum),
+    "minnumf": plain(np.fmin),
+    "minsi": plain(np.minimum),
+    "minui": _signs_dropped(np.minimum),
+    "mulf": plain(np.multiply),
+    "muli": plain(np.multiply),
+    "ori": plain(np.bitwise_or),
+    "remsi": plain(np.fmod),
+    "remui": _signs_dropped(np.remainder),
+    "shli": plain(np.left_shift),
+    "shrsi": plain(np.right_shift),
+    "shrui": _signs_dropped(np.right_shift),
+    "subf": plain(np.subtract),
+    "subi": plain(np.subtract),
+    "xori": plain(np.bitwise_xor),
+}
+
+_UNARY: dict[str, Meaning] = {
+    "acos": plain(np.arccos),
+    "asin": plain(np.arcsin),
+    "atan": plain(np.arctan),
+    "atan2": plain(np.arctan2),
+    "ceil": plain(np.ceil),
+    "copysign": plain(np.copysign),
+    "cos": plain(np.cos),
+    "cosh": plain(np.cosh),
+    "exp": plain(np.exp),
+    "exp2": plain(np.exp2),
+    "floor": plain(np.floor),
+    "fma": fused,
+    "log": plain(np.log),
+    "log10": plain(np.log10),
+    "log2": plain(np.log2),
+    "powf": plain(np.power),
+    "round": plain(lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x)),
+    "roundeven": plain(np.rint),
+    "sin": plain(np.sin),
+    "sinh": plain(np.sinh),
+    "sqrt": plain(np.sqrt),
+    "tan": plain(np.tan),
+    "tanh": plain(np.tanh),
+    "trunc": plain(np.trunc),
+}
+
+LIBM: dict[str, Callable[..., Any]] = {
+    "acosh": np.arccosh,
+    "asinh": np.arcsinh,
+    "atanh": np.arctanh,
+    "cbrt": np.cbrt,
+    "erf": np.vectorize(python_math.erf, otypes=[np.float64]),
+    "expm1": np.expm1,
+    "log1p": np.log1p,
+}
+"""The functions of the C library that compiled code may call."""
+
+_STANDARD: dict[str, Meaning] = {
+    **{f"arith.{name}": meaning for name, meaning in _BINARY.items()},
+    **{f"math.{name}": meaning for name, meaning in _UNARY.items()},
+    **{f"math.{name}": plain(function) for name, function in LIBM.items()},
+    "affine.apply": _apply,
+    "affine.min": _apply,
+    "arith.bitcast": reinterpret,
+    "arith.ceildivsi": plain(lambda a, b: -np.floor_divide(np.negative(a), b)),
+    "arith.ceildivui": _signs_dropped(lambda a, b: -(-a // b)),
+    "arith.cmpf": compare_floats,
+    "arith.cmpi": compare_integers,
+    "arith.constant": constant,
+    "arith.extf": same,
+    "arith.extsi": same,
+    "arith.extui": lambda op, x: unsigned(x),
+    "arith.floordivsi": plain(np.floor_divide),
+    "arith.fptosi": plain(np.trunc),
+    "arith.fptoui": plain(np.trunc),
+    "arith.index_cast": same,
+    "arith.index_castui": lambda op, x: unsigned(x),
+    "arith.negf": plain(np.negative),
+    "arith.select": plain(np.where),
+    "arith.sitofp": same,
+    "arith.truncf": same,
+    "arith.trunci": same,
+    "arith.uitofp": lambda op, x: unsigned(x),
+    "math.absf": plain(np.abs),
+    "math.absi": plain(np.abs),
+    "math.rsqrt": plain(lambda x: np.asarray(1, np.asarray(x).dtype) / np.sqrt(x)),
+}
+
+# LLVM's names of what `arith` calls otherwise.
+_INSTRUCTIONS = {
+    "add": "addi",
+    "sub": "subi",
+    "mul": "muli",
+    "sdiv": "divsi",
+    "udiv": "divui",
+    "srem": "remsi",
+    "urem": "remui",
+    "and": "andi",
+    "or": "ori",
+    "xor": "xori",
+    "shl": "shli",
+    "ashr": "shrsi",
+    "lshr": "shrui",
+    "fadd": "addf",
+    "fsub": "subf",
+    "fmul": "mulf",
+    "fdiv": "divf",
+    "intr.smax": "maxsi",
+    "intr.smin": "minsi",
+    "intr.umax": "maxui",
+    "intr.umin": "minui",
+    "intr.maximum": "maximumf",
+    "intr.minimum": "minimumf",
+    "intr.maxnum": "maxnumf",
+    "intr.minnum": "minnumf",
+    "sext": "extsi",
+    "zext": "extui",
+    "trunc": "trunci",
+    "fpext": "extf",
+    "fptrunc": "truncf",
+    "sitofp": "sitofp",
+    "uitofp": "uitofp",
+    "fptosi": "fptosi",
+    "fptoui": "fptoui",
+    "fneg": "negf",
+    "icmp": "cmpi",
+    "fcmp": "cmpf",
+    "select": "select",
+    "mlir.constant": "constant",
+    "bitcast": "bitcast",
+}
+
+REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "add": np.add.reduce,
+    "mul": np.multiply.reduce,
+    "and": np.bitwise_and.reduce,
+    "or": np.bitwise_or.reduce,
+    "xor": np.bitwise_xor.reduce,
+    "smax": np.maximum.reduce,
+    "smin": np.minimum.reduce,
+    "fmax": np.fmax.reduce,
+    "fmin": np.fmin.reduce,
+    "fmaximum": np.maximum.reduce,
+    "fminimum": np.minimum.reduce,
+    "umax": lambda x: np.maximum.reduce(unsigned(x)),
+    "umin": lambda x: np.minimum.reduce(unsigned(x)),
+}
+
+_LLVM: dict[str, Meaning] = {
+    **{f"llvm.{name}": _STANDARD[f"arith.{same}"] for name, same in _INSTRUCTIONS.items()},
+    **{f"llvm.intr.{name}": _UNARY[name] for name in _UNARY.keys() - {"powf"}},
+    **{f"llvm.intr.vector.reduce.{name}": plain(fold) for name, fold in REDUCTIONS.items()},
+    "llvm.intr.fabs": plain(np.abs),
+    "llvm.intr.pow": plain(np.power),
+    "llvm.intr.vector.reduce.fadd": plain(lambda start, x: start + np.add.reduce(x)),
+    "llvm.intr.vector.reduce.fmul": plain(lambda start, x: start * np.multiply.reduce(x)),
+}
+
+
+def number_functions() -> list[InterpreterFunctions]:
+    """What xDSL's interpreter runs for operations on numbers."""
+    return [
+        # Operations of xDSL's own classes are in modules beside those that replace them.
+        implementations(_STANDARD, [affine.Affine, arith.Arith, upstream.Arith, math.Math]),
+        implementations(_LLVM, [llvm.LLVM, upstream.Llvm]),
+    ]

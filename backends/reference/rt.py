@@ -1,0 +1,185 @@
+"""The meaning of the run time's dialect: what a call is given, and how it ends early."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import MemRefType
+from xdsl.interpreter import (
+    Interpreter,
+    InterpreterFunctions,
+    PythonValues,
+    ReturnedValues,
+    TerminatorValue,
+    impl,
+    impl_terminator,
+    register_impls,
+)
+from xdsl.ir import Operation
+
+from ...core.errors import CompileError, explain
+from ...core.provenance import origin
+from ...dialects import rt
+from .memory import Pointer
+from .numbers import dtype_of
+
+
+@dataclass(frozen=True)
+class Context:
+    """What `!rt.context` is: the tables of the program, and the words that calls share with it."""
+
+    pointer: Pointer
+    words: np.ndarray
+    constants: Sequence[np.ndarray]
+    functions: Sequence[Callable[[Any], int]]
+
+
+class CallEnds(Exception):  # noqa: N818 (it is no error)
+    """The call ends with a status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def _fail(op: Operation, context: Context, details: Sequence[int]) -> CallEnds:
+    """End the call at an operation that can fail: its status is its place among them."""
+    context.words[rt.Word.DETAILS : rt.Word.DETAILS + len(details)] = details
+    function = op.parent_op()
+    assert function is not None
+    return CallEnds(rt.failing_operations(function).index(cast(rt.FailingOp, op)) + 1)
+
+
+@register_impls
+class RtFunctions(InterpreterFunctions):
+    """What xDSL's interpreter runs for `rt`."""
+
+    @impl(rt.ConstantOp)
+    def run_constant(
+        self, interpreter: Interpreter, op: rt.ConstantOp, args: PythonValues
+    ) -> PythonValues:
+        """A constant of the program."""
+        (context,) = args
+        kind = cast(MemRefType, op.result.type)
+        array = context.constants[op.slot.value.data]
+        if array.shape != kind.get_shape() or array.dtype != dtype_of(kind.element_type):
+            got = f"{array.dtype} {array.shape}"
+            fact = "the constant does not fit"
+            raise CompileError(explain(op.name, fact, expected=kind, got=got, origin=origin(op)))
+        return (array,)
+
+    @impl(rt.ArenaOp)
+    def run_arena(
+        self, interpreter: Interpreter, op: rt.ArenaOp, args: PythonValues
+    ) -> PythonValues:
+        """Memory in which every float is NaN."""
+        return (np.full(int(args[1]), -1, np.int8),)
+
+    @impl(rt.CallOp)
+    def run_call(self, interpreter: Interpreter, op: rt.CallOp, args: PythonValues) -> PythonValues:
+        """Call a kernel."""
+        return interpreter.call_op(op.callee, args)
+
+    @impl(rt.CallPackedOp)
+    def run_call_packed(
+        self, interpreter: Interpreter, op: rt.CallPackedOp, args: PythonValues
+    ) -> PythonValues:
+        """Call a registered function."""
+        context, *buffers = args
+        words: list[int] = []
+        for buffer in buffers:
+            words += (
+                [buffer.ctypes.data, *buffer.shape] if isinstance(buffer, np.ndarray) else [buffer]
+            )
+        array = np.array(words or [0], np.int64)
+        if call_words(context.functions[op.slot.value.data], array):
+            raise _fail(op, context, ())
+        return ()
+
+    @impl(rt.CheckOp)
+    def run_check(
+        self, interpreter: Interpreter, op: rt.CheckOp, args: PythonValues
+    ) -> PythonValues:
+        """End the call where something does not hold."""
+        context, condition, *details = args
+        if not condition:
+            raise _fail(op, context, details)
+        return ()
+
+    @impl(rt.CheckCsrOp)
+    def run_check_csr(
+        self, interpreter: Interpreter, op: rt.CheckCsrOp, args: PythonValues
+    ) -> PythonValues:
+        """End the call where a matrix is malformed."""
+        context, indptr, indices, columns = args
+        fault = _csr_fault(indptr, indices, int(columns))
+        if fault is not None:
+            raise _fail(op, context, fault)
+        return ()
+
+    @impl(rt.CheckIndexOp)
+    def run_check_index(
+        self, interpreter: Interpreter, op: rt.CheckIndexOp, args: PythonValues
+    ) -> PythonValues:
+        """End the call where an index is out of range."""
+        context, indices, extent = args
+        wrong = np.flatnonzero((indices < -extent) | (indices >= extent))
+        if wrong.size:
+            raise _fail(op, context, (wrong[0], indices.flat[wrong[0]], extent))
+        return ()
+
+    @impl(rt.ParallelTilesOp)
+    def run_parallel_tiles(
+        self, interpreter: Interpreter, op: rt.ParallelTilesOp, args: PythonValues
+    ) -> PythonValues:
+        """Run the tiles, which may come in any order."""
+        count, *captured = args
+        for tile in reversed(range(int(count))):
+            interpreter.run_ssacfg_region(op.body, (tile, *captured), op.name)
+        return ()
+
+    @impl(rt.CallTilesOp)
+    def run_call_tiles(
+        self, interpreter: Interpreter, op: rt.CallTilesOp, args: PythonValues
+    ) -> PythonValues:
+        """Call a function for the tiles, which may come in any order."""
+        count, *arguments = args
+        for tile in reversed(range(int(count))):
+            interpreter.call_op(op.callee, (tile, *arguments))
+        return ()
+
+    @impl_terminator(rt.YieldOp)
+    def run_yield(
+        self, interpreter: Interpreter, op: rt.YieldOp, args: PythonValues
+    ) -> tuple[TerminatorValue, PythonValues]:
+        """End a tile."""
+        return ReturnedValues(()), ()
+
+
+def call_words(function: Callable[[Any], int], words: np.ndarray) -> int:
+    """Call a registered function as compiled code does: by the address of an array of words."""
+    return function(words.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)))
+
+
+def _csr_fault(
+    indptr: np.ndarray, indices: np.ndarray, columns: int
+) -> tuple[int, int, int] | None:
+    """What is wrong with a matrix: the fault, a position and a value."""
+    pointers = indptr.astype(np.int64)
+    if not pointers.size:
+        return rt.CsrFault.START, 0, 0
+    if pointers[0]:
+        return rt.CsrFault.START, 0, int(pointers[0])
+    decreases = np.flatnonzero(np.diff(pointers) < 0)
+    if decreases.size:
+        return rt.CsrFault.ORDER, int(decreases[0]), int(pointers[decreases[0]])
+    if pointers[-1] != indices.size:
+        return rt.CsrFault.END, indices.size, int(pointers[-1])
+    wrong = np.flatnonzero((indices < 0) | (indices >= columns))
+    if wrong.size:
+        return rt.CsrFault.INDEX, int(wrong[0]), int(indices[wrong[0]])
+    return None

@@ -1,0 +1,195 @@
+"""The meaning of `vector` on NumPy arrays: every lane that is accessed is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects import vector
+from xdsl.dialects.builtin import DYNAMIC_INDEX, VectorType
+from xdsl.interpreter import (
+    Interpreter,
+    InterpreterFunctions,
+    PythonValues,
+    impl,
+    register_impls,
+)
+from xdsl.ir import Operation
+
+from ...dialects import upstream
+from .loop import outside
+from .numbers import REDUCTIONS, dtype_of, fused, reinterpret, shape_of, typed
+
+_COMBINE = {
+    "add": "add",
+    "mul": "mul",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "maxsi": "smax",
+    "minsi": "smin",
+    "maxui": "umax",
+    "minui": "umin",
+    "maxnumf": "fmax",
+    "minnumf": "fmin",
+    "maximumf": "fmaximum",
+    "minimumf": "fminimum",
+}
+"""What LLVM calls the reductions of `vector`."""
+
+
+def _row(op: Operation, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[np.ndarray, int]:
+    """The elements of a buffer in a row, and the place of one; they may run into the next row."""
+    place = 0
+    for size, index in zip(buffer.shape, indices, strict=True):
+        place = place * size + int(index)
+    return buffer.reshape(-1), place
+
+
+def _lanes(
+    op: Operation, buffer: np.ndarray, indices: Sequence[Any], offsets: np.ndarray, mask: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """The elements of a buffer in a row, and the places that are accessed.
+
+    Raises:
+        CompileError: if one of them is outside of the buffer.
+    """
+    elements, first = _row(op, buffer, indices)
+    places = first + offsets[mask]
+    wrong = (places < 0) | (places >= elements.size)
+    if wrong.any():
+        last = len(buffer.shape) - 1
+        raise outside(op, last, int(places[wrong][0]), elements.size)
+    return elements, places
+
+
+@register_impls
+class VectorFunctions(InterpreterFunctions):
+    """What xDSL's interpreter runs for `vector`."""
+
+    @impl(vector.LoadOp)
+    def run_load(
+        self, interpreter: Interpreter, op: vector.LoadOp, args: PythonValues
+    ) -> PythonValues:
+        """Read neighbours."""
+        buffer, *indices = args
+        shape = shape_of(op.result.type)
+        elements, places = _lanes(op, buffer, indices, np.arange(*shape), ...)
+        return (elements[places],)
+
+    @impl(vector.StoreOp)
+    def run_store(
+        self, interpreter: Interpreter, op: vector.StoreOp, args: PythonValues
+    ) -> PythonValues:
+        """Write neighbours."""
+        value, buffer, *indices = args
+        elements, places = _lanes(op, buffer, indices, np.arange(value.size), ...)
+        elements[places] = value
+        return ()
+
+    @impl(vector.MaskedLoadOp)
+    def run_masked_load(
+        self, interpreter: Interpreter, op: vector.MaskedLoadOp, args: PythonValues
+    ) -> PythonValues:
+        """Read the neighbours that the mask allows."""
+        buffer, *indices, mask, rest = args
+        elements, places = _lanes(op, buffer, indices, np.arange(mask.size), mask)
+        result = rest.copy()
+        result[mask] = elements[places]
+        return (result,)
+
+    @impl(vector.MaskedStoreOp)
+    def run_masked_store(
+        self, interpreter: Interpreter, op: vector.MaskedStoreOp, args: PythonValues
+    ) -> PythonValues:
+        """Write the neighbours that the mask allows."""
+        buffer, *indices, mask, value = args
+        elements, places = _lanes(op, buffer, indices, np.arange(mask.size), mask)
+        elements[places] = value[mask]
+        return ()
+
+    @impl(upstream.GatherOp)
+    def run_gather(
+        self, interpreter: Interpreter, op: upstream.GatherOp, args: PythonValues
+    ) -> PythonValues:
+        """Read the elements that the mask allows, wherever they are."""
+        buffer, *indices, offsets, mask, rest = args
+        elements, places = _lanes(op, buffer, indices, offsets.astype(np.int64), mask)
+        result = rest.copy()
+        result[mask] = elements[places]
+        return (result,)
+
+    @impl(vector.CreateMaskOp)
+    def run_create_mask(
+        self, interpreter: Interpreter, op: vector.CreateMaskOp, args: PythonValues
+    ) -> PythonValues:
+        """The first lanes of each dimension."""
+        shape = shape_of(op.results[0].type)
+        mask = np.ones(shape, bool)
+        for axis, count in zip(np.ogrid[tuple(map(slice, shape))], args, strict=True):
+            mask &= axis < count
+        return (mask,)
+
+    @impl(upstream.BroadcastOp)
+    def run_broadcast(
+        self, interpreter: Interpreter, op: upstream.BroadcastOp, args: PythonValues
+    ) -> PythonValues:
+        """Repeat a number or a vector."""
+        kind = op.results[0].type
+        return (np.broadcast_to(typed(args[0], kind), shape_of(kind)),)
+
+    @impl(vector.ExtractOp)
+    def run_extract(
+        self, interpreter: Interpreter, op: vector.ExtractOp, args: PythonValues
+    ) -> PythonValues:
+        """One lane, or a vector of fewer dimensions."""
+        value, *dynamic = args
+        return (typed(value[_position(op, dynamic)], op.results[0].type),)
+
+    @impl(vector.InsertOp)
+    def run_insert(
+        self, interpreter: Interpreter, op: vector.InsertOp, args: PythonValues
+    ) -> PythonValues:
+        """Replace a lane."""
+        source, target, *dynamic = args
+        result = target.copy()
+        result[_position(op, dynamic)] = source
+        return (result,)
+
+    @impl(vector.ShuffleOp)
+    def run_shuffle(
+        self, interpreter: Interpreter, op: vector.ShuffleOp, args: PythonValues
+    ) -> PythonValues:
+        """Lanes of two vectors in a row."""
+        return (np.concatenate(args)[list(op.mask.get_values())],)
+
+    @impl(vector.FMAOp)
+    def run_fma(
+        self, interpreter: Interpreter, op: vector.FMAOp, args: PythonValues
+    ) -> PythonValues:
+        """A product and a sum with one rounding."""
+        return (typed(fused(op, *args), op.results[0].type),)
+
+    @impl(vector.BitcastOp)
+    def run_bitcast(
+        self, interpreter: Interpreter, op: vector.BitcastOp, args: PythonValues
+    ) -> PythonValues:
+        """The same bits in another type."""
+        return (reinterpret(op, *args),)
+
+    @impl(upstream.ReductionOp)
+    def run_reduction(
+        self, interpreter: Interpreter, op: upstream.ReductionOp, args: PythonValues
+    ) -> PythonValues:
+        """Combine all lanes, and the accumulator."""
+        value, *start = args
+        fold = REDUCTIONS[_COMBINE[op.kind.data.value]]
+        dtype = dtype_of(cast("VectorType", op.vector.type))
+        return (typed(fold(np.append(np.asarray(start, dtype), value)), op.results[0].type),)
+
+
+def _position(op: vector.ExtractOp | vector.InsertOp, dynamic: Sequence[Any]) -> tuple[int, ...]:
+    numbers = iter(dynamic)
+    static = op.static_position.get_values()
+    return tuple(int(next(numbers)) if n == DYNAMIC_INDEX else n for n in static)

@@ -1,0 +1,110 @@
+"""Programs on buffers that are interpreted, and called as compiled ones are.
+
+The frame of a call is what compiled code would get, and memory is where compiled code would find
+it: its checks, its results and its errors are those of an `Executable`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
+from xdsl.ir import Attribute
+from xdsl.traits import SymbolTable
+
+from ..backends.llvm.boundary.plan import ARGUMENTS
+from ..backends.reference.machine import Machine, call
+from ..backends.reference.memory import Memory
+from ..backends.reference.rt import CallEnds, Context
+from ..core.errors import CompileError, explain
+from ..core.module import numpy_dtype
+from ..dialects.rt import Word
+from .executable import Executable, Program
+from .functions import guarded
+from .interface import Interface
+from .plan import frame_size
+
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+
+
+def interpreted(module: ModuleOp, interface: Interface) -> Executable:
+    """An executable that runs a module operation by operation.
+
+    Args:
+        module: the program at stage `buffers`, `loops` or `llvm`, or between two of them.
+        interface: what it had to be called with at stage `buffers`.
+    """
+    entry = _ENTRY(guarded(_Run(module, interface)))
+    address = ctypes.cast(entry, ctypes.c_void_p).value or 0
+    program = Program(address, interface.constants, interface.functions, interface.messages, entry)
+    return Executable(interface.signature, program, None, (), ())
+
+
+class _Run:
+    """What compiled code would do with a frame."""
+
+    def __init__(self, module: ModuleOp, interface: Interface) -> None:
+        function = SymbolTable.lookup_symbol(module, interface.name)
+        if function is None:
+            raise CompileError(explain("module", f"there is no function @{interface.name}"))
+        self.module, self.interface, self.function = module, interface, function
+
+    def __call__(self, address: int) -> int:
+        machine = Machine(self.module)
+        size = frame_size(self.interface.signature)
+        words = _view(address, (size,), np.dtype(np.int64))
+        context = Context(
+            machine.memory.add(words), words, self.interface.constants, self.interface.functions
+        )
+        self._add_tables(machine.memory, words)
+        taken = iter(words[ARGUMENTS:])
+        flat = isinstance(self.function, llvm.FuncOp)
+        arguments: list[Any] = [context.pointer if flat else context]
+        for kind in self.interface.buffers:
+            arguments += _argument(kind, taken, machine.memory, flat)
+        try:
+            (status,) = call(machine, self.function, arguments)
+        except CallEnds as end:
+            return end.status
+        return int(status)
+
+    def _add_tables(self, memory: Memory, words: np.ndarray) -> None:
+        """Allow access to all that the context leads to."""
+        for word, table in (
+            (Word.CONSTANTS, self.interface.constants),
+            (Word.FUNCTIONS, self.interface.functions),
+        ):
+            memory.add(_view(int(words[word]), (len(table),), np.dtype(np.int64)))
+        for array in self.interface.constants:
+            memory.add(array)
+        arena = _view(int(words[Word.ARENA]), (int(words[Word.ARENA_BYTES]),), np.dtype(np.uint8))
+        arena.fill(255)  # every float is NaN until it is written
+        memory.add(arena)
+
+
+def _argument(kind: Attribute, words: Iterator[Any], memory: Memory, flat: bool) -> list[Any]:
+    """A buffer, or its address and symbolic sizes; a number."""
+    if not isinstance(kind, MemRefType):
+        return [next(words) if flat else int(next(words))]
+    address = int(next(words))
+    declared = kind.get_shape()
+    symbolic = [next(words) for size in declared if size == DYNAMIC_INDEX]
+    sizes = iter(symbolic)
+    shape = tuple(int(next(sizes)) if n == DYNAMIC_INDEX else n for n in declared)
+    array = _view(address, shape, numpy_dtype(kind.element_type))
+    pointer = memory.add(array)
+    return [pointer, *symbolic] if flat else [array]
+
+
+def _view(address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """The memory at an address as an array."""
+    size = math.prod(shape) * dtype.itemsize
+    if not size:
+        return np.empty(shape, dtype)
+    raw = (ctypes.c_char * size).from_address(address)
+    return np.ndarray(shape, dtype, cast(Any, raw))

@@ -1,0 +1,157 @@
+"""The way of one module down the staircase: at each stage its text, and what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, VectorType
+from xdsl.dialects.memref import AllocaOp
+from xdsl.ir import Operation
+
+from .core import pipelines
+from .core.errors import CompileError, explain
+from .core.module import Module
+from .core.registry import make_context
+from .core.target import Target
+from .dialects import rt
+from .dialects.graph.interfaces import GraphOp
+from .dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp
+from .dialects.loop.attrs import LoopKind
+from .dialects.loop.ops import ForOp, KernelOp
+
+if TYPE_CHECKING:
+    from .backends.llvm.jit import Effort
+
+_INTERPRETED = ("buffers", "loops", "llvm")
+"""The stages whose public function takes buffers."""
+
+
+class Staircase:
+    """The stages that a module goes through, made again whenever one is asked for.
+
+    Args:
+        module: where the way begins; it is copied.
+        target: the machine that passes look at.
+        passes: the pass list of each stage after `start`.
+        start: the stage of `module`.
+        legalize: the table of `graph-legalize`.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        target: Target,
+        passes: Mapping[str, str],
+        start: str,
+        legalize: Mapping[str, Any],
+    ) -> None:
+        self._source, self._target = module.clone(), target
+        self._passes, self._start, self._legalize = passes, start, legalize
+
+    def module(self, stage: str) -> Module:
+        """The module at a stage that is IR.
+
+        Raises:
+            CompileError: if there is no such stage on the way.
+        """
+        for reached, work in self._walk(stage):
+            if reached == stage:
+                return work
+        raise CompileError(explain("stage", f'"{stage}" is before', got=f'"{self._start}"'))
+
+    def text(self, stage: str) -> str:
+        """The text of a stage.
+
+        Raises:
+            CompileError: if there is no such stage on the way.
+        """
+        if stage not in pipelines.TEXT_STAGES:
+            return self.module(stage).text()
+        from .backends.llvm import jit
+
+        effort, work = None, self._source
+        for reached, work in self._walk(stage):
+            if reached == "loops":
+                effort = effort_for(work.op)
+        ir = jit.llvm_ir(work.op, self._target)
+        if stage == "llvm-ir":
+            return ir
+        return jit.assembly(ir, self._target, effort or jit.Effort.NONE)
+
+    def run(self, stage: str, inputs: Sequence[object]) -> Any:
+        """The results of a stage that is IR, interpreted.
+
+        Raises:
+            CompileError: if there is no such stage on the way, or it accesses what it must not.
+            InputError: if the inputs do not fit.
+        """
+        if stage not in _INTERPRETED:
+            return self.module(stage).run_reference(*inputs)
+        from .runtime.interface import interface_of
+        from .runtime.interpreted import interpreted
+
+        interface = None
+        for reached, work in self._walk(stage):
+            if interface is None and reached in _INTERPRETED:
+                interface = interface_of(work)
+            if interface is not None and reached == stage:
+                return interpreted(work.op, interface)(*inputs)
+        raise CompileError(explain("stage", f'"{stage}" is before', got=f'"{self._start}"'))
+
+    def _walk(self, stage: str) -> Iterator[tuple[str, Module]]:
+        """The module at each stage, changed in place from one to the next."""
+        pipelines.check_stage(stage)
+        work = self._source.clone()
+        ctx = make_context(work.weights, self._target)
+        ctx.legalize = self._legalize
+        for reached, op in pipelines.walk_stages(ctx, work.op, self._passes, self._start):
+            yield reached, Module(op, ctx.weights)
+
+
+def stage_of(op: ModuleOp) -> str:
+    """The stage of the staircase that a module is at, by what is in it."""
+    names = {inner.name for inner in op.walk()}
+    if any(name.startswith("llvm.") for name in names):
+        return "llvm"
+    if any(_is_operator(inner) for inner in op.walk()):
+        return "graph"
+    kernels = [k for k in op.walk() if isinstance(k, KernelOp)]
+    if any(isinstance(f, func.FuncOp) and _is_on_buffers(f) for f in op.ops):
+        return "buffers" if kernels else "loops"
+    if any("graph.primitive" in f.attributes for f in op.walk()):
+        return "fused"
+    if kernels:
+        return "scheduled" if any(_is_scheduled(k) for k in kernels) else "kernels"
+    return "graph"
+
+
+def _is_operator(op: Operation) -> bool:
+    """Whether an operation is an operator that no primitive function has taken in."""
+    if not isinstance(op, GraphOp) or isinstance(op, (ConstantOp, CallDpsOp, CallPackedOp)):
+        return False
+    function = op.parent_op()
+    return function is None or "graph.primitive" not in function.attributes
+
+
+def _is_on_buffers(function: func.FuncOp) -> bool:
+    return rt.ContextType() in function.function_type.inputs.data
+
+
+def _is_scheduled(kernel: KernelOp) -> bool:
+    """Whether a schedule was applied: blocks, tiles or other kinds of loops are in it."""
+    for op in kernel.walk():
+        if isinstance(op, ForOp) and op.kind.data != LoopKind.PARALLEL:
+            return True
+        if any(isinstance(result.type, VectorType) for result in op.results):
+            return True
+    return False
+
+
+def effort_for(op: ModuleOp) -> Effort:
+    """Kernels are scheduled already; only small buffers on the stack are left to LLVM's passes."""
+    from .backends.llvm.jit import Effort
+
+    staged = any(isinstance(inner, AllocaOp) for inner in op.walk())
+    return Effort.LIGHT if staged else Effort.NONE
