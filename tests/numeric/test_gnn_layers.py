@@ -17,6 +17,8 @@ from stepwell.frontends import gnn
 GRAPHS = {
     # An isolated node, a node with a self loop, and nodes without arriving edges.
     "usual": ([[0, 1, 2, 2, 4, 5, 3, 0], [1, 0, 0, 3, 4, 0, 1, 5]], 7),
+    # Edges and self loops that are given twice and three times.
+    "several": ([[0, 1, 0, 0, 3, 1, 3, 3, 2, 1, 2], [1, 0, 1, 1, 3, 3, 3, 3, 2, 0, 3]], 4),
     "no_edges": (np.zeros((2, 0), np.int64), 3),
     "one_node": (np.zeros((2, 0), np.int64), 1),
     "one_loop": ([[0], [0]], 1),
@@ -211,14 +213,61 @@ class TestTorchGeometric:
         pytest.importorskip("torch_geometric", reason=reason)
         return torch
 
-    def compare(self, torch: Any, theirs: Any, ours: gnn.Layer, x: np.ndarray) -> None:
-        edges = np.asarray(GRAPHS["usual"][0])
+    def compare(self, torch: Any, theirs: Any, ours: gnn.Layer, nodes: tuple[Any, int]) -> None:
+        edges, x = np.asarray(nodes[0], np.int64), floats(nodes[1], 5)
         with torch.no_grad():
             expected = theirs.eval()(torch.from_numpy(x), torch.from_numpy(edges)).numpy()
         check(gnn.Sequential(ours), edges, x, expected)
 
+    @pytest.fixture(params=GRAPHS)
+    def nodes(self, request: pytest.FixtureRequest) -> tuple[Any, int]:
+        return GRAPHS[request.param]
+
+    @pytest.mark.parametrize("loops", [True, False])
+    def test_gcn(self, torch: Any, loops: bool, nodes: tuple[Any, int]) -> None:
+        from torch_geometric.nn import GCNConv  # type: ignore[import-not-found]
+
+        theirs = GCNConv(5, 3, add_self_loops=loops)
+        weight, bias = theirs.lin.weight.detach().numpy(), theirs.bias.detach().numpy()
+        ours = gnn.GCNConv(np.ascontiguousarray(weight.T), bias, add_self_loops=loops)
+        self.compare(torch, theirs, ours, nodes)
+
+    def test_weighted_gcn(self, torch: Any) -> None:
+        """Of several self loops the last one counts, of other edges each."""
+        from torch_geometric.nn import GCNConv  # type: ignore[import-not-found]
+
+        edges, count = np.asarray(GRAPHS["several"][0]), GRAPHS["several"][1]
+        x, w = floats(count, 5), np.abs(floats(edges.shape[1])) + 0.1
+        theirs = GCNConv(5, 3)
+        with torch.no_grad():
+            parts = (torch.from_numpy(part) for part in (x, edges, w))
+            expected = theirs.eval()(*parts).numpy()
+        weight, bias = theirs.lin.weight.detach().numpy(), theirs.bias.detach().numpy()
+        model = gnn.Sequential(gnn.GCNConv(np.ascontiguousarray(weight.T), bias))
+        graph = gnn.Graph.from_edge_index(edges, count, w)
+        for module, inputs in (
+            (model.to_module(graph, x), ()),
+            (model.to_module(gnn.GraphSpec(), TensorSpec((None, 5))), (graph, x)),
+        ):
+            result = sw.compile(module, threads=1)(*inputs)
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+    @pytest.mark.parametrize("kind", ["add", "mean", "max"])
+    def test_pools(self, torch: Any, kind: str) -> None:
+        from torch_geometric.nn import (  # type: ignore[import-not-found]
+            global_add_pool,
+            global_max_pool,
+            global_mean_pool,
+        )
+
+        theirs = {"add": global_add_pool, "mean": global_mean_pool, "max": global_max_pool}[kind]
+        ours = {"add": gnn.GlobalAddPool, "mean": gnn.GlobalMeanPool, "max": gnn.GlobalMaxPool}
+        x = floats(7, 5)
+        expected = theirs(torch.from_numpy(x), None).numpy()
+        check(gnn.Sequential(ours[kind]()), np.asarray(GRAPHS["usual"][0]), x, expected)
+
     @pytest.mark.parametrize("concat", [True, False])
-    def test_gat(self, torch: Any, concat: bool) -> None:
+    def test_gat(self, torch: Any, concat: bool, nodes: tuple[Any, int]) -> None:
         from torch_geometric.nn import GATConv  # type: ignore[import-not-found]
 
         theirs = GATConv(5, 3, heads=2, concat=concat)
@@ -226,12 +275,10 @@ class TestTorchGeometric:
             p.detach().numpy()
             for p in (theirs.lin.weight, theirs.att_src, theirs.att_dst, theirs.bias)
         )
-        self.compare(
-            torch, theirs, gnn.GATConv(weight, src, dst, bias, concat=concat), floats(7, 5)
-        )
+        self.compare(torch, theirs, gnn.GATConv(weight, src, dst, bias, concat=concat), nodes)
 
     @pytest.mark.parametrize("aggr", ["mean", "sum", "max", "min"])
-    def test_sage(self, torch: Any, aggr: str) -> None:
+    def test_sage(self, torch: Any, aggr: str, nodes: tuple[Any, int]) -> None:
         from torch_geometric.nn import SAGEConv  # type: ignore[import-not-found]
 
         theirs = SAGEConv(5, 4, aggr=aggr, normalize=True, project=True)
@@ -246,12 +293,12 @@ class TestTorchGeometric:
             )
         )
         ours = gnn.SAGEConv(left, bias, right, aggr=aggr, normalize=True, project=(w, b))
-        self.compare(torch, theirs, ours, floats(7, 5))
+        self.compare(torch, theirs, ours, nodes)
 
-    def test_gin(self, torch: Any) -> None:
+    def test_gin(self, torch: Any, nodes: tuple[Any, int]) -> None:
         from torch_geometric.nn import GINConv  # type: ignore[import-not-found]
 
         linear = torch.nn.Linear(5, 4)
         weight, bias = linear.weight.detach().numpy(), linear.bias.detach().numpy()
         ours = gnn.GINConv(gnn.Linear(weight, bias), eps=0.5)
-        self.compare(torch, GINConv(linear, eps=0.5), ours, floats(7, 5))
+        self.compare(torch, GINConv(linear, eps=0.5), ours, nodes)

@@ -1,0 +1,144 @@
+"""What graph networks compile to: their kernels in order, and the buffers between them.
+
+Normalisation of a bound graph leaves nothing; that of a run-time graph is computed once, whatever
+the number of layers. A hidden layer is written out once at most.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import stepwell as sw
+from stepwell.frontends import gnn
+from stepwell.frontends.builder import Builder
+
+NODES = 50
+MATRIX = sp.csr_array(sp.random_array((NODES, NODES), density=0.1, rng=np.random.default_rng(0)))
+GRAPH = gnn.Graph.from_scipy(MATRIX.astype(np.float32))
+NORM = ["fused_degree_reshape", "fused_missing_self_loops_reshape"]
+
+
+def floats(*shape: int, seed: int = 0) -> np.ndarray:
+    return (np.random.default_rng(seed).standard_normal(shape) / 4).astype(np.float32)
+
+
+def gcn(*widths: int) -> gnn.Sequential:
+    layers: list[gnn.Layer] = []
+    for width, out in itertools.pairwise(widths):
+        layers += [gnn.ReLU()] if layers else []
+        layers.append(gnn.GCNConv(floats(width, out, seed=out), floats(out)))
+    return gnn.Sequential(*layers)
+
+
+def residual(bound: bool) -> sw.Module:
+    """Two layers, the first beside its input, and rows of the result scaled at the end."""
+    b = Builder()
+    a = b.constant(GRAPH.adjacency) if bound else b.input("a", sw.SparseSpec((NODES, NODES)))
+    x, r = b.input("x", (NODES, 16)), b.input("r", (NODES, 1))
+    a = b.normalize(a)
+    h = b.relu(b.spmm(a, b.matmul(x, floats(16, 16))) + floats(16)) + x
+    b.output((b.spmm(a, b.matmul(h, floats(16, 7))) + floats(7)) * r)
+    return b.module()
+
+
+SAGE = gnn.Sequential(
+    gnn.SAGEConv(floats(8, 16), floats(8), floats(8, 16)),
+    gnn.ReLU(),
+    gnn.SAGEConv(floats(4, 8), floats(4), floats(4, 8)),
+)
+GIN = gnn.Sequential(
+    gnn.GINConv([gnn.Linear(floats(16, 16), floats(16)), gnn.ReLU(), gnn.Linear(floats(8, 16))])
+)
+X, R = floats(NODES, 16, seed=3), floats(NODES, 1, seed=4)
+SPEC = sw.TensorSpec((NODES, 16))
+
+CASES: dict[str, tuple[Callable[[], sw.Module], tuple[Any, ...], list[str], int]] = {
+    "two layers, bound": (
+        lambda: gcn(16, 8, 4).to_module(GRAPH, SPEC),
+        (X,),
+        ["fused_matmul", "fused_spmm_add_relu_matmul", "fused_spmm_add"],
+        2,
+    ),
+    "two layers": (
+        lambda: gcn(16, 8, 4).to_module(gnn.GraphSpec(), SPEC),
+        (GRAPH, X),
+        [
+            NORM[0],
+            "fused_matmul_mul",
+            NORM[1],
+            "fused_spmm_mul_add_mul_add_relu_matmul_mul",
+            "fused_spmm_mul_add_mul_add",
+        ],
+        4,
+    ),
+    "three layers": (
+        lambda: gcn(16, 8, 8, 4).to_module(gnn.GraphSpec(), SPEC),
+        (GRAPH, X),
+        [
+            NORM[0],
+            "fused_matmul_mul",
+            NORM[1],
+            "fused_spmm_mul_add_mul_add_relu_matmul_mul",
+            "fused_spmm_mul_add_mul_add_relu_matmul_mul_1",
+            "fused_spmm_mul_add_mul_add",
+        ],
+        5,
+    ),
+    "residual and row scale, bound": (
+        lambda: residual(True),
+        (X, R),
+        ["fused_matmul", "fused_spmm_add_relu_add_matmul", "fused_spmm_add_mul"],
+        2,
+    ),
+    "sample and aggregate": (
+        lambda: SAGE.to_module(GRAPH, SPEC),
+        (X,),
+        [
+            *["fused_dense"] * 2,
+            "fused_aggregate_add_add_relu",
+            *["fused_dense_1"] * 2,
+            "fused_aggregate_add_add",
+        ],
+        5,
+    ),
+    "isomorphism": (
+        lambda: GIN.to_module(GRAPH, SPEC),
+        (X,),
+        ["fused_aggregate_add", "fused_dense_relu", "fused_dense"],
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_and_buffers(name: str) -> None:
+    build, inputs, kernels, buffers = CASES[name]
+    module = build()
+    exe = sw.compile(module, threads=1)
+    # Sums of products in f32, in another order.
+    expected = module.run_reference(*inputs)
+    np.testing.assert_allclose(exe(*inputs), expected, rtol=1e-4, atol=1e-4)
+    fused = exe.ir("fused")
+    assert re.findall(r"call @(\w+)", fused) == kernels
+    assert "graph.normalize" not in fused
+    (made,) = re.findall(r"arena of \d+ slots for (\d+) buffers", exe.explain())
+    assert int(made) == buffers
+
+
+def test_a_run_time_graph_with_residual_is_normalized_once() -> None:
+    module = residual(False)
+    exe = sw.compile(module, threads=1)
+    inputs = GRAPH, X, R
+    expected = module.run_reference(*inputs)
+    np.testing.assert_allclose(exe(*inputs), expected, rtol=1e-4, atol=1e-4)
+    fused = exe.ir("fused")
+    kernels = re.findall(r"call @(\w+)", fused)
+    assert len(kernels) == 5
+    assert fused.count("graph.degree") == fused.count("graph.missing_self_loops") == 1
