@@ -1,4 +1,4 @@
-"""The kernel of a primitive function: one nest for each of its results."""
+"""The kernel of a primitive function: a nest for each of its results, or for several of them."""
 
 from __future__ import annotations
 
@@ -63,26 +63,29 @@ def _fill(
     staged: dict[SSAValue, int],
     known: ResultLoops,
 ) -> None:
-    """Write the nests into the body of a kernel, one for each result of the function.
+    """Write the nests that compute the results of the function into the body of a kernel.
 
     Raises:
         RestartError: where a result needs other loops, which `known` then says.
     """
     nest = NestBuilder(block, _arguments(function, block), shapes, staged)
     returned = cast(func.ReturnOp, function.body.block.last_op).arguments
-    for number, (value, buffer) in enumerate(zip(returned, outputs, strict=True)):
-        store = _Store(nest, value, buffer)
-        rank = tensor_type(store.source).get_num_dims()
+    stores = [_Store(nest, *pair) for pair in zip(returned, outputs, strict=True)]
+    for numbers in _nests(stores, known):
+        together, number = [stores[n] for n in numbers], numbers[0]
+        source = together[0].source
         if number in known.entries:
-            _walk_entries(store, *known.entries[number])
+            _walk_entries(together[0], *known.entries[number])
             continue
+        rank = tensor_type(source).get_num_dims()
         dims = known.order.get(number, list(range(rank)))
-        extents = [nest.extent(store.source, dim) for dim in dims]
+        extents = [nest.extent(source, dim) for dim in dims]
         with nest.loops(extents) as opened:
             frames = nest.frames[-rank:] if rank else []
             index = tuple(opened[dims.index(dim)] for dim in range(rank))
             try:
-                store.at(index)
+                for store in together:
+                    store.at(index)
             except UnknownEntryError as unknown:
                 if unknown.position not in index:
                     raise
@@ -115,6 +118,21 @@ class _Store:
         scalar = self.nest.at(self.value, index)
         stored = self.nest.stored(scalar, tensor_type(self.value).element_type)
         self.nest.store(stored, self.buffer, index)
+
+
+def _nests(stores: Sequence[_Store], known: ResultLoops) -> list[list[int]]:
+    """The numbers of the results by the nest that computes them.
+
+    Each has its own, but for numbers that reductions give for the same rows.
+    """
+    nests: dict[object, list[int]] = {}
+    for number, store in enumerate(stores):
+        key: object = number
+        one_for_each_row = tensor_type(store.source).get_num_dims() == 1
+        if one_for_each_row and store.nest.is_deep(store.value) and number not in known.entries:
+            key = store.nest.extent(store.source, 0)
+        nests.setdefault(key, []).append(number)
+    return list(nests.values())
 
 
 def _reshape_of_rows(nest: NestBuilder, value: SSAValue) -> graph.ReshapeOp | None:

@@ -5,7 +5,8 @@
 - An operation is placed at the outermost loop on which its operands depend, so whatever does
   not depend on an inner loop is computed before it. That alone puts the maximum of a row of
   softmax outside of the loop over the row.
-- A value at an index is computed once while the loops it depends on are open.
+- A value at an index is computed once while the loops it depends on are open, and so is a
+  reduction that two operators have in common.
 - An operator that reduces (or that stands on one that does) and is asked for under a loop
   that its index does not need, would be computed again in each iteration of that loop. It is
   staged instead: a `loop.local` buffer, filled by a nest of its own, then read.
@@ -478,6 +479,10 @@ class NestBuilder:
         parallel = frozenset(f for f in needed if f.parallel)
         if parallel:
             self.reductions.append(parallel)
+        for other in self._home(needed).block.ops:
+            if _is_same_reduction(other, op):
+                op.drop_all_references()
+                return other.results[0]
         return self.insert(op, frozenset(needed))
 
     def _parallel_name(self) -> str:
@@ -614,6 +619,16 @@ class NestBuilder:
             if frame in frames:
                 return frame
         return self.frames[0]
+
+
+def _is_same_reduction(known: Operation, op: loop.ReduceOp | loop.ReduceEntriesOp) -> bool:
+    """Whether an operation is a reduction that differs from another one in its name only."""
+    if not isinstance(known, loop.ReduceOp | loop.ReduceEntriesOp):
+        return False
+    name, op.loop_name = op.loop_name, known.loop_name
+    same = known.is_structurally_equivalent(op)
+    op.loop_name = name
+    return same
 
 
 _INDEX_OPS: dict[AffineBinaryOpKind, Callable[[SSAValue, SSAValue], Operation]] = {

@@ -1,6 +1,6 @@
 """Which operators become one kernel: groups, by how operators fuse.
 
-Groups are made in five steps, all by fusion kind, so that operators of plug-ins take part:
+Groups are made in six steps, all by fusion kind, so that operators of plug-ins take part:
 
 1. A contraction, then a reduction, takes the elementwise operators that follow it and need
    its result at their own index only: its epilogue.
@@ -11,10 +11,11 @@ Groups are made in five steps, all by fusion kind, so that operators of plug-ins
 4. Values of the entries of a sparse matrix that are only read where one operator goes through
    its rows, such as the softmax of an attention, go into the kernel of that operator.
 5. What a row needs of itself, such as its mean, goes into the kernel that goes through the row.
+6. Groups that give numbers for each row of one sparse matrix, such as its degree, become one.
 
-In each group every operator but the last is used within the group only, and the last comes
-last in the function. A path that leaves a group therefore leaves it at its last operator and
-cannot come back: groups never form a cycle.
+Until the last step every operator of a group but the last is used within the group only, and
+the last comes last in the function. A path that leaves a group therefore leaves it at its last
+operator and cannot come back: groups never form a cycle. The last step looks for paths.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ..dialects.graph import ops as graph
 from ..dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
 from ..dialects.graph.ops_select import WHOLE_END
+from ..dialects.graph.ops_sparse import RowOp
 from .outlining import has_value
 
 _ANCHORS = (FusionKind.CONTRACTION, FusionKind.REDUCTION)
@@ -83,6 +85,14 @@ class Group:
     """Those that are computed more often than they have elements."""
     why: str = "elementwise operators are computed where they are used"
 
+    @property
+    def results(self) -> list[SSAValue]:
+        """The results of the last operator, and of others those that are used elsewhere."""
+        *inner, last = self.ops
+        inside = set(self.ops)
+        shared = [r for op in inner for r in op.results if not inside.issuperset(_users(op))]
+        return [*shared, *last.results]
+
     def sort(self, position: dict[Operation, int]) -> None:
         """Bring the operators into the order of the function."""
         self.ops.sort(key=lambda op: position[op])
@@ -115,6 +125,8 @@ class Grouping:
             self._join_entries(op)
         for op in reversed(self.members):
             self._join_rows(op)
+        for op in self.members:
+            self._join_siblings(op)
 
     @property
     def groups(self) -> list[Group]:
@@ -256,6 +268,49 @@ class Grouping:
             self._add(group, values.ops)
             group.repeated |= values.repeated
             group.why = "the values of the entries of a row are computed where they are read"
+
+    def _join_siblings(self, op: GraphOp) -> None:
+        """Step 6: bring a group to another one that goes through the rows of the same matrix."""
+        group = self.group_of[op]
+        if group.anchor is not op or not isinstance(op, RowOp):
+            return
+        for other in self.members[: self.members.index(op)]:
+            target = self.group_of[other]
+            if target.anchor is not other or not isinstance(other, RowOp) or other.a is not op.a:
+                continue
+            total = len(target.ops) + len(group.ops)
+            apart = self._needs(group, target) or self._needs(target, group)
+            if total > self.max_ops or apart:
+                continue
+            self._add(target, group.ops)
+            target.why = "the rows of one matrix are gone through once"
+            return
+
+    def _needs(self, group: Group, other: Group) -> bool:
+        """Whether what `group` computes is made of what `other` computes, be it far away."""
+        seen: set[Operation] = set()
+        queue: list[Operation] = list(other.ops)
+        while queue:
+            op = queue.pop()
+            if op in seen:
+                continue
+            unit = self.group_of[op].ops if op in self.group_of else [op]
+            if self.group_of.get(op) is group:
+                return True
+            seen.update(unit)
+            queue += [user for part in unit for user in self._users_in_block(part)]
+        return False
+
+    def _users_in_block(self, op: Operation) -> list[Operation]:
+        """The operations of the block that use `op`, or within which it is used."""
+        found: list[Operation] = []
+        for user in _users(op):
+            while user not in self.position:
+                parent = user.parent_op()
+                assert parent is not None
+                user = parent
+            found.append(user)
+        return found
 
 
 def _is_of_entries(group: Group, matrix: SSAValue) -> bool:

@@ -60,6 +60,13 @@ def bring_together(ops: Sequence[Operation]) -> None:
         Rewriter.insert_op(depending, InsertPoint.after(ops[-1]))
 
 
+def _in_order(ops: Sequence[Operation]) -> list[Operation]:
+    """Operations of one block in its order."""
+    block, inside = ops[0].parent, set(ops)
+    assert block is not None
+    return [op for op in block.ops if op in inside]
+
+
 class Outliner:
     """Moves groups of operators into primitive functions; equal groups of a name share one."""
 
@@ -75,12 +82,15 @@ class Outliner:
         """Replace operators by a call of a primitive function, which is returned.
 
         Args:
-            ops: the operators, in the order of their block.
+            ops: the operators, in the order of their block, or of what it was when others
+                were not outlined yet.
             results: those of their results that are used elsewhere; none of the operators
                 may need what is made of them elsewhere (`dependents_between`).
             name: what the function is called, with a number behind it where that is taken.
         """
         if any(value.owner is not ops[-1] for value in results):
+            # What others needed may have been moved since.
+            ops = _in_order(ops)
             bring_together(ops)
         arguments = _arguments(ops)
         function = self._shared(_primitive(ops, arguments, results), name)

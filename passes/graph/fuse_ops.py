@@ -81,10 +81,11 @@ class GraphFuseOpsPass(ModulePass):
 
     A group holds at most one contraction (but for a small dense product after a sparse one,
     see `max_staged_width`) or one reduction (but for those of a row that is then gone
-    through). Nothing is computed twice unless it is cheap, and indices of a gather are never
-    made inside its kernel. Groups of the same structure share one function. Constants with
-    one value everywhere are cloned into the group, other constants are arguments. Operators
-    without a value at an index stay where they are.
+    through, and for numbers of the rows of one sparse matrix). Nothing is computed twice
+    unless it is cheap, and indices of a gather are never made inside its kernel. Groups of
+    the same structure share one function. Constants with one value everywhere are cloned
+    into the group, other constants are arguments. Operators without a value at an index stay
+    where they are.
 
     Requires: nothing.
     Leaves: in each function that is no primitive, only constants, calls, and operators that
@@ -115,7 +116,7 @@ class GraphFuseOpsPass(ModulePass):
             for group, cost in zip(groups, costs, strict=True):
                 if len(group.ops) == 1 and isinstance(group.ops[0], graph.CallDpsOp):
                     continue
-                primitive = outliner.outline(group.ops, group.ops[-1].results, _name(group))
+                primitive = outliner.outline(group.ops, group.results, _name(group))
                 what = "one kernel for " + ", ".join(part.name for part in group.ops)
                 why = group.why if len(group.ops) > 1 else "no other operator may be in it"
                 decide(ctx, primitive, what, why, cost)

@@ -22,7 +22,7 @@ from stepwell.frontends.builder import Builder
 NODES = 50
 MATRIX = sp.csr_array(sp.random_array((NODES, NODES), density=0.1, rng=np.random.default_rng(0)))
 GRAPH = gnn.Graph.from_scipy(MATRIX.astype(np.float32))
-NORM = ["fused_degree_reshape", "fused_missing_self_loops_reshape"]
+NORM = "fused_degree_reshape_missing_self_loops_reshape"
 
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray:
@@ -56,6 +56,7 @@ SAGE = gnn.Sequential(
 GIN = gnn.Sequential(
     gnn.GINConv([gnn.Linear(floats(16, 16), floats(16)), gnn.ReLU(), gnn.Linear(floats(8, 16))])
 )
+GAT = gnn.Sequential(gnn.GATConv(floats(16, 16), floats(1, 2, 8), floats(1, 2, 8), floats(16)))
 X, R = floats(NODES, 16, seed=3), floats(NODES, 1, seed=4)
 SPEC = sw.TensorSpec((NODES, 16))
 
@@ -70,9 +71,8 @@ CASES: dict[str, tuple[Callable[[], sw.Module], tuple[Any, ...], list[str], int]
         lambda: gcn(16, 8, 4).to_module(gnn.GraphSpec(), SPEC),
         (GRAPH, X),
         [
-            NORM[0],
+            NORM,
             "fused_matmul_mul",
-            NORM[1],
             "fused_spmm_mul_add_mul_add_relu_matmul_mul",
             "fused_spmm_mul_add_mul_add",
         ],
@@ -82,9 +82,8 @@ CASES: dict[str, tuple[Callable[[], sw.Module], tuple[Any, ...], list[str], int]
         lambda: gcn(16, 8, 8, 4).to_module(gnn.GraphSpec(), SPEC),
         (GRAPH, X),
         [
-            NORM[0],
+            NORM,
             "fused_matmul_mul",
-            NORM[1],
             "fused_spmm_mul_add_mul_add_relu_matmul_mul",
             "fused_spmm_mul_add_mul_add_relu_matmul_mul_1",
             "fused_spmm_mul_add_mul_add",
@@ -105,6 +104,18 @@ CASES: dict[str, tuple[Callable[[], sw.Module], tuple[Any, ...], list[str], int]
             "fused_aggregate_add_add_relu",
             *["fused_dense_1"] * 2,
             "fused_aggregate_add_add",
+        ],
+        5,
+    ),
+    "attention, bound": (
+        lambda: GAT.to_module(GRAPH, SPEC),
+        (X,),
+        [
+            "fused_dense",
+            "fused_reshape",
+            *["fused_mul_reduce"] * 2,
+            "fused_sddmm_leaky_relu_edge_softmax_aggregate",
+            "fused_reshape_add",
         ],
         5,
     ),
@@ -140,5 +151,10 @@ def test_a_run_time_graph_with_residual_is_normalized_once() -> None:
     np.testing.assert_allclose(exe(*inputs), expected, rtol=1e-4, atol=1e-4)
     fused = exe.ir("fused")
     kernels = re.findall(r"call @(\w+)", fused)
-    assert len(kernels) == 5
+    assert len(kernels) == 4
+    assert kernels[0] == NORM
     assert fused.count("graph.degree") == fused.count("graph.missing_self_loops") == 1
+    (kernel,) = (k for k in exe.ir("kernels").split("loop.kernel ") if k.startswith(f"@{NORM}"))
+    assert kernel.count("loop.for ") == 1
+    # The place of the last self loop, the weight of the others, the sum.
+    assert kernel.count("loop.reduce_entries ") == 3

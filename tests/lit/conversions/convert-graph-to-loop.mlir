@@ -247,3 +247,28 @@ loop.kernel @running(%x: memref<?x?xf32>, %w: memref<4xf32>) -> (%y: memref<?x?x
   loop.for "i" %i to 4 serial {
   }
 }
+
+// -----
+
+// Numbers of the same rows are one nest, in which each reduction runs once; sums of other rows
+// are another nest.
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+// CHECK-LABEL: loop.kernel @rows
+// CHECK: loop.for "i" %{{.*}} to %{{.*}} {
+// CHECK-NEXT: loop.reduce_entries "e"
+// CHECK-NOT: loop.for
+// CHECK-NOT: loop.reduce
+// CHECK: loop.store %{{.*}}, %y0 (d0) -> (d0, 0)(%i)
+// CHECK-NOT: loop.for
+// CHECK-NOT: loop.reduce
+// CHECK: loop.store %{{.*}}, %y1 (d0) -> (d0)(%i)
+// CHECK: loop.for "i1"
+// CHECK-NEXT: loop.reduce "k"
+func.func private @rows(%a: tensor<?x?xf32, #csr>, %x: tensor<3x4xf32>) -> (tensor<?x1xf32>, tensor<?xf32>, tensor<3xf32>) attributes {graph.primitive} {
+  %d = graph.degree %a self_loops = false power = -1.0 : (tensor<?x?xf32, #csr>) -> tensor<?xf32>
+  %s = graph.reshape %d shape = [-1, 1] : (tensor<?xf32>) -> tensor<?x1xf32>
+  %e = graph.degree %a self_loops = false power = 1.0 : (tensor<?x?xf32, #csr>) -> tensor<?xf32>
+  %r = graph.reduce sum %x axes = [1] keepdims = false : (tensor<3x4xf32>) -> tensor<3xf32>
+  func.return %s, %e, %r : tensor<?x1xf32>, tensor<?xf32>, tensor<3xf32>
+}
