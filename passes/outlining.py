@@ -122,10 +122,15 @@ class Outliner:
 
 
 def _arguments(ops: Sequence[Operation]) -> list[SSAValue]:
-    """The values that operators use and do not make, in order of use, but for splats."""
+    """The values that operators use and do not make, in order of use, but for splats.
+
+    Indices stay arguments: those of a kernel are checked before it runs.
+    """
     inside = set(ops)
     values = [v for op in ops for v in op.operands if v.owner not in inside]
-    return [v for v in dict.fromkeys(values) if graph.splat_of(v) is None]
+    bounds = [bound for op in ops if isinstance(op, GraphOp) for bound in op.index_bounds]
+    indices = {value for value, _, _ in bounds}
+    return [v for v in dict.fromkeys(values) if graph.splat_of(v) is None or v in indices]
 
 
 def _primitive(

@@ -38,3 +38,18 @@ def test_a_size_that_is_no_sum_of_products_is_named() -> None:
     message = "a size does not follow from the sizes of the arguments"
     with pytest.raises(sw.UnsupportedError, match=message):
         sw.compile(module)
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("index", [[2], [-1], [1, 1], 0])
+def test_constant_indices_that_are_all_the_same(index: object, level: int) -> None:
+    b = sw.Builder()
+    x = b.input("x", ("n", 4))
+    b.output(b.relu(b.gather(b.exp(x), np.array(index), axis=0)), name="y")
+    module = b.module()
+    exe = sw.compile(module, threads=1, opt_level=level)
+    x = np.arange(12, dtype=np.float32).reshape(3, 4) / 12
+    # The exponential of the compiler and that of NumPy.
+    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-5)
+    with pytest.raises(sw.InputError, match="index"):
+        exe(x[:0])

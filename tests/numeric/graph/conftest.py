@@ -24,7 +24,7 @@ ROWS = 5
 """What a symbolic size is at run time."""
 
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
-INTEGERS = {"i8": np.int8, "i32": np.int32, "i64": np.int64, "ui8": np.uint8}
+INTEGERS = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "ui8": np.uint8}
 
 Shape = tuple[Any, ...]
 """Sizes, or the names of symbolic ones."""
@@ -87,6 +87,8 @@ class Programs:
         """Floats of one type, the newest last."""
         self.exact: list[tuple[Value, Shape]] = []
         """Those that no rewrite rounds: only they are compared with, or made integers."""
+        self.integers: list[Value] = []
+        """Quantised values, which are exact as well."""
         self.inputs: list[Any] = []
 
     def pick(self, *choices: Any) -> Any:
@@ -138,8 +140,12 @@ class Programs:
             kinds += [self.broadcast]
             # SciPy has no sparse matrices of f16.
             kinds += [self.sparse, self.attention, self.attention] if self.dtype != "f16" else []
+        if len(shape) >= 3 and all(isinstance(n, int) for n in shape[1:]):
+            kinds += [*(self.standardized,) * 2]
         if len(shape) >= 3 and all(isinstance(n, int) and n > 1 for n in shape[1:]):
             kinds += [*(self.convolution,) * 4, *(self.pooled,) * 2]
+        if any(s and isinstance(s[-1], int) for _, s in self.exact):
+            kinds += [self.quantized] * 2
         self.values.append(self.pick(*kinds)(x, shape))
 
     def unary(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
@@ -204,6 +210,86 @@ class Programs:
             return self.b.l2_normalize(x, axes=[axis], epsilon=1e-3), shape
         parameters = (self.array(n), self.array(n), self.array(n), self.positive(n))
         return self.b.batch_norm(x, *parameters, epsilon=1e-3, axis=axis), shape
+
+    def standardized(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        """Normalise each channel, or groups of them, with or without scale and bias."""
+        b, channels = self.b, shape[1]
+        kind = self.pick("instance_norm", "group_norm", "training")
+        vectors = [self.given(self.array(channels), self.dtype) for _ in range(self.pick(0, 1, 2))]
+        if kind == "group_norm":
+            groups = self.pick(*(n for n in range(1, channels + 1) if channels % n == 0))
+            return b.group_norm(x, groups, *vectors, epsilon=1e-3), shape
+        if kind == "instance_norm":
+            return b.instance_norm(x, *vectors, epsilon=1e-3), shape
+        y, mean, variance = b.batch_norm_training(x, *vectors, epsilon=1e-3)
+        statistics = b.reshape(self.pick(mean, variance), [1, channels, *[1] * (len(shape) - 2)])
+        return b.add(y, statistics) if self.draw(st.booleans()) else y, shape
+
+    def quantized(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        """Quantise what no rewrite rounds, compute in integers, and come back to floats.
+
+        The bits of quantised operators are kept by all passes, so that this is exact.
+        """
+        b, fitting = self.b, [(v, s) for v, s in self.exact if s and isinstance(s[-1], int)]
+        x, shape = self.pick(*fitting)
+        axis = self.pick(None, len(shape) - 1)
+        scale, zero = self.scaling(None if axis is None else shape[axis])
+        if self.dtype == "f64":
+            x = b.cast(x, "f32")
+        elif self.dtype == "f16" and self.draw(st.booleans()):
+            scale = b.cast(scale, "f16")
+        q = b.quantize(x, scale, zero, axis=axis)
+        for _ in range(self.pick(0, 1, 2) if axis is None and zero.dtype != "i16" else 0):
+            q, shape, scale, zero = self.product_of_bytes(q, shape, scale, zero)
+        if self.draw(st.booleans()):
+            order = list(reversed(range(len(shape))))
+            q = b.transpose(b.transpose(q, order), order)
+        self.integers.append(q)
+        y = b.dequantize(q, scale, zero, axis=axis)
+        return b.cast(y, self.dtype), shape
+
+    def scaling(self, count: int | None = None) -> tuple[Value, Value]:
+        """A scale and a zero point, for all elements or `count` of them."""
+        dtype = self.pick("i8", "ui8", "ui8", "i16")
+        return self.scale(count), self.zero_point(dtype, count)
+
+    def scale(self, count: int | None = None) -> Value:
+        size = () if count is None else (count,)
+        return self.given(np.asarray(self.rng.uniform(0.01, 0.1, size), np.float32), "f32")
+
+    def zero_point(self, dtype: str, count: int | None = None) -> Value:
+        size = () if count is None else (count,)
+        low = 0 if dtype.startswith("u") else -5
+        return self.given(np.asarray(self.rng.integers(low, 9, size), INTEGERS[dtype]), dtype)
+
+    def product_of_bytes(
+        self, x: Value, shape: Shape, scale: Value, zero: Value
+    ) -> tuple[Value, Shape, Value, Value]:
+        """A quantised product, with scale and zero point of its result."""
+        b, space = self.b, shape[2:]
+        n, k = self.pick(1, 3, 4), shape[-1]
+        dtype = self.pick("i8", "ui8")
+        kinds = ["dense", "matmul"] if len(shape) > 1 else ["dense"]
+        if len(shape) >= 3 and all(isinstance(m, int) and m > 1 for m in shape[1:]):
+            kinds += ["conv"] * 2
+        kind = self.pick(*kinds)
+        window = [self.pick(1, 2) for _ in space]
+        form = {"dense": (n, k), "matmul": (k, n), "conv": (n, *shape[1:2], *window)}[kind]
+        limits = np.iinfo(INTEGERS[dtype])
+        w = self.given(self.rng.integers(limits.min, limits.max, form, INTEGERS[dtype]), dtype)
+        channels = self.pick(None, n)
+        y_scale = self.scale()
+        y_zero = self.zero_point(self.pick("i8", "ui8"))
+        bias = []
+        if self.draw(st.booleans()):
+            bias = [self.given(self.rng.integers(-900, 900, n, np.int32), "i32")]
+        operands = (x, scale, zero, w, self.scale(channels), self.zero_point(dtype, channels))
+        if kind == "conv":
+            stride = [self.pick(1, 2) for _ in space]
+            y = b.quantized_conv(*operands, y_scale, y_zero, *bias, strides=stride)
+            return y, (shape[0], n, *windows(space, window, stride)), y_scale, y_zero
+        y = getattr(b, f"quantized_{kind}")(*operands, y_scale, y_zero, *bias)
+        return y, (*shape[:-1], n), y_scale, y_zero
 
     def dense(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
         k, n = shape[-1], self.pick(1, 3, 4)
@@ -369,6 +455,8 @@ class Programs:
             self.step()
         for value, _ in self.values[-self.draw(st.integers(1, 3)) :]:
             self.b.output(value)
+        if self.integers and self.draw(st.booleans()):
+            self.b.output(self.integers[-1])
         tolerance = TOLERANCE_OF_F16 if self.rounds_to_f16 else TOLERANCE
         return Case(self.b.module(), tuple(self.inputs), tolerance)
 

@@ -275,3 +275,15 @@ func.func @statistics_beside_a_product(%x: tensor<4x6xf32>, %w: tensor<5x6xf32>)
   %y = graph.mul %d, %m : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
   func.return %y : tensor<4x5xf32>
 }
+
+// Indices stay arguments, though they are one number: a kernel's are checked before it runs.
+// CHECK-LABEL: func.func @one_index
+// CHECK: %[[i:.*]] = graph.constant dense<2> : tensor<1xi64>
+// CHECK-NEXT: func.call @fused_gather_mul(%{{.*}}, %[[i]])
+func.func @one_index(%x: tensor<3x4xf32>) -> tensor<1x4xf32> {
+  %i = graph.constant dense<2> : tensor<1xi64>
+  %two = graph.constant dense<2.0> : tensor<f32>
+  %g = graph.gather %x, %i axis = 0 : (tensor<3x4xf32>, tensor<1xi64>) -> tensor<1x4xf32>
+  %y = graph.mul %g, %two : (tensor<1x4xf32>, tensor<f32>) -> tensor<1x4xf32>
+  func.return %y : tensor<1x4xf32>
+}
