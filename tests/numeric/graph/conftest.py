@@ -77,8 +77,9 @@ def compare(module: Module, passes: str, *inputs: Any, tolerance: float = TOLERA
 class Programs:
     """Builds one random program: each step adds an operator to values made before."""
 
-    def __init__(self, draw: st.DrawFn) -> None:
-        self.draw = draw
+    def __init__(self, draw: st.DrawFn, favourite: str = "") -> None:
+        """Every other step is the favourite one, where it can be; the first one always."""
+        self.draw, self.favourite = draw, favourite
         self.rng = np.random.default_rng(draw(st.integers(0, 2**16)))
         self.b = Builder()
         self.dtype = self.pick("f32", "f32", "f32", "f64", "f16")
@@ -113,9 +114,9 @@ class Programs:
         self.values.append((x, shape))
         self.exact.append((x, shape))
 
-    def given(self, array: Any, dtype: str) -> Value:
+    def given(self, array: Any, dtype: str, constant: Sequence[bool] = (True, False)) -> Value:
         """An array as a constant or as an argument."""
-        if self.draw(st.booleans()):
+        if self.pick(*constant):
             return self.b.constant(array)
         return self.input(array.shape, array, dtype)
 
@@ -141,11 +142,14 @@ class Programs:
             # SciPy has no sparse matrices of f16.
             kinds += [self.sparse, self.attention, self.attention] if self.dtype != "f16" else []
         if len(shape) >= 3 and all(isinstance(n, int) for n in shape[1:]):
-            kinds += [*(self.standardized,) * 2]
+            kinds += [self.standardized]
         if len(shape) >= 3 and all(isinstance(n, int) and n > 1 for n in shape[1:]):
             kinds += [*(self.convolution,) * 4, *(self.pooled,) * 2]
         if any(s and isinstance(s[-1], int) for _, s in self.exact):
-            kinds += [self.quantized] * 2
+            kinds += [self.quantized]
+        liked = [kind for kind in kinds if kind.__name__ == self.favourite]
+        if liked and (len(self.values) == len(self.exact) or self.draw(st.booleans())):
+            kinds = liked
         self.values.append(self.pick(*kinds)(x, shape))
 
     def unary(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
@@ -232,14 +236,14 @@ class Programs:
         """
         b, fitting = self.b, [(v, s) for v, s in self.exact if s and isinstance(s[-1], int)]
         x, shape = self.pick(*fitting)
-        axis = self.pick(None, len(shape) - 1)
+        axis = self.pick(None, None, None, len(shape) - 1)
         scale, zero = self.scaling(None if axis is None else shape[axis])
         if self.dtype == "f64":
             x = b.cast(x, "f32")
         elif self.dtype == "f16" and self.draw(st.booleans()):
             scale = b.cast(scale, "f16")
         q = b.quantize(x, scale, zero, axis=axis)
-        for _ in range(self.pick(0, 1, 2) if axis is None and zero.dtype != "i16" else 0):
+        for _ in range(self.pick(1, 1, 2, 0) if axis is None and zero.dtype != "i16" else 0):
             q, shape, scale, zero = self.product_of_bytes(q, shape, scale, zero)
         if self.draw(st.booleans()):
             order = list(reversed(range(len(shape))))
@@ -250,17 +254,21 @@ class Programs:
 
     def scaling(self, count: int | None = None) -> tuple[Value, Value]:
         """A scale and a zero point, for all elements or `count` of them."""
-        dtype = self.pick("i8", "ui8", "ui8", "i16")
+        dtype = self.pick("i8", "i8", "ui8", "ui8", "i16")
         return self.scale(count), self.zero_point(dtype, count)
 
     def scale(self, count: int | None = None) -> Value:
         size = () if count is None else (count,)
-        return self.given(np.asarray(self.rng.uniform(0.01, 0.1, size), np.float32), "f32")
+        return self.usual(np.asarray(self.rng.uniform(0.01, 0.1, size), np.float32), "f32")
 
     def zero_point(self, dtype: str, count: int | None = None) -> Value:
         size = () if count is None else (count,)
         low = 0 if dtype.startswith("u") else -5
-        return self.given(np.asarray(self.rng.integers(low, 9, size), INTEGERS[dtype]), dtype)
+        return self.usual(np.asarray(self.rng.integers(low, 9, size), INTEGERS[dtype]), dtype)
+
+    def usual(self, array: Any, dtype: str) -> Value:
+        """A parameter of a quantised operator: a constant, but for one in six."""
+        return self.given(array, dtype, (True,) * 5 + (False,))
 
     def product_of_bytes(
         self, x: Value, shape: Shape, scale: Value, zero: Value
@@ -276,13 +284,13 @@ class Programs:
         window = [self.pick(1, 2) for _ in space]
         form = {"dense": (n, k), "matmul": (k, n), "conv": (n, *shape[1:2], *window)}[kind]
         limits = np.iinfo(INTEGERS[dtype])
-        w = self.given(self.rng.integers(limits.min, limits.max, form, INTEGERS[dtype]), dtype)
+        w = self.usual(self.rng.integers(limits.min, limits.max, form, INTEGERS[dtype]), dtype)
         channels = self.pick(None, n)
         y_scale = self.scale()
         y_zero = self.zero_point(self.pick("i8", "ui8"))
         bias = []
         if self.draw(st.booleans()):
-            bias = [self.given(self.rng.integers(-900, 900, n, np.int32), "i32")]
+            bias = [self.usual(self.rng.integers(-900, 900, n, np.int32), "i32")]
         operands = (x, scale, zero, w, self.scale(channels), self.zero_point(dtype, channels))
         if kind == "conv":
             stride = [self.pick(1, 2) for _ in space]
@@ -473,17 +481,26 @@ def windows(space: Sequence[Any], window: Sequence[int], stride: Sequence[int]) 
 
 SHAPES: tuple[Shape, ...] = ((3, 4), ("n", 4), (2, 3, 4), (4,), (1, 1), ("n", 2, 4, 3))
 
+IMAGES: tuple[Shape, ...] = (("n", 2, 4, 3), (2, 3, 4), (3, 4, 2, 2))
+
 
 @st.composite
-def cases(draw: st.DrawFn, steps: int = 10) -> Case:
+def cases(draw: st.DrawFn, steps: int = 10, favourite: str = "") -> Case:
     """A valid program of up to `steps` steps, with arguments."""
-    return Programs(draw).case(SHAPES, draw(st.integers(1, steps)))
+    shapes = IMAGES if favourite == "standardized" else SHAPES
+    return Programs(draw, favourite).case(shapes, draw(st.integers(1, steps)))
 
 
 @pytest.fixture(scope="session")
 def programs() -> st.SearchStrategy[Case]:
     """Random valid programs of dense and sparse operators, with arguments for them."""
     return cases()
+
+
+@pytest.fixture(scope="session")
+def programs_with() -> Callable[[str], st.SearchStrategy[Case]]:
+    """The function that gives random short programs with much of one kind of steps."""
+    return lambda kind: cases(4, kind)
 
 
 @pytest.fixture(scope="session")

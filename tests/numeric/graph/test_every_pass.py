@@ -41,6 +41,34 @@ def test_one_pass(
     assert_same(case.module, passes, *case.inputs, tolerance=case.tolerance)
 
 
+@pytest.mark.parametrize("passes", ["", "graph-fold-constant", "graph-fuse-ops", "pipeline"])
+@pytest.mark.parametrize(
+    ("kind", "about"),
+    [
+        ("quantized", "graph-legalize-quantized"),
+        ("standardized", "graph-simplify-inference"),
+        ("normalized", "graph-simplify-inference"),
+        ("convolution", "graph-alter-op-layout"),
+        ("attention", "graph-order-contractions"),
+    ],
+)
+@SETTINGS
+@given(data=st.data())
+def test_much_of_one_kind(
+    kind: str,
+    about: str,
+    passes: str,
+    data: st.DataObject,
+    programs_with: Callable[[str], st.SearchStrategy[Any]],
+    assert_same: Callable,
+) -> None:
+    """Programs with what a pass is about, and with others before and after it."""
+    case, texts = data.draw(programs_with(kind)), pipeline(1)
+    steps = [texts["optimized"], texts["fused"]] if passes == "pipeline" else [about, passes]
+    text = ",".join(step for step in steps if step)
+    assert_same(case.module, text, *case.inputs, tolerance=case.tolerance)
+
+
 @pytest.mark.parametrize("passes", PASSES)
 @SETTINGS
 @given(data=st.data())
@@ -95,11 +123,17 @@ def test_text_is_read_back(
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("kind", ["", "quantized", "standardized"])
 @FEW
 @given(data=st.data())
-def test_compiled_programs(data: st.DataObject, programs: st.SearchStrategy[Any]) -> None:
+def test_compiled_programs(
+    kind: str,
+    data: st.DataObject,
+    programs: st.SearchStrategy[Any],
+    programs_with: Callable[[str], st.SearchStrategy[Any]],
+) -> None:
     """All passes, then machine code."""
-    case = data.draw(programs)
+    case = data.draw(programs_with(kind) if kind else programs)
     exe = sw.compile(case.module, threads=1)
     pairs = zip(
         _tuple(case.module.run_reference(*case.inputs)), _tuple(exe(*case.inputs)), strict=True
