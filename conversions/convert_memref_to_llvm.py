@@ -20,11 +20,13 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     i1,
     i8,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from ..dialects import upstream
 from .to_llvm.addresses import element_address, number_of_elements, offset_address, sum_of
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
 from .to_llvm.types import PTR, alignment, byte_size, check_contiguous, int_attr, parts_of, stored
@@ -59,6 +61,15 @@ def lower_store(op: Operation, low: Lowering) -> None:
     if element == i1:
         value = low.emit(llvm.ZExtOp, (value,), i8)
     low.perform(llvm.StoreOp.create(operands=[value, address], properties=access(element)))
+
+
+@MEMREF.on("memref.prefetch")
+def lower_prefetch(op: Operation, low: Lowering) -> None:
+    hint = cast(upstream.PrefetchOp, op)
+    address = element_address(low, hint.memref, hint.indices)
+    flags = (hint.is_write, hint.locality, hint.is_data)
+    arguments = [address, *(low.integer(abs(flag.value.data), i32) for flag in flags)]
+    low.perform(llvm.CallIntrinsicOp("llvm.prefetch.p0", arguments, []))
 
 
 def access(element: Attribute) -> dict[str, Attribute]:

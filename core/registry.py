@@ -41,6 +41,7 @@ _DIALECTS = {
 _CORRECTED = {
     "arith": ("dialects.upstream", "Arith"),
     "llvm": ("dialects.upstream", "Llvm"),
+    "memref": ("dialects.upstream", "MemRef"),
     "vector": ("dialects.upstream", "Vector"),
 }
 """xDSL's dialects with the operations put in that it lacks or restricts to scalars."""

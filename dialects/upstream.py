@@ -16,7 +16,7 @@ from abc import ABC
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, cast
 
-from xdsl.dialects import arith, llvm
+from xdsl.dialects import arith, llvm, memref
 from xdsl.dialects import vector as vector_dialect
 from xdsl.dialects.builtin import (
     I1,
@@ -704,6 +704,80 @@ class PoisonOp(IRDLOperation):
     traits = traits_def(Pure())
 
 
+@irdl_op_definition
+class PrefetchOp(IRDLOperation):
+    """`memref.prefetch %x[%i, %j], read, locality<3>, data : memref<400x400xf32>`, a hint.
+
+    The locality is 0 for what is read once up to 3 for what stays in the nearest cache.
+    """
+
+    name = "memref.prefetch"
+
+    memref = operand_def(MemRefType)
+    indices = var_operand_def(IndexType())
+    is_write = prop_def(IntegerAttr, prop_name="isWrite")
+    locality = prop_def(IntegerAttr, prop_name="localityHint")
+    is_data = prop_def(IntegerAttr, prop_name="isDataCache")
+
+    def verify_(self) -> None:
+        rank = cast(MemRefType, self.memref.type).get_num_dims()
+        if len(self.indices) != rank:
+            raise VerifyException(
+                f"{self.name}: wrong number of indices, expected {rank}, got {len(self.indices)}"
+            )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.memref)
+        with printer.in_square_brackets():
+            printer.print_list(self.indices, printer.print_ssa_value)
+        how = "write" if self.is_write.value.data else "read"
+        where = "data" if self.is_data.value.data else "instr"
+        printer.print_string(f", {how}, locality<{self.locality.value.data}>, {where}")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.memref.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PrefetchOp:
+        memref = parser.parse_unresolved_operand()
+        indices = parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, parser.parse_unresolved_operand
+        )
+        parser.parse_punctuation(",")
+        how = parser.expect(lambda: _one_of(parser, "read", "write"), "read or write")
+        parser.parse_punctuation(",")
+        parser.parse_keyword("locality")
+        with parser.in_angle_brackets():
+            locality = parser.parse_integer()
+        parser.parse_punctuation(",")
+        where = parser.expect(lambda: _one_of(parser, "data", "instr"), "data or instr")
+        attrs = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        source = parser.resolve_operand(memref, parser.parse_type())
+        places = [parser.resolve_operand(index, IndexType()) for index in indices]
+        op = cls.create(
+            operands=[source, *places],
+            properties=prefetch_properties(how == "write", locality, where == "data"),
+        )
+        op.attributes |= attrs
+        return op
+
+
+def _one_of(parser: Parser, *keywords: str) -> str | None:
+    found = (word for word in keywords if parser.parse_optional_keyword(word) is not None)
+    return next(found, None)
+
+
+def prefetch_properties(is_write: bool, locality: int, is_data: bool) -> dict[str, Attribute]:
+    """The properties of a `memref.prefetch`."""
+    return {
+        "isWrite": IntegerAttr(int(is_write), i1),
+        "localityHint": IntegerAttr(locality, i32),
+        "isDataCache": IntegerAttr(int(is_data), i1),
+    }
+
+
 class LlvmCastOp(IRDLOperation, ABC):
     """A cast instruction: `%r = llvm.fptosi %a : vector<4xf32> to vector<4xi32>`."""
 
@@ -851,6 +925,8 @@ Arith = _with(
     IndexCastOp,
     IndexCastUIOp,
 )
+
+MemRef = _with(memref.MemRef, PrefetchOp)
 
 Vector = _with(vector_dialect.Vector, BroadcastOp, ReductionOp, GatherOp)
 

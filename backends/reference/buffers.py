@@ -32,7 +32,7 @@ from xdsl.ir import Attribute, Operation
 
 from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.provenance import origin
-from ...dialects import rt
+from ...dialects import rt, upstream
 from .loop import outside
 from .memory import Pointer, at
 from .numbers import dtype_of, typed, unknown
@@ -79,6 +79,13 @@ class BufferFunctions(InterpreterFunctions):
         """Write an element."""
         value, buffer, *indices = args
         buffer[place(op, buffer, indices)] = value
+        return ()
+
+    @impl(upstream.PrefetchOp)
+    def run_prefetch(
+        self, interpreter: Interpreter, op: upstream.PrefetchOp, args: PythonValues
+    ) -> PythonValues:
+        """A hint."""
         return ()
 
     @impl(memref.DimOp)

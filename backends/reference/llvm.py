@@ -249,7 +249,9 @@ class LlvmFunctions(InterpreterFunctions):
     def run_intrinsic(
         self, interpreter: Interpreter, op: llvm.CallIntrinsicOp, args: PythonValues
     ) -> PythonValues:
-        """Copy bytes."""
+        """Copy bytes; hints do nothing."""
+        if op.intrin.data == "llvm.prefetch.p0":
+            return ()
         if op.intrin.data != "llvm.memcpy.p0.p0.i64":
             raise UnsupportedError(explain(op.name, "cannot be run", got=op.intrin.data))
         target, source, size, _ = args

@@ -35,6 +35,7 @@ from ...dialects.loop.ops import (
     KernelOp,
     LoadOp,
     LocalOp,
+    PrefetchOp,
     ReduceEntriesOp,
     ReduceOp,
     StoreOp,
@@ -174,6 +175,13 @@ class LoopFunctions(InterpreterFunctions):
             buffer[tuple(int(i) for i in index)] = value
             return ()
         buffer[tuple(i[valid] for i in index)] = np.broadcast_to(value, shape)[valid]
+        return ()
+
+    @impl(PrefetchOp)
+    def run_prefetch(
+        self, interpreter: Interpreter, op: PrefetchOp, args: PythonValues
+    ) -> PythonValues:
+        """A hint."""
         return ()
 
     @impl(FoldOp)

@@ -44,6 +44,7 @@ Value = SSAValue | Block | Form
 
 _NO_SIZES = DenseArrayBase.from_list(i32, [0, 0])
 _STACK_ALIGNMENT = Integer(64, i64)
+_TO_BE_READ = upstream.prefetch_properties(is_write=False, locality=2, is_data=True)
 
 
 def refuse(op: Operation, fact: str, expected: object = None, got: object = None) -> NoReturn:
@@ -350,6 +351,19 @@ class Statements:
         store_scalar(access, self.scalar(op.value))
         return True
 
+    def prefetch(self, op: Operation) -> bool:
+        """`loop.prefetch`: `memref.prefetch`, for a cache that holds panels."""
+        assert isinstance(op, loop.PrefetchOp)
+        buffer = self.scalar(op.buffer)
+        dims = [self.form(value) for value in op.indices]
+        try:
+            place = Access(self.buffers, buffer, op.map.data, dims, None, {}).place(())
+        except ValueError as error:
+            refuse(op, str(error))
+        operands = self.buffers.operands(buffer, place, False)
+        self.emitter.emit(upstream.PrefetchOp, operands, [], _TO_BE_READ)
+        return True
+
     def broadcast(self, op: Operation) -> bool:
         """`vector.broadcast`: made lane by lane where it is needed."""
         op = cast(upstream.BroadcastOp, op)
@@ -407,6 +421,7 @@ HANDLERS: dict[str, Handler] = {
     "loop.store": Statements.store,
     "loop.local": Statements.local,
     "loop.fold": Statements.fold,
+    "loop.prefetch": Statements.prefetch,
     "loop.yield": lambda _, __: True,
     **{f"arith.{name}": Statements.index_arithmetic for name in _INDEX_OPS},
 }

@@ -1,9 +1,9 @@
 """Operations of the loop dialect.
 
 Kernels are here; loops and reductions are in `ops_loops.py`, operations on values in
-`ops_values.py`. Parsing and printing are written by hand where an operation applies an affine
-map to index values (see `syntax.py`) or names its loop variable; the declarative format has
-neither.
+`ops_values.py`, hints in `ops_prefetch.py`. Parsing and printing are written by hand where an
+operation applies an affine map to index values (see `syntax.py`) or names its loop variable;
+the declarative format has neither.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from xdsl.traits import (
 )
 
 from .ops_loops import ForOp, ReduceEntriesOp, ReduceOp, YieldOp
+from .ops_prefetch import PrefetchOp
 from .ops_values import (
     FoldOp,
     LoadOp,
@@ -57,6 +58,7 @@ __all__ = [
     "KernelOp",
     "LoadOp",
     "LocalOp",
+    "PrefetchOp",
     "ReduceEntriesOp",
     "ReduceOp",
     "StoreOp",

@@ -39,6 +39,7 @@ from .ops import (
     ForOp,
     KernelOp,
     LoadOp,
+    PrefetchOp,
     ReduceEntriesOp,
     ReduceOp,
     StoreOp,
@@ -250,6 +251,8 @@ class Rebuild:
                 self.visit_load(op)
             case StoreOp():
                 self.visit_store(op)
+            case PrefetchOp():
+                self.visit_prefetch(op)
             case affine.MinOp() | affine.ApplyOp():
                 self.visit_affine(op)
             case _:
@@ -319,6 +322,11 @@ class Rebuild:
         map, operands = self._access(op)
         value, buffer = self.value(op.value), self.value(op.buffer)
         self.emit(new_store(value, buffer, map, operands, self._limits(op)), op)
+
+    def visit_prefetch(self, op: PrefetchOp) -> None:
+        """A hint, as it is."""
+        map, operands = self.map(self.composed(op.map.data, op.indices))
+        self.emit(PrefetchOp(self.value(op.buffer), map, operands), op)
 
     def _access(self, op: LoadOp | StoreOp) -> tuple[AffineMap, list[SSAValue]]:
         count = op.map.data.num_symbols

@@ -161,6 +161,25 @@ def test_sums_of_indices(build: Build) -> None:
     np.testing.assert_array_equal(y, x[1:10:3, 1:5] - x[0:9:3, 2:6])
 
 
+HINTS = """
+func.func @hints(%x: memref<4xf32>, %i: index) {
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+  memref.prefetch %x[%i], read, locality<2>, data : memref<4xf32>
+  memref.prefetch %x[%i], write, locality<3>, data : memref<4xf32>
+  memref.store %one, %x[%c1] : memref<4xf32>
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize("place", [0, 4, -(2**40), 2**40])
+def test_hints_read_nothing(build: Build, place: int) -> None:
+    x = np.zeros(4, np.float32)
+    call(build(HINTS), "hints", x, place)
+    np.testing.assert_array_equal(x, [0, 1, 0, 0])
+
+
 MASKS = """
 func.func @masks(%x: memref<?xf32>, %y: memref<?xf32>, %b: memref<?xi1>, %n: index) {
   %c0 = arith.constant 0 : index

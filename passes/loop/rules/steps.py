@@ -17,6 +17,7 @@ from ....dialects.loop.nests import (
 from ....dialects.loop.ops import ForOp, KernelOp
 from ..drop_unit_loops import drop_unit_loops
 from ..pack import pack
+from ..prefetch import prefetch
 from ..reorder import reorder
 from ..sink import sink
 from ..split import SplitNames, split, split_names
@@ -113,6 +114,11 @@ class Schedule:
         """Give a reduction more accumulators; see `unroll`."""
         self.kernel = unroll(self.kernel, loop, factor)
         self.trace.append(f"unroll({loop}, {factor})")
+
+    def prefetch(self, argument: int, loop: str, ahead: int) -> None:
+        """Ask for what a reduction will read; see `prefetch`."""
+        self.kernel = prefetch(self.kernel, argument, loop, ahead)
+        self.trace.append(f"prefetch({argument}, {loop}, {ahead})")
 
     def drop_unit_loops(self) -> None:
         """Take away loops that run once; see `drop_unit_loops`."""

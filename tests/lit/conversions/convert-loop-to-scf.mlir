@@ -161,6 +161,19 @@ loop.kernel @fold_maxnum(%x: memref<2xf32>) -> (%y: memref<1xf32>) {
   loop.store %f, %y ()[s0] -> (s0)() : vector<1xf32>, memref<1xf32>
 }
 
+// A hint counts on behind the end of a row.
+
+// CHECK-LABEL: func.func private @hint(
+// CHECK:         scf.for %[[I:[a-z0-9_]+]] =
+// CHECK:           memref.prefetch %{{[a-z0-9_]+}}[%{{.*}}], read, locality<2>, data : memref<9x32xf32>
+loop.kernel @hint(%w: memref<9x32xf32>) -> (%y: memref<9xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 9 {
+    loop.prefetch %w (d0) -> (8, d0 * 32)(%i) : memref<9x32xf32>
+    loop.store %z, %y (d0) -> (d0)(%i) : f32, memref<9xf32>
+  }
+}
+
 // A function of many vectors is computed for some of them at a time, so that they stand together.
 
 // CHECK-LABEL: func.func private @together(

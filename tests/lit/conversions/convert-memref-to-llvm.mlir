@@ -220,3 +220,22 @@ func.func @heap() {
   %b = memref.alloc() : memref<4xf32>
   func.return
 }
+
+// -----
+
+// CHECK-LABEL: func.func @hint(
+// CHECK: %[[ADDRESS:.*]] = llvm.getelementptr
+// CHECK: llvm.call_intrinsic "llvm.prefetch.p0"(%[[ADDRESS]], %{{.*}}, %{{.*}}, %{{.*}}) : (!llvm.ptr, i32, i32, i32) -> ()
+func.func @hint(%x: memref<7xf32>, %i: index) {
+  memref.prefetch %x[%i], read, locality<2>, data : memref<7xf32>
+  memref.prefetch %x[%i], write, locality<0>, instr : memref<7xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: memref.prefetch: wrong number of indices, expected 2, got 1
+func.func @wrong(%x: memref<7x7xf32>, %i: index) {
+  memref.prefetch %x[%i], read, locality<2>, data : memref<7x7xf32>
+  func.return
+}

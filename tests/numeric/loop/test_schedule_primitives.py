@@ -14,6 +14,7 @@ from stepwell.dialects.loop.nests import ScheduleError, bound_of, loop_names, lo
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.passes.loop.drop_unit_loops import drop_unit_loops
 from stepwell.passes.loop.pack import pack
+from stepwell.passes.loop.prefetch import prefetch
 from stepwell.passes.loop.reorder import reorder
 from stepwell.passes.loop.split import split, split_names
 from stepwell.passes.loop.tiles import tiles
@@ -218,6 +219,17 @@ def test_tiles_and_unroll_change_no_number(kernels, operands, same_before_and_af
     assert "tiles" in str(after)
     assert "to 4 unroll {" in str(after)
     assert "combine add unroll 2 carry" in str(after)
+
+
+def test_prefetch_changes_no_number(kernels, operands, same_before_and_after) -> None:
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel = reorder(split(kernel, "j", 4, "mask"), ["j0", "i", "j1"])
+        kernel = pack(kernel, 1, ["j0", "k", "j1"])
+        kernel = prefetch(vectorize(kernel, ["j1"]), 1, "k", ahead=64)
+        return tiles(split(kernel, "j0", 2, "mask"), "j00")
+
+    after = same_before_and_after(kernels.dense(3, 10, 5), operands(3, 10, 5), schedule)
+    assert str(after).count("loop.prefetch") == 1
 
 
 def test_a_refused_step_leaves_the_kernel(kernels, kernel_of) -> None:

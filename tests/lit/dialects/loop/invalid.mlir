@@ -163,6 +163,20 @@ loop.kernel @k(%x: memref<4xf32>) -> () {
 
 // -----
 
+// CHECK: loop.prefetch: map has the wrong number of results, expected 1, got
+loop.kernel @k(%x: memref<4xf32>, %i: index) -> () {
+  loop.prefetch %x (d0) -> (d0, 0)(%i) : memref<4xf32>
+}
+
+// -----
+
+// CHECK: loop.prefetch: map has the wrong number of dimensions, expected 1, got
+loop.kernel @k(%x: memref<4xf32>, %i: index) -> () {
+  loop.prefetch %x (d0)[s0] -> (d0 + s0)(%i) : memref<4xf32>
+}
+
+// -----
+
 // CHECK: loop.local: size is not static, expected a static shape, got memref<?xf32>
 loop.kernel @k() -> () {
   %h = loop.local : memref<?xf32>

@@ -75,6 +75,13 @@ loop.kernel @blocks(%x: memref<?x16xf32>, %n: index) -> (%y: memref<?xf32>) {
   loop.store %f, %y ()[s0, s1] -> (s0)() valid(0 : %e) : vector<4x1xf32>, memref<?xf32>
 }
 
+// A hint may be for what lies behind the end of a row.
+// CHECK-LABEL: loop.kernel @hint
+// CHECK:       loop.prefetch %w (d0) -> (8, (d0 * 32))(%i) {note = "kept"} : memref<9x32xf32>
+loop.kernel @hint(%w: memref<9x32xf32>, %i: index) -> () {
+  loop.prefetch %w (d0) -> (8, d0 * 32)(%i) {note = "kept"} : memref<9x32xf32>
+}
+
 // CHECK-LABEL: loop.kernel @packed
 // CHECK-SAME: %w: memref<2x9x16xf32> {loop.constant, loop.packing = affine_map<(d0, d1, d2) -> (((d0 * 16) + d2), d1)>}
 // CHECK-SAME: attributes {note = "kept"}

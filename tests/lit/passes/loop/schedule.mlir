@@ -55,6 +55,28 @@ loop.kernel @one_batch(%x: memref<1x120x128xf32>, %w: memref<128x128xf32> {loop.
   }
 }
 
+// Weights that no cache keeps are asked for, half a row at each of two reads, and tiles are several panels.
+// V4-LABEL: loop.kernel @streamed
+// V4:       loop.for "j00" %j00 to 32 tiles {
+// V4-NEXT:    loop.for "j01" %j01 to 2 {
+// V4-NEXT:      loop.for "i0" %i0 to 2 {
+// V4:             loop.prefetch %w {{.*}} : memref<64x2048x32xf32>
+// V3-LABEL: loop.kernel @streamed
+loop.kernel @streamed(%x: memref<16x2048xf32>, %w: memref<2048x2048xf32> {loop.constant}) -> (%y: memref<16x2048xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 16 {
+    loop.for "j" %j to 2048 {
+      %s = loop.reduce "k" %k to 2048 combine add carry(%acc = %z : f32) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<16x2048xf32>, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<2048x2048xf32>, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<16x2048xf32>
+    }
+  }
+}
+
 // Elementwise statements: several vectors at a time, what is left under a mask.
 // V4-LABEL: loop.kernel @relu
 // V4:       loop.for "i0" %i0 to 15 {

@@ -1,0 +1,74 @@
+"""Operations of the loop dialect that change no value: hints for the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import AffineMapAttr, MemRefType
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from .ops_values import refuse
+from .syntax import INDEX, parse_applied_map, print_applied_map
+
+
+@irdl_op_definition
+class PrefetchOp(IRDLOperation):
+    """Say that the memory around an element will soon be read.
+
+    ```mlir
+    loop.prefetch %w (d0, d1) -> (d0, 64, d1 * 32)(%j0, %k) : memref<4x128x32xf32>
+    ```
+
+    The map is that of a scalar `loop.load`. Nothing is read: the element is where counting on
+    in row-major order leads to, and may lie behind the end of its row or of the buffer.
+    """
+
+    name = "loop.prefetch"
+
+    buffer = operand_def(MemRefType)
+    indices = var_operand_def(INDEX)
+    map = prop_def(AffineMapAttr)
+
+    def __init__(self, buffer: SSAValue, map: AffineMap, indices: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[buffer, indices], properties={"map": AffineMapAttr(map)})
+
+    def verify_(self) -> None:
+        rank, map = cast(MemRefType, self.buffer.type).get_num_dims(), self.map.data
+        if len(map.results) != rank:
+            refuse(self, "map has the wrong number of results", rank, map)
+        if map.num_dims != len(self.indices) or map.num_symbols:
+            refuse(self, "map has the wrong number of dimensions", len(self.indices), map)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.buffer)
+        printer.print_string(" ")
+        print_applied_map(printer, self.map, self.indices)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.buffer.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PrefetchOp:
+        buffer = parser.parse_unresolved_operand()
+        map, indices = parse_applied_map(parser)
+        attrs = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        op = cls(
+            parser.resolve_operand(buffer, parser.parse_type()),
+            map.data,
+            [parser.resolve_operand(o, INDEX) for o in indices],
+        )
+        op.attributes |= attrs
+        return op

@@ -1,0 +1,208 @@
+"""Ask for memory before it is read: `loop-prefetch`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FixedBitwidthType, MemRefType, ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.passes import ModulePass
+
+from ...core.context import decide
+from ...dialects.loop.linear import normalized
+from ...dialects.loop.nests import (
+    enclosing,
+    extent_of,
+    kernel_named,
+    loop_named,
+    refusal,
+)
+from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, PrefetchOp, ReduceOp
+from ...dialects.loop.rebuild import Rebuild
+
+STEP = "loop-prefetch"
+LINE_BITS = 512
+"""The line of a cache, which one hint is for."""
+
+
+def prefetch(kernel: KernelOp, argument: int, loop: str, ahead: int = 0) -> KernelOp:
+    """Ask for the rows of an argument that a reduction reads, before it reads them.
+
+        for j: for i to 2: reduce k to n: w[j, k, :]
+        ->  for j: for i to 2: reduce k to n: prefetch w[j, n/2 + ahead] + (n * i + k) * half a row
+                                              w[j, k, :]
+
+    Between two rows of `w` that are new, some loops repeat all of them. They share the hints
+    evenly, so that memory is asked for at a constant rate: the rest of w[j] while the first of
+    them reads it, then the beginning of w[j + 1].
+
+    Args:
+        ahead: bytes by which hints are earlier than that.
+
+    Raises:
+        ScheduleError: if the reduction does not read rows of the argument one after the other,
+            or a size is unknown.
+    """
+    target = loop_named(STEP, kernel, loop)
+    if not isinstance(target, ReduceOp):
+        raise refusal(STEP, kernel, target, "is no reduction over an extent")
+    if not 0 <= argument < len(kernel.inputs):
+        fact = "no such input"
+        raise refusal(STEP, kernel, target, fact, f"below {len(kernel.inputs)}", argument)
+    buffer = kernel.inputs[argument]
+    loads = [op for op in target.body.block.ops if isinstance(op, LoadOp) and op.buffer is buffer]
+    if len(loads) != 1:
+        raise refusal(STEP, kernel, target, f"reads of argument {argument}", 1, len(loads))
+    return _Prefetch(kernel, target, _stream(kernel, target, loads[0], ahead)).run()
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """Where hints are: `rows` of the argument before a share of a row for each iteration."""
+
+    load: LoadOp
+    dimension: int
+    """That of the rows."""
+    start: int
+    """The row of the first hint."""
+    share: int
+    """The elements that an iteration asks for."""
+    line: int
+    repeats: tuple[ForOp, ...]
+    """The loops that read the same rows again, from outside to inside."""
+    size: int
+    """The iterations of the reduction."""
+
+
+def _stream(kernel: KernelOp, loop: ReduceOp, load: LoadOp, ahead: int) -> _Stream:
+    kind, size = cast(MemRefType, load.buffer.type), extent_of(loop)
+    results, shape = load.map.data.results, kind.get_shape()
+    position = list(load.indices).index(loop.variable) if loop.variable in load.indices else -1
+    moving = [n for n, e in enumerate(results) if AffineExpr.dimension(position) in e.dfs()]
+    if len(moving) != 1 or not isinstance(results[moving[0]], AffineDimExpr):
+        raise refusal(STEP, kernel, loop, "does not read one row after the other")
+    dimension = moving[0]
+    inner = [e for result in results[dimension + 1 :] for e in result.dfs()]
+    is_part = any(isinstance(e, AffineDimExpr) for e in inner)
+    if is_part or size is None or size != shape[dimension]:
+        raise refusal(STEP, kernel, loop, "does not read all of the rows, or parts of them")
+    repeats = _repeats(loop, load)
+    extents = [extent_of(repeat) for repeat in repeats]
+    if None in extents or not isinstance(kind.element_type, FixedBitwidthType):
+        raise refusal(STEP, kernel, loop, "how often it is repeated is not known")
+    times, row = math.prod(cast(list[int], extents)), math.prod(shape[dimension + 1 :])
+    if not times or row < times:
+        fact = "is repeated too often to share a row"
+        raise refusal(STEP, kernel, loop, fact, f"at most {row}", times)
+    bits = kind.element_type.bitwidth
+    start = size - size // times + -(-8 * ahead // (row * bits))
+    line = max(1, LINE_BITS // bits)
+    return _Stream(load, dimension, start, row // times, line, tuple(repeats), size)
+
+
+def _repeats(loop: ReduceOp, load: LoadOp) -> list[ForOp]:
+    """The loops around a loop that a load in it does not follow, up to the first that it does."""
+    found: list[ForOp] = []
+    for outer in enclosing(loop):
+        if not isinstance(outer, ForOp) or outer.variable in load.indices:
+            break
+        found.insert(0, outer)
+    return found
+
+
+class _Prefetch(Rebuild):
+    def __init__(self, kernel: KernelOp, target: ReduceOp, stream: _Stream) -> None:
+        super().__init__(kernel)
+        self.target, self.stream = target, stream
+
+    def step(self, op: ReduceOp, variable: AffineExpr, accumulator: SSAValue) -> SSAValue:
+        if op is self.target:
+            self.hints(variable)
+        return super().step(op, variable, accumulator)
+
+    def hints(self, variable: AffineExpr) -> None:
+        """One for each line of an iteration's share."""
+        stream = self.stream
+        self.bind(self.target.variable, AffineExpr.constant(0))
+        passed: AffineExpr = AffineExpr.constant(0)
+        for loop in stream.repeats:
+            passed = passed * cast(int, extent_of(loop)) + self.expr(loop.variable)
+        iteration = passed * stream.size + variable
+        map = stream.load.map.data
+        lanes = [AffineExpr.constant(0)] * map.num_symbols
+        place = self.composed(map, stream.load.indices, lanes)
+        place[stream.dimension] = AffineExpr.constant(stream.start)
+        for offset in range(0, stream.share, stream.line):
+            *outer, last = place
+            self.hint([*outer, last + iteration * stream.share + offset])
+
+    def hint(self, place: Sequence[AffineExpr]) -> None:
+        """Ask for one place."""
+        buffer = self.value(self.stream.load.buffer)
+        map, operands = self.map([normalized(expr) for expr in place])
+        self.emit(PrefetchOp(buffer, map, operands), self.stream.load)
+
+
+@dataclass(frozen=True)
+class LoopPrefetchPass(ModulePass):
+    """Ask for the rows of an argument before a reduction reads them.
+
+    Before:
+
+    ```mlir
+    loop.kernel @sums(%w: memref<4x9x8xf32>) -> (%y: memref<4x8xf32>) {
+      %z = arith.constant dense<0.0> : vector<8xf32>
+      loop.for "j" %j to 4 {
+        %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : vector<8xf32>) {
+          %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x9x8xf32>, vector<8xf32>
+          %t = arith.addf %acc, %v : vector<8xf32>
+          loop.yield %t : vector<8xf32>
+        }
+        loop.store %s, %y (d0)[s0] -> (d0, s0)(%j) : vector<8xf32>, memref<4x8xf32>
+      }
+    }
+    ```
+
+    Options: `argument=0 loop=k ahead=512`
+
+    After:
+
+    ```mlir
+    loop.kernel @sums(%w: memref<4x9x8xf32>) -> (%y: memref<4x8xf32>) {
+      %z = arith.constant dense<0.0> : vector<8xf32>
+      loop.for "j" %j to 4 {
+        %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : vector<8xf32>) {
+          loop.prefetch %w (d0, d1) -> (d0, 16, d1 * 8)(%j, %k) : memref<4x9x8xf32>
+          %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x9x8xf32>, vector<8xf32>
+          %t = arith.addf %acc, %v : vector<8xf32>
+          loop.yield %t : vector<8xf32>
+        }
+        loop.store %s, %y (d0)[s0] -> (d0, s0)(%j) : vector<8xf32>, memref<4x8xf32>
+      }
+    }
+    ```
+
+    Requires: a reduction that reads an argument row by row, once in each iteration.
+    Leaves: `loop.prefetch` in it; such a nest is vectorised already, or never.
+    """
+
+    name = "loop-prefetch"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    argument: int = 0
+    """The number of the argument."""
+    loop: str = ""
+    """The reduction that reads it."""
+    ahead: int = 0
+    """Bytes by which hints are earlier than evenly spread ones."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kernel = kernel_named(self.name, op, self.kernel)
+        kernel = prefetch(kernel, self.argument, self.loop, self.ahead)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")

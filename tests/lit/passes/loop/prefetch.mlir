@@ -1,0 +1,68 @@
+// RUN: stepwell-opt %s -p "loop-prefetch{kernel=twice argument=0 loop=k ahead=128}" | filecheck %s
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=twice argument=0 loop=i}" 2>&1 | filecheck %s --check-prefix=KIND
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=twice argument=1 loop=k}" 2>&1 | filecheck %s --check-prefix=INPUT
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=a}" 2>&1 | filecheck %s --check-prefix=READS
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=b}" 2>&1 | filecheck %s --check-prefix=STEPS
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=c}" 2>&1 | filecheck %s --check-prefix=PART
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=d}" 2>&1 | filecheck %s --check-prefix=UNKNOWN
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=e}" 2>&1 | filecheck %s --check-prefix=OFTEN
+
+// KIND: loop-prefetch: loop "i" of @twice: is no reduction over an extent
+// INPUT: loop-prefetch: loop "k" of @twice: no such input, expected below 1, got 1
+// READS: loop-prefetch: loop "a" of @others: reads of argument 0, expected 1, got 0
+// STEPS: loop-prefetch: loop "b" of @others: does not read one row after the other
+// PART: loop-prefetch: loop "c" of @others: does not read all of the rows, or parts of them
+// UNKNOWN: loop-prefetch: loop "d" of @others: how often it is repeated is not known
+// OFTEN: loop-prefetch: loop "e" of @others: is repeated too often to share a row, expected at most 16, got 17
+
+// Each panel is read twice: an iteration asks for half a row, from the middle on; two rows are 128 bytes.
+// CHECK-LABEL: loop.kernel @twice
+// CHECK:         loop.reduce "k"
+// CHECK-NEXT:      loop.prefetch %w (d0, d1, d2) -> (d0, 6, ((d1 * 64) + (d2 * 8)))(%j, %i, %k) : memref<4x8x16xf32>
+// CHECK-NEXT:      loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k)
+loop.kernel @twice(%w: memref<4x8x16xf32>) -> (%y: memref<4x2x16xf32>) {
+  %z = arith.constant dense<0.0> : vector<16xf32>
+  loop.for "j" %j to 4 {
+    loop.for "i" %i to 2 {
+      %s = loop.reduce "k" %k to 8 combine add carry(%acc = %z : vector<16xf32>) {
+        %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x8x16xf32>, vector<16xf32>
+        %t = arith.addf %acc, %v : vector<16xf32>
+        loop.yield %t : vector<16xf32>
+      }
+      loop.store %s, %y (d0, d1)[s0] -> (d0, d1, s0)(%j, %i) : vector<16xf32>, memref<4x2x16xf32>
+    }
+  }
+}
+
+loop.kernel @others(%w: memref<8x16xf32>, %n: index) -> (%y: memref<17xf32>) {
+  %z = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %a = loop.reduce "a" %k to 8 combine add carry(%acc = %z : f32) {
+    loop.yield %acc : f32
+  }
+  %b = loop.reduce "b" %k to 4 combine add carry(%acc = %z : f32) {
+    %v = loop.load %w (d0) -> (d0 * 2, 0)(%k) : memref<8x16xf32>, f32
+    loop.yield %v : f32
+  }
+  %c = loop.reduce "c" %k to 7 combine add carry(%acc = %z : f32) {
+    %v = loop.load %w (d0) -> (d0, 0)(%k) : memref<8x16xf32>, f32
+    loop.yield %v : f32
+  }
+  loop.for "i" %i to %n {
+    %d = loop.reduce "d" %k to 8 combine add carry(%acc = %z : f32) {
+      %v = loop.load %w (d0) -> (d0, 0)(%k) : memref<8x16xf32>, f32
+      loop.yield %v : f32
+    }
+    loop.store %d, %y (d0) -> (d0)(%i) : f32, memref<17xf32>
+  }
+  loop.for "j" %j to 17 {
+    %e = loop.reduce "e" %k to 8 combine add carry(%acc = %z : f32) {
+      %v = loop.load %w (d0) -> (d0, 0)(%k) : memref<8x16xf32>, f32
+      loop.yield %v : f32
+    }
+    loop.store %e, %y (d0) -> (d0)(%j) : f32, memref<17xf32>
+  }
+  loop.store %a, %y () -> (0)() : f32, memref<17xf32>
+  loop.store %b, %y () -> (1)() : f32, memref<17xf32>
+  loop.store %c, %y () -> (2)() : f32, memref<17xf32>
+}
