@@ -8,13 +8,14 @@ and those operations of `math` that are one instruction.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from xdsl.context import Context
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, ModuleOp, f32
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, ModuleOp, bf16, f16, f32
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -22,9 +23,11 @@ from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.type import get_element_type_or_self
 
 from ..core.context import target_of
+from ..core.target import Target
 from ..dialects import upstream
-from .math_to_arith import polynomials
+from .math_to_arith import halves, polynomials
 from .math_to_arith.arithmetic import Arithmetic
+from .math_to_arith.widening import widen
 
 _Expansion = Callable[..., SSAValue]
 
@@ -67,8 +70,10 @@ def _constant(value: SSAValue) -> float | None:
     return number if isinstance(number, float) else None
 
 
-def _expansion(op: Operation) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
+def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
     """The function that emits what `op` becomes, and its arguments; None leaves `op` alone."""
+    if isinstance(op, arith.ExtFOp | arith.TruncFOp):
+        return _conversion(op, target)
     if isinstance(op, math.RsqrtOp):
         return polynomials.rsqrt, (op.operand,)
     if isinstance(op, math.PowFOp):
@@ -79,6 +84,21 @@ def _expansion(op: Operation) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
     if expansion is None or get_element_type_or_self(op.results[0].type) != f32:
         return None
     return expansion, tuple(op.operands)
+
+
+def _conversion(
+    op: arith.ExtFOp | arith.TruncFOp, target: Target
+) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
+    """What a conversion from or to 16 bits becomes that is no instruction of the target."""
+    narrow, wide = op.input.type, op.result.type
+    if isinstance(op, arith.TruncFOp):
+        narrow, wide = wide, narrow
+    kind = get_element_type_or_self(narrow)
+    single = get_element_type_or_self(wide) == f32
+    if kind not in (f16, bf16) or (single and (kind == bf16 or target.half)):
+        return None
+    expand = halves.extended if isinstance(op, arith.ExtFOp) else halves.truncated
+    return functools.partial(expand, instructions=target.half), (op.input,)
 
 
 def _isolated_region(op: Operation) -> Region:
@@ -116,14 +136,14 @@ class _Places:
             entry.insert_ops_before(place.hoisted, entry.first_op)
 
 
-def _runs(module: ModuleOp, most: int) -> list[list[Operation]]:
+def _runs(module: ModuleOp, target: Target) -> list[list[Operation]]:
     """The operations to expand; neighbours of one kind, none of which needs another, together."""
     runs: list[list[Operation]] = []
     for op in module.walk():
-        if _expansion(op) is None:
+        if _expansion(op, target) is None:
             continue
         run = runs[-1] if runs else []
-        if run and len(run) < most and run[-1].next_op is op and _alike(op, run):
+        if run and len(run) < target.abreast and run[-1].next_op is op and _alike(op, run):
             run.append(op)
         else:
             runs.append([op])
@@ -135,7 +155,7 @@ def _alike(op: Operation, run: Sequence[Operation]) -> bool:
     return same and not any(operand.owner in run for operand in op.operands)
 
 
-def _expand(run: Sequence[Operation], places: _Places) -> None:
+def _expand(run: Sequence[Operation], places: _Places, target: Target) -> None:
     """Put what the operations of a run become before the first of them, step by step.
 
     Each is a long chain whose steps wait for each other; the chains beside it fill the time.
@@ -143,7 +163,7 @@ def _expand(run: Sequence[Operation], places: _Places) -> None:
     chains: list[list[Operation]] = []
     results: list[SSAValue] = []
     for op in run:
-        found = _expansion(op)
+        found = _expansion(op, target)
         assert found is not None, "the run was made of operations that are expanded"
         expand, arguments = found
         place = places.at(op)
@@ -196,7 +216,9 @@ class ConvertMathToArithPass(ModulePass):
     powf with an exponent of -1, -0.5, 0.5, 1, 2, 3 or 4 of any float type. Operations that are
     one instruction (absf, ceil, copysign, floor, fma, roundeven, sqrt...) and the functions of
     f64 stay for `convert-math-to-llvm`; on a target without fma that one is a product and a
-    sum. Constants stand once at the entry of the function. Neighbours of one kind are expanded
+    sum. Numbers of 16 bits are computed with in f32 where the target has no arithmetic for
+    them, and f16 is converted by arithmetic on its bits where it has no instruction for that.
+    Constants stand once at the entry of the function. Neighbours of one kind are expanded
     together, a step of each in turn.
 
     Not kept: fast-math flags, since the expansions are exact about NaN, infinities and zeros.
@@ -207,8 +229,9 @@ class ConvertMathToArithPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         places = _Places()
         target = target_of(ctx)
-        for run in _runs(op, target.abreast):
-            _expand(run, places)
+        widen(op, (bf16,) if target.half else (f16, bf16))
+        for run in _runs(op, target):
+            _expand(run, places, target)
         places.insert_constants()
         if not target.fma:
             _unfuse(op)

@@ -29,6 +29,8 @@ class Target:
     cores: int = 1
     fma: bool = True
     """Whether a * b + c is one instruction; where it is not, `fma` is a call for each lane."""
+    half: bool = True
+    """Whether f16 is converted from and to f32 by an instruction, and not by a function."""
     legalize: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """What `graph-legalize` does on this target with operators, by name."""
 
@@ -58,7 +60,7 @@ _NAMED = {
 }
 
 
-_WITHOUT_FMA = ("x86-64", "x86-64-v2")
+_WITHOUT_FMA = _WITHOUT_F16C = ("x86-64", "x86-64-v2")
 
 
 def named(name: str) -> Target:
@@ -73,7 +75,8 @@ def named(name: str) -> Target:
         known = ", ".join(["host", *_NAMED])
         raise TargetError(explain("target", "unknown name", expected=known, got=f'"{name}"'))
     cpu, triple, bits, registers = _NAMED[name]
-    return Target(name, triple, cpu, "", bits, registers, fma=name not in _WITHOUT_FMA)
+    fma, half = name not in _WITHOUT_FMA, name not in _WITHOUT_F16C
+    return Target(name, triple, cpu, "", bits, registers, fma=fma, half=half)
 
 
 @functools.cache
@@ -104,6 +107,7 @@ def host() -> Target:
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count() or 1,
         fma=arm or bool(features.get("fma")),
+        half=arm or bool(features.get("f16c")),
     )
 
 

@@ -7,6 +7,7 @@ object; it is read only, so any number of threads may use it.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 from enum import Enum
@@ -38,6 +39,9 @@ class Effort(Enum):
 
 _LOCK = threading.Lock()
 
+_CALL = re.compile(r"^\s+(?:callq?|jmp|bl?)\s+(\w+)", re.MULTILINE)
+"""A call of a function by its name, in the assembly of x86-64 and AArch64."""
+
 
 class CompiledModule:
     """Machine code in this process. It stays valid while this object lives."""
@@ -57,13 +61,16 @@ class CompiledModule:
         with _LOCK:
             target_machine = machine(target, jit=True)
             module = _optimized(text, target_machine, effort)
-            _check_symbols(module)
+            library = _library(module, target_machine)
             names = [f.name for f in module.functions if _is_visible(f)]
-            self._engine = llvm.create_mcjit_compiler(module, target_machine)
-            self._engine.finalize_object()
-            self.addresses: Mapping[str, int] = {
-                name: self._engine.get_function_address(name) for name in names
-            }
+            for name in names:
+                library.export_symbol(name)
+            self._jit = llvm.create_lljit_compiler(target_machine, suppress_errors=True)
+            try:
+                self._code = library.link(self._jit, "module")
+            except RuntimeError as error:
+                raise _unlinked(module, target, error) from error
+            self.addresses: Mapping[str, int] = {name: self._code[name] for name in names}
             """Address of each function that is visible from outside."""
 
     def address(self, name: str) -> int:
@@ -91,16 +98,37 @@ def _is_visible(function: Any) -> bool:
     return not function.is_declaration and function.linkage == llvm.Linkage.external
 
 
-def _check_symbols(module: Any) -> None:
-    """LLVM ends the process where a function that it must link cannot be found."""
+def _library(module: Any, target_machine: Any) -> Any:
+    """The machine code of a module, to be linked with what it declares and with the process."""
+    library = llvm.JITLibraryBuilder().add_current_process()
     for function in module.functions:
         name = function.name
         if not function.is_declaration or name.startswith("llvm."):
             continue
         if name == PARALLEL_TILES:
             thread_pool.install()
-        elif llvm.address_of_symbol(name) is None:
+        address = llvm.address_of_symbol(name)
+        if address is None:
             raise CompileError(explain("llvm", f"function {name} is declared but nowhere defined"))
+        library.import_symbol(name, address)
+    return library.add_object_img(target_machine.emit_object(module))
+
+
+def _unlinked(module: Any, target: Target, error: RuntimeError) -> CompileError:
+    """An error that names the functions that machine code calls and this process has not.
+
+    LLVM makes such calls of its own accord, for what a processor has no instructions for.
+    """
+    text = machine(target).emit_assembly(module)
+    called = dict.fromkeys(_CALL.findall(text))
+    defined = {function.name for function in module.functions if not function.is_declaration}
+    missing = [n for n in called if n not in defined and llvm.address_of_symbol(n) is None]
+    if not missing:
+        reason = " ".join(str(error).split())[:200]
+        return CompileError(explain("llvm", f"machine code cannot be linked: {reason}"))
+    fact = f"machine code for {target.name} calls {', '.join(missing)}, which is nowhere defined"
+    hint = "the processor has no instruction for it"
+    return CompileError(explain("llvm", fact, hint=hint))
 
 
 def compile_module(

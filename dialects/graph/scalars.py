@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    f16,
     f32,
     f64,
     i1,
@@ -174,7 +175,9 @@ def convert(nest: Scalars, value: SSAValue, source: Attribute, target: Attribute
         condition = "une" if is_float(value.type) else "ne"
         return nest.insert(compare(value, zero(nest, value.type), condition))
     if is_float(target):
-        result = _to_float(nest, value, wide)
+        # An f64 is rounded to f16 once; NumPy has no bf16, and ml_dtypes goes through f32.
+        direct = target == f16 and value.type == f64
+        result = value if direct else _to_float(nest, value, wide)
         if not is_half(target):
             return result
         return nest.insert(arith.ExtFOp(nest.insert(arith.TruncFOp(result, target)), wide))

@@ -90,6 +90,19 @@ def test_threads_may_compile_at_once() -> None:
     assert results == [3] * 4
 
 
+def test_functions_that_nobody_has() -> None:
+    """Neither one that is declared nor one that LLVM calls by itself ends the process."""
+    with pytest.raises(CompileError, match="llvm: function nowhere is declared but nowhere def"):
+        jit.CompiledModule("declare void @nowhere()", host(), jit.Effort.NONE)
+    text = "define half @f(fp128 %x) { %y = fptrunc fp128 %x to half  ret half %y }"
+    message = "llvm: machine code for host calls __trunctfhf2, which is nowhere defined; the pro"
+    with pytest.raises(CompileError, match=message):
+        jit.CompiledModule(text, host(), jit.Effort.NONE)
+    text = "@g = external global i32 define i32 @f() { %x = load i32, ptr @g  ret i32 %x }"
+    with pytest.raises(CompileError, match="llvm: machine code cannot be linked: "):
+        jit.CompiledModule(text, host(), jit.Effort.NONE)
+
+
 def test_texts() -> None:
     code = jit.compile_module(lowered(), host(), jit.Effort.O2)
     assert 'define internal i64 @"inner"' in code.llvm_ir

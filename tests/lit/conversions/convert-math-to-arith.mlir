@@ -187,3 +187,34 @@ func.func @kept(%x: f64, %y: f32) -> (f64, f32) {
   %5 = math.copysign %4, %y : f32
   func.return %1, %5 : f64, f32
 }
+
+// What is computed with bf16 is computed in f32 and rounded; what only moves stays.
+// CHECK-LABEL: func.func @widened(
+// CHECK-SAME:    [[x:%[^:]*]]: vector<4xbf16>, [[y:%[^:]*]]: vector<4xbf16>)
+// CHECK-NEXT:    [[wx:%.*]] = arith.extf [[x]] : vector<4xbf16> to vector<4xf32>
+// CHECK-NEXT:    [[wy:%.*]] = arith.extf [[y]] : vector<4xbf16> to vector<4xf32>
+// CHECK-NEXT:    [[ws:%.*]] = arith.addf [[wx]], [[wy]] : vector<4xf32>
+// CHECK-NEXT:    [[s:%.*]] = arith.truncf [[ws]] : vector<4xf32> to vector<4xbf16>
+// CHECK-NEXT:    [[cs:%.*]] = arith.extf [[s]] : vector<4xbf16> to vector<4xf32>
+// CHECK-NEXT:    [[c:%.*]] = arith.cmpf olt, [[cs]], [[cs]] : vector<4xf32>
+// CHECK-NEXT:    [[r:%.*]] = arith.select [[c]], [[s]], [[x]] : vector<4xi1>, vector<4xbf16>
+// CHECK-NEXT:    func.return [[r]]
+func.func @widened(%x: vector<4xbf16>, %y: vector<4xbf16>) -> vector<4xbf16> {
+  %s = arith.addf %x, %y : vector<4xbf16>
+  %c = arith.cmpf olt, %s, %s : vector<4xbf16>
+  %r = arith.select %c, %s, %x : vector<4xi1>, vector<4xbf16>
+  func.return %r : vector<4xbf16>
+}
+
+// An f64 is rounded to 16 bits once: the f32 in between is odd where it is not exact.
+// CHECK-LABEL: func.func @rounded_once(
+// CHECK:         [[n:%.*]] = arith.truncf %x : f64 to f32
+// CHECK-NEXT:    arith.bitcast [[n]] : f32 to i32
+// CHECK:         arith.cmpf one
+// CHECK:         [[odd:%.*]] = arith.bitcast {{%.*}} : i32 to f32
+// CHECK-NEXT:    [[r:%.*]] = arith.truncf [[odd]] : f32 to bf16
+// CHECK-NEXT:    func.return [[r]]
+func.func @rounded_once(%x: f64) -> bf16 {
+  %y = arith.truncf %x : f64 to bf16
+  func.return %y : bf16
+}

@@ -1,0 +1,66 @@
+"""Arithmetic on numbers of 16 bits becomes arithmetic on f32, for machines that have no other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp, f32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.utils.type import get_element_type_or_self
+
+from ...dialects.upstream import SelectOp, with_element_type
+
+_MOVES = (
+    arith.BitcastOp,
+    arith.ConstantOp,
+    arith.ExtFOp,
+    arith.SelectOp,
+    arith.TruncFOp,
+    SelectOp,
+)
+"""Operations that do not compute with a number."""
+
+
+# f(x) == truncf(f(extf(x)))  for sums, products, quotients and roots: f32 has more than twice
+# the bits of x and two, so that rounding twice is rounding once
+def widen(module: ModuleOp, narrow: Collection[Attribute]) -> None:
+    """Compute in f32 what is computed with these element types."""
+    for op in [op for op in module.walk() if op.name.startswith(("arith.", "math."))]:
+        if isinstance(op, _MOVES):
+            continue
+        if any(_is(value, narrow) for value in (*op.operands, *op.results)):
+            _widen(op, narrow)
+
+
+def _widen(op: Operation, narrow: Collection[Attribute]) -> None:
+    wide = {
+        value: arith.ExtFOp(value, with_element_type(value.type, f32))
+        for value in dict.fromkeys(op.operands)
+        if _is(value, narrow)
+    }
+    new = type(op).create(
+        operands=[wide[value].result if value in wide else value for value in op.operands],
+        result_types=[
+            with_element_type(result.type, f32) if _is(result, narrow) else result.type
+            for result in op.results
+        ],
+        properties=op.properties,
+        attributes=op.attributes,
+    )
+    results: list[SSAValue] = []
+    made: list[Operation] = [*wide.values(), new]
+    for old, result in zip(op.results, new.results, strict=True):
+        if old.type == result.type:
+            results.append(result)
+            continue
+        made.append(arith.TruncFOp(result, old.type))
+        results.append(made[-1].results[0])
+    for part in made:
+        part.location = op.location
+    Rewriter.replace_op(op, made, results)
+
+
+def _is(value: SSAValue, kinds: Collection[Attribute]) -> bool:
+    return get_element_type_or_self(value.type) in kinds
