@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .core import pipelines
 from .core.context import CompilerContext, target_of
@@ -18,6 +18,9 @@ from .runtime.executable import Executable, Program, executable
 from .runtime.interface import checked_signature, interface_of
 from .staircase import Staircase, effort_for, stage_of
 
+if TYPE_CHECKING:
+    from .checking import Checker
+
 
 def compile(
     module: Module,
@@ -26,6 +29,8 @@ def compile(
     opt_level: int = 3,
     pipeline: str | Mapping[str, str] | None = None,
     legalize: Mapping[str, Any] | None = None,
+    check: bool | Sequence[object] = False,
+    max_ulp: float | None = None,
 ) -> Executable:
     """Compile a module to machine code.
 
@@ -71,11 +76,18 @@ def compile(
     ctx = make_context(work.weights, chosen)
     if legalize is not None:
         ctx.legalize = _table_for(legalize, start, passes)
+    checker = _checker(module, check, max_ulp)
+    if checker is not None:
+        ctx.hooks.append(checker)
     with _without_collector():
         signature, program = _build(ctx, work, passes, start)
     stages = pipelines.STAGES[pipelines.STAGES.index(start) :]
     staircase = Staircase(module, chosen, passes, start, ctx.legalize)
-    return executable(signature, program, staircase, stages, ctx.decisions)
+    exe = executable(signature, program, staircase, stages, ctx.decisions)
+    if checker is not None:
+        checker.finish(exe)
+        exe.changes = tuple(checker.changes)
+    return exe
 
 
 def passes_of(
@@ -121,6 +133,26 @@ def _build(
     code = compile_module(module.op, target_of(ctx), effort, interface.name)
     tables = interface.constants, interface.functions, interface.messages
     return interface.signature, Program(code.address(ENTRY), *tables, code)
+
+
+def _checker(
+    module: Module, check: bool | Sequence[object], max_ulp: float | None
+) -> Checker | None:
+    """What runs the module after each pass, if it is to be run.
+
+    Raises:
+        CompileError: if the limit is none, or there is a limit and no check.
+        InputError: if the inputs do not fit.
+    """
+    if isinstance(check, bool) and not check:
+        if max_ulp is not None:
+            raise CompileError(explain("compile", "max_ulp without check", expected="check=True"))
+        return None
+    if max_ulp is not None and not max_ulp >= 0:
+        raise CompileError(explain("compile", "wrong max_ulp", expected="0 or more", got=max_ulp))
+    from .checking import Checker
+
+    return Checker(module, None if isinstance(check, bool) else check, max_ulp)
 
 
 def _table_for(

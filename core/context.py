@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
 from .provenance import names, origin
@@ -37,6 +37,41 @@ class Decision:
         return f"{self.subject}: {self.what}, because {self.why}{cost}"
 
 
+@dataclass(frozen=True)
+class Change:
+    """What a pass did to the results of a program.
+
+    `ulp` is the largest difference of an element, in units in the last place of the largest
+    element of its result; `elements` is how many of all are no longer the same bits. `how` says
+    what such a difference comes from: "approximation" where functions were replaced by
+    arithmetic, "fused multiply-add" where products and sums were joined, else "reassociation";
+    "" where there is none.
+    """
+
+    stage: str
+    pass_name: str
+    ulp: float
+    elements: int
+    how: str
+
+    def __str__(self) -> str:
+        if not self.elements:
+            return f"{self.pass_name}: same bits"
+        return f"{self.pass_name}: {self.ulp:.3g} ulp, {self.elements} elements, {self.how}"
+
+
+class PassHook(Protocol):
+    """Is told of each pass that a pipeline runs; what it raises ends the pipeline."""
+
+    def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Look at a module that the pass `ctx.pass_name` of `ctx.stage` is about to change."""
+        ...
+
+    def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Look at what became of it."""
+        ...
+
+
 @dataclass
 class CompilerContext(Context):
     """An xDSL context together with what a compilation knows beside the IR."""
@@ -48,6 +83,7 @@ class CompilerContext(Context):
     """What `graph-legalize` does with operators, by name, before what it does by itself."""
     stage: str = ""
     pass_name: str = ""
+    hooks: list[PassHook] = field(default_factory=list)
 
 
 def target_of(ctx: Context) -> Target:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class StepwellError(Exception):
     """Base class of every error that Stepwell raises on purpose."""
@@ -21,6 +23,23 @@ class CompileError(StepwellError):
 
 class UnsupportedError(CompileError):
     """Something valid that this version does not know how to compile."""
+
+
+class MiscompilationError(CompileError):
+    """A pass changed what a program computes, as a check found.
+
+    `pass_name` and `stage` are those of the pass, `ulp` is how far a result was moved (see
+    `Change`), `function`, `operation` and `nodes` say where the difference shows first, and
+    `inputs` are what the program was run on.
+    """
+
+    stage: str
+    pass_name: str
+    ulp: float
+    function: str | None
+    operation: str | None
+    nodes: tuple[str, ...]
+    inputs: tuple[Any, ...]
 
 
 class TargetError(StepwellError):

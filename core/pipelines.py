@@ -258,12 +258,16 @@ def run_passes(ctx: CompilerContext, op: ModuleOp, text: str, stage: str = "") -
     ctx.stage = stage
     for step in parse_passes(text, passes()):
         ctx.pass_name = step.name
+        for hook in ctx.hooks:
+            hook.before_pass(ctx, op)
         try:
             step.apply(ctx, op)
         except StepwellError:
             raise
         except (PassFailedException, VerifyException, DiagnosticException) as error:
             raise CompileError(f"{step.name}: {_first_line(error)}") from error
+        for hook in ctx.hooks:
+            hook.after_pass(ctx, op)
     try:
         op.verify()
     except (VerifyException, DiagnosticException) as error:

@@ -25,7 +25,7 @@ from .vectorcall import attach, boundary, fast_type
 
 if TYPE_CHECKING:
     from ..backends.llvm.boundary.code import Boundary
-    from ..core.context import Decision
+    from ..core.context import Change, Decision
 
 
 class Staircase(Protocol):
@@ -82,6 +82,7 @@ class Executable:
         "_program",
         "_signature",
         "_staircase",
+        "changes",
         "stages",
     )
 
@@ -98,6 +99,8 @@ class Executable:
         self._staircase = staircase
         self._decisions = tuple(decisions)
         self.stages: tuple[str, ...] = tuple(stages)
+        self.changes: tuple[Change, ...] = ()
+        """What each pass did to the results, where compilation was checked."""
         self._constants = _table(arguments.address(a) for a in program.constants)
         self._functions = _table(
             ctypes.cast(f, ctypes.c_void_p).value or 0 for f in program.functions

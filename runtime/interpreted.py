@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
+from xdsl.interpreter import Interpreter
 from xdsl.ir import Attribute
 from xdsl.traits import SymbolTable
 
@@ -32,14 +33,17 @@ from .plan import frame_size
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
-def interpreted(module: ModuleOp, interface: Interface) -> Executable:
+def interpreted(
+    module: ModuleOp, interface: Interface, listeners: Sequence[Interpreter.Listener] = ()
+) -> Executable:
     """An executable that runs a module operation by operation.
 
     Args:
         module: the program at stage `buffers`, `loops` or `llvm`, or between two of them.
         interface: what it had to be called with at stage `buffers`.
+        listeners: are told of each operation that is run.
     """
-    entry = _ENTRY(guarded(_Run(module, interface)))
+    entry = _ENTRY(guarded(_Run(module, interface, listeners)))
     address = ctypes.cast(entry, ctypes.c_void_p).value or 0
     program = Program(address, interface.constants, interface.functions, interface.messages, entry)
     return Executable(interface.signature, program, None, (), ())
@@ -48,14 +52,21 @@ def interpreted(module: ModuleOp, interface: Interface) -> Executable:
 class _Run:
     """What compiled code would do with a frame."""
 
-    def __init__(self, module: ModuleOp, interface: Interface) -> None:
+    def __init__(
+        self,
+        module: ModuleOp,
+        interface: Interface,
+        listeners: Sequence[Interpreter.Listener],
+    ) -> None:
         function = SymbolTable.lookup_symbol(module, interface.name)
         if function is None:
             raise CompileError(explain("module", f"there is no function @{interface.name}"))
         self.module, self.interface, self.function = module, interface, function
+        self.listeners = tuple(listeners)
 
     def __call__(self, address: int) -> int:
         machine = Machine(self.module)
+        machine.listeners = self.listeners
         size = frame_size(self.interface.signature)
         words = _view(address, (size,), np.dtype(np.int64))
         context = Context(

@@ -18,6 +18,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ..backends.reference.samples import random_inputs
 from ..core import pipelines
 from ..core.errors import CompileError, StepwellError
 from ..core.errors import explain as explained
@@ -30,7 +31,6 @@ from .models import (
     load_model,
     parse_shapes,
     parse_sizes,
-    random_inputs,
     read_inputs,
     write_arrays,
 )

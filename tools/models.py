@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -12,9 +13,7 @@ from ..core.errors import ImportModelError, InputError, StepwellError, explain
 from ..core.module import Module, ValueSpec
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-RANDOM_DENSITY = 0.01
+    pass
 
 
 def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> Module:
@@ -130,41 +129,27 @@ def write_arrays(texts: Sequence[str], specs: Sequence[ValueSpec], arrays: Seque
             raise StepwellError(f"cannot write {file}: {error.strerror}") from error
 
 
-def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[Any]:
-    """Arrays that fit the inputs, the same each time; symbolic sizes from `sizes`, else 1.
+def read_archive(path: str, specs: Sequence[ValueSpec]) -> list[Any]:
+    """The inputs in an `.npz` file, by their names.
 
-    Integers are 0, because they tend to be indices.
+    A sparse input `a` is `a.indptr`, `a.indices` and `a.values`.
+
+    Raises:
+        InputError: if the file is none, or lacks an input.
     """
-    random = np.random.default_rng(0)
-    known = {d for spec in specs for d in spec.shape if isinstance(d, str)}
-    strangers = sizes.keys() - known
-    if strangers:
-        raise InputError(
-            explain("--size", "no such symbolic size", expected=sorted(known), got=min(strangers))
-        )
-    return [_random_input(spec, sizes, random) for spec in specs]
-
-
-def _random_input(
-    spec: ValueSpec, sizes: Mapping[str, int], random: np.random.Generator
-) -> np.ndarray | csr_array:
-    shape = tuple(sizes.get(d, 1) if isinstance(d, str) else d for d in spec.shape)
-    dtype = _dtype(spec.dtype)
-    if spec.format is not None:
-        from scipy.sparse import csr_array, random_array
-
-        rows, columns = shape
-        density = RANDOM_DENSITY
-        if isinstance(spec.nnz, int):
-            density = spec.nnz / max(1, rows * columns)
-        return csr_array(random_array((rows, columns), density=density, rng=random)).astype(dtype)
-    if dtype.kind != "f":
-        return np.zeros(shape, dtype)
-    return random.standard_normal(shape).astype(dtype)
-
-
-def _dtype(name: str) -> np.dtype[Any]:
-    """The NumPy dtype of an element type's text: f32, i64, i1."""
-    if name == "i1":
-        return np.dtype(bool)
-    return np.dtype(("float" if name[0] == "f" else "int") + name[1:])
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, BadZipFile, AttributeError, TypeError) as error:
+        raise InputError(explain("--check", f"cannot read {path} as .npz: {error}")) from error
+    parts = (".indptr", ".indices", ".values")
+    inputs: list[Any] = []
+    for spec in specs:
+        names = [spec.name] if spec.format is None else [spec.name + part for part in parts]
+        missing = [name for name in names if name not in arrays]
+        if missing:
+            fact = f'{path} has no array "{missing[0]}"'
+            raise InputError(explain("--check", fact, got=", ".join(arrays) or "no array"))
+        found = [arrays[name] for name in names]
+        inputs.append(found[0] if spec.format is None else tuple(found))
+    return inputs

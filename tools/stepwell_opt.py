@@ -20,7 +20,7 @@ from typing import IO, ClassVar, NoReturn
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
+from xdsl.passes import ModulePass, PassPipeline
 from xdsl.printer import Printer
 from xdsl.targets.mlir import MLIRTarget
 from xdsl.utils.exceptions import ArgSpecParseError, PassFailedException
@@ -28,12 +28,14 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ..core.context import CompilerContext
 from ..core.errors import StepwellError
+from ..core.module import Module
 from ..core.parsing import MlirParser
 from ..core.pipelines import parse_passes, plain
 from ..core.printing import module_text
 from ..core.registry import make_context, own_passes, passes
 from ..core.weights import WeightStore, write_atomically
 from .messages import worded
+from .models import read_archive
 
 _DESCRIPTION = """\
 Reads MLIR text, runs passes on it, and prints the result.
@@ -42,7 +44,8 @@ Reads MLIR text, runs passes on it, and prints the result.
 
 `stepwell pipeline` prints the passes of `stepwell.compile` as text to edit and to give to `-p`.
 Weights beside the input (m.safetensors beside m.mlir) are loaded with it; `-o out.mlir`
-writes them beside the output. `--list-passes` names the passes."""
+writes them beside the output. `--list-passes` names the passes, `--check` finds the one that
+changes what a program computes."""
 
 
 class _KeptText(StringIO):
@@ -105,6 +108,14 @@ class StepwellOptMain(xDSLOptMain):
                 action.help = 'passes to run in order, such as "canonicalize,graph-fuse-ops"'
         arg_parser.add_argument(
             "--list-passes", nargs=0, action=ListPassesAction, help="name every pass and exit"
+        )
+        arg_parser.add_argument(
+            "--check",
+            nargs="?",
+            const="",
+            metavar="INPUTS.npz",
+            help="run the module after each pass, on these inputs or on made-up ones; end at the "
+            "first pass that changes a result, else tell what each did to the last bits (stderr)",
         )
         arg_parser.add_argument(
             "--traceback", action="store_true", help="show where in the compiler an error arose"
@@ -170,9 +181,38 @@ class StepwellOptMain(xDSLOptMain):
     def apply_passes(self, prog: ModuleOp) -> None:
         """Run the pipeline; what a pass raises as ours counts as a diagnostic like xDSL's."""
         try:
-            super().apply_passes(prog)
+            if self.args.check is None:
+                super().apply_passes(prog)
+            else:
+                self._apply_checked(prog)
         except StepwellError as error:
             raise PassFailedException(str(error)) from error
+
+    def _apply_checked(self, prog: ModuleOp) -> None:
+        """Run the pipeline, and the module after each pass."""
+        from ..checking import Checker
+
+        module = Module(prog, self.context.weights)
+        inputs = read_archive(self.args.check, module.inputs) if self.args.check else None
+        checker, plain_pipeline = Checker(module, inputs, None), self.pipeline
+
+        def callback(
+            previous: ModulePass | None, op: ModuleOp, following: ModulePass | None
+        ) -> None:
+            if plain_pipeline.callback is not None:
+                plain_pipeline.callback(previous, op, following)
+            if previous is not None:
+                checker.after_pass(self.context, op)
+                print(checker.changes[-1], file=sys.stderr)
+            if following is not None:
+                self.context.pass_name = following.name
+                checker.before_pass(self.context, op)
+
+        self.pipeline = PassPipeline(plain_pipeline.passes, callback)
+        try:
+            super().apply_passes(prog)
+        finally:
+            self.pipeline = plain_pipeline
 
     def run(self) -> None:
         """Read, transform, write."""

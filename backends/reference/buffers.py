@@ -196,10 +196,15 @@ def _part(op: memref.ViewOp | memref.ReinterpretCastOp, raw: Any, first: int, sh
 
 
 def _buffer(op: Operation, address: Pointer, kind: MemRefType, sizes: Sequence[Any]) -> np.ndarray:
-    """What lies at an address, as a buffer."""
+    """What lies at an address, as a buffer.
+
+    A cast is no access: where less lies there, as before an arena has grown, it is a buffer of
+    values that nothing may depend on.
+    """
     shape, dtype = shape_with(kind, iter(sizes)), dtype_of(kind.element_type)
-    if not math.prod(shape):
-        return np.empty(shape, dtype)
+    allocation, size = address.allocation, math.prod(shape) * dtype.itemsize
+    if allocation is None or not 0 <= address.offset <= allocation.bytes.size - size:
+        return unknown(shape, kind.element_type)
     return at(op, address, dtype, math.prod(shape)).reshape(shape)
 
 

@@ -8,7 +8,7 @@ listed anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +38,13 @@ if TYPE_CHECKING:
     Array = np.ndarray | csr_array
 
 
-def run(module: Module, inputs: Sequence[object]) -> tuple[Array, ...]:
+Observe = Callable[[Operation, "tuple[Array, ...]"], None]
+"""Is shown each operation that was run, and its results."""
+
+
+def run(
+    module: Module, inputs: Sequence[object], observe: Observe | None = None
+) -> tuple[Array, ...]:
     """The results of the public function of a module.
 
     A dense input is a NumPy array of the dtype of its argument; a sparse one is a
@@ -49,14 +55,15 @@ def run(module: Module, inputs: Sequence[object]) -> tuple[Array, ...]:
         CompileError: if the module holds something that is not of the graph level.
     """
     arrays = check_inputs(module.inputs, inputs)
-    return _Run(module).call(module.main, arrays)
+    return _Run(module, observe).call(module.main, arrays)
 
 
 class _Run:
     """One run of a module."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, observe: Observe | None) -> None:
         self.module = module
+        self.observe = observe
         self._shapes: dict[func.FuncOp, SymbolicShapes] = {}
 
     def call(self, function: func.FuncOp, arguments: Sequence[Array]) -> tuple[Array, ...]:
@@ -78,6 +85,8 @@ class _Run:
             else:
                 results = self._results(op, operands)
             values.update(zip(op.results, results, strict=True))
+            if self.observe is not None:
+                self.observe(op, results)
         name = f"@{function.sym_name.data}"
         raise CompileError(explain(f"func.func {name}", "does not end in func.return"))
 

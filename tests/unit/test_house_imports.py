@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "core": {"core"},
     "dialects": {"dialects", "core"},
     **{room: {room, "dialects", "core"} for room in MIDDLE},
-    "tools": {"tools", "dialects", "core", "", "compiler", "staircase"} | MIDDLE,
+    "tools": {"tools", "dialects", "core", "", "compiler", "staircase", "checking"} | MIDDLE,
 }
 # What puts a compiled program together drives a backend.
 MAY_IMPORT["runtime"].add("backends")

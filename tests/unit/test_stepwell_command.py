@@ -14,6 +14,7 @@ from rich.console import Console
 from scipy.sparse import csr_array, save_npz
 
 import stepwell as sw
+from stepwell.backends.reference.samples import random_inputs
 from stepwell.core.module import ValueSpec
 from stepwell.core.pipelines import STAGES
 from stepwell.tools import main as command
@@ -271,7 +272,7 @@ def test_random_inputs_fit() -> None:
         ValueSpec("m", (2,), "i1"),
         ValueSpec("a", (10, 10), "f32", "csr", 20),
     ]
-    x, i, m, a = models.random_inputs(specs, {"n": 2})
+    x, i, m, a = random_inputs(specs, {"n": 2})
     assert (x.shape, x.dtype) == ((2, 4), np.float16)
     assert (i.shape, i.dtype, m.dtype) == ((3,), np.int64, np.bool_)
     assert (a.shape, a.dtype, a.nnz) == ((10, 10), np.float32, 20)

@@ -1,0 +1,102 @@
+"""Inputs that are made up: arrays that fit what a program takes, the same each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.errors import InputError, explain
+from ...core.module import ValueSpec, is_real
+from ...dialects.graph.attrs import dtype_named
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    Numbers = Callable[[tuple[int, ...], np.dtype[Any]], np.ndarray]
+
+_DENSITY = 0.01
+"""The share of stored entries of a sparse input that does not say it."""
+
+
+def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[Any]:
+    """Arrays of normal numbers; symbolic sizes from `sizes`, else 1.
+
+    Integers are 0, because they tend to be indices.
+
+    Raises:
+        InputError: if `sizes` names a size that there is not.
+    """
+    known = {d for spec in specs for d in spec.shape if isinstance(d, str)}
+    strangers = sizes.keys() - known
+    if strangers:
+        raise InputError(
+            explain("--size", "no such symbolic size", expected=sorted(known), got=min(strangers))
+        )
+    random = np.random.default_rng(0)
+
+    def normal(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        return random.standard_normal(shape).astype(dtype)
+
+    return [_input(spec, sizes, 1, _DENSITY, normal, random) for spec in specs]
+
+
+_SMALL = (5, 3, 7, 2)
+_LARGE = (29, 31, 37, 23)
+"""More than a register tile has rows, and no multiple of it."""
+_EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 64.0, -64.0)
+
+
+def small_inputs(specs: Sequence[ValueSpec]) -> list[list[Any]]:
+    """Inputs that go through all of a program: three times one for each of `specs`.
+
+    Normal numbers in small sizes and in sizes of some 30, that all differ; zeros of both signs,
+    ones, the smallest number and large ones. Of sparse inputs a third of the entries is stored.
+    """
+    random = np.random.default_rng(0)
+
+    def normal(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        return random.standard_normal(shape).astype(dtype)
+
+    def edges(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        tiny = 2.0**-14 if dtype.itemsize == 2 else float(np.finfo(dtype).tiny)
+        return random.choice((*_EDGES, tiny, -tiny), shape).astype(dtype)
+
+    sets = ((_SMALL, normal), (_LARGE, normal), (_SMALL, edges))
+    return [_made(specs, choices, numbers, random) for choices, numbers in sets]
+
+
+def _made(
+    specs: Sequence[ValueSpec],
+    choices: Sequence[int],
+    numbers: Numbers,
+    random: np.random.Generator,
+) -> list[Any]:
+    names = dict.fromkeys(d for spec in specs for d in spec.shape if isinstance(d, str))
+    sizes = {name: choices[n % len(choices)] for n, name in enumerate(names)}
+    return [_input(spec, sizes, 1, 1 / 3, numbers, random) for spec in specs]
+
+
+def _input(
+    spec: ValueSpec,
+    sizes: Mapping[str, int],
+    otherwise: int,
+    density: float,
+    numbers: Numbers,
+    random: np.random.Generator,
+) -> np.ndarray | csr_array:
+    shape = tuple(sizes.get(d, otherwise) if isinstance(d, str) else d for d in spec.shape)
+    dtype = dtype_named(spec.dtype)
+    if spec.format is not None:
+        from scipy.sparse import csr_array, random_array
+
+        rows, columns = shape
+        if isinstance(spec.nnz, int):
+            density = spec.nnz / max(1, rows * columns)
+        matrix = csr_array(random_array((rows, columns), density=density, rng=random))
+        matrix = matrix.astype(dtype)
+        if is_real(dtype):
+            matrix.data[:] = numbers(matrix.data.shape, dtype)
+        return matrix
+    return numbers(shape, dtype) if is_real(dtype) else np.zeros(shape, dtype)
