@@ -40,6 +40,7 @@ from xdsl.ir.affine import (
     AffineDimExpr,
     AffineExpr,
 )
+from xdsl.traits import Pure
 
 from ..core.dims import Dim
 from ..core.errors import UnsupportedError, explain
@@ -497,13 +498,18 @@ class NestBuilder:
     # Scalars.
 
     def insert(self, op: Operation, depends: frozenset[Frame] | None = None) -> SSAValue:
-        """Place an operation at the outermost loop that its operands allow."""
+        """Place an operation at the outermost loop that its operands allow, if it is not there."""
         if depends is None:
             depends = self._depends_of(op.operands)
-        home = self._home(depends)
+        home, key = self._home(depends), _scalar_key(op)
+        if key in home.memo:
+            op.drop_all_references()
+            return home.memo[key]
         result = self._place(op, home)
         home.dependences |= depends
         self.depends[result] = depends
+        if key is not None:
+            home.memo[key] = result
         return result
 
     def _place(self, op: Operation, frame: Frame) -> SSAValue:
@@ -619,6 +625,13 @@ class NestBuilder:
             if frame in frames:
                 return frame
         return self.frames[0]
+
+
+def _scalar_key(op: Operation) -> object:
+    """What equal operations on scalars have in common; None for one that is not to be shared."""
+    if op.regions or op.attributes or not op.has_trait(Pure):
+        return None
+    return (op.name, *op.operands, *op.properties.items(), *op.result_types)
 
 
 def _is_same_reduction(known: Operation, op: loop.ReduceOp | loop.ReduceEntriesOp) -> bool:

@@ -8,8 +8,8 @@ Groups are made in six steps, all by fusion kind, so that operators of plug-ins 
    the index that is asked for, costs nothing extra; otherwise it starts a group.
 3. A sparse product whose rows are only read by a small dense product goes into the kernel of
    that product, which then computes row by row.
-4. Values of the entries of a sparse matrix that are only read where one operator goes through
-   its rows, such as the softmax of an attention, go into the kernel of that operator.
+4. Values of the entries of a sparse matrix that are only read where one kernel goes through
+   its rows, such as the softmax of an attention, go into that kernel.
 5. What a row needs of itself, such as its mean, goes into the kernel that goes through the row.
 6. Groups that give numbers for each row of one sparse matrix, such as its degree, become one.
 
@@ -121,7 +121,8 @@ class Grouping:
                 self._join_users(op)
         for op in self.members:
             self._stage_rows_for(op, max_width)
-        for op in self.members:
+        for op in reversed(self.members):
+            self._join_shares(op)
             self._join_entries(op)
         for op in reversed(self.members):
             self._join_rows(op)
@@ -252,13 +253,42 @@ class Grouping:
         self._add(target, group.ops)
         target.repeated |= group.repeated | ({last} if group.anchor is None else set())
 
+    def _join_shares(self, op: GraphOp) -> None:
+        """Step 4: bring the shares of self loops to those of the edges, if a row has both."""
+        # maximum and sum of a row are the same for both
+        group = self.group_of[op]
+        if not isinstance(op, graph.OwnSoftmaxOp) or group.anchor is not op:
+            return
+        group.sort(self.position)
+        last = group.ops[-1]
+        targets = {self.group_of.get(user) for user in _users(last)}
+        target = targets.pop() if len(targets) == 1 else None
+        if target is None or len(target.ops) + len(group.ops) > self.max_ops:
+            return
+        beside = any(
+            isinstance(part, graph.EdgeSoftmaxOp) and list(part.operands) == list(op.operands)
+            for part in target.ops
+        )
+        target.sort(self.position)
+        if beside and _stay_in_rows(target.ops, last.results[0]):
+            self._add(target, group.ops)
+            target.repeated |= group.repeated
+
     def _join_entries(self, user: GraphOp) -> None:
         """Step 4: bring what `user` reads entry by entry into its kernel."""
         # edge_softmax(a, e)[p] for the entries p of a row needs the scores of that row only
         group = self.group_of[user]
         for value, matrix in user.entry_operands:
             values = self.group_of.get(cast(Operation, value.owner))
-            if values is None or values is group or not value.has_one_use():
+            readers = [use.operation for use in value.uses]
+            if (
+                values is None
+                or values is group
+                or not all(
+                    self.group_of.get(reader) is group and _reads_entries(reader, value)
+                    for reader in readers
+                )
+            ):
                 continue
             total = len(values.ops) + len(group.ops)
             own = tensor_type(user.results[0]).get_shape()[tensor_type(value).get_num_dims() :]
@@ -330,12 +360,24 @@ def _is_of_entries(group: Group, matrix: SSAValue) -> bool:
     return matrices == {matrix}
 
 
+def _reads_entries(op: Operation, value: SSAValue) -> bool:
+    """Whether an operator uses `value` as values of entries only."""
+    if not isinstance(op, GraphOp):
+        return False
+    return [v for v, _ in op.entry_operands].count(value) == list(op.operands).count(value)
+
+
 def _goes_through_rows(group: Group, value: SSAValue) -> bool:
     """Whether a group, in order, asks for each number of `value` in the loops of its own row."""
     if group.anchor is not None and not isinstance(group.anchor, graph.ReduceOp):
         return False
+    return _stay_in_rows(group.ops, value)
+
+
+def _stay_in_rows(ops: Iterable[GraphOp], value: SSAValue) -> bool:
+    """Whether operators, in order, need each number of `value` in its own row only."""
     in_rows, reshaped = {value}, set[SSAValue]()
-    for op in group.ops:
+    for op in ops:
         if not reshaped.isdisjoint(op.operands):
             if not all(_is_whole(op, v) for v in op.operands if v in reshaped | in_rows):
                 return False

@@ -22,6 +22,7 @@ from stepwell.frontends.builder import Builder
 NODES = 50
 MATRIX = sp.csr_array(sp.random_array((NODES, NODES), density=0.1, rng=np.random.default_rng(0)))
 GRAPH = gnn.Graph.from_scipy(MATRIX.astype(np.float32))
+ATTENTION = "fused_sddmm_leaky_relu_add_leaky_relu_edge_softmax"
 NORM = "fused_degree_reshape_missing_self_loops_reshape"
 
 
@@ -119,6 +120,18 @@ CASES: dict[str, tuple[Callable[[], sw.Module], tuple[Any, ...], list[str], int]
         ],
         5,
     ),
+    "attention": (
+        lambda: GAT.to_module(gnn.GraphSpec(), SPEC),
+        (GRAPH, X),
+        [
+            "fused_dense",
+            "fused_reshape",
+            *["fused_mul_reduce"] * 2,
+            f"{ATTENTION}_own_softmax_reshape_aggregate_and_2_more",
+            "fused_reshape_add",
+        ],
+        5,
+    ),
     "isomorphism": (
         lambda: GIN.to_module(GRAPH, SPEC),
         (X,),
@@ -157,4 +170,13 @@ def test_a_run_time_graph_with_residual_is_normalized_once() -> None:
     (kernel,) = (k for k in exe.ir("kernels").split("loop.kernel ") if k.startswith(f"@{NORM}"))
     assert kernel.count("loop.for ") == 1
     # The place of the last self loop, the weight of the others, the sum.
+    assert kernel.count("loop.reduce_entries ") == 3
+
+
+@pytest.mark.parametrize("graph", [GRAPH, gnn.GraphSpec()])
+def test_an_attention_is_one_loop_over_rows(graph: gnn.Graph | gnn.GraphSpec) -> None:
+    exe = sw.compile(GAT.to_module(graph, SPEC), threads=1)
+    (kernel,) = (k for k in exe.ir("kernels").split("loop.kernel ") if "_edge_softmax_" in k[:99])
+    # Rows, heads, features; the maximum of a row, its sum, and what it adds up.
+    assert kernel.count("loop.for ") == 3
     assert kernel.count("loop.reduce_entries ") == 3

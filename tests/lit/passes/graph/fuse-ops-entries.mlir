@@ -54,3 +54,40 @@ func.func @apart(%a: tensor<?x?xf32, #csr>, %b: tensor<?x?xf32, #csr>, %x: tenso
   %v = graph.aggregate sum %a, %w weights %r : (tensor<?x?xf32, #csr>, tensor<?x?xf32>, tensor<?xf32>) -> tensor<?x?xf32>
   func.return %p, %y, %z, %v : tensor<?xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x?xf32>
 }
+
+// -----
+
+// The shares of self loops, which an edge list does not store, are computed beside the others.
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+// CHECK-LABEL: func.func @attention_beside_self_loops
+// CHECK-NEXT: func.call @fused_sddmm_edge_softmax_own_softmax_reshape_aggregate_mul_add(
+// CHECK-NEXT: func.return
+func.func @attention_beside_self_loops(%a: tensor<?x?xf32, #csr>, %x: tensor<?x4x8xf32>, %s: tensor<?x4xf32>) -> tensor<?x4x8xf32> {
+  %e = graph.sddmm add %a, %s, %s : (tensor<?x?xf32, #csr>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %p = graph.edge_softmax %a, %e own %s : (tensor<?x?xf32, #csr>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %q = graph.own_softmax %a, %e own %s : (tensor<?x?xf32, #csr>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %r = graph.reshape %q shape = [-1, 4, 1] : (tensor<?x4xf32>) -> tensor<?x4x1xf32>
+  %m = graph.aggregate sum %a, %x weights %p : (tensor<?x?xf32, #csr>, tensor<?x4x8xf32>, tensor<?x4xf32>) -> tensor<?x4x8xf32>
+  %n = graph.mul %r, %x : (tensor<?x4x1xf32>, tensor<?x4x8xf32>) -> tensor<?x4x8xf32>
+  %y = graph.add %m, %n : (tensor<?x4x8xf32>, tensor<?x4x8xf32>) -> tensor<?x4x8xf32>
+  func.return %y : tensor<?x4x8xf32>
+}
+
+// -----
+
+// Shares of self loops that are sent along edges have to be there before; so have the scores.
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+// CHECK-LABEL: func.func @shares_that_are_sent
+// CHECK-NEXT: func.call @fused_sddmm(
+// CHECK-NEXT: func.call @fused_own_softmax(
+// CHECK-NEXT: func.call @fused_edge_softmax_aggregate(
+// CHECK-NEXT: func.return
+func.func @shares_that_are_sent(%a: tensor<?x?xf32, #csr>, %s: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %e = graph.sddmm add %a, %s, %s : (tensor<?x?xf32, #csr>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %p = graph.edge_softmax %a, %e own %s : (tensor<?x?xf32, #csr>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %q = graph.own_softmax %a, %e own %s : (tensor<?x?xf32, #csr>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %y = graph.aggregate sum %a, %q weights %p : (tensor<?x?xf32, #csr>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  func.return %y : tensor<?x4xf32>
+}
