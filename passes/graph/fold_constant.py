@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,24 +37,27 @@ class _Folder:
 
     Args:
         ctx: has the store for results that are no literals; a plain one keeps to literals.
-        max_growth: bytes by which a result may exceed four times its operands.
+        max_growth: bytes by which a result may exceed four times what it is made of.
     """
 
     def __init__(self, ctx: Context, max_growth: int) -> None:
         self.ctx = ctx
         self.store = ctx.weights if isinstance(ctx, CompilerContext) else None
         self.max_growth = max_growth
+        self.sources: dict[SSAValue, dict[SSAValue, int]] = {}
+        """Of constants that were made here those that the program had, with their bytes."""
 
     def fold(self, op: GraphOp) -> None:
         """Replace `op` by constants if its operands are constants."""
         arrays = self._operands(op)
         if arrays is None:
             return
-        budget = 4 * sum(_bytes(a) for a in arrays) + self.max_growth
-        if sum(_dense_bytes(result.type) for result in op.results) > budget:
+        work = 4 * sum(_bytes(a) for a in arrays) + self.max_growth
+        if sum(_dense_bytes(result.type) for result in op.results) > work:
             return
         results = op.reference(*arrays)
-        if sum(_bytes(result) for result in results) > budget:
+        sources = self._sources(op, arrays)
+        if sum(map(_stored_bytes, results)) > 4 * sum(sources.values()) + self.max_growth:
             return
         constants = [self._constant(op, r, a) for r, a in zip(op.results, results, strict=True)]
         new = [c for c in constants if c is not None]
@@ -64,6 +68,19 @@ class _Folder:
         size = f"{sum(map(_bytes, results))} bytes"
         decide(self.ctx, op, f"fold {op.name} into a constant", "its operands are constants", size)
         Rewriter.replace_op(op, new, [c.result for c in new])
+        self.sources.update((constant.result, sources) for constant in new)
+
+    def _sources(self, op: GraphOp, arrays: Sequence[Array]) -> dict[SSAValue, int]:
+        """The constants of the program that the operands are made of, with their bytes.
+
+        A chain of operators is bounded by what is at its beginning.
+        """
+        result: dict[SSAValue, int] = {}
+        for operand, array in zip(op.operands, arrays, strict=True):
+            literal = graph.splat_of(operand) is not None
+            size = _stored_bytes(array) if literal else _bytes(array)
+            result |= self.sources.get(operand) or {operand: size}
+        return result
 
     def _operands(self, op: GraphOp) -> list[Array] | None:
         """The values of the operands, if all are known and folding is wanted."""
@@ -106,8 +123,13 @@ def _is_static(type: Attribute) -> bool:
 
 
 def _is_literal(array: np.ndarray) -> bool:
+    return array.size <= _LITERAL_SIZE or _is_splat(array)
+
+
+def _is_splat(array: np.ndarray) -> bool:
     flat = array.reshape(-1)
-    return flat.size <= _LITERAL_SIZE or flat.tobytes() == flat[:1].tobytes() * flat.size
+    first = flat[:1].tobytes()
+    return first == flat[-1:].tobytes() and flat.tobytes() == first * flat.size
 
 
 def _dense_bytes(type: Attribute) -> int:
@@ -121,6 +143,13 @@ def _bytes(array: Array) -> int:
     if isinstance(array, np.ndarray):
         return array.nbytes
     return array.data.nbytes + array.indices.nbytes + array.indptr.nbytes
+
+
+def _stored_bytes(array: Array) -> int:
+    """The bytes that a constant takes: those of one element where all are the same."""
+    if isinstance(array, np.ndarray) and array.size and _is_splat(array):
+        return array.itemsize
+    return _bytes(array)
 
 
 def _name(op: GraphOp) -> str:
@@ -178,7 +207,8 @@ class GraphFoldConstantPass(ModulePass):
     store beside the module. A normalised constant graph becomes a CSR constant. Contractions
     stay in the program: they are what a model is asked to compute, and the reference is not
     the way to compute them. So does what would grow the program: a result may take four times
-    the bytes of its operands and `max_growth` more. Where no result depends on an argument the
+    the bytes of the constants that it is made of and `max_growth` more, where a constant with
+    one value everywhere has one element. Where no result depends on an argument the
     whole program is constant, which it says.
 
     Before:
@@ -210,7 +240,7 @@ class GraphFoldConstantPass(ModulePass):
     name = "graph-fold-constant"
 
     max_growth: int = 4096
-    """Bytes by which a result may exceed four times its operands."""
+    """Bytes by which a result may exceed four times the constants that it is made of."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         folder = _Folder(ctx, self.max_growth)

@@ -73,3 +73,41 @@ def test_a_broadcast_constant_is_not_written_out(assert_same: Callable) -> None:
     assert sum(after.weights[name].nbytes for name in after.weights) <= 2 * 4 * 500
     names = [op.name for op in after.main.body.block.ops]
     assert names.count("graph.broadcast_to") == 2
+
+
+def test_a_number_everywhere_is_one_number(assert_same: Callable) -> None:
+    """What is written as one number is no reason to write out as many as its shape has."""
+    b = sw.Builder()
+    x = b.input("x", (200, 300))
+    ones = b.broadcast_to(b.constant(np.float32(1)), [200, 300])
+    row = b.constant(np.arange(300, dtype=np.float32))
+    b.output(x + b.mul(b.add(ones, ones), row))
+    b.output(x + b.neg(b.add(ones, ones)))
+    module = sw.from_mlir(
+        str(b.module())
+        .replace("dense<1.000000e+00> : tensor<f32>", "dense<1.000000e+00> : tensor<200x300xf32>")
+        .replace(
+            "(tensor<f32>) -> tensor<200x300xf32>", "(tensor<200x300xf32>) -> tensor<200x300xf32>"
+        ),
+        b.module().weights,
+    )
+    after = assert_same(module, "graph-fold-constant", np.ones((200, 300), np.float32))
+    assert sum(after.weights[name].nbytes for name in after.weights) <= 4 * 300
+    names = [op.name for op in after.main.body.block.ops]
+    assert names.count("graph.mul") == 1
+    assert not {"graph.neg", "graph.broadcast_to"} & set(names)
+
+
+def test_a_chain_grows_as_little_as_an_operator(assert_same: Callable) -> None:
+    b = sw.Builder()
+    x = b.input("x", (1, 1 << 17))
+    c = b.constant(np.arange(1 << 10, dtype=np.float32).reshape(1, -1))
+    for _ in range(7):
+        c = b.concat([b.neg(c), c], axis=1)
+    b.output(x * c)
+    after = assert_same(b.module(), "graph-fold-constant", np.ones((1, 1 << 17), np.float32))
+    stored = [after.weights[name].nbytes for name in after.weights]
+    names = [op.name for op in after.main.body.block.ops]
+    # Four times 4096 bytes and 4096 more are four and a half doublings of the constant.
+    assert max(stored) <= 5 * 4096
+    assert names.count("graph.concat") == 5
