@@ -28,6 +28,18 @@ def test_the_number_of_threads_does_not_change_a_bit(threads: int) -> None:
         np.testing.assert_array_equal(many(x), one(x))
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_operands_larger_than_a_cache(threads: int) -> None:
+    """Their panels are copied by the thread that reads them."""
+    x, y = np.random.default_rng(1).standard_normal((2, 401, 401), np.float32)
+    b = sw.Builder("main")
+    b.output(b.matmul(b.input("x", x.shape, "f32"), b.input("y", y.shape, "f32")), name="z")
+    exe = sw.compile(b.module(), threads=threads, target="x86-64-v3")
+    assert "loop.local" in exe.ir("scheduled")
+    # Sums of 401 products of about 1, some in another order.
+    np.testing.assert_allclose(exe(x, y), x.astype(float) @ y, atol=2e-4)
+
+
 def test_several_callers_at_once() -> None:
     module = mlp()
     exe = sw.compile(module, threads=2)

@@ -10,15 +10,14 @@ the first. At least 12 accumulators hide the latency of an fma on two ports.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from xdsl.dialects.builtin import FixedBitwidthType, MemRefType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from ....dialects.loop.attrs import Combine
-from ....dialects.loop.nests import ScheduleError, enclosing, extent_of, perfect_nest
+from ....dialects.loop.nests import ScheduleError, perfect_nest
 from ....dialects.loop.ops import (
     ForOp,
     KernelOp,
@@ -37,6 +36,7 @@ from .accesses import (
     power_of_two_from,
     stride,
 )
+from .panels import ask_for_panels, copy_panels
 from .steps import Schedule
 
 MOST_ROWS = 12
@@ -55,12 +55,6 @@ PARALLEL_WORK = 1_000_000
 """Multiplications below which a nest is not shared among threads."""
 TILE_WORK = 100_000
 """Multiplications that a tile for a thread has at least, where rows are shared."""
-KEPT = 8
-"""Weights of more than so many second-level caches are in memory when a call begins."""
-FEW = 4
-"""Panels that are read at most so many times are waited for."""
-AHEAD = 8192
-"""By how many bytes panels are asked for before they are needed: what a latency lets pass."""
 STREAMS = 32
 """In how many tiles panels are cut that are asked for: a thread reads on where it asked."""
 
@@ -233,7 +227,11 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     else:
         chunks = _cut_rows(schedule, roles, roles.row, panels.inner, tile)
         first = first if panels_outside else chunks
-    streams = panels_outside and _prefetch(schedule, roles, panels.outer)
+    if panels_outside:
+        copy_panels(schedule, panels.outer, roles.reductions[-1], tile.columns)
+    streams = panels_outside and ask_for_panels(
+        schedule, panels.outer, roles.reductions[-1], roles.packed
+    )
     if not is_small:
         whole = row_work * (UNKNOWN_EXTENT if rows is None else rows)
         shared = _loop_to_share(schedule, [*roles.outer, first], whole)
@@ -343,47 +341,6 @@ def _pack(schedule: Schedule, roles: Roles, outer: str, inner: str) -> None:
 
         if schedule.attempt(step) is None and roles.must_pack:
             raise ScheduleError(f"argument {argument} cannot be packed")
-
-
-def _prefetch(schedule: Schedule, roles: Roles, panels: str) -> bool:
-    """Ask for panels before they are read, where weights come from memory at each call.
-
-    Whether any were: a product that reads each panel many times has it in a cache anyway.
-    """
-    loop = roles.reductions[-1]
-    if _reads(schedule, loop, panels) > FEW:
-        return False
-    found = False
-    for argument in roles.packed:
-        if _bytes(schedule.kernel.inputs[argument].type) > KEPT * schedule.target.l2_bytes:
-            found |= schedule.attempt(_prefetching(schedule, argument, loop)) is not None
-    return found
-
-
-def _prefetching(schedule: Schedule, argument: int, loop: str) -> Callable[[], bool]:
-    def step() -> bool:
-        schedule.prefetch(argument, loop, AHEAD)
-        return True
-
-    return step
-
-
-def _reads(schedule: Schedule, reduction: str, panels: str) -> int:
-    """How often a reduction is repeated for the same panel."""
-    reads = 1
-    for outer in enclosing(schedule.loop(reduction)):
-        if outer.loop_name.data == panels:
-            break
-        size = extent_of(outer)
-        reads *= UNKNOWN_EXTENT if size is None else size
-    return reads
-
-
-def _bytes(kind: Attribute) -> int:
-    assert isinstance(kind, MemRefType)
-    element = kind.element_type
-    bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 0
-    return math.prod(kind.get_shape()) * bits // 8
 
 
 def _variable(schedule: Schedule, name: str) -> SSAValue:

@@ -21,6 +21,7 @@ from ..prefetch import prefetch
 from ..reorder import reorder
 from ..sink import sink
 from ..split import SplitNames, split, split_names
+from ..stage import stage
 from ..tiles import tiles
 from ..unroll import unroll
 from ..vectorize import vectorize
@@ -119,6 +120,11 @@ class Schedule:
         """Ask for what a reduction will read; see `prefetch`."""
         self.kernel = prefetch(self.kernel, argument, loop, ahead)
         self.trace.append(f"prefetch({argument}, {loop}, {ahead})")
+
+    def stage(self, argument: int, loop: str) -> None:
+        """Copy what a loop reads repeatedly; see `stage`."""
+        self.kernel = stage(self.kernel, argument, loop)
+        self.trace.append(f"stage({argument}, {loop})")
 
     def drop_unit_loops(self) -> None:
         """Take away loops that run once; see `drop_unit_loops`."""

@@ -17,6 +17,7 @@ from stepwell.passes.loop.pack import pack
 from stepwell.passes.loop.prefetch import prefetch
 from stepwell.passes.loop.reorder import reorder
 from stepwell.passes.loop.split import split, split_names
+from stepwell.passes.loop.stage import stage
 from stepwell.passes.loop.tiles import tiles
 from stepwell.passes.loop.unroll import unroll
 from stepwell.passes.loop.vectorize import vectorize
@@ -230,6 +231,24 @@ def test_prefetch_changes_no_number(kernels, operands, same_before_and_after) ->
 
     after = same_before_and_after(kernels.dense(3, 10, 5), operands(3, 10, 5), schedule)
     assert str(after).count("loop.prefetch") == 1
+
+
+@pytest.mark.parametrize("sizes", [(2, 7, 20, 5), (1, 3, 4, 1), (1, 2, 33, 2)])
+def test_staged_panels_change_no_number(kernels, normal, same_before_and_after, sizes) -> None:
+    b, m, n, k = sizes
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        loops = ["j0", "i", "j1"]
+        kernel = reorder(split(kernel, "j", 16, "mask"), loops)
+        kernel = split(kernel, "i", 3, "peel")
+        for name in ("i1", "i1t"):
+            if name in loop_names(kernel):
+                kernel = vectorize(kernel, [name, "j1" if name == "i1" else "j1t"])
+        return stage(kernel, 1, "j0")
+
+    inputs = [normal(b, m, k), normal(k, n), normal(b, m, n)]
+    after = same_before_and_after(kernels.matmul(b, m, n, k), inputs, schedule)
+    assert str(after).count("loop.local") == 1
 
 
 def test_a_refused_step_leaves_the_kernel(kernels, kernel_of) -> None:

@@ -77,6 +77,29 @@ loop.kernel @streamed(%x: memref<16x2048xf32>, %w: memref<2048x2048xf32> {loop.c
   }
 }
 
+// Panels of an operand that comes with each call are copied dense, lanes that are not there left out.
+// V4-LABEL: loop.kernel @large
+// V4:       loop.for "j0" %j0 to 16 tiles {
+// V4-NEXT:    %[[copy:.*]] = loop.local : memref<511x32xf32>
+// V4:           loop.store %{{.*}}, %[[copy]] (d0)[s0, s1] -> (d0, s1)(%k_) : vector<1x32xf32>, memref<511x32xf32>
+// V4:           loop.load %[[copy]] (d0)[s0, s1] -> (d0, s1)(%k) : memref<511x32xf32>, vector<1x32xf32>
+// V3-LABEL: loop.kernel @large
+// V3:         loop.local : memref<511x16xf32>
+loop.kernel @large(%x: memref<100x511xf32>, %w: memref<511x511xf32>) -> (%y: memref<100x511xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 100 {
+    loop.for "j" %j to 511 {
+      %s = loop.reduce "k" %k to 511 combine add carry(%acc = %z : f32) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<100x511xf32>, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : memref<511x511xf32>, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<100x511xf32>
+    }
+  }
+}
+
 // Elementwise statements: several vectors at a time, what is left under a mask.
 // V4-LABEL: loop.kernel @relu
 // V4:       loop.for "i0" %i0 to 15 {

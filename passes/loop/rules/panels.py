@@ -1,0 +1,97 @@
+"""Panels of operands on their way through the caches: copied dense, or asked for ahead."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import FixedBitwidthType, MemRefType
+from xdsl.ir import Attribute
+
+from ....dialects.loop.nests import enclosing, extent_of
+from .accesses import UNKNOWN_EXTENT
+from .steps import Schedule
+
+KEPT = 8
+"""Weights of more than so many second-level caches are in memory when a call begins."""
+FEW = 4
+"""Panels that are read at most so many times are waited for."""
+AHEAD = 8192
+"""By how many bytes panels are asked for before they are needed: what a latency lets pass."""
+
+
+def copy_panels(schedule: Schedule, panels: str, reduction: str, columns: int) -> None:
+    """Copy the panels of an operand that comes with each call, where they are read repeatedly.
+
+    What is in a cache as a whole is read as it lies.
+
+    Args:
+        panels: the loop over panels.
+        reduction: the loop along their rows, which have so many `columns`.
+    """
+    if _reads(schedule, reduction, panels) <= FEW:
+        return
+    cache, steps = schedule.target.l2_bytes // 2, schedule.extent(reduction)
+    for argument, buffer in enumerate(schedule.kernel.inputs):
+        constant = "loop.constant" in schedule.kernel.attrs_of(argument)
+        kind = buffer.type
+        if constant or not isinstance(kind, MemRefType) or not kind.has_static_shape():
+            continue
+        panel = None if steps is None else _bytes(MemRefType(kind.element_type, [steps, columns]))
+        if _bytes(kind) > cache and panel is not None and panel <= cache:
+            schedule.attempt(_staging(schedule, argument, panels))
+
+
+def _staging(schedule: Schedule, argument: int, loop: str) -> Callable[[], bool]:
+    def step() -> bool:
+        schedule.stage(argument, loop)
+        return True
+
+    return step
+
+
+def ask_for_panels(
+    schedule: Schedule, panels: str, reduction: str, arguments: Sequence[int]
+) -> bool:
+    """Ask for packed weights before they are read, where they come from memory at each call.
+
+    Whether any were: a product that reads each panel many times has it in a cache anyway.
+
+    Args:
+        panels: the loop over panels.
+        reduction: the loop along their rows.
+        arguments: the packed weights.
+    """
+    if _reads(schedule, reduction, panels) > FEW:
+        return False
+    found = False
+    for argument in arguments:
+        if _bytes(schedule.kernel.inputs[argument].type) > KEPT * schedule.target.l2_bytes:
+            found |= schedule.attempt(_prefetching(schedule, argument, reduction)) is not None
+    return found
+
+
+def _prefetching(schedule: Schedule, argument: int, loop: str) -> Callable[[], bool]:
+    def step() -> bool:
+        schedule.prefetch(argument, loop, AHEAD)
+        return True
+
+    return step
+
+
+def _reads(schedule: Schedule, reduction: str, panels: str) -> int:
+    """How often a reduction is repeated for the same panel."""
+    reads = 1
+    for outer in enclosing(schedule.loop(reduction)):
+        if outer.loop_name.data == panels:
+            break
+        size = extent_of(outer)
+        reads *= UNKNOWN_EXTENT if size is None else size
+    return reads
+
+
+def _bytes(kind: Attribute) -> int:
+    assert isinstance(kind, MemRefType)
+    element = kind.element_type
+    bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 0
+    return math.prod(kind.get_shape()) * bits // 8

@@ -1,0 +1,214 @@
+"""Copy what a loop reads into a buffer of its own: `loop-stage`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import affine
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.passes import ModulePass
+
+from ...core.context import decide
+from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.nests import (
+    enclosing,
+    extent_of,
+    kernel_named,
+    loop_named,
+    loop_names,
+    refusal,
+)
+from ...dialects.loop.ops import (
+    ForOp,
+    KernelOp,
+    LoadOp,
+    LocalOp,
+    ReduceOp,
+    block_shape,
+    element_type,
+    new_load,
+    new_store,
+)
+from ...dialects.loop.rebuild import Rebuild
+
+STEP = "loop-stage"
+
+
+def stage(kernel: KernelOp, argument: int, loop: str) -> KernelOp:
+    """Copy what one iteration of a loop reads of an argument, before it goes over it repeatedly.
+
+        for j: for i: reduce k: y[k, 32 * j : 32 * j + 32]
+        ->  for j: local p; for k: p[k] = y[k, 32 * j : 32 * j + 32]
+                   for i: reduce k: p[k]
+
+    Rows that are a multiple of 4 KB apart compete for the same lines of a cache, and each needs
+    a page; the copy lies dense.
+
+    Raises:
+        ScheduleError: if the argument is not read at the iterations of reductions of one size,
+            or elsewhere at each iteration of another loop inside.
+    """
+    target = loop_named(STEP, kernel, loop)
+    if not isinstance(target, ForOp):
+        raise refusal(STEP, kernel, target, "is a reduction")
+    if not 0 <= argument < len(kernel.inputs):
+        fact = "no such input"
+        raise refusal(STEP, kernel, target, fact, f"below {len(kernel.inputs)}", argument)
+    buffer = kernel.inputs[argument]
+    loads = [op for op in target.walk() if isinstance(op, LoadOp) and op.buffer is buffer]
+    if not loads:
+        raise refusal(STEP, kernel, target, f"does not read argument {argument}")
+    reads = [_read(kernel, target, load) for load in loads]
+    if any(read.what() != reads[0].what() for read in reads):
+        raise refusal(STEP, kernel, target, f"reads argument {argument} in several ways")
+    return _Stage(kernel, target, reads).run()
+
+
+@dataclass(frozen=True)
+class _Read:
+    load: LoadOp
+    reduction: ReduceOp
+    size: int
+
+    def what(self) -> tuple[object, ...]:
+        """The same for two that read the same."""
+        variable, load = self.reduction.variable, self.load
+        indices = [None if index is variable else index for index in load.indices]
+        return self.size, load.map, load.result.type, tuple(indices), load.limited
+
+
+def _read(kernel: KernelOp, target: ForOp, load: LoadOp) -> _Read:
+    """A load at the iterations of one reduction."""
+    loops = list(enclosing(load))
+    inside = loops[: loops.index(target)]
+    followed = [loop for loop in inside if loop.body.block.args[0] in load.indices]
+    loop = followed[0] if followed else target
+    size = extent_of(loop)
+    if len(followed) != 1 or not isinstance(loop, ReduceOp) or size is None:
+        names = ", ".join(f'"{loop.loop_name.data}"' for loop in followed) or "none"
+        fact = "is read along other loops than one reduction of known size"
+        raise refusal(STEP, kernel, target, f"an argument {fact}", got=names)
+    others = [index for index in load.indices if index is not loop.variable]
+    limits = [limit for limit in load.limits if not isinstance(limit.owner, affine.MinOp)]
+    if any(_is_inside(value, target) for value in (*others, *limits)):
+        raise refusal(STEP, kernel, target, "an argument is read where its body says")
+    return _Read(load, loop, size)
+
+
+def _is_inside(value: SSAValue, target: ForOp) -> bool:
+    owner = value.owner
+    return isinstance(owner, Operation) and target.is_ancestor(owner)
+
+
+class _Stage(Rebuild):
+    def __init__(self, kernel: KernelOp, target: ForOp, reads: Sequence[_Read]) -> None:
+        super().__init__(kernel)
+        self.target, self.first = target, reads[0]
+        self.reads = {read.load: read for read in reads}
+        self.shape = block_shape(reads[0].load.result.type)
+        self.buffer: SSAValue | None = None
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is not self.target:
+            super().visit_for(op)
+            return
+        name = self.name(op.loop_name.data)
+        with self.loop(name, self.bound(op), op.kind.data, op) as variable:
+            self.bind(op.variable, variable)
+            self.fill()
+            self.visit_body(op.body.block)
+
+    def fill(self) -> None:
+        """Make the copy."""
+        load, size = self.first.load, self.first.size
+        lanes = [lanes for lanes in self.shape if lanes > 1]
+        kind = MemRefType(element_type(load.result.type), [size, *lanes])
+        self.buffer = self.emit(LocalOp(kind), load).result
+        for limit in load.limits:
+            if isinstance(limit.owner, affine.MinOp) and _is_inside(limit, self.target):
+                self.visit(limit.owner)
+        name = self.first.reduction.loop_name.data + "_"
+        while name in loop_names(self.kernel):
+            name += "_"
+        with self.loop(name, [AffineExpr.constant(size)], LoopKind.PARALLEL, load) as row:
+            self.bind(self.first.reduction.variable, row)
+            super().visit_load(load)
+            map, operands = self.map(self.place(row), len(self.shape))
+            self.emit(new_store(self.value(load.result), self.buffer, map, operands), load)
+
+    def place(self, row: AffineExpr) -> list[AffineExpr]:
+        """Where the copy of a row is."""
+        axes = [axis for axis, lanes in enumerate(self.shape) if lanes > 1]
+        return [row, *map(AffineExpr.symbol, axes)]
+
+    def visit_load(self, op: LoadOp) -> None:
+        read = self.reads.get(op)
+        if read is None:
+            super().visit_load(op)
+            return
+        assert self.buffer is not None, "the loop around the load was visited"
+        row = self.expr(read.reduction.variable)
+        map, operands = self.map(self.place(row), len(self.shape))
+        new = new_load(self.buffer, map, operands, op.result.type)
+        self.bind(op.result, self.emit(new, op).results[0])
+
+
+@dataclass(frozen=True)
+class LoopStagePass(ModulePass):
+    """Copy what a loop reads repeatedly into a buffer of its own.
+
+    Before:
+
+    ```mlir
+    loop.kernel @last(%w: memref<9x99xf32>) -> (%y: memref<99xf32>) {
+      %z = arith.constant 0.0 : f32
+      loop.for "j" %j to 99 {
+        %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : f32) {
+          %v = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : memref<9x99xf32>, f32
+          loop.yield %v : f32
+        }
+        loop.store %s, %y (d0) -> (d0)(%j) : f32, memref<99xf32>
+      }
+    }
+    ```
+
+    Options: `argument=0 loop=j`
+
+    After:
+
+    ```mlir
+    loop.kernel @last(%w: memref<9x99xf32>) -> (%y: memref<99xf32>) {
+      %z = arith.constant 0.0 : f32
+      loop.for "j" %j to 99 {
+        %p = loop.local : memref<9xf32>
+        loop.for "k_" %q to 9 {
+          %c = loop.load %w (d0, d1) -> (d0, d1)(%q, %j) : memref<9x99xf32>, f32
+          loop.store %c, %p (d0) -> (d0)(%q) : f32, memref<9xf32>
+        }
+        %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : f32) {
+          %v = loop.load %p (d0) -> (d0)(%k) : memref<9xf32>, f32 loop.yield %v : f32 }
+        loop.store %s, %y (d0) -> (d0)(%j) : f32, memref<99xf32>
+    } }
+    ```
+
+    Requires: an argument that the loop reads at each iteration of reductions of one known size,
+        and nowhere else.
+    Leaves: a `loop.local`, a loop that fills it, and reads of it. Blocks are made before.
+    """
+
+    name = "loop-stage"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    argument: int = 0
+    """The number of the argument."""
+    loop: str = ""
+    """The loop, each iteration of which makes a copy."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kernel = stage(kernel_named(self.name, op, self.kernel), self.argument, self.loop)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")
