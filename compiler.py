@@ -12,7 +12,7 @@ from .core.context import CompilerContext, target_of
 from .core.errors import CompileError, UnsupportedError, explain
 from .core.module import Module, specs_of
 from .core.registry import make_context
-from .core.target import Target, named
+from .core.target import Target, default_threads, named
 from .dialects.graph.signature import Signature
 from .runtime.executable import Executable, Program, executable
 from .runtime.interface import checked_signature, interface_of
@@ -37,7 +37,8 @@ def compile(
     Args:
         module: what a frontend made; it is not changed.
         target: "host", the name of a processor (see `core.target`), or a `Target`.
-        threads: how many threads a call may use; None for as many as there are cores.
+        threads: how many threads a call may use; None for what the environment says in
+            `STEPWELL_NUM_THREADS`, else as many as there are cores.
         opt_level: 0 (every operator a scalar kernel of its own) to 3.
         pipeline: the passes to run instead of those that `opt_level` and `threads` call for: the
             text that `stepwell pipeline` prints, as edited, or the text of each stage by its
@@ -49,7 +50,8 @@ def compile(
     Raises:
         CompileError: if the module is not valid or has something that cannot be compiled, or
             if the pipeline is malformed, stops short, or does not use `legalize`.
-        TargetError: if the target is unknown or is not this machine's architecture.
+        TargetError: if the target is unknown or is not this machine's architecture, or
+            `STEPWELL_NUM_THREADS` is no number.
     """
     if not isinstance(module, Module):
         got = type(module).__name__
@@ -103,7 +105,8 @@ def passes_of(
         CompileError: if the arguments contradict each other, or the pipeline stops short.
     """
     if pipeline is None:
-        return pipelines.pipeline(opt_level, target.cores if threads is None else threads)
+        count = default_threads(target) if threads is None else threads
+        return pipelines.pipeline(opt_level, count)
     if threads is not None:
         fact = "the pipeline says itself for how many threads it compiles"
         expected = f"convert-rt-to-llvm{{threads={threads}}} in it, and no threads beside it"

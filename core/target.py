@@ -121,3 +121,20 @@ def _cache_bytes(index: str, default: int) -> int:
     scale = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:], 1)
     digits = text.rstrip("KM")
     return int(digits) * scale if digits.isdigit() else default
+
+
+def default_threads(target: Target) -> int:
+    """How many threads a call may use where nobody says it: `STEPWELL_NUM_THREADS`, or the cores.
+
+    Raises:
+        TargetError: if the variable of the environment is no number above 0.
+    """
+    text = os.environ.get("STEPWELL_NUM_THREADS", "").strip()
+    if not text:
+        return target.cores
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        fact = "wrong number of threads"
+        raise TargetError(
+            explain("STEPWELL_NUM_THREADS", fact, expected="1 or more", got=repr(text))
+        )
+    return int(text)

@@ -24,7 +24,7 @@ from ..core.errors import CompileError, StepwellError
 from ..core.errors import explain as explained
 from ..core.explanation import explanation, sections
 from ..core.module import Module
-from ..core.target import named
+from ..core.target import default_threads, named
 from ..core.weights import write_atomically
 from .messages import worded
 from .models import (
@@ -89,7 +89,10 @@ TargetName = Annotated[
     str, typer.Option("--target", help="The machine to compile for: `host`, `x86-64-v3`, ...")
 ]
 Threads = Annotated[
-    int | None, typer.Option("--threads", help="The most threads that a call may use.")
+    int | None,
+    typer.Option(
+        "--threads", help="The most threads that a call may use (else `STEPWELL_NUM_THREADS`)."
+    ),
 ]
 
 PipelineFile = Annotated[
@@ -289,7 +292,8 @@ def pipeline(
     What comes out is what `compile` makes; `compile`, `run` and `explain` take an edited text by
     `--pipeline FILE`.
     """
-    texts = pipelines.pipeline(level, named(target).cores if threads is None else threads)
+    count = default_threads(named(target)) if threads is None else threads
+    texts = pipelines.pipeline(level, count)
     if not stages:
         print(pipelines.pipeline_text(texts), end="")
         return

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.core.target import default_threads, host
+from stepwell.dialects.rt import PARALLEL_TILES
 
 
 def mlp() -> sw.Module:
@@ -57,3 +59,26 @@ def test_several_callers_at_once() -> None:
 def test_a_wrong_number_of_threads(threads: object) -> None:
     with pytest.raises(sw.CompileError, match="compile: wrong threads, expected 1 or more"):
         sw.compile(mlp(), threads=threads)
+
+
+@pytest.mark.parametrize(("said", "threads"), [("1", 1), ("3", 3), (" 2 ", 2)])
+def test_the_environment_says_how_many_threads(
+    said: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPWELL_NUM_THREADS", said)
+    assert default_threads(host()) == threads
+    text = sw.compile(mlp()).ir("llvm")
+    assert (PARALLEL_TILES in text) == (threads > 1)
+    assert PARALLEL_TILES not in sw.compile(mlp(), threads=1).ir("llvm")
+
+
+@pytest.mark.parametrize("said", ["0", "-1", "two", "1.5", "\u0662"])
+def test_an_environment_that_says_no_number(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPWELL_NUM_THREADS", said)
+    with pytest.raises(sw.TargetError, match="STEPWELL_NUM_THREADS: wrong number of threads"):
+        sw.compile(mlp())
+
+
+def test_without_it_there_is_a_thread_for_each_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPWELL_NUM_THREADS", "")
+    assert default_threads(host()) == host().cores
