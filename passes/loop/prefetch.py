@@ -10,7 +10,7 @@ from typing import cast
 from xdsl.context import Context
 from xdsl.dialects.builtin import FixedBitwidthType, MemRefType, ModuleOp
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineSymExpr
 from xdsl.passes import ModulePass
 
 from ...core.context import decide
@@ -22,7 +22,7 @@ from ...dialects.loop.nests import (
     loop_named,
     refusal,
 )
-from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, PrefetchOp, ReduceOp
+from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, PrefetchOp, ReduceOp, block_shape
 from ...dialects.loop.rebuild import Rebuild
 
 STEP = "loop-prefetch"
@@ -40,6 +40,8 @@ def prefetch(kernel: KernelOp, argument: int, loop: str, ahead: int = 0) -> Kern
     Between two rows of `w` that are new, some loops repeat all of them. They share the hints
     evenly, so that memory is asked for at a constant rate: the rest of w[j] while the first of
     them reads it, then the beginning of w[j + 1].
+
+    A reduction along some rows of a block, w[8 * i + s, k], asks for the rows after them.
 
     Args:
         ahead: bytes by which hints are earlier than that.
@@ -91,18 +93,30 @@ def _stream(kernel: KernelOp, loop: ReduceOp, load: LoadOp, ahead: int) -> _Stre
     is_part = any(isinstance(e, AffineDimExpr) for e in inner)
     if is_part or size is None or size != shape[dimension]:
         raise refusal(STEP, kernel, loop, "does not read all of the rows, or parts of them")
+    bits = kind.element_type.bitwidth if isinstance(kind.element_type, FixedBitwidthType) else 0
+    line = max(1, LINE_BITS // max(1, bits))
+    if (height := _height(load, dimension)) > 1:
+        start = height * size + ahead * 8 // max(1, bits)
+        return _Stream(load, dimension, start, height, line, (), size)
     repeats = _repeats(loop, load)
     extents = [extent_of(repeat) for repeat in repeats]
-    if None in extents or not isinstance(kind.element_type, FixedBitwidthType):
+    if None in extents or not bits:
         raise refusal(STEP, kernel, loop, "how often it is repeated is not known")
     times, row = math.prod(cast(list[int], extents)), math.prod(shape[dimension + 1 :])
     if not times or row < times:
         fact = "is repeated too often to share a row"
         raise refusal(STEP, kernel, loop, fact, f"at most {row}", times)
-    bits = kind.element_type.bitwidth
     start = size - size // times + -(-8 * ahead // (row * bits))
-    line = max(1, LINE_BITS // bits)
     return _Stream(load, dimension, start, row // times, line, tuple(repeats), size)
+
+
+def _height(load: LoadOp, dimension: int) -> int:
+    """How many rows a block has whose columns are the last dimension, one after the other."""
+    results, lanes = load.map.data.results, block_shape(load.result.type)
+    if dimension != len(results) - 1 or dimension == 0:
+        return 1
+    axes = [e.position for e in results[dimension - 1].dfs() if isinstance(e, AffineSymExpr)]
+    return math.prod(lanes[axis] for axis in axes)
 
 
 def _repeats(loop: ReduceOp, load: LoadOp) -> list[ForOp]:

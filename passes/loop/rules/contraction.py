@@ -36,7 +36,7 @@ from .accesses import (
     power_of_two_from,
     stride,
 )
-from .panels import ask_for_panels, copy_panels
+from .panels import ask_for_panels, ask_for_rows, copy_panels
 from .steps import Schedule
 
 MOST_ROWS = 12
@@ -229,6 +229,8 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         first = first if panels_outside else chunks
     if panels_outside:
         copy_panels(schedule, panels.outer, roles.reductions[-1], tile.columns)
+    if len(roles.reductions) == 1 and roles.row is not None:
+        ask_for_rows(schedule, roles.reductions[0], roles.packed)
     streams = panels_outside and ask_for_panels(
         schedule, panels.outer, roles.reductions[-1], roles.packed
     )

@@ -67,13 +67,29 @@ def ask_for_panels(
     found = False
     for argument in arguments:
         if _bytes(schedule.kernel.inputs[argument].type) > KEPT * schedule.target.l2_bytes:
-            found |= schedule.attempt(_prefetching(schedule, argument, reduction)) is not None
+            step = _prefetching(schedule, argument, reduction, AHEAD)
+            found |= schedule.attempt(step) is not None
     return found
 
 
-def _prefetching(schedule: Schedule, argument: int, loop: str) -> Callable[[], bool]:
+def ask_for_rows(schedule: Schedule, reduction: str, packed: Sequence[int]) -> None:
+    """Ask for the next rows of an operand that no cache near the processor holds.
+
+    Args:
+        reduction: the loop along the rows.
+        packed: the arguments that are no such operand.
+    """
+    for argument, buffer in enumerate(schedule.kernel.inputs):
+        kind = buffer.type
+        if argument in packed or not isinstance(kind, MemRefType) or not kind.has_static_shape():
+            continue
+        if _bytes(kind) > schedule.target.l2_bytes:
+            schedule.attempt(_prefetching(schedule, argument, reduction, 0))
+
+
+def _prefetching(schedule: Schedule, argument: int, loop: str, ahead: int) -> Callable[[], bool]:
     def step() -> bool:
-        schedule.prefetch(argument, loop, AHEAD)
+        schedule.prefetch(argument, loop, ahead)
         return True
 
     return step

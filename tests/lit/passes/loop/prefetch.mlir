@@ -7,6 +7,8 @@
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=d}" 2>&1 | filecheck %s --check-prefix=UNKNOWN
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=e}" 2>&1 | filecheck %s --check-prefix=OFTEN
 
+// RUN: stepwell-opt %s -p "loop-prefetch{kernel=rows argument=0 loop=k ahead=128}" | filecheck %s --check-prefix=ROWS
+
 // KIND: loop-prefetch: loop "i" of @twice: is no reduction over an extent
 // INPUT: loop-prefetch: loop "k" of @twice: no such input, expected below 1, got 1
 // READS: loop-prefetch: loop "a" of @others: reads of argument 0, expected 1, got 0
@@ -31,6 +33,23 @@ loop.kernel @twice(%w: memref<4x8x16xf32>) -> (%y: memref<4x2x16xf32>) {
       }
       loop.store %s, %y (d0, d1)[s0] -> (d0, d1, s0)(%j, %i) : vector<16xf32>, memref<4x2x16xf32>
     }
+  }
+}
+
+// Four rows are read along their columns: the next four are asked for, four elements at a time.
+// ROWS-LABEL: loop.kernel @rows
+// ROWS:         loop.reduce "k"
+// ROWS-NEXT:      loop.prefetch %x (d0, d1) -> ((d0 * 4), ((d1 * 4) + 96))(%i, %k) : memref<12x16xf32>
+// ROWS-NEXT:      loop.load %x
+loop.kernel @rows(%x: memref<12x16xf32>) -> (%y: memref<12x1xf32>) {
+  %z = arith.constant dense<0.0> : vector<4x1xf32>
+  loop.for "i" %i to 3 {
+    %s = loop.reduce "k" %k to 16 combine add carry(%acc = %z : vector<4x1xf32>) {
+      %v = loop.load %x (d0, d1)[s0, s1] -> (d0 * 4 + s0, d1)(%i, %k) : memref<12x16xf32>, vector<4x1xf32>
+      %t = arith.addf %acc, %v : vector<4x1xf32>
+      loop.yield %t : vector<4x1xf32>
+    }
+    loop.store %s, %y (d0)[s0, s1] -> (d0 * 4 + s0, s1)(%i) : vector<4x1xf32>, memref<12x1xf32>
   }
 }
 

@@ -77,6 +77,26 @@ loop.kernel @streamed(%x: memref<16x2048xf32>, %w: memref<2048x2048xf32> {loop.c
   }
 }
 
+// So are the next rows of an operand that is larger than a cache.
+// V4-LABEL: loop.kernel @many_rows
+// V4:       loop.reduce "k"
+// V4-NEXT:    loop.prefetch %x (d0, d1) -> ((d0 * 8), ((d1 * 8) + 2048))(%i0, %k) : memref<2048x256xf32>
+// V3-LABEL: loop.kernel @many_rows
+loop.kernel @many_rows(%x: memref<2048x256xf32>, %w: memref<256x256xf32> {loop.constant}) -> (%y: memref<2048x256xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 2048 {
+    loop.for "j" %j to 256 {
+      %s = loop.reduce "k" %k to 256 combine add carry(%acc = %z : f32) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<2048x256xf32>, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : memref<256x256xf32>, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<2048x256xf32>
+    }
+  }
+}
+
 // Panels of an operand that comes with each call are copied dense, lanes that are not there left out.
 // V4-LABEL: loop.kernel @large
 // V4:       loop.for "j0" %j0 to 16 tiles {
