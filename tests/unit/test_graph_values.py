@@ -40,6 +40,7 @@ from stepwell.dialects.graph.interfaces import (
     element_type,
     tensor_type,
 )
+from stepwell.dialects.loop.attrs import Combine
 
 Array = np.ndarray | csr_array
 
@@ -162,7 +163,7 @@ class EagerNest:
         init: SSAValue,
         step: Callable[[Index, SSAValue], SSAValue],
     ) -> SSAValue:
-        assert combine in ("add", "mul", "max", "min")
+        assert Combine(combine) is not Combine.CUSTOM
         for position in np.ndindex(*[self.evaluate(e) for e in extents]):
             init = step(tuple(self.dim(i) for i in position), init)
         return init
@@ -188,7 +189,7 @@ class EagerNest:
         init: SSAValue,
         step: Callable[[AffineExpr, AffineExpr, SSAValue], SSAValue],
     ) -> SSAValue:
-        assert combine in ("add", "mul", "max", "min")
+        assert Combine(combine) is not Combine.CUSTOM
         a, i = self.matrix(matrix), self.evaluate(row)
         for p in range(a.indptr[i], a.indptr[i + 1]):
             init = step(self.dim(p), self.dim(a.indices[p]), init)
