@@ -295,7 +295,7 @@ class Programs:
         if kind == "conv":
             stride = [self.pick(1, 2) for _ in space]
             y = b.quantized_conv(*operands, y_scale, y_zero, *bias, strides=stride)
-            return y, (shape[0], n, *windows(space, window, stride)), y_scale, y_zero
+            return y, (*shape[:1], n, *windows(space, window, stride)), y_scale, y_zero
         y = getattr(b, f"quantized_{kind}")(*operands, y_scale, y_zero, *bias)
         return y, (*shape[:-1], n), y_scale, y_zero
 
