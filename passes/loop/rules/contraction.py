@@ -249,10 +249,10 @@ def _loop_to_share(schedule: Schedule, nest: Sequence[str], work: int) -> str:
     """The first loop of enough iterations and work for threads: an image has one batch.
 
     Args:
-        nest: loops from outside to inside.
+        nest: loops from outside to inside; the last may have become an axis.
         work: the multiplications in the last of them.
     """
-    sizes = [schedule.extent(name) for name in nest]
+    sizes = [schedule.extent(name) if schedule.has(name) else 1 for name in nest]
     for position, size in enumerate(sizes):
         around = math.prod(UNKNOWN_EXTENT if n is None else n for n in sizes[position:-1])
         if size is not None and size >= PANELS and around * work >= PARALLEL_WORK:

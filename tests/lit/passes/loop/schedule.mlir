@@ -55,6 +55,28 @@ loop.kernel @one_batch(%x: memref<1x120x128xf32>, %w: memref<128x128xf32> {loop.
   }
 }
 
+// Rows that are one tile leave no loop over tiles; the loop around them is shared.
+// V4-LABEL: loop.kernel @few_rows
+// V4:       loop.for "b" %b to 64 tiles {
+// V4:         loop.reduce "k" %k to 64 combine add carry(%{{.*}} = %{{.*}} : vector<7x32xf32>)
+// V3-LABEL: loop.kernel @few_rows
+loop.kernel @few_rows(%x: memref<64x7x64xf32>, %w: memref<64x64xf32> {loop.constant}) -> (%y: memref<64x7x64xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "b" %b to 64 {
+    loop.for "i" %i to 7 {
+      loop.for "j" %j to 64 {
+        %s = loop.reduce "k" %k to 64 combine add carry(%acc = %z : f32) {
+          %p = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%b, %i, %k) : memref<64x7x64xf32>, f32
+          %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<64x64xf32>, f32
+          %t = math.fma %p, %q, %acc : f32
+          loop.yield %t : f32
+        }
+        loop.store %s, %y (d0, d1, d2) -> (d0, d1, d2)(%b, %i, %j) : f32, memref<64x7x64xf32>
+      }
+    }
+  }
+}
+
 // Weights that no cache keeps are asked for, half a row at each of two reads, and tiles are several panels.
 // V4-LABEL: loop.kernel @streamed
 // V4:       loop.for "j00" %j00 to 32 tiles {
