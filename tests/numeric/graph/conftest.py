@@ -129,8 +129,8 @@ class Programs:
         return self.input(SparseSpec(csr.shape, self.dtype, csr.nnz), csr, self.dtype)
 
     def step(self) -> None:
-        """Add one operator."""
-        x, shape = self.pick(*self.values)
+        """Add one operator, to the newest value every other time."""
+        x, shape = self.values[-1] if self.draw(st.booleans()) else self.pick(*self.values)
         kinds = [self.unary, self.scalar, self.binary, self.scaled, self.normalized]
         kinds += [self.chosen, self.counted, self.frozen, self.padded]
         if shape and isinstance(shape[-1], int):
