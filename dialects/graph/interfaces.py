@@ -73,7 +73,7 @@ class Scalars(Protocol):
         ...
 
     def insert(self, op: Operation) -> SSAValue:
-        """Append an operation on scalars; returns its first result."""
+        """Append an operation on scalars; returns its first result, or that of an equal one."""
         ...
 
     def compute_type(self, element_type: Attribute) -> Attribute:

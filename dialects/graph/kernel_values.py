@@ -326,15 +326,16 @@ class _Replay:
             case arith.ConstantOp(value=IntegerAttr() as number):
                 return self.nest.constant(number.value.data, old.type)
         operands = [self.value(operand) for operand in op.operands]
-        self.nest.insert(
-            new := type(op).create(
+        first = self.nest.insert(
+            type(op).create(
                 operands=operands,
                 result_types=op.result_types,
                 properties=dict(op.properties),
                 attributes=dict(op.attributes),
             )
         )
-        self.known |= dict(zip(op.results, new.results, strict=True))
+        # That of an equal operation, where the nest has one.
+        self.known |= dict(zip(op.results, cast(Operation, first.owner).results, strict=True))
         return self.known[old]
 
     def _loaded(self, op: LoadOp) -> SSAValue:
