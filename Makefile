@@ -18,13 +18,13 @@ demo: $(call MARKED,run) ## a GCN on the karate club and an MLP on digits, compi
 	@$(BIN)/stepwell demo
 
 test: $(call MARKED,test) ## all tests: unit, numeric and lit
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 unit: $(call MARKED,test) ## the unit tests alone
-	$(BIN)/python -m pytest tests/unit
+	$(BIN)/python -m pytest -n auto --dist worksteal tests/unit
 
 numeric: $(call MARKED,test) ## the numeric tests alone
-	$(BIN)/python -m pytest tests/numeric
+	$(BIN)/python -m pytest -n auto --dist worksteal tests/numeric
 
 lit: $(call MARKED,test) ## the tests of IR text alone
 	$(BIN)/lit -sv tests/lit
