@@ -101,7 +101,7 @@ class _Calls(Interpreter.Listener):
 
 def _memory(value: Any) -> np.ndarray | None:
     """What a function can write to: a buffer, or the bytes from an address on."""
-    if isinstance(value, np.ndarray) and value.ndim:
+    if isinstance(value, np.ndarray):
         return value
     if isinstance(value, Pointer) and value.allocation is not None:
         return value.allocation.bytes[value.offset :]

@@ -66,6 +66,8 @@ class RtFunctions(InterpreterFunctions):
         (context,) = args
         kind = cast(MemRefType, op.result.type)
         array = context.constants[op.slot.value.data]
+        if array.dtype.kind in "bu":  # a boolean takes a byte, and integers have no sign
+            array = array.view(f"i{array.itemsize}")
         if array.shape != kind.get_shape() or array.dtype != dtype_of(kind.element_type):
             got = f"{array.dtype} {array.shape}"
             fact = "the constant does not fit"

@@ -501,16 +501,19 @@ def test_nothing_leaks() -> None:
         work()
     gc.collect()
     counts = [sys.getrefcount(each) for each in watched]
-    before = tracemalloc.get_traced_memory()[0]
-    for _ in range(500):
-        work()
-    gc.collect()
-    after = tracemalloc.get_traced_memory()[0]
+    # What is lost is lost each time; other threads, such as that of a runner of tests, come by.
+    growths: list[int] = []
+    for _ in range(3):
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(500):
+            work()
+        gc.collect()
+        growths.append(tracemalloc.get_traced_memory()[0] - before)
     tracemalloc.stop()
     changes = [sys.getrefcount(each) - count for each, count in zip(watched, counts, strict=True)]
     assert max(map(abs, changes)) < 20, changes
     # The smallest object has 32 bytes.
-    assert after - before < 500 * 32
+    assert min(growths) < 500 * 32
 
 
 def test_executables_are_freed() -> None:
