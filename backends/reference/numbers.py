@@ -167,11 +167,6 @@ def _apply(op: Operation, *operands: int) -> int:
     return min(map.eval(list(operands[: map.num_dims]), list(operands[map.num_dims :])))
 
 
-def each(function: Callable[[float], float]) -> Meaning:
-    """The meaning of an operation whose function takes Python's numbers only."""
-    return lambda op, x: np.vectorize(function, otypes=[np.float64])(x)
-
-
 def reinterpret(op: Operation, value: Any) -> Any:
     """The same bits in another type, lane by lane or all lanes as one number."""
     array, kind = np.asarray(value), op.results[0].type
@@ -211,7 +206,7 @@ _BINARY: dict[str, Meaning] = {
     "xori": plain(np.bitwise_xor),
 }
 
-_UNARY: dict[str, Meaning] = {
+_FUNCTIONS: dict[str, Meaning] = {
     "acos": plain(np.arccos),
     "asin": plain(np.arcsin),
     "atan": plain(np.arctan),
@@ -251,7 +246,7 @@ LIBM: dict[str, Callable[..., Any]] = {
 
 _STANDARD: dict[str, Meaning] = {
     **{f"arith.{name}": meaning for name, meaning in _BINARY.items()},
-    **{f"math.{name}": meaning for name, meaning in _UNARY.items()},
+    **{f"math.{name}": meaning for name, meaning in _FUNCTIONS.items()},
     **{f"math.{name}": plain(function) for name, function in LIBM.items()},
     "affine.apply": _apply,
     "affine.min": _apply,
@@ -342,7 +337,7 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
 
 _LLVM: dict[str, Meaning] = {
     **{f"llvm.{name}": _STANDARD[f"arith.{same}"] for name, same in _INSTRUCTIONS.items()},
-    **{f"llvm.intr.{name}": _UNARY[name] for name in _UNARY.keys() - {"powf"}},
+    **{f"llvm.intr.{name}": _FUNCTIONS[name] for name in _FUNCTIONS.keys() - {"powf"}},
     **{f"llvm.intr.vector.reduce.{name}": plain(fold) for name, fold in REDUCTIONS.items()},
     "llvm.intr.fabs": plain(np.abs),
     "llvm.intr.pow": plain(np.power),

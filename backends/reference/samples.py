@@ -39,7 +39,7 @@ def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[
     def normal(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
         return random.standard_normal(shape).astype(dtype)
 
-    return [_input(spec, sizes, 1, _DENSITY, normal, random) for spec in specs]
+    return [_input(spec, sizes, _DENSITY, normal, random) for spec in specs]
 
 
 _SMALL = (5, 3, 7, 2)
@@ -75,18 +75,17 @@ def _made(
 ) -> list[Any]:
     names = dict.fromkeys(d for spec in specs for d in spec.shape if isinstance(d, str))
     sizes = {name: choices[n % len(choices)] for n, name in enumerate(names)}
-    return [_input(spec, sizes, 1, 1 / 3, numbers, random) for spec in specs]
+    return [_input(spec, sizes, 1 / 3, numbers, random) for spec in specs]
 
 
 def _input(
     spec: ValueSpec,
     sizes: Mapping[str, int],
-    otherwise: int,
     density: float,
     numbers: Numbers,
     random: np.random.Generator,
 ) -> np.ndarray | csr_array:
-    shape = tuple(sizes.get(d, otherwise) if isinstance(d, str) else d for d in spec.shape)
+    shape = tuple(sizes.get(d, 1) if isinstance(d, str) else d for d in spec.shape)
     dtype = dtype_named(spec.dtype)
     if spec.format is not None:
         from scipy.sparse import csr_array, random_array

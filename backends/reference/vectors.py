@@ -39,23 +39,19 @@ _COMBINE = {
 """What LLVM calls the reductions of `vector`."""
 
 
-def _row(op: Operation, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[np.ndarray, int]:
-    """The elements of a buffer in a row, and the place of one; they may run into the next row."""
-    place = 0
-    for size, index in zip(buffer.shape, indices, strict=True):
-        place = place * size + int(index)
-    return buffer.reshape(-1), place
-
-
 def _lanes(
     op: Operation, buffer: np.ndarray, indices: Sequence[Any], offsets: np.ndarray, mask: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """The elements of a buffer in a row, and the places that are accessed.
 
+    Lanes beyond the end of a row are in the next one.
+
     Raises:
         CompileError: if one of them is outside of the buffer.
     """
-    elements, first = _row(op, buffer, indices)
+    elements, first = buffer.reshape(-1), 0
+    for size, index in zip(buffer.shape, indices, strict=True):
+        first = first * size + int(index)
     places = first + offsets[mask]
     wrong = (places < 0) | (places >= elements.size)
     if wrong.any():
