@@ -25,6 +25,7 @@ _PLACES = {
     "InputError": "core.errors",
     "MiscompilationError": "core.errors",
     "Module": "core.module",
+    "PassHook": "core.context",
     "SparseSpec": "core.module",
     "StepwellError": "core.errors",
     "Target": "core.target",
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from . import patterns
     from .binding import bind_params
     from .compiler import compile
+    from .core.context import PassHook
     from .core.errors import (
         CompileError,
         ImportModelError,
@@ -75,6 +77,7 @@ __all__ = [
     "InputError",
     "MiscompilationError",
     "Module",
+    "PassHook",
     "SparseSpec",
     "StepwellError",
     "Target",

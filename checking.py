@@ -7,7 +7,7 @@ pass to blame.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from xdsl.ir import Operation
 from .backends.reference.interpreter import run
 from .backends.reference.memory import Pointer
 from .backends.reference.samples import small_inputs
-from .core.context import Change, CompilerContext
+from .core.context import Change, CompilerContext, PassHook
 from .core.errors import InputError, MiscompilationError, StepwellError, explain
 from .core.module import Module, is_real
 from .core.printing import module_text
@@ -144,7 +144,7 @@ def budget(dtype: np.dtype[Any]) -> float:
     return 2.0 ** (digits // 2 - 2)
 
 
-class Checker:
+class Checker(PassHook):
     """Runs a module after each pass, and refuses a pass that changes a result.
 
     Args:
@@ -152,16 +152,21 @@ class Checker:
         inputs: what it is run on; None for inputs that are made up, edge values among them.
         max_ulp: how far a pass may move a result, in the unit of `Change`; None for a limit that
             another order of sums keeps to.
+        tell: is told of each change when it is known.
 
     Raises:
         InputError: if the inputs do not fit.
     """
 
     def __init__(
-        self, module: Module, inputs: Sequence[object] | None, max_ulp: float | None
+        self,
+        module: Module,
+        inputs: Sequence[object] | None,
+        max_ulp: float | None,
+        tell: Callable[[Change], None] = lambda _: None,
     ) -> None:
         self.changes: list[Change] = []
-        self._max_ulp = max_ulp
+        self._max_ulp, self._tell = max_ulp, tell
         self._inputs = small_inputs(module.inputs) if inputs is None else [list(inputs)]
         self._interface: Interface | None = None
         self._names, self._text = Counter[str](), ""
@@ -184,7 +189,7 @@ class Checker:
             MiscompilationError: if the pass changed a result.
         """
         if module_text(op) == self._text:
-            self.changes.append(Change(ctx.stage, ctx.pass_name, 0.0, 0, ""))
+            self._note(Change(ctx.stage, ctx.pass_name, 0.0, 0, ""))
             return
         how = _explanation(self._names, _histogram(op))
         module = Module(op, ctx.weights)
@@ -219,8 +224,12 @@ class Checker:
         ]
         ulp = max((ulp for ulp, _ in far), default=0.0)
         elements = sum(count for _, count in far)
-        self.changes.append(Change(stage, pass_name, ulp, elements, how if elements else ""))
+        self._note(Change(stage, pass_name, ulp, elements, how if elements else ""))
         self._traces = traces
+
+    def _note(self, change: Change) -> None:
+        self.changes.append(change)
+        self._tell(change)
 
     def _compare(
         self, stage: str, name: str, before: Trace, after: Trace, how: str, inputs: list[Any]

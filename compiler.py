@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .core import pipelines
-from .core.context import CompilerContext, target_of
+from .core.context import CompilerContext, PassHook, target_of
 from .core.errors import CompileError, UnsupportedError, explain
 from .core.module import Module, specs_of
 from .core.registry import make_context
@@ -31,6 +31,7 @@ def compile(
     legalize: Mapping[str, Any] | None = None,
     check: bool | Sequence[object] = False,
     max_ulp: float | None = None,
+    hooks: Sequence[PassHook] = (),
 ) -> Executable:
     """Compile a module to machine code.
 
@@ -46,6 +47,12 @@ def compile(
         legalize: for the names of operators what is put in their place: a `stepwell.kernel`, or
             a rule. A pipeline of one's own has to have `graph-legalize` then. See
             `docs/kernels-and-functions.md`.
+        check: whether the module is run after each pass and compared with what it was, on inputs
+            that are made up, or on these. See `docs/checking.md`.
+        max_ulp: how far a checked pass may move a result; None for a limit that other orders of
+            sums keep to.
+        hooks: what is told of each pass, before and after it, and may leave it out. See
+            `docs/driver.md`.
 
     Raises:
         CompileError: if the module is not valid or has something that cannot be compiled, or
@@ -78,13 +85,15 @@ def compile(
     ctx = make_context(work.weights, chosen)
     if legalize is not None:
         ctx.legalize = _table_for(legalize, start, passes)
+    ctx.hooks += _checked_hooks(hooks)
     checker = _checker(module, check, max_ulp)
     if checker is not None:
         ctx.hooks.append(checker)
     with _without_collector():
         signature, program = _build(ctx, work, passes, start)
     stages = pipelines.STAGES[pipelines.STAGES.index(start) :]
-    staircase = Staircase(module, chosen, passes, start, ctx.legalize)
+    applied = {stage: ",".join(map(str, ctx.applied.get(stage, ()))) for stage in passes}
+    staircase = Staircase(module, chosen, applied, start, ctx.legalize)
     exe = executable(signature, program, staircase, stages, ctx.decisions)
     if checker is not None:
         checker.finish(exe)
@@ -156,6 +165,19 @@ def _checker(
     from .checking import Checker
 
     return Checker(module, None if isinstance(check, bool) else check, max_ulp)
+
+
+def _checked_hooks(hooks: Sequence[PassHook]) -> Sequence[PassHook]:
+    """The hooks, as they are now.
+
+    Raises:
+        CompileError: if one is none.
+    """
+    for hook in hooks:
+        if not isinstance(hook, PassHook):
+            got = type(hook).__name__
+            raise CompileError(explain("compile", "no hook", expected="stepwell.PassHook", got=got))
+    return hooks
 
 
 def _table_for(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -13,6 +13,9 @@ from xdsl.ir import Operation
 from .provenance import names, origin
 from .target import Target
 from .weights import WeightStore
+
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
 
 
 @dataclass(frozen=True)
@@ -60,16 +63,34 @@ class Change:
         return f"{self.pass_name}: {self.ulp:.3g} ulp, {self.elements} elements, {self.how}"
 
 
-class PassHook(Protocol):
-    """Is told of each pass that a pipeline runs; what it raises ends the pipeline."""
+class PassHook:
+    """Is told of each pass that a pipeline runs; what it raises ends the pipeline.
 
-    def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Look at a module that the pass `ctx.pass_name` of `ctx.stage` is about to change."""
-        ...
+    Subclasses say what they want to hear. `ctx.step` is the pass with its options, `ctx.stage` the
+    stage that it is on the way to, and `ctx.pending` are the passes after it.
+    """
+
+    def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> bool | None:
+        """Look at a module that the pass is about to change.
+
+        Returns False to leave the pass out: hooks after this one are not asked, and none is told
+        of its end.
+        """
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Look at what became of it."""
-        ...
+
+    def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
+        """Look at what is left of it where the pass, its verification or a hook raised `error`.
+
+        The error then goes on; what another package raised is its `__cause__`.
+        """
+
+    def before_verify(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Be told that it is about to be verified, after a pass or at the end of a stage."""
+
+    def after_verify(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Be told that it is valid."""
 
 
 @dataclass
@@ -81,9 +102,19 @@ class CompilerContext(Context):
     decisions: list[Decision] = field(default_factory=list)
     legalize: Mapping[str, Any] = field(default_factory=dict)
     """What `graph-legalize` does with operators, by name, before what it does by itself."""
-    stage: str = ""
-    pass_name: str = ""
     hooks: list[PassHook] = field(default_factory=list)
+    verify: Literal["pass", "stage", "never"] = "stage"
+    """After what a module is verified."""
+    stage: str = ""
+    """The stage that passes are on the way to, "" outside of the staircase."""
+    pass_name: str = ""
+    """The pass that runs, or ran last, by its name."""
+    step: ModulePass | None = None
+    """The same pass itself, with its options."""
+    pending: list[ModulePass] = field(default_factory=list["ModulePass"])
+    """The passes that are to run after it, those of later stages included."""
+    applied: dict[str, list[ModulePass]] = field(default_factory=dict[str, list["ModulePass"]])
+    """The passes that have run, or begun to, by stage."""
 
 
 def target_of(ctx: Context) -> Target:

@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import (
-    ArgSpecParseError,
-    DiagnosticException,
-    PassFailedException,
-    VerifyException,
-)
+from xdsl.utils.exceptions import ArgSpecParseError
 
 from .context import CompilerContext
-from .errors import CompileError, StepwellError, explain
+from .errors import CompileError, explain
+from .pass_manager import run_steps
 
 if TYPE_CHECKING:
     from xdsl.utils.arg_spec import ArgSpec
@@ -246,37 +242,14 @@ def parse_passes(
 
 
 def run_passes(ctx: CompilerContext, op: ModuleOp, text: str, stage: str = "") -> None:
-    """Run a pipeline text on a module in place, verifying the result.
-
-    Decisions of the passes are noted with the name of the pass and that of the stage.
+    """Run a pipeline text on a module in place, as `pass_manager.run_steps` does.
 
     Raises:
-        CompileError: if a pass refuses; its message names the pass and the operation.
+        CompileError: if the text is wrong or a pass refuses; see `parse_passes`, `run_steps`.
     """
     from .registry import passes
 
-    ctx.stage = stage
-    for step in parse_passes(text, passes()):
-        ctx.pass_name = step.name
-        for hook in ctx.hooks:
-            hook.before_pass(ctx, op)
-        try:
-            step.apply(ctx, op)
-        except StepwellError:
-            raise
-        except (PassFailedException, VerifyException, DiagnosticException) as error:
-            raise CompileError(f"{step.name}: {_first_line(error)}") from error
-        for hook in ctx.hooks:
-            hook.after_pass(ctx, op)
-    try:
-        op.verify()
-    except (VerifyException, DiagnosticException) as error:
-        raise CompileError(f"{text}: result does not verify: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    run_steps(ctx, op, parse_passes(text, passes()), stage)
 
 
 def walk_stages(
@@ -288,8 +261,17 @@ def walk_stages(
     """Take a module down the staircase in place, giving it at each stage from `start` on.
 
     `texts` is the pass list of each stage, such as `pipeline` gives.
+
+    Raises:
+        CompileError: if a text is wrong, before anything runs, or if a pass refuses.
     """
+    from .registry import passes
+
+    available = passes()
+    stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
+    steps = {stage: parse_passes(texts[stage], available) for stage in stages}
     yield start, op
-    for stage in IR_STAGES[IR_STAGES.index(start) + 1 :]:
-        run_passes(ctx, op, texts[stage], stage)
+    for number, stage in enumerate(stages, 1):
+        ctx.pending = [step for later in stages[number:] for step in steps[later]]
+        run_steps(ctx, op, steps[stage], stage)
         yield stage, op

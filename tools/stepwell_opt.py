@@ -20,17 +20,18 @@ from typing import IO, ClassVar, NoReturn
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass, PassPipeline
+from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 from xdsl.targets.mlir import MLIRTarget
 from xdsl.utils.exceptions import ArgSpecParseError, PassFailedException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from ..core.context import CompilerContext
+from ..core.context import CompilerContext, PassHook
 from ..core.errors import StepwellError
 from ..core.module import Module
 from ..core.parsing import MlirParser
-from ..core.pipelines import parse_passes, plain
+from ..core.pass_manager import run_steps
+from ..core.pipelines import parse_passes
 from ..core.printing import module_text
 from ..core.registry import make_context, own_passes, passes
 from ..core.weights import WeightStore, write_atomically
@@ -153,9 +154,7 @@ class StepwellOptMain(xDSLOptMain):
         Raises:
             CompileError: for a malformed text, an unknown pass (with the nearest names) or option.
         """
-        self.args.passes = plain(self.args.passes)
-        parse_passes(self.args.passes, self.available_passes)
-        super().setup_pipeline()
+        self.steps = parse_passes(self.args.passes, self.available_passes)
 
     def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
         """Open the input, with the weights that lie beside it."""
@@ -180,39 +179,23 @@ class StepwellOptMain(xDSLOptMain):
 
     def apply_passes(self, prog: ModuleOp) -> None:
         """Run the pipeline; what a pass raises as ours counts as a diagnostic like xDSL's."""
+        ctx = self.context
+        ctx.verify = "never" if self.args.disable_verify else "pass"
+        if ctx.verify == "pass":
+            prog.verify()
+        ctx.hooks = [] if self.args.check is None else [self._checker(prog)]
         try:
-            if self.args.check is None:
-                super().apply_passes(prog)
-            else:
-                self._apply_checked(prog)
+            run_steps(ctx, prog, self.steps)
         except StepwellError as error:
             raise PassFailedException(str(error)) from error
 
-    def _apply_checked(self, prog: ModuleOp) -> None:
-        """Run the pipeline, and the module after each pass."""
+    def _checker(self, prog: ModuleOp) -> PassHook:
+        """What runs the module after each pass."""
         from ..checking import Checker
 
         module = Module(prog, self.context.weights)
         inputs = read_archive(self.args.check, module.inputs) if self.args.check else None
-        checker, plain_pipeline = Checker(module, inputs, None), self.pipeline
-
-        def callback(
-            previous: ModulePass | None, op: ModuleOp, following: ModulePass | None
-        ) -> None:
-            if plain_pipeline.callback is not None:
-                plain_pipeline.callback(previous, op, following)
-            if previous is not None:
-                checker.after_pass(self.context, op)
-                print(checker.changes[-1], file=sys.stderr)
-            if following is not None:
-                self.context.pass_name = following.name
-                checker.before_pass(self.context, op)
-
-        self.pipeline = PassPipeline(plain_pipeline.passes, callback)
-        try:
-            super().apply_passes(prog)
-        finally:
-            self.pipeline = plain_pipeline
+        return Checker(module, inputs, None, tell=lambda c: print(c, file=sys.stderr))
 
     def run(self) -> None:
         """Read, transform, write."""

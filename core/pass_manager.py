@@ -1,0 +1,83 @@
+"""Running passes: each with its hooks, its verification, and one wording of what goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import DiagnosticException
+
+from .context import CompilerContext, decide
+from .errors import CompileError, StepwellError
+
+
+def run_steps(
+    ctx: CompilerContext, op: ModuleOp, steps: Sequence[ModulePass], stage: str = ""
+) -> None:
+    """Run passes on a module in place, verifying it as often as the context says.
+
+    Decisions of the passes are noted with the name of the pass and that of the stage. Hooks are
+    told in their order before a pass and in the reverse one after it: the last is next to it.
+
+    Raises:
+        CompileError: if a pass refuses, or leaves what does not verify; its message names the
+            pass and the operation.
+    """
+    ctx.stage, ctx.pending = stage, [*steps, *ctx.pending]
+    for step in steps:
+        ctx.step, ctx.pass_name = ctx.pending.pop(0), step.name
+        if any(hook.before_pass(ctx, op) is False for hook in ctx.hooks):
+            decide(ctx, "pipeline", "leaves the pass out", "a hook says so")
+            continue
+        ctx.applied.setdefault(stage, []).append(step)
+        try:
+            _apply(ctx, op, step)
+            if ctx.verify == "pass":
+                _verify(ctx, op)
+            for hook in reversed(ctx.hooks):
+                hook.after_pass(ctx, op)
+        except Exception as error:
+            # Whatever it is, it goes on: hooks may tell what the module looks like.
+            _tell_failure(ctx, op, error)
+            raise
+    if ctx.verify == "stage":
+        try:
+            _verify(ctx, op)
+        except CompileError as error:
+            _tell_failure(ctx, op, error)
+            raise
+
+
+def _apply(ctx: CompilerContext, op: ModuleOp, step: ModulePass) -> None:
+    try:
+        step.apply(ctx, op)
+    except StepwellError:
+        raise
+    except DiagnosticException as error:
+        raise CompileError(f"{step.name}: {first_line(error)}") from error
+
+
+def _verify(ctx: CompilerContext, op: ModuleOp) -> None:
+    for hook in ctx.hooks:
+        hook.before_verify(ctx, op)
+    try:
+        op.verify()
+    except DiagnosticException as error:
+        subject = ctx.pass_name or "module"
+        if ctx.verify == "stage" and len(ctx.applied.get(ctx.stage, ())) > 1:
+            subject = ",".join(map(str, ctx.applied[ctx.stage]))
+        raise CompileError(f"{subject}: result does not verify: {first_line(error)}") from error
+    for hook in reversed(ctx.hooks):
+        hook.after_verify(ctx, op)
+
+
+def _tell_failure(ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
+    for hook in reversed(ctx.hooks):
+        hook.pass_failed(ctx, op, error)
+
+
+def first_line(error: Exception) -> str:
+    """The first line of a message that says something; those of xDSL show the IR below it."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

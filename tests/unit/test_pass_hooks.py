@@ -1,0 +1,184 @@
+"""Hooks are told of each pass, may leave it out, and see what is left of one that fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects import func, test
+from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+import stepwell as sw
+from stepwell.core.context import CompilerContext, PassHook
+from stepwell.core.pass_manager import run_steps
+from stepwell.core.registry import make_context
+from stepwell.tools import stepwell_opt
+
+
+class Told(PassHook):
+    """Keeps what it was told, in a list that several share."""
+
+    def __init__(self, log: list[str], name: str = "", veto: str | None = None) -> None:
+        self.log, self.name, self.veto = log, name, veto
+
+    def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> bool | None:
+        self.log.append(f"{self.name}before {ctx.pass_name}, {len(ctx.pending)} to come")
+        return ctx.pass_name != self.veto
+
+    def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        self.log.append(f"{self.name}after {ctx.pass_name}")
+
+    def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
+        self.log.append(f"{self.name}failed {ctx.pass_name}: {error}")
+
+    def before_verify(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        self.log.append(f"{self.name}verify")
+
+    def after_verify(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        self.log.append(f"{self.name}verified")
+
+
+@dataclass(frozen=True)
+class Adds(ModulePass):
+    """Puts in an operation; `sound` says whether the module is still valid then."""
+
+    name = "adds"
+    sound: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.sound:
+            op.body.block.add_op(test.TestOp())
+        else:
+            op.body.block.add_op(func.ReturnOp(test.TestOp(result_types=[i32]).res[0]))
+
+
+class Refuses(ModulePass):
+    name = "refuses"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise PassFailedException("no such luck")
+
+
+class Crashes(ModulePass):
+    name = "crashes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise KeyError("inside")
+
+
+def run(*steps: ModulePass, verify: Any = "stage", veto: str | None = None) -> list[str]:
+    log: list[str] = []
+    ctx = make_context()
+    ctx.hooks, ctx.verify = [Told(log, "1 "), Told(log, "2 ", veto)], verify
+    try:
+        run_steps(ctx, ModuleOp([]), steps, "some")
+    except Exception as error:
+        log.append(f"raised {type(error).__name__}")
+    log += map(str, ctx.decisions)
+    return log
+
+
+def test_the_last_hook_is_next_to_the_pass() -> None:
+    assert run(Adds(), Adds()) == [
+        "1 before adds, 1 to come",
+        "2 before adds, 1 to come",
+        "2 after adds",
+        "1 after adds",
+        "1 before adds, 0 to come",
+        "2 before adds, 0 to come",
+        "2 after adds",
+        "1 after adds",
+        "1 verify",
+        "2 verify",
+        "2 verified",
+        "1 verified",
+    ]
+
+
+def test_verification_after_each_pass_or_never() -> None:
+    assert run(Adds(), verify="pass")[2:7] == [
+        "1 verify",
+        "2 verify",
+        "2 verified",
+        "1 verified",
+        "2 after adds",
+    ]
+    assert not [line for line in run(Adds(), verify="never") if "verif" in line]
+
+
+def test_a_veto_leaves_a_pass_out() -> None:
+    assert run(Refuses(), verify="never", veto="refuses") == [
+        "1 before refuses, 0 to come",
+        "2 before refuses, 0 to come",
+        "pipeline: leaves the pass out, because a hook says so",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("step", "verify", "message", "raised"),
+    [
+        (Refuses(), "stage", "failed refuses: refuses: no such luck", "CompileError"),
+        (Crashes(), "stage", "failed crashes: 'inside'", "KeyError"),
+        (Adds(sound=False), "pass", "failed adds: adds: result does not verify: ", "CompileError"),
+        (Adds(sound=False), "stage", "failed adds: adds: result does not verify: ", "CompileError"),
+    ],
+)
+def test_hooks_are_told_of_failures(
+    step: ModulePass, verify: str, message: str, raised: str
+) -> None:
+    log = run(step, Adds(), verify=verify) if verify == "pass" else run(step, verify=verify)
+    assert log[-3].startswith(f"2 {message}")
+    assert log[-2].startswith(f"1 {message}")
+    assert log[-1] == f"raised {raised}"
+
+
+@pytest.fixture
+def module() -> sw.Module:
+    b = sw.Builder("main")
+    x = b.input("x", (3, 4), "f32")
+    b.output(b.relu(b.relu(x)), name="y")
+    return b.module()
+
+
+def test_compile_tells_hooks(module: sw.Module) -> None:
+    log: list[str] = []
+    exe = sw.compile(module, hooks=[Told(log)])
+    assert "after convert-graph-to-loop" in log
+    assert log[0].startswith("before graph-simplify-inference, ")
+    assert "before convert-to-llvm, 0 to come" in log
+    assert np.array_equal(exe(np.full((3, 4), -1.0, np.float32)), np.zeros((3, 4), np.float32))
+
+
+def test_a_pass_that_is_left_out_of_a_program_is_left_out_of_its_stages(module: sw.Module) -> None:
+    exe = sw.compile(module, hooks=[Told([], veto="loop-schedule")])
+    assert exe.ir("scheduled") == exe.ir("kernels")
+    (left,) = [d for d in exe.decisions if d.pass_name == "loop-schedule"]
+    assert str(left) == "pipeline: leaves the pass out, because a hook says so"
+
+
+def test_only_hooks_are_hooks(module: sw.Module) -> None:
+    message = "compile: no hook, expected stepwell.PassHook, got str"
+    with pytest.raises(sw.CompileError, match=message):
+        sw.compile(module, hooks=["print"])
+
+
+def test_a_wrong_pass_of_a_late_stage_is_found_before_any_runs(module: sw.Module) -> None:
+    log: list[str] = []
+    texts = {"llvm": "no-such-pass"}
+    from stepwell.core.pipelines import pipeline
+
+    with pytest.raises(sw.CompileError, match="unknown pass"):
+        sw.compile(module, pipeline=pipeline() | texts, hooks=[Told(log)])
+    assert log == []
+
+
+def test_the_driver_runs_the_same_hooks(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
+    source = tmp_path / "m.mlir"
+    source.write_text("func.func @f() { func.return }")
+    stepwell_opt.main([str(source), "--check", "-p", "cse,canonicalize"])
+    assert capsys.readouterr().err.splitlines() == ["cse: same bits", "canonicalize: same bits"]
