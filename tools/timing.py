@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 ROUNDS = 15
 ROUND_SECONDS = 0.02
+PAUSE_SECONDS = 0.01
+"""Between candidates: threads of a pool that spin after its last call are in nobody's way then."""
+WARM_CALLS = 3
+"""How many calls after a pause are not counted: threads wake up in them."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,8 @@ def measure(
 ) -> dict[str, Timing]:
     """Time each candidate; rounds of all of them are interleaved, so that one clock serves all.
 
-    `progress` is called after each of the `ROUNDS` rounds.
+    A round begins with a pause and a few calls that are not counted, so that a candidate
+    finds the machine as it would alone. `progress` is called after each of the `ROUNDS` rounds.
     """
     counts = {name: _calls_in_a_round(call) for name, call in candidates.items()}
     samples: dict[str, list[float]] = {name: [] for name in candidates}
@@ -45,6 +50,8 @@ def measure(
     try:
         for _ in range(ROUNDS):
             for name, call in candidates.items():
+                time.sleep(PAUSE_SECONDS)
+                _seconds(call, WARM_CALLS)
                 samples[name].append(_seconds(call, counts[name]))
             progress()
     finally:
@@ -54,10 +61,13 @@ def measure(
 
 
 def _calls_in_a_round(call: Callable[[], object]) -> int:
-    """Warm up, and see how many calls fill a round."""
+    """Warm up for as long as a round takes, and see how many calls fill it."""
     call()
-    once = _seconds(call, 1)
-    return max(1, min(100_000, int(ROUND_SECONDS / max(once, 1e-7))))
+    count, end = 0, time.perf_counter() + ROUND_SECONDS
+    while time.perf_counter() < end:
+        call()
+        count += 1
+    return max(1, count)
 
 
 def _seconds(call: Callable[[], object], count: int) -> float:
