@@ -10,11 +10,16 @@ from ..core.dims import Dim
 
 @dataclass(frozen=True)
 class Lifetime:
-    """A buffer in the arena: its size in bytes, and the steps from which and to which it lives."""
+    """A buffer in the arena: its size in bytes, and the steps from which and to which it lives.
+
+    `over` are the numbers of buffers of the same size that the first step may write it over, where
+    they are of no use after that step.
+    """
 
     size: Dim
     first: int
     last: int
+    over: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -28,24 +33,30 @@ class ArenaPlan:
 def plan_arena(buffers: Sequence[Lifetime]) -> ArenaPlan:
     """Put buffers that do not live at the same time into the same slot.
 
-    A buffer takes a free slot of the same size, else the smallest free static slot that is
+    A buffer takes the place of one that it may be written over, else a free slot of the same size,
+    else the smallest free static slot that is
     large enough, else it enlarges the largest free static slot, else it gets a new one.
     Symbolic sizes share a slot only where they are the same polynomial. `buffers` are in
     order of their first step.
     """
     slots: list[Dim] = []
     busy_until: list[int] = []
+    holder: list[int] = []
     slot_of: list[int] = []
-    for buffer in buffers:
+    for number, buffer in enumerate(buffers):
         free = [n for n in range(len(slots)) if busy_until[n] < buffer.first]
-        slot = _choose(buffer.size, slots, free)
+        dying = [n for n in buffer.over if buffers[n].last == buffer.first]
+        slot = next((slot_of[n] for n in dying if holder[slot_of[n]] == n), None)
+        if slot is None:
+            slot = _choose(buffer.size, slots, free)
         if slot is None:
             slot = len(slots)
             slots.append(buffer.size)
             busy_until.append(buffer.last)
+            holder.append(number)
         elif buffer.size.is_static and slots[slot].value < buffer.size.value:
             slots[slot] = buffer.size
-        busy_until[slot] = buffer.last
+        busy_until[slot], holder[slot] = buffer.last, number
         slot_of.append(slot)
     return ArenaPlan(tuple(slots), tuple(slot_of))
 

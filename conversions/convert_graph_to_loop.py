@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -12,9 +13,11 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
     DictionaryAttr,
+    IntegerAttr,
     ModuleOp,
     TensorType,
     UnitAttr,
+    i64,
 )
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
@@ -29,6 +32,7 @@ from ..dialects.graph import ops as graph
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.shapes import EQUAL, SymbolicShapes, equal_attribute
 from ..dialects.loop import ops as loop
+from ..dialects.loop.in_place import overwritable
 from ..dialects.sparse_tensor import part_count
 from .kernel import build_kernel
 from .nest import UnmergedError
@@ -170,6 +174,34 @@ def _mark_constants(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> 
     kernel.arg_attrs = ArrayAttr(attrs) if any(d.data for d in attrs) else None
 
 
+def _mark_in_place(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> None:
+    """Say of the outputs of a kernel over which inputs they may be written, where that is of use:
+    where a call passes what nobody needs after it."""
+    dying: set[int] = set()
+    for call in calls:
+        position = 0
+        for operand in call.arguments:
+            if _is_dying(operand, call):
+                dying.add(position)
+            position += part_count(operand.type)
+    if not dying:
+        return
+    first = len(kernel.inputs)
+    attrs = [kernel.attrs_of(number) for number in range(first + len(kernel.outputs))]
+    for number, output in enumerate(kernel.outputs, first):
+        if inputs := [n for n in overwritable(kernel, output) if n in dying]:
+            attrs[number][loop.IN_PLACE] = ArrayAttr(IntegerAttr(n, i64) for n in inputs)
+    kernel.arg_attrs = ArrayAttr(map(DictionaryAttr, attrs)) if any(attrs) else None
+
+
+def _is_dying(value: SSAValue, call: Operation) -> bool:
+    """Whether a value comes from another call, and this one is the last that needs it."""
+    if not isinstance(value.owner, Call):
+        return False
+    users = [use.operation for use in value.uses if use.operation is not call]
+    return all(user.parent is call.parent and user.is_before_in_block(call) for user in users)
+
+
 def _refuse_rest(module: ModuleOp) -> None:
     """Raise on the first operator that is left outside of the kernels."""
     allowed = (graph.ConstantOp, graph.CallDpsOp, graph.CallPackedOp)
@@ -245,9 +277,13 @@ class ConvertGraphToLoopPass(ModulePass):
                 Rewriter.erase_op(function)
         _refuse_rest(op)
         called = [c for c in op.walk() if isinstance(c, graph.CallDpsOp)]
+        users = defaultdict[str, list[graph.CallDpsOp]](list)
+        for call in called:
+            users[call.callee.string_value()].append(call)
         for kernel in kernels:
-            users = [c for c in called if c.callee.string_value() == kernel.sym_name.data]
-            if users:
-                _mark_constants(kernel, users)
+            if calls_of := users[kernel.sym_name.data]:
+                _mark_constants(kernel, calls_of)
             elif any(callee.string_value() == kernel.sym_name.data for callee in merged):
                 Rewriter.erase_op(kernel)
+        for kernel in [k for k in op.ops if isinstance(k, loop.KernelOp)]:
+            _mark_in_place(kernel, users[kernel.sym_name.data])

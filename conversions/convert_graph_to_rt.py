@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i32,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.traits import SymbolTable
@@ -38,7 +38,8 @@ from ..dialects.graph.buffers import buffer_types, storage_type
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.graph.signature import signature_attributes
 from ..dialects.loop import ops as loop
-from ..dialects.sparse_tensor import is_sparse
+from ..dialects.loop.in_place import may_overwrite
+from ..dialects.sparse_tensor import is_sparse, part_count
 from .buffers import ArenaPlan, Lifetime, plan_arena
 from .sizes import Sizes
 
@@ -182,7 +183,7 @@ class _MainConverter:
     def _allocate(self) -> ArenaPlan:
         """Give every result of a call that is not a result of the function its buffer."""
         step = {op: number for number, op in enumerate(self.body)}
-        values: list[SSAValue] = []
+        values: dict[OpResult, int] = {}
         lifetimes: list[Lifetime] = []
         for op in self.body:
             for value in op.results:
@@ -195,19 +196,39 @@ class _MainConverter:
                     )
                 uses = [step.get(use.operation, len(self.body)) for use in value.uses]
                 size = product(self.shapes.shape(value)) * element_bytes(kind)
-                values.append(value)
-                lifetimes.append(Lifetime(size, step[op], max(uses, default=step[op])))
+                over = tuple(values[v] for v in self._overwritable(value) if v in values)
+                values[value] = len(values)
+                lifetimes.append(Lifetime(size, step[op], max(uses, default=step[op]), over))
         plan = plan_arena(lifetimes)
         size = sum(slot.value for slot in plan.slots if slot.is_static)
         if size > LARGEST_ARENA:
             fact = f"buffers of {size} bytes are needed at a time"
             raise PassFailedException(explain(self.function.name, fact, expected="less"))
         if values:
-            self._make_views(values, plan)
+            self._make_views([*values], plan)
         return plan
 
-    def _make_views(self, values: Sequence[SSAValue], plan: ArenaPlan) -> None:
-        owner = cast(Operation, values[0].owner)
+    def _overwritable(self, result: OpResult) -> Iterator[OpResult]:
+        """The operands of a call whose buffers its kernel may write a result over."""
+        call = cast(Call, result.owner)
+        if not isinstance(call, graph.CallDpsOp):
+            return
+        kernel = self._kernel(call)
+        positions: dict[SSAValue, list[int]] = {}
+        count = 0
+        for operand in call.arguments:
+            positions.setdefault(operand, []).append(count)
+            count += part_count(cast(TensorType, operand.type))
+        for operand, places in positions.items():
+            if not isinstance(operand, OpResult):
+                continue
+            if self.shapes.shape(operand) != self.shapes.shape(result):
+                continue
+            if may_overwrite(kernel, count + result.index).issuperset(places):
+                yield operand
+
+    def _make_views(self, values: Sequence[OpResult], plan: ArenaPlan) -> None:
+        owner = values[0].owner
         offsets: list[SSAValue] = []
         static, moving = 0, cast(SSAValue | None, None)
         for size in plan.slots:
@@ -300,11 +321,7 @@ class _MainConverter:
             )
 
     def _convert_call(self, op: graph.CallDpsOp) -> None:
-        kernel = SymbolTable.lookup_symbol(self.function, op.callee)
-        if not isinstance(kernel, loop.KernelOp):
-            raise PassFailedException(
-                explain(op.name, f"there is no kernel {op.callee}", origin=origin(op))
-            )
+        kernel = self._kernel(op)
         arguments: list[SSAValue] = []
         for operand in op.arguments:
             arguments += self._argument(operand, kernel, len(arguments), op)
@@ -326,6 +343,13 @@ class _MainConverter:
         call = rt.CallOp(op.callee.string_value(), passed)
         call.location = op.location
         self._insert(call)
+
+    def _kernel(self, call: graph.CallDpsOp) -> loop.KernelOp:
+        kernel = SymbolTable.lookup_symbol(self.function, call.callee)
+        if not isinstance(kernel, loop.KernelOp):
+            fact = f"there is no kernel {call.callee}"
+            raise PassFailedException(explain(call.name, fact, origin=origin(call)))
+        return kernel
 
     def _argument(
         self, operand: SSAValue, kernel: loop.KernelOp, position: int, call: Operation

@@ -23,6 +23,7 @@ from ...core.target import Target
 from ...dialects import rt, upstream
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine, LoopKind
+from ...dialects.loop.in_place import sharing
 from .blocks import join, neutral
 from .indices import ZERO, Form, fixed
 from .scopes import INDEX
@@ -43,8 +44,12 @@ def convert_kernel(kernel: loop.KernelOp, target: Target) -> func.FuncOp:
     for old, new in zip(kernel.body.block.args, body.args, strict=True):
         new.name_hint = old.name_hint
     Loops(kernel, body, target).run()
+    shared = sharing(kernel)
     no_alias = DictionaryAttr({"llvm.noalias": UnitAttr()})
-    attrs = [no_alias if isinstance(t, MemRefType) else DictionaryAttr({}) for t in types]
+    attrs = [
+        no_alias if isinstance(kind, MemRefType) and number not in shared else DictionaryAttr({})
+        for number, kind in enumerate(types)
+    ]
     return func.FuncOp.create(
         properties={
             "sym_name": kernel.sym_name,

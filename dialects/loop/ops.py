@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     FunctionType,
     IndexType,
+    IntegerAttr,
     MemRefType,
     StringAttr,
     SymbolNameConstraint,
@@ -37,6 +39,7 @@ from xdsl.traits import (
     NoTerminator,
     SymbolOpInterface,
 )
+from xdsl.utils.hints import isa
 
 from .ops_loops import ForOp, ReduceEntriesOp, ReduceOp, YieldOp
 from .ops_prefetch import PrefetchOp
@@ -53,6 +56,7 @@ from .ops_values import (
 )
 
 __all__ = [
+    "IN_PLACE",
     "FoldOp",
     "ForOp",
     "KernelOp",
@@ -69,6 +73,8 @@ __all__ = [
     "new_store",
 ]
 
+IN_PLACE = "loop.in_place"
+"""The attribute of an output with the numbers of the inputs that it may be written over."""
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 """What a loop may be called: schedules make names of parts of it, and hints of values."""
 
@@ -85,7 +91,9 @@ class KernelOp(IRDLOperation):
     `loop.constant` (unit): every call passes a constant of the program; `loop.packing`: the
     affine map from an index of the (packed) argument to the index of the constant it is made
     of; `loop.bounds = ["x0.1"]`: its integers are indices below each of these extents (here
-    dimension 1 of the first tensor that is passed), checked before the kernel runs.
+    dimension 1 of the first tensor that is passed), checked before the kernel runs;
+    `loop.in_place = [2]`: this output may be the buffer of each of these inputs after all (see
+    `in_place.py`).
     """
 
     name = "loop.kernel"
@@ -140,6 +148,8 @@ class KernelOp(IRDLOperation):
                 refuse(self, "wrong argument type", "a memref or index", kind)
         if self.arg_attrs is not None and len(self.arg_attrs) != len(types):
             refuse(self, "wrong number of argument attributes", len(types), len(self.arg_attrs))
+        for number in range(len(types)):
+            self._check_in_place(number)
         seen: set[str] = set()
         for op in self.walk():
             if isinstance(op, ForOp | ReduceOp | ReduceEntriesOp):
@@ -149,6 +159,19 @@ class KernelOp(IRDLOperation):
                 if name in seen:
                     refuse(self, f'two loops are called "{name}"', "unique names")
                 seen.add(name)
+
+    def _check_in_place(self, number: int) -> None:
+        """That `loop.in_place` of an argument names inputs of its type, and it is an output."""
+        marked, args = self.attrs_of(number).get(IN_PLACE), self.body.block.args
+        if marked is None:
+            return
+        expected = "an output with an array of inputs of its type"
+        if number < len(self.inputs) or not isa(marked, ArrayAttr[IntegerAttr]):
+            refuse(self, f"wrong {IN_PLACE} of argument {number}", expected, marked)
+        for index in cast(ArrayAttr[IntegerAttr], marked):
+            given = index.value.data
+            if not 0 <= given < len(self.inputs) or args[given].type != args[number].type:
+                refuse(self, f"wrong {IN_PLACE} of argument {number}", expected, marked)
 
     def print(self, printer: Printer) -> None:
         kind, args = self.function_type, self.body.block.args

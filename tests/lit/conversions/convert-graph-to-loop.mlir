@@ -272,3 +272,28 @@ func.func private @rows(%a: tensor<?x?xf32, #csr>, %x: tensor<3x4xf32>) -> (tens
   %r = graph.reduce sum %x axes = [1] keepdims = false : (tensor<3x4xf32>) -> tensor<3xf32>
   func.return %s, %e, %r : tensor<?x1xf32>, tensor<?xf32>, tensor<3xf32>
 }
+
+// -----
+
+// An output may be written over what is read where it is written, if a call passes what nobody
+// needs after it: not over an argument of the program (the first call) or what is needed later.
+// CHECK-LABEL: loop.kernel @last_use
+// CHECK-SAME: -> (%y: memref<?x4xf32> {loop.in_place = [1 : i64]})
+// CHECK-LABEL: loop.kernel @used_later
+// CHECK-SAME: -> (%y: memref<?x4xf32>)
+func.func @main(%x: tensor<?x4xf32> {graph.dims = ["n", ""]}) -> tensor<?x4xf32> {
+  %0 = func.call @used_later(%x, %x) : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %1 = func.call @used_later(%0, %x) : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %2 = func.call @last_use(%x, %1) : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %3 = func.call @last_use(%2, %0) : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  func.return %3 : tensor<?x4xf32>
+}
+func.func private @last_use(%x: tensor<?x4xf32> {graph.dims = ["n", ""]}, %z: tensor<?x4xf32> {graph.dims = ["n", ""]}) -> tensor<?x4xf32> attributes {graph.primitive} {
+  %s = graph.softmax %x axis = 1 : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %y = graph.mul %s, %z : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  func.return %y : tensor<?x4xf32>
+}
+func.func private @used_later(%x: tensor<?x4xf32> {graph.dims = ["n", ""]}, %z: tensor<?x4xf32> {graph.dims = ["n", ""]}) -> tensor<?x4xf32> attributes {graph.primitive} {
+  %y = graph.add %x, %z : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  func.return %y : tensor<?x4xf32>
+}

@@ -160,3 +160,34 @@ func.func @nameless(%x: tensor<?xf32>) -> tensor<?xf32> {
   %0 = graph.call_packed "env.any"(%x) : (tensor<?xf32>) -> tensor<?xf32>
   func.return %0 : tensor<?xf32>
 }
+
+// -----
+
+// A kernel that works in place gets one buffer for both, where the operand is not needed again
+// and has the same sizes.
+// CHECK-LABEL: func.func @in_place
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 64 : index
+// CHECK-DAG: %[[TWO:.*]] = arith.constant 128 : index
+// CHECK: %[[A:.*]] = memref.view %arena[%[[ZERO]]]
+// CHECK-NEXT: %[[B:.*]] = memref.view %arena[%[[ONE]]]
+// CHECK-NEXT: %[[C:.*]] = memref.view %arena[%[[ONE]]]
+// CHECK-NEXT: %[[D:.*]] = memref.view %arena[%[[ONE]]]
+// CHECK-NEXT: %[[E:.*]] = memref.view %arena[%[[TWO]]]
+// CHECK: rt.call @add(%[[A]], %[[B]], %[[C]])
+// CHECK-NEXT: rt.call @add(%[[A]], %[[C]], %[[D]])
+// CHECK-NEXT: rt.call @add(%[[D]], %[[D]], %[[E]])
+// CHECK-NEXT: rt.call @add(%[[A]], %[[E]], %result)
+func.func @in_place(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = graph.call_dps @relu(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %b = graph.call_dps @add(%x, %a) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %c = graph.call_dps @add(%a, %b) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %d = graph.call_dps @add(%a, %c) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %e = graph.call_dps @add(%d, %d) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %f = graph.call_dps @add(%a, %e) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  func.return %f : tensor<8xf32>
+}
+loop.kernel @add(%x: memref<8xf32>, %z: memref<8xf32>) -> (%y: memref<8xf32> {loop.in_place = [1]}) {
+}
+loop.kernel @relu(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
+}
