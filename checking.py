@@ -152,10 +152,13 @@ class Checker(PassHook):
         inputs: what it is run on; None for inputs that are made up, edge values among them.
         max_ulp: how far a pass may move a result, in the unit of `Change`; None for a limit that
             another order of sums keeps to.
+        expected: the results that are to come out, where those of the module are not to be
+            trusted; then each pass is compared with these, and the inputs have to be given.
         tell: is told of each change when it is known.
 
     Raises:
-        InputError: if the inputs do not fit.
+        InputError: if the inputs or the results do not fit.
+        MiscompilationError: if the module itself gives other results than expected.
     """
 
     def __init__(
@@ -163,10 +166,12 @@ class Checker(PassHook):
         module: Module,
         inputs: Sequence[object] | None,
         max_ulp: float | None,
+        expected: Sequence[np.ndarray] | None = None,
         tell: Callable[[Change], None] = lambda _: None,
     ) -> None:
         self.changes: list[Change] = []
         self._max_ulp, self._tell = max_ulp, tell
+        self._expected = None if expected is None else tuple(expected)
         self._inputs = small_inputs(module.inputs) if inputs is None else [list(inputs)]
         self._interface: Interface | None = None
         self._names, self._text = Counter[str](), ""
@@ -177,6 +182,13 @@ class Checker(PassHook):
                 raise
             fact = f"no inputs can be made up ({error})"
             raise InputError(explain("check", fact, hint="give inputs")) from error
+        if self._expected is not None:
+            self._expect(self._expected, module)
+
+    @property
+    def inputs(self) -> list[list[Any]]:
+        """What the module is run on: one or more times an array for each input."""
+        return self._inputs
 
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Remember what the module is made of."""
@@ -192,6 +204,22 @@ class Checker(PassHook):
             self._note(Change(ctx.stage, ctx.pass_name, 0.0, 0, ""))
             return
         how = _explanation(self._names, _histogram(op))
+        traces = self._compared(ctx, op, how)
+        self._keep(ctx.stage, ctx.pass_name, traces, how)
+
+    def compare(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Compare as `after_pass` does, and go on as if nothing had been asked.
+
+        Raises:
+            MiscompilationError: if the pass changed a result.
+        """
+        interface = self._interface
+        try:
+            self._compared(ctx, op, "")
+        finally:
+            self._interface = interface
+
+    def _compared(self, ctx: CompilerContext, op: ModuleOp, how: str) -> list[Trace]:
         module = Module(op, ctx.weights)
         traces: list[Trace] = []
         for arrays, before in zip(self._inputs, self._traces, strict=True):
@@ -202,7 +230,7 @@ class Checker(PassHook):
                 message = explain(ctx.pass_name, f"the program no longer runs: {error}")
                 raise _error(message, Blame(), change, arrays) from error
             self._compare(ctx.stage, ctx.pass_name, before, traces[-1], how, arrays)
-        self._keep(ctx.stage, ctx.pass_name, traces, how)
+        return traces
 
     def finish(self, executable: Executable) -> None:
         """Compare with machine code.
@@ -225,11 +253,30 @@ class Checker(PassHook):
         ulp = max((ulp for ulp, _ in far), default=0.0)
         elements = sum(count for _, count in far)
         self._note(Change(stage, pass_name, ulp, elements, how if elements else ""))
+        if self._expected is not None:
+            for trace in traces:
+                trace.results = self._expected
         self._traces = traces
 
     def _note(self, change: Change) -> None:
         self.changes.append(change)
         self._tell(change)
+
+    def _expect(self, expected: tuple[np.ndarray, ...], module: Module) -> None:
+        """Take these for the results, to which those of the module have to come near."""
+        specs = module.outputs
+        if len(expected) != len(specs):
+            fact = "wrong number of expected results"
+            raise InputError(explain("check", fact, expected=len(specs), got=len(expected)))
+        for spec, result, want in zip(specs, self._traces[0].results, expected, strict=True):
+            if (result.shape, result.dtype) != (want.shape, want.dtype):
+                fact, given = f'expected result "{spec.name}" does not fit', (want.shape, want.dtype)
+                should = (result.shape, result.dtype)
+                raise InputError(explain("check", fact, expected=should, got=given))
+        for trace, arrays in zip(self._traces, self._inputs, strict=True):
+            wanted = Trace(expected)
+            self._compare("", "the model itself", wanted, trace, "", arrays)
+            trace.results = expected
 
     def _compare(
         self, stage: str, name: str, before: Trace, after: Trace, how: str, inputs: list[Any]

@@ -18,6 +18,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ..core.actions import allowed, held_back
 from ..core.context import target_of
 from ..core.target import named
 from ..dialects.loop.ops import KernelOp
@@ -75,11 +76,15 @@ class ConvertLoopToScfPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(ctx) if self.target is None else named(self.target)
         for kernel in [inner for inner in op.walk() if isinstance(inner, KernelOp)]:
+            if not allowed("convert kernel", kernel):
+                continue
             function = convert_kernel(kernel, target)
             block = kernel.parent
             assert block is not None
             block.insert_op_before(function, kernel)
             block.erase_op(kernel)
+        if held_back():
+            return
         for inner in op.walk():
             if inner.name.startswith("loop."):
                 refuse(inner, "is in no kernel", "a loop.kernel around it")

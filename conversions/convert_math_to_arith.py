@@ -22,6 +22,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.type import get_element_type_or_self
 
+from ..core.actions import allowed
 from ..core.context import target_of
 from ..core.target import Target
 from ..dialects import upstream
@@ -231,7 +232,8 @@ class ConvertMathToArithPass(ModulePass):
         target = target_of(ctx)
         widen(op, (bf16,) if target.half else (f16, bf16))
         for run in _runs(op, target):
-            _expand(run, places, target)
+            if allowed("expand", run[0]):
+                _expand(run, places, target)
         places.insert_constants()
         if not target.fma:
             _unfuse(op)

@@ -31,6 +31,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import ConstantLike, IsolatedFromAbove, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import PassFailedException
 
+from ...core.actions import allowed, is_counting
 from ...core.control_flow import definitions_first
 from ...core.errors import explain
 from ...core.provenance import origin
@@ -256,7 +257,7 @@ class Lowering:
         self._order[op] = len(self._order)
         self.op = op
         lower = self._table.get(op.name)
-        if lower is not None:
+        if lower is not None and (not is_counting() or _is_lowered(op)):
             result = lower(op, self)
             if result is not None:
                 parts = result if isinstance(result, tuple) else (result,)
@@ -379,6 +380,14 @@ class Lowering:
             assert old.owner.parent is not None
             old.owner.parent.insert_op_before(cast, old.owner)
         old.replace_all_uses_with(cast.results[0])
+
+
+def _is_lowered(op: Operation) -> bool:
+    """Whether an operation is not held back; one on values that LLVM has as they are can be."""
+    types = (*op.operand_types, *op.result_types)
+    if not op.results or op.regions or any(parts_of(kind) != (kind,) for kind in types):
+        return True
+    return allowed("lower", op)
 
 
 _PURE: dict[type[Operation], bool] = {}

@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ...core.actions import allowed
 from ...core.context import decide, target_of
 from ...core.target import Target, named
 from ...dialects.graph import ops as graph
@@ -192,8 +193,15 @@ def _choose(ctx: Context, ops: Sequence[Operation], blocking: Blocking) -> Layou
                 what = f"channels in blocks of {' and '.join(map(str, blocks))}"
                 decide(ctx, own, what, "a vector then holds channels of one place", cost)
         if not losing:
-            return layouts
+            return _allowed(layouts, ops, blocking)
         convs -= set(losing)
+
+
+def _allowed(layouts: Layouts, ops: Sequence[Operation], blocking: Blocking) -> Layouts:
+    """The layouts without those that are held back; see `core.actions`."""
+    parts = [part for part in layouts.parts() if not allowed("use blocks of channels", part[0])]
+    back = {op for part in parts for op in part}
+    return Layouts(ops, layouts.convs - back, blocking) if back else layouts
 
 
 def _lay_out_weights(ctx: Context, op: graph.DenseOp) -> None:
@@ -206,7 +214,7 @@ def _lay_out_weights(ctx: Context, op: graph.DenseOp) -> None:
     new: list[GraphOp] = [weights, graph.MatmulOp(op.x, weights)]
     if op.bias is not None:
         new.append(graph.AddOp(new[-1], op.bias))
-    if new[-1].results[0].type != op.result.type:
+    if new[-1].results[0].type != op.result.type or not allowed("lay out weights", op):
         return
     for part in new:
         part.location = op.location

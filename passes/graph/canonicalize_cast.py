@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ...core.actions import allowed
 from ...core.context import decide
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import dtype_of
@@ -82,5 +83,5 @@ class GraphCanonicalizeCastPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for cast in [c for c in op.walk() if isinstance(c, graph.CastOp)]:
-            if _widens(cast):
+            if _widens(cast) and allowed("clone", cast):
                 _clone_into_users(ctx, cast)

@@ -12,6 +12,7 @@ from xdsl.traits import Commutative, ConstantLike
 from xdsl.transforms.common_subexpression_elimination import CSEDriver
 from xdsl.transforms.dead_code_elimination import dce
 
+from ...core.actions import allowed
 from ...core.context import decide
 from ...core.provenance import fuse
 
@@ -33,6 +34,8 @@ class _Driver(CSEDriver):
         super()._simplify_operation(op)
 
     def _replace_and_delete(self, op: Operation, existing: Operation) -> None:
+        if not allowed("merge", op):
+            return
         if not op.has_trait(ConstantLike):
             why = "it computes the same"
             decide(self.ctx, [existing, op], f"compute {op.name} once", why)

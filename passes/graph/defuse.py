@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from ...core.actions import allowed
 from ...core.context import decide
 from ...core.provenance import fuse, names
 from ...dialects.graph import ops as graph
@@ -149,7 +150,7 @@ class GraphDefusePass(ModulePass):
                 continue
             for call in [c for c in function.walk() if isinstance(c, func.CallOp)]:
                 primitive = primitives.get(call.callee.string_value())
-                if primitive is not None:
+                if primitive is not None and allowed("inline", call):
                     what = f"inline @{primitive.sym_name.data}"
                     decide(ctx, call, what, "it was a group of fusion only")
                     _inline(call, primitive)

@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
+from ...core.actions import allowed
 from ...core.context import CompilerContext, decide
 from ...core.module import is_public
 from ...core.weights import WeightStore
@@ -58,6 +59,8 @@ class _Folder:
         results = op.reference(*arrays)
         sources = self._sources(op, arrays)
         if sum(map(_stored_bytes, results)) > 4 * sum(sources.values()) + self.max_growth:
+            return
+        if not allowed("fold", op):
             return
         constants = [self._constant(op, r, a) for r, a in zip(op.results, results, strict=True)]
         new = [c for c in constants if c is not None]

@@ -11,6 +11,7 @@ from xdsl.ir import Block
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from ...core.actions import allowed
 from ...core.context import decide
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
@@ -115,6 +116,8 @@ class GraphFuseOpsPass(ModulePass):
             costs = [_flops(group, shapes) for group in groups]
             for group, cost in zip(groups, costs, strict=True):
                 if len(group.ops) == 1 and isinstance(group.ops[0], graph.CallDpsOp):
+                    continue
+                if not allowed("outline", group.ops[-1]):
                     continue
                 primitive = outliner.outline(group.ops, group.results, _name(group))
                 what = "one kernel for " + ", ".join(part.name for part in group.ops)

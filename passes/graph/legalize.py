@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
+from ...core.actions import allowed
 from ...core.context import decide, target_of
 from ...core.errors import StepwellError, explain
 from ...core.provenance import origin
@@ -91,6 +92,8 @@ class Legalizer:
     def _replace(self, op: GraphOp) -> tuple[Rule | Kernel, list[Operation]] | None:
         """Apply the first rule that does something; gives it with the new operations."""
         for rule in self.rules.get(op.name, ()):
+            if not allowed(f"rule {_name(rule)}", op):
+                return None
             if isinstance(rule, Kernel):
                 new = self._call(rule, op)
                 what, why = f"computed by kernel {rule.name}", "the table has a kernel for it"

@@ -13,6 +13,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ...core.actions import allowed
 from ...core.context import decide
 from ...core.dims import Dim
 from ...core.provenance import fuse, names
@@ -239,5 +240,5 @@ class GraphOrderContractionsPass(ModulePass):
                 _tell(ctx, chain, costs, best[-1])
             # A factor may be the product of a chain that comes before.
             for chain, order in reversed(list(zip(chains, best, strict=True))):
-                if order != chain.order:
+                if order != chain.order and allowed("order", chain.root):
                     _rewrite(chain, order)

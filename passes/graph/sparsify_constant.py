@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ...core.actions import allowed
 from ...core.context import decide
 from ...core.provenance import fuse
 from ...core.weights import WeightStore, weights_of
@@ -145,6 +146,8 @@ class Sparsifier:
             if entries * 2 < elements.size:
                 what = f"{name} and stays dense"
                 decide(self.ctx, candidate.product, what, "that is faster", cost)
+            return False
+        if not allowed("sparsify", candidate.product):
             return False
         sparse = self._copy(candidate, elements)
         new = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -19,7 +20,7 @@ from .rules.accesses import UNKNOWN_EXTENT, cost, has_unknown_extent
 from .rules.contraction import schedule_contraction
 from .rules.lanes import schedule_lanes
 from .rules.rows import schedule_row
-from .rules.steps import Schedule
+from .rules.steps import HeldBackError, Schedule
 
 Rule = Callable[[Schedule, str], str | None]
 
@@ -39,9 +40,10 @@ def schedule_kernel(kernel: KernelOp, target: Target) -> tuple[Schedule, list[st
         nest. A nest that no rule fits stays as it is.
     """
     schedule, reasons = Schedule(kernel, target), list[str]()
-    for nest in _top_loops(kernel):
-        schedule.attempt(lambda nest=nest: _nest(schedule, nest, reasons))
-    schedule.drop_unit_loops()
+    with suppress(HeldBackError):
+        for nest in _top_loops(kernel):
+            schedule.attempt(lambda nest=nest: _nest(schedule, nest, reasons))
+        schedule.drop_unit_loops()
     return schedule, reasons
 
 

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from ...core.actions import allowed
 from ...dialects import rt
 
 
@@ -126,5 +127,7 @@ class RtOutlineTilesPass(ModulePass):
         while functions:
             function = functions.pop(0)
             for region in _outermost(function):
+                if not allowed("outline", region):
+                    continue
                 name = _free_name(function.sym_name.data, taken)
                 functions.append(_outline(region, function, name))

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ....core.actions import allowed
 from ....core.context import decide
 from ....core.provenance import fuse
 from ....dialects.graph import ops as graph
@@ -199,6 +200,8 @@ def _combine(
     cost = f"for each {kind.unit} {saved} elements less to read, {spent} to copy"
     if spent >= saved:
         decide(ctx, products, "keep the products apart", "slices would cost more", cost)
+        return
+    if not allowed("combine", products[0]):
         return
     combination, first = _Combination(products, kind), products[0]
     parts = combination.slices(combination.build())

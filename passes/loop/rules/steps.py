@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from ....core.actions import allowed
 from ....core.target import Target
 from ....dialects.loop.nests import (
     Loop,
@@ -29,6 +30,10 @@ from ..vectorize import vectorize
 STEP = "loop-schedule"
 
 Result = TypeVar("Result")
+
+
+class HeldBackError(Exception):
+    """A schedule is to end before its next step; see `core.actions`."""
 
 
 class Schedule:
@@ -82,55 +87,51 @@ class Schedule:
     def split(self, loop: str, factor: int, tail: str = "peel") -> SplitNames:
         """Cut a loop; see `split`."""
         names = split_names(self.kernel, loop)
-        self.kernel = split(self.kernel, loop, factor, tail)
-        self.trace.append(f"split({loop}, {factor}, tail={tail})")
+        self._take(f"split({loop}, {factor}, tail={tail})", lambda: split(self.kernel, loop, factor, tail))
         return names
 
     def reorder(self, *loops: str) -> None:
         """Change the order of loops; see `reorder`."""
-        self.kernel = reorder(self.kernel, loops)
-        self.trace.append(f"reorder({', '.join(loops)})")
+        self._take(f"reorder({', '.join(loops)})", lambda: reorder(self.kernel, loops))
 
     def sink(self, loop: str) -> None:
         """Make a loop perfectly nested; see `sink`."""
-        self.kernel = sink(self.kernel, loop)
-        self.trace.append(f"sink({loop})")
+        self._take(f"sink({loop})", lambda: sink(self.kernel, loop))
 
     def pack(self, argument: int, *loops: str) -> None:
         """Lay an argument out; see `pack`."""
-        self.kernel = pack(self.kernel, argument, loops)
-        self.trace.append(f"pack({argument}, {', '.join(loops)})")
+        self._take(f"pack({argument}, {', '.join(loops)})", lambda: pack(self.kernel, argument, loops))
 
     def vectorize(self, *loops: str) -> None:
         """Turn loops into axes; see `vectorize`."""
-        self.kernel = vectorize(self.kernel, loops)
-        self.trace.append(f"vectorize({', '.join(loops)})")
+        self._take(f"vectorize({', '.join(loops)})", lambda: vectorize(self.kernel, loops))
 
     def tiles(self, loop: str) -> None:
         """Share the iterations of a loop among threads; see `tiles`."""
-        self.kernel = tiles(self.kernel, loop)
-        self.trace.append(f"tiles({loop})")
+        self._take(f"tiles({loop})", lambda: tiles(self.kernel, loop))
 
     def unroll(self, loop: str, factor: int) -> None:
         """Give a reduction more accumulators; see `unroll`."""
-        self.kernel = unroll(self.kernel, loop, factor)
-        self.trace.append(f"unroll({loop}, {factor})")
+        self._take(f"unroll({loop}, {factor})", lambda: unroll(self.kernel, loop, factor))
 
     def prefetch(self, argument: int, loop: str, ahead: int) -> None:
         """Ask for what a reduction will read; see `prefetch`."""
-        self.kernel = prefetch(self.kernel, argument, loop, ahead)
-        self.trace.append(f"prefetch({argument}, {loop}, {ahead})")
+        self._take(f"prefetch({argument}, {loop}, {ahead})", lambda: prefetch(self.kernel, argument, loop, ahead))
 
     def stage(self, argument: int, loop: str) -> None:
         """Copy what a loop reads repeatedly; see `stage`."""
-        self.kernel = stage(self.kernel, argument, loop)
-        self.trace.append(f"stage({argument}, {loop})")
+        self._take(f"stage({argument}, {loop})", lambda: stage(self.kernel, argument, loop))
 
     def drop_unit_loops(self) -> None:
         """Take away loops that run once; see `drop_unit_loops`."""
         if any(has_unit_size(loop) for loop in loops_of(self.kernel)):
-            self.kernel = drop_unit_loops(self.kernel)
-            self.trace.append("drop_unit_loops()")
+            self._take("drop_unit_loops()", lambda: drop_unit_loops(self.kernel))
+
+    def _take(self, step: str, taken: Callable[[], KernelOp]) -> None:
+        if not allowed(step, self.kernel):
+            raise HeldBackError
+        self.kernel = taken()
+        self.trace.append(step)
 
 
 def has_unit_size(loop: Loop) -> bool:

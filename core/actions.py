@@ -1,0 +1,239 @@
+"""The steps that passes take, one by one: what `stepwell bisect` counts and bounds.
+
+An action is the smallest change of a pass after which the module still means the same: one use of
+a rewrite pattern, one operator that is folded, one step of a schedule, one kernel that is built.
+MLIR calls it the same. A pass that is not made of xDSL's rewrite patterns asks before each:
+
+    if not allowed("fold", op):
+        continue
+
+Outside of `counting` the answer is always yes, and nothing is kept.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import FrameType
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation, Region
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    PatternRewriterListener,
+    PatternRewriteWalker,
+    RewritePattern,
+)
+
+from .provenance import names
+
+
+@dataclass(frozen=True)
+class Action:
+    """One step of a pass: which, the operation it was applied to, in which function, and the
+    nodes of the model that the operation stands for."""
+
+    name: str
+    operation: str
+    function: str | None = None
+    nodes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        where = f" in @{self.function}" if self.function else ""
+        nodes = f" of {', '.join(self.nodes)}" if self.nodes else ""
+        return f'"{self.name}" on {self.operation}{where}{nodes}'
+
+
+class ActionCounter:
+    """The actions that were taken, of which there are `limit` at most.
+
+    `begun` is the one that was begun last, which is taken once it has come to its end.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self.taken: list[Action] = []
+        self.begun: Action | None = None
+        self.refused = False
+        """Whether the limit has held one back."""
+
+    def more(self) -> bool:
+        """Whether another action may be taken."""
+        if self.limit is None or len(self.taken) < self.limit:
+            return True
+        self.refused = True
+        return False
+
+
+_COUNTER: ContextVar[ActionCounter | None] = ContextVar("actions", default=None)
+_LOCK = threading.RLock()
+
+
+def allowed(name: str, op: Operation) -> bool:
+    """Whether a pass may take a step, which it then takes.
+
+    Args:
+        name: what the step is called.
+        op: the operation that it is applied to.
+    """
+    counter = _COUNTER.get()
+    if counter is None:
+        return True
+    if not counter.more():
+        return False
+    counter.begun = _action(name, op)
+    counter.taken.append(counter.begun)
+    return True
+
+
+def is_counting() -> bool:
+    """Whether anyone asks for actions: for what costs time to decide."""
+    return _COUNTER.get() is not None
+
+
+def held_back() -> bool:
+    """Whether a step was not allowed: the module may then have something left in it."""
+    counter = _COUNTER.get()
+    return counter is not None and counter.refused
+
+
+@contextmanager
+def counting(limit: int | None = None) -> Iterator[ActionCounter]:
+    """Count the actions of the passes that run inside, and hold back those beyond a limit.
+
+    Patterns are counted where xDSL applies them: by its walker, which is told to for as long.
+    """
+    counter = ActionCounter(limit)
+    with _LOCK:
+        token, whole = _COUNTER.set(counter), PatternRewriteWalker.rewrite_region
+        PatternRewriteWalker.rewrite_region = _counted(whole)
+        try:
+            yield counter
+        finally:
+            PatternRewriteWalker.rewrite_region = whole
+            _COUNTER.reset(token)
+
+
+def _counted(
+    whole: Callable[[PatternRewriteWalker, Region], bool],
+) -> Callable[[PatternRewriteWalker, Region], bool]:
+    """`PatternRewriteWalker.rewrite_region`, each use of whose pattern is an action."""
+
+    def rewrite_region(self: PatternRewriteWalker, region: Region) -> bool:
+        counter = _COUNTER.get()
+        if counter is None:
+            return whole(self, region)  # another thread
+        pattern, sweep = self.pattern, self.post_walk_func
+        self.pattern = _CountedPattern(pattern, counter)
+        if sweep is not None:
+            self.post_walk_func = _counted_sweep(sweep, counter)
+        try:
+            return whole(self, region)
+        finally:
+            self.pattern, self.post_walk_func = pattern, sweep
+
+    return rewrite_region
+
+
+Sweep = Callable[[Region, PatternRewriterListener], bool]
+
+
+def _counted_sweep(sweep: Sweep, counter: ActionCounter) -> Sweep:
+    """What a walker does after each walk, as an action."""
+
+    def swept(region: Region, listener: PatternRewriterListener) -> bool:
+        parent = region.parent_op()
+        if parent is None or not counter.more():
+            return False
+        counter.begun = _action(sweep.__name__, parent)
+        changed = sweep(region, listener)
+        if changed:
+            counter.taken.append(counter.begun)
+        return changed
+
+    return swept
+
+
+class _CountedPattern(RewritePattern):
+    """A pattern, or all patterns of a walker, whose uses are actions."""
+
+    def __init__(self, pattern: RewritePattern, counter: ActionCounter) -> None:
+        self.pattern, self.counter = pattern, counter
+        self._name: str | None = None
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
+        """Apply the pattern if another action may be taken."""
+        if not self.counter.more():
+            return
+        self._name = None
+        self._watch(rewriter)
+        before = _action("", op)
+        try:
+            self.pattern.match_and_rewrite(op, rewriter)
+        except Exception as error:
+            frame, trace = None, error.__traceback__
+            while trace is not None:
+                frame, trace = trace.tb_frame, trace.tb_next
+            self.counter.begun = _renamed(before, self._name or _pattern_in(frame))
+            raise
+        if rewriter.has_done_action:
+            self.counter.begun = _renamed(before, self._name or _name_of(self.pattern))
+            self.counter.taken.append(self.counter.begun)
+
+    def _watch(self, rewriter: PatternRewriter) -> None:
+        """Learn at its first change which of many patterns is at work."""
+        for handlers in (
+            rewriter.operation_insertion_handler,
+            rewriter.operation_removal_handler,
+            rewriter.operation_modification_handler,
+        ):
+            if self._changed not in handlers:
+                handlers.append(self._changed)
+
+    def _changed(self, op: Operation) -> None:
+        if self._name is None:
+            self._name = _pattern_in(inspect.currentframe())
+
+
+def _pattern_in(frame: FrameType | None) -> str | None:
+    """The name of the innermost pattern that a frame was called by."""
+    while frame is not None:
+        pattern = frame.f_locals.get("self")
+        if isinstance(pattern, _CountedPattern):
+            return None
+        if isinstance(pattern, GreedyRewritePatternApplier):
+            return "folding" if "folded" in frame.f_locals else "dead code elimination"
+        if isinstance(pattern, RewritePattern):
+            return _name_of(pattern)
+        frame = frame.f_back
+    return None
+
+
+def _name_of(pattern: RewritePattern) -> str:
+    """What a pattern is called: by a name of its own, or that of its class."""
+    name = getattr(pattern, "name", None)
+    return name if isinstance(name, str) else type(pattern).__name__
+
+
+def _renamed(action: Action, name: str | None) -> Action:
+    return Action(name or "a pattern", action.operation, action.function, action.nodes)
+
+
+def _action(name: str, op: Operation) -> Action:
+    return Action(name, op.name, function_of(op), names(op))
+
+
+def function_of(op: Operation) -> str | None:
+    """The name of the function or kernel that an operation is, or is in."""
+    found: Operation | None = op
+    while found is not None and not isinstance(found, ModuleOp):
+        symbol = found.properties.get("sym_name")
+        if isinstance(symbol, StringAttr):
+            return symbol.data
+        found = found.parent_op()
+    return None

@@ -1,0 +1,123 @@
+"""What went wrong in a pass: a defect of the compiler, or something that it refuses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from types import TracebackType
+
+from xdsl.utils.exceptions import (
+    DiagnosticException,
+    ParseError,
+    PassFailedException,
+    VerifyException,
+)
+
+from .errors import MiscompilationError, StepwellError
+
+
+class Kind(Enum):
+    """What kind of failure it is."""
+
+    CRASH = "crash"
+    """A pass raised what only a defect of it can raise."""
+    VERIFICATION = "failed verification"
+    """A pass made, or met, something that is not valid."""
+    RESULT = "wrong result"
+    """A pass changed what the program computes."""
+    REFUSAL = "refusal"
+    """A pass does not take the program, and says why."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong, and where: two failures with the same cause are equal.
+
+    `place` is the function of the compiler that crashed, or what was said without the numbers,
+    names and types in it. `message` is one line for people.
+    """
+
+    kind: Kind
+    pass_name: str
+    place: str
+    message: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Failure) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[Kind, str, str]:
+        return self.kind, self.pass_name, self.place
+
+
+def failure(error: Exception, pass_name: str) -> Failure:
+    """What an exception that a pass raised means."""
+    root = _root(error)
+    kind = kind_of(root)
+    if kind is Kind.CRASH:
+        frames = _frames(root.__traceback__)
+        place = f"{type(root).__name__} in {frames[-1] if frames else '?'}"
+        text = " ".join(str(root).split())[:200]
+        what = f"{type(root).__name__}: {text}" if text else type(root).__name__
+        return Failure(kind, pass_name, place, f"{pass_name}: internal error: {what}")
+    message = first_line(error)
+    if not message.startswith(f"{pass_name}: "):
+        message = f"{pass_name}: {message}"
+    place = "" if kind is Kind.RESULT else _without_details(message)
+    return Failure(kind, pass_name, place, message)
+
+
+def kind_of(error: Exception) -> Kind:
+    """What kind of failure an exception is."""
+    root = _root(error)
+    if isinstance(root, MiscompilationError):
+        return Kind.RESULT
+    if isinstance(root, VerifyException):
+        return Kind.VERIFICATION
+    known = (StepwellError, PassFailedException, ParseError, RecursionError, MemoryError)
+    return Kind.REFUSAL if isinstance(root, known) else Kind.CRASH
+
+
+def is_defect(error: Exception) -> bool:
+    """Whether only a defect of the compiler can be the cause of an exception."""
+    return kind_of(error) in (Kind.CRASH, Kind.VERIFICATION)
+
+
+def first_line(error: BaseException) -> str:
+    """The line of an exception that says what is wrong."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _root(error: Exception) -> Exception:
+    """What was raised first: xDSL's walker wraps what a pattern raises, the pipeline what a pass
+    does; what a pass words itself is its own."""
+    cause = error.__cause__
+    wraps = type(error) is DiagnosticException and isinstance(cause, Exception)
+    words = isinstance(error, StepwellError) and isinstance(cause, DiagnosticException)
+    if (wraps or words) and isinstance(cause, Exception):
+        return _root(cause)
+    return error
+
+
+def _frames(trace: TracebackType | None) -> list[str]:
+    found: list[str] = []
+    while trace is not None:
+        found.append(trace.tb_frame.f_code.co_qualname)
+        trace = trace.tb_next
+    return found
+
+
+_DETAILS = re.compile(r"<[^<>]*>|\"[^\"]*\"|\([^()]*\)|[@%]?\w*\d\w*|[@%]\w+")
+
+
+def _without_details(message: str) -> str:
+    """A message up to what it compares, without names, numbers and types."""
+    head = re.split(r", expected |, got |; ", message)[0]
+    while (shorter := _DETAILS.sub("", head)) != head:
+        head = shorter
+    return " ".join(head.split())
