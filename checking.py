@@ -270,7 +270,10 @@ class Checker(PassHook):
             raise InputError(explain("check", fact, expected=len(specs), got=len(expected)))
         for spec, result, want in zip(specs, self._traces[0].results, expected, strict=True):
             if (result.shape, result.dtype) != (want.shape, want.dtype):
-                fact, given = f'expected result "{spec.name}" does not fit', (want.shape, want.dtype)
+                fact, given = (
+                    f'expected result "{spec.name}" does not fit',
+                    (want.shape, want.dtype),
+                )
                 should = (result.shape, result.dtype)
                 raise InputError(explain("check", fact, expected=should, got=given))
         for trace, arrays in zip(self._traces, self._inputs, strict=True):

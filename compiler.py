@@ -8,17 +8,20 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .core import pipelines
-from .core.context import CompilerContext, PassHook, target_of
+from .core.context import CompilerContext, PassHook
 from .core.errors import CompileError, UnsupportedError, explain
 from .core.module import Module, specs_of
 from .core.registry import make_context
 from .core.target import Target, default_threads, named
-from .dialects.graph.signature import Signature
+from .reproducer import code_defects_told, defects_told
 from .runtime.executable import Executable, Program, executable
-from .runtime.interface import checked_signature, interface_of
+from .runtime.interface import Interface, checked_signature, interface_of
 from .staircase import Staircase, effort_for, stage_of
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from .backends.llvm.jit import Effort
     from .checking import Checker
 
 
@@ -89,11 +92,13 @@ def compile(
     checker = _checker(module, check, max_ulp)
     if checker is not None:
         ctx.hooks.append(checker)
-    with _without_collector():
-        signature, program = _build(ctx, work, passes, start)
+    with _without_collector(), defects_told(ctx, module, start):
+        interface, effort = _descend(ctx, work, passes, start)
     stages = pipelines.STAGES[pipelines.STAGES.index(start) :]
     applied = {stage: ",".join(map(str, ctx.applied.get(stage, ()))) for stage in passes}
     staircase = Staircase(module, chosen, applied, start, ctx.legalize)
+    with _without_collector(), code_defects_told(ctx, staircase, applied["llvm"]):
+        signature, program = interface.signature, machine_code(work.op, chosen, interface, effort)
     exe = executable(signature, program, staircase, stages, ctx.decisions)
     if checker is not None:
         checker.finish(exe)
@@ -130,21 +135,26 @@ def passes_of(
     return pipeline
 
 
-def _build(
+def _descend(
     ctx: CompilerContext, module: Module, passes: Mapping[str, str], start: str
-) -> tuple[Signature, Program]:
-    """Take a module down to machine code."""
-    from .backends.llvm.boundary.code import ENTRY
-    from .backends.llvm.jit import compile_module
-
+) -> tuple[Interface, Effort]:
+    """Take a module down to the LLVM dialect; gives what it is called with, and LLVM's part."""
     stages = pipelines.walk_stages(ctx, module.op, passes, start)
     op = next(op for stage, op in stages if stage == "loops")
     interface, effort = interface_of(Module(op, ctx.weights)), effort_for(op)
     for _ in stages:
         pass
-    code = compile_module(module.op, target_of(ctx), effort, interface.name)
+    return interface, effort
+
+
+def machine_code(op: ModuleOp, target: Target, interface: Interface, effort: Effort) -> Program:
+    """The machine code of a module of the LLVM dialect, with what it is called with."""
+    from .backends.llvm.boundary.code import ENTRY
+    from .backends.llvm.jit import compile_module
+
+    code = compile_module(op, target, effort, interface.name)
     tables = interface.constants, interface.functions, interface.messages
-    return interface.signature, Program(code.address(ENTRY), *tables, code)
+    return Program(code.address(ENTRY), *tables, code)
 
 
 def _checker(

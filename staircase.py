@@ -20,6 +20,7 @@ from .dialects.graph.interfaces import GraphOp
 from .dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp
 from .dialects.loop.attrs import LoopKind
 from .dialects.loop.ops import ForOp, KernelOp
+from .reproducer import defects_told
 
 if TYPE_CHECKING:
     from .backends.llvm.jit import Effort
@@ -106,8 +107,9 @@ class Staircase:
         work = self._source.clone()
         ctx = make_context(work.weights, self._target)
         ctx.legalize = self._legalize
-        for reached, op in pipelines.walk_stages(ctx, work.op, self._passes, self._start):
-            yield reached, Module(op, ctx.weights)
+        with defects_told(ctx, self._source, self._start):
+            for reached, op in pipelines.walk_stages(ctx, work.op, self._passes, self._start):
+                yield reached, Module(op, ctx.weights)
 
 
 def stage_of(op: ModuleOp) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 
@@ -23,6 +24,17 @@ class CompileError(StepwellError):
 
 class UnsupportedError(CompileError):
     """Something valid that this version does not know how to compile."""
+
+
+class InternalError(CompileError):
+    """A defect of the compiler: a pass crashed, or made what is not valid.
+
+    `pass_name` is that of the pass, `reproducer` the file that shows it, or None where none could
+    be written.
+    """
+
+    pass_name: str = ""
+    reproducer: Path | None = None
 
 
 class MiscompilationError(CompileError):

@@ -14,7 +14,8 @@ from xdsl.utils.exceptions import (
     VerifyException,
 )
 
-from .errors import MiscompilationError, StepwellError
+from .errors import InternalError, MiscompilationError, StepwellError
+from .pass_manager import first_line
 
 
 class Kind(Enum):
@@ -78,6 +79,8 @@ def kind_of(error: Exception) -> Kind:
         return Kind.RESULT
     if isinstance(root, VerifyException):
         return Kind.VERIFICATION
+    if isinstance(root, InternalError):
+        return Kind.CRASH
     known = (StepwellError, PassFailedException, ParseError, RecursionError, MemoryError)
     return Kind.REFUSAL if isinstance(root, known) else Kind.CRASH
 
@@ -87,21 +90,11 @@ def is_defect(error: Exception) -> bool:
     return kind_of(error) in (Kind.CRASH, Kind.VERIFICATION)
 
 
-def first_line(error: BaseException) -> str:
-    """The line of an exception that says what is wrong."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
-
-
 def _root(error: Exception) -> Exception:
-    """What was raised first: xDSL's walker wraps what a pattern raises, the pipeline what a pass
-    does; what a pass words itself is its own."""
+    """What was raised first, where the pipeline has put the pass before it."""
     cause = error.__cause__
-    wraps = type(error) is DiagnosticException and isinstance(cause, Exception)
-    words = isinstance(error, StepwellError) and isinstance(cause, DiagnosticException)
-    if (wraps or words) and isinstance(cause, Exception):
-        return _root(cause)
-    return error
+    worded = isinstance(error, StepwellError) and isinstance(cause, DiagnosticException)
+    return cause if worded and isinstance(cause, Exception) else error
 
 
 def _frames(trace: TracebackType | None) -> list[str]:

@@ -12,6 +12,8 @@ infinities became one of 4286578688.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -40,7 +42,12 @@ class _Element(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUs
 
 
 class MlirParser(Parser):
-    """A parser of MLIR text."""
+    """A parser of MLIR text, which keeps what the text has beside the module.
+
+    `external_resources` are those of the metadata at the end of the text, by their names.
+    """
+
+    external_resources: Mapping[str, Mapping[str, str | bool]] = MappingProxyType({})
 
     _TensorLiteralElement = _Element
 
@@ -57,6 +64,22 @@ class MlirParser(Parser):
         type = super()._parse_dense_literal_type()
         self._check_size(type, start)
         return type
+
+    def _parse_external_resources(self) -> None:
+        groups = self.parse_comma_separated_list(self.Delimiter.BRACES, self._parse_external_group)
+        self.external_resources = {**self.external_resources, **dict(groups)}
+
+    def _parse_external_group(self) -> tuple[str, Mapping[str, str | bool]]:
+        name = self.parse_identifier()
+        self.parse_punctuation(":")
+        braces = self.Delimiter.BRACES
+        return name, dict(self.parse_comma_separated_list(braces, self._parse_external_entry))
+
+    def _parse_external_entry(self) -> tuple[str, str | bool]:
+        name = self.parse_identifier()
+        self.parse_punctuation(":")
+        value = self.parse_optional_boolean()
+        return name, self.parse_str_literal() if value is None else value
 
     def _check_size(self, type: RankedStructure[AnyDenseElement], start: int) -> None:
         count = math.prod(type.get_shape())

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
+from typing import Any
 
 import numpy as np
 
 from ..core.errors import ImportModelError, InputError, StepwellError, explain
 from ..core.module import Module, ValueSpec
-
-if TYPE_CHECKING:
-    pass
 
 
 def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> Module:
@@ -127,29 +123,3 @@ def write_arrays(texts: Sequence[str], specs: Sequence[ValueSpec], arrays: Seque
             np.save(file, arrays[names.index(name)])
         except OSError as error:
             raise StepwellError(f"cannot write {file}: {error.strerror}") from error
-
-
-def read_archive(path: str, specs: Sequence[ValueSpec]) -> list[Any]:
-    """The inputs in an `.npz` file, by their names.
-
-    A sparse input `a` is `a.indptr`, `a.indices` and `a.values`.
-
-    Raises:
-        InputError: if the file is none, or lacks an input.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, BadZipFile, AttributeError, TypeError) as error:
-        raise InputError(explain("--check", f"cannot read {path} as .npz: {error}")) from error
-    parts = (".indptr", ".indices", ".values")
-    inputs: list[Any] = []
-    for spec in specs:
-        names = [spec.name] if spec.format is None else [spec.name + part for part in parts]
-        missing = [name for name in names if name not in arrays]
-        if missing:
-            fact = f'{path} has no array "{missing[0]}"'
-            raise InputError(explain("--check", fact, got=", ".join(arrays) or "no array"))
-        found = [arrays[name] for name in names]
-        inputs.append(found[0] if spec.format is None else tuple(found))
-    return inputs

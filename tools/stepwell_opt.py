@@ -26,8 +26,9 @@ from xdsl.targets.mlir import MLIRTarget
 from xdsl.utils.exceptions import ArgSpecParseError, PassFailedException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from ..core.archives import read_archive
 from ..core.context import CompilerContext, PassHook
-from ..core.errors import StepwellError
+from ..core.errors import InputError, StepwellError, explain
 from ..core.module import Module
 from ..core.parsing import MlirParser
 from ..core.pass_manager import run_steps
@@ -35,8 +36,8 @@ from ..core.pipelines import parse_passes
 from ..core.printing import module_text
 from ..core.registry import make_context, own_passes, passes
 from ..core.weights import WeightStore, write_atomically
+from ..reproducer import defects_named, defects_told, differing_versions, from_metadata
 from .messages import worded
-from .models import read_archive
 
 _DESCRIPTION = """\
 Reads MLIR text, runs passes on it, and prints the result.
@@ -119,6 +120,12 @@ class StepwellOptMain(xDSLOptMain):
             "first pass that changes a result, else tell what each did to the last bits (stderr)",
         )
         arg_parser.add_argument(
+            "--run-reproducer",
+            action="store_true",
+            help="run the passes that the input names in its metadata, on the target it names: "
+            "a file that was written when a pass failed",
+        )
+        arg_parser.add_argument(
             "--traceback", action="store_true", help="show where in the compiler an error arose"
         )
 
@@ -133,7 +140,9 @@ class StepwellOptMain(xDSLOptMain):
         def parse(stream: IO[bytes]) -> ModuleOp:
             text = stream.read().decode()
             parser = MlirParser(self.ctx, text, self.get_input_name())
-            return parser.parse_module(not self.args.no_implicit_module)
+            module = parser.parse_module(not self.args.no_implicit_module)
+            self.resources = parser.external_resources
+            return module
 
         self.available_frontends["mlir"] = parse
 
@@ -185,9 +194,33 @@ class StepwellOptMain(xDSLOptMain):
             prog.verify()
         ctx.hooks = [] if self.args.check is None else [self._checker(prog)]
         try:
-            run_steps(ctx, prog, self.steps)
+            if self.args.run_reproducer:
+                self._reproduce(prog)
+                return
+            ctx.applied = {}
+            with defects_told(ctx, Module(prog.clone(), ctx.weights.copy())):
+                run_steps(ctx, prog, self.steps)
         except StepwellError as error:
             raise PassFailedException(str(error)) from error
+
+    def _reproduce(self, prog: ModuleOp) -> None:
+        """Run what the input says, to see it fail again."""
+        if self.args.passes:
+            fact, expected = "the file says which passes run", "no -p beside it"
+            raise InputError(explain("--run-reproducer", fact, expected=expected))
+        ctx = self.context
+        module = Module(prog, ctx.weights)
+        found = from_metadata(module, self.resources, Path(self.get_input_name()))
+        for line in (*differing_versions(self.resources), *found.warnings()):
+            print(f"stepwell-opt: note: {line}", file=sys.stderr)
+        ctx.target = found.target
+        if found.machine_code:
+            found.compile()
+            return
+        if found.inputs is not None:
+            ctx.hooks.append(found.checker())
+        with defects_named(ctx):
+            run_steps(ctx, prog, parse_passes(found.pipeline, self.available_passes))
 
     def _checker(self, prog: ModuleOp) -> PassHook:
         """What runs the module after each pass."""

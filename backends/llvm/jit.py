@@ -16,7 +16,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from xdsl.dialects.builtin import ModuleOp
 
-from ...core.errors import CompileError, explain
+from ...core.errors import CompileError, InternalError, explain
 from ...core.target import Target
 from ...dialects.rt import PARALLEL_TILES
 from . import thread_pool
@@ -183,7 +183,7 @@ def _optimized(text: str, target_machine: Any, effort: Effort) -> Any:
         module.verify()
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
-        raise CompileError(explain("llvm", f"invalid LLVM IR: {reason}")) from error
+        raise InternalError(explain("llvm", f"invalid LLVM IR: {reason}")) from error
     module.triple = target_machine.triple
     module.data_layout = str(target_machine.target_data)
     if effort is not Effort.NONE:

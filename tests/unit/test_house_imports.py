@@ -13,11 +13,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MIDDLE = {"frontends", "passes", "conversions", "backends", "runtime"}
+ROOT_MODULES = {"bisection", "checking", "compiler", "reduction", "reproducer", "staircase"}
 MAY_IMPORT = {
     "core": {"core"},
     "dialects": {"dialects", "core"},
     **{room: {room, "dialects", "core"} for room in MIDDLE},
-    "tools": {"tools", "dialects", "core", "", "compiler", "staircase", "checking"} | MIDDLE,
+    "tools": {"tools", "dialects", "core", "", *ROOT_MODULES} | MIDDLE,
 }
 # What puts a compiled program together drives a backend.
 MAY_IMPORT["runtime"].add("backends")

@@ -87,7 +87,9 @@ class Schedule:
     def split(self, loop: str, factor: int, tail: str = "peel") -> SplitNames:
         """Cut a loop; see `split`."""
         names = split_names(self.kernel, loop)
-        self._take(f"split({loop}, {factor}, tail={tail})", lambda: split(self.kernel, loop, factor, tail))
+        self._take(
+            f"split({loop}, {factor}, tail={tail})", lambda: split(self.kernel, loop, factor, tail)
+        )
         return names
 
     def reorder(self, *loops: str) -> None:
@@ -100,7 +102,9 @@ class Schedule:
 
     def pack(self, argument: int, *loops: str) -> None:
         """Lay an argument out; see `pack`."""
-        self._take(f"pack({argument}, {', '.join(loops)})", lambda: pack(self.kernel, argument, loops))
+        self._take(
+            f"pack({argument}, {', '.join(loops)})", lambda: pack(self.kernel, argument, loops)
+        )
 
     def vectorize(self, *loops: str) -> None:
         """Turn loops into axes; see `vectorize`."""
@@ -116,7 +120,10 @@ class Schedule:
 
     def prefetch(self, argument: int, loop: str, ahead: int) -> None:
         """Ask for what a reduction will read; see `prefetch`."""
-        self._take(f"prefetch({argument}, {loop}, {ahead})", lambda: prefetch(self.kernel, argument, loop, ahead))
+        self._take(
+            f"prefetch({argument}, {loop}, {ahead})",
+            lambda: prefetch(self.kernel, argument, loop, ahead),
+        )
 
     def stage(self, argument: int, loop: str) -> None:
         """Copy what a loop reads repeatedly; see `stage`."""

@@ -1,0 +1,83 @@
+"""Inputs of a program in one `.npz` file, by their names.
+
+A sparse input `a` is `a.indptr`, `a.indices` and `a.values`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+
+from .errors import InputError, explain
+from .module import ValueSpec, numpy_dtype
+from .weights import write_atomically
+
+_PARTS = (".indptr", ".indices", ".values")
+
+
+def read_archive(
+    path: str | os.PathLike[str], specs: Sequence[ValueSpec], subject: str = "--check"
+) -> list[Any]:
+    """The arrays of a file that `specs` call for, in their order.
+
+    Args:
+        path: the file.
+        specs: the inputs, or the results, of a program.
+        subject: what errors begin with.
+
+    Raises:
+        InputError: if the file is none, or lacks one of them.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, BadZipFile, AttributeError, TypeError) as error:
+        raise InputError(explain(subject, f"cannot read {path} as .npz: {error}")) from error
+    result: list[Any] = []
+    for spec in specs:
+        names = [spec.name] if spec.format is None else [spec.name + part for part in _PARTS]
+        missing = [name for name in names if name not in arrays]
+        if missing:
+            fact = f'{path} has no array "{missing[0]}"'
+            raise InputError(explain(subject, fact, got=", ".join(arrays) or "no array"))
+        found = [_typed(arrays[name], spec) for name in names]
+        result.append(found[0] if spec.format is None else tuple(found))
+    return result
+
+
+def write_archive(
+    path: str | os.PathLike[str], specs: Sequence[ValueSpec], arrays: Sequence[Any]
+) -> None:
+    """Write arrays so that `read_archive` finds them; the file appears complete or not at all.
+
+    Raises:
+        OSError: if the folder cannot be written.
+    """
+    named: dict[str, np.ndarray] = {}
+    for spec, array in zip(specs, arrays, strict=True):
+        if spec.format is None:
+            named[spec.name] = np.asarray(array)
+            continue
+        if isinstance(array, tuple):
+            parts = array
+        else:
+            matrix = array.to_csr() if hasattr(array, "to_csr") else array.tocsr()
+            parts = (matrix.indptr, matrix.indices, matrix.data)
+        named |= {spec.name + part: a for part, a in zip(_PARTS, parts, strict=True)}
+    # Not `np.savez`, for which an array must not be called "file".
+    data = io.BytesIO()
+    with ZipFile(data, "w") as archive:
+        for name, array in named.items():
+            with archive.open(f"{name}.npy", "w") as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+    write_atomically(path, data.getvalue())
+
+
+def _typed(array: np.ndarray, spec: ValueSpec) -> np.ndarray:
+    """An array with its dtype: NumPy's format has no bfloat16."""
+    return array.view(numpy_dtype(spec.dtype)) if array.dtype.kind == "V" else array

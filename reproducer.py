@@ -1,0 +1,355 @@
+"""Reproducer files: the IR before a pass that fails, and all that is needed to see it fail again.
+
+The file is MLIR text. As with `mlir-opt`, the metadata at its end says which passes are to run:
+
+    stepwell-opt --run-reproducer FILE.mlir
+
+Weights lie beside it (`FILE.safetensors`), and so do the inputs of a run that gave a wrong result
+(`FILE.npz`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import metadata
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+
+from .core.archives import read_archive, write_archive
+from .core.context import CompilerContext, PassHook
+from .core.errors import ImportModelError, InternalError, StepwellError, explain
+from .core.failures import failure, is_defect
+from .core.module import Module
+from .core.pass_manager import run_steps
+from .core.registry import make_context
+from .core.target import Target
+from .core.weights import write_atomically
+
+if TYPE_CHECKING:
+    from .checking import Checker
+    from .runtime.executable import Executable
+    from .staircase import Staircase
+
+FOLDER = "STEPWELL_REPRODUCERS"
+"""The environment variable that names the folder for files that are written by themselves."""
+FORMAT = "1"
+_PACKAGES = ("stepwell", "xdsl", "llvmlite", "numpy")
+_ANCHOR = re.compile(r"\s*builtin\.module\((.*)\)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Reproducer:
+    """What is in a reproducer file.
+
+    `pipeline` are the passes from the failing one on, `stage` the one that the module has reached
+    ("" where passes run outside of the staircase). `inputs` are what it is run on after each
+    pass; None where nothing is compared, an empty `machine_code` where it ends with the passes.
+    """
+
+    module: Module
+    pipeline: str
+    target: Target
+    failure: str = ""
+    stage: str = ""
+    inputs: Sequence[Any] | None = None
+    max_ulp: float | None = None
+    machine_code: bool = False
+    notes: Mapping[str, str] = field(default_factory=dict[str, str])
+    """More that is worth knowing: the action to blame, the rules that a table had."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the file, with what lies beside it; the text comes last.
+
+        Raises:
+            StepwellError: if the folder cannot be written; an older file is then unharmed.
+        """
+        target = Path(path)
+        try:
+            if len(self.module.weights):
+                self.module.weights.save(target.with_suffix(".safetensors"))
+            if self.inputs is not None:
+                write_archive(target.with_suffix(".npz"), self.module.inputs, self.inputs)
+            write_atomically(target, self.text(target.name).encode())
+        except OSError as error:
+            fact = f"cannot write {target}: {error.strerror or error}"
+            raise StepwellError(explain("reproducer", fact)) from error
+        return target
+
+    def text(self, name: str) -> str:
+        """The text of a file of this name."""
+        head = [*self.failure.splitlines()[:1], f"stepwell-opt --run-reproducer {name}"]
+        mlir = {
+            "pipeline": f"builtin.module({self.pipeline})",
+            "disable_threading": True,
+            "verify_each": True,
+        }
+        groups = {"mlir_reproducer": mlir, "stepwell_reproducer": self._entries(name)}
+        body = StringIO()
+        printer = Printer(stream=body)
+        printer.print_string("{-#\n  external_resources: {\n")
+        for number, (group, entries) in enumerate(groups.items()):
+            printer.print_string(f"    {group}: {{\n")
+            for place, (key, value) in enumerate(entries.items()):
+                printer.print_string(f"      {key}: ")
+                if isinstance(value, bool):
+                    printer.print_string("true" if value else "false")
+                else:
+                    printer.print_string_literal(value)
+                printer.print_string("\n" if place == len(entries) - 1 else ",\n")
+            printer.print_string("    }\n" if number == len(groups) - 1 else "    },\n")
+        printer.print_string("  }\n#-}\n")
+        comments = "".join(f"// {line}\n" for line in head)
+        return f"{comments}{self.module.text(locations=True)}\n{body.getvalue()}"
+
+    def _entries(self, name: str) -> dict[str, str | bool]:
+        entries: dict[str, str | bool] = {
+            "format": FORMAT,
+            "command": f"stepwell-opt --run-reproducer {name}",
+            "failure": self.failure,
+            "stage": self.stage,
+            "machine_code": self.machine_code,
+        }
+        if self.inputs is not None:
+            entries["inputs"] = Path(name).with_suffix(".npz").name
+        if self.max_ulp is not None:
+            entries["max_ulp"] = repr(float(self.max_ulp))
+        entries |= self.notes
+        for part in dataclasses.fields(Target):
+            if part.name != "legalize":
+                entries[f"target_{part.name}"] = str(getattr(self.target, part.name))
+        # Nothing is drawn at random: inputs that were made up come from this seed.
+        entries["seed"] = "0"
+        return entries | {f"version_{n}": v for n, v in versions().items()}
+
+    def checker(self) -> Checker:
+        """What runs the module after each pass, on the inputs of the file."""
+        from .checking import Checker
+
+        return Checker(self.module, self.inputs, self.max_ulp)
+
+    def compile(self) -> Executable:
+        """Take the module down to machine code, as `stepwell.compile` does."""
+        from .compiler import compile
+
+        inputs, limit = self.inputs, self.max_ulp
+        check = False if inputs is None else inputs
+        return compile(self.module, self.target, pipeline=self.pipeline, check=check, max_ulp=limit)
+
+    def warnings(self) -> list[str]:
+        """What a file cannot hold."""
+        rules = self.notes.get("legalize")
+        return [f"it was made with rules of the user's for {rules}"] if rules else []
+
+
+def versions() -> dict[str, str]:
+    """The versions that a result may depend on."""
+    found = {name: metadata.version(name) for name in _PACKAGES}
+    return found | {"python": platform.python_version()}
+
+
+def from_metadata(
+    module: Module, resources: Mapping[str, Mapping[str, str | bool]], path: Path
+) -> Reproducer:
+    """The reproducer that a file of this metadata is.
+
+    Raises:
+        ImportModelError: if it is none, or one of another format.
+    """
+    mlir, own = resources.get("mlir_reproducer"), resources.get("stepwell_reproducer", {})
+    pipeline = None if mlir is None else mlir.get("pipeline")
+    if not isinstance(pipeline, str):
+        hint = "the metadata at the end of the text has no mlir_reproducer"
+        raise ImportModelError(explain(str(path), "is no reproducer", hint=hint))
+    if (match := _ANCHOR.fullmatch(pipeline)) is not None:
+        pipeline = match[1]
+    if (given := own.get("format", FORMAT)) != FORMAT:
+        hint = f"it was written by stepwell {own.get('version_stepwell', '?')}"
+        fact = "unknown format of a reproducer"
+        raise ImportModelError(explain(str(path), fact, expected=FORMAT, got=given, hint=hint))
+    try:
+        target, ulp = _target(own), own.get("max_ulp")
+        limit = None if ulp is None else float(ulp)
+    except (KeyError, ValueError) as error:
+        fact = f"damaged reproducer: {' '.join(str(error).split())}"
+        raise ImportModelError(explain(str(path), fact)) from error
+    inputs = own.get("inputs")
+    arrays = None
+    if isinstance(inputs, str):
+        arrays = read_archive(path.parent / inputs, module.inputs, str(path))
+    return Reproducer(
+        module,
+        pipeline,
+        target,
+        str(own.get("failure", "")),
+        str(own.get("stage", "")),
+        arrays,
+        limit,
+        own.get("machine_code") is True,
+        {key: str(own[key]) for key in ("action", "legalize") if key in own},
+    )
+
+
+def differing_versions(resources: Mapping[str, Mapping[str, str | bool]]) -> list[str]:
+    """What a file was written with that is another version here, each in words."""
+    own = resources.get("stepwell_reproducer", {})
+    known = ((name, own.get(f"version_{name}"), here) for name, here in versions().items())
+    return [
+        f"it was written with {name} {given}, here is {here}"
+        for name, given, here in known
+        if given not in (None, here)
+    ]
+
+
+def _target(own: Mapping[str, str | bool]) -> Target:
+    """The machine that a file was written for; this one where it says nothing."""
+    from .core.target import host
+
+    if "target_name" not in own:
+        return host()
+    values: dict[str, Any] = {}
+    for part in dataclasses.fields(Target):
+        if part.name == "legalize":
+            continue
+        text = str(own[f"target_{part.name}"])
+        kind = {"int": int, "bool": lambda t: t == "True"}.get(str(part.type), str)
+        values[part.name] = kind(text)
+    return Target(**values)
+
+
+@contextmanager
+def defects_told(ctx: CompilerContext, source: Module, start: str = "") -> Iterator[None]:
+    """Around passes: a crash or an invalid module becomes an error that names a reproducer.
+
+    Nothing is kept for it while all goes well: the passes then run again. See `internal_error`.
+    """
+    try:
+        yield
+    except Exception as error:
+        told = internal_error(error, ctx, source, start)
+        if told is None:
+            raise
+        raise told from error
+
+
+@contextmanager
+def code_defects_told(ctx: CompilerContext, staircase: Staircase, passes: str) -> Iterator[None]:
+    """The same around code generation; `passes` are those from stage `loops` on."""
+    try:
+        yield
+    except Exception as error:
+        if not is_defect(error):
+            raise
+        found = reproducer_at(ctx, staircase.module("loops"), [], "loops")
+        found = dataclasses.replace(found, pipeline=passes, machine_code=True)
+        raise written(error, "code generation", found) from error
+
+
+@contextmanager
+def defects_named(ctx: CompilerContext) -> Iterator[None]:
+    """Around passes: a crash becomes an error that names the pass; nothing is written."""
+    try:
+        yield
+    except Exception as error:
+        if not is_defect(error):
+            raise
+        raise InternalError(failure(error, ctx.pass_name).message) from error
+
+
+class _Keeper(PassHook):
+    """Keeps the module as it was before the last pass."""
+
+    before: Module
+
+    def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Keep it."""
+        self.before = Module(op.clone(), ctx.weights.copy())
+
+
+def internal_error(
+    error: Exception, ctx: CompilerContext, source: Module, start: str = ""
+) -> StepwellError | None:
+    """What a user is told of an exception that only a defect of a pass can be the cause of.
+
+    The passes run again, from the source and each of them verified, so that the one that made
+    something invalid is named; the module before it is written into a file of its own.
+
+    Args:
+        error: what was raised.
+        ctx: the context in which passes ran.
+        source: the module before the first of them.
+        start: the stage of the source; "" outside of the staircase.
+
+    Returns:
+        The error with the pass and the file, or None where no pass is to blame: a user's hook.
+    """
+    if not is_defect(error):
+        return None
+    begun = [(stage, step) for stage, steps in ctx.applied.items() for step in steps]
+    again = make_context(source.weights.copy(), ctx.target)
+    again.legalize, again.verify = ctx.legalize, "pass"
+    work, keeper, reached = source.clone(), _Keeper(), start
+    again.hooks.append(keeper)
+    for number, (stage, step) in enumerate(begun):
+        if number and stage != begun[number - 1][0]:
+            reached = begun[number - 1][0]
+        try:
+            run_steps(again, work.op, [step], stage)
+        except Exception as caught:
+            rest = [step for _, step in begun[number:]] + ctx.pending
+            return written(caught, step.name, reproducer_at(again, keeper.before, rest, reached))
+    return None
+
+
+def reproducer_at(
+    ctx: CompilerContext, before: Module, rest: Sequence[ModulePass], stage: str
+) -> Reproducer:
+    """The reproducer of a failure of the first of some passes."""
+    notes = {"legalize": ", ".join(ctx.legalize)} if ctx.legalize else {}
+    target = ctx.target
+    if target is None:
+        from .core.target import host
+
+        target = host()
+    return Reproducer(before, ",".join(map(str, rest)), target, stage=stage, notes=notes)
+
+
+def written(error: Exception, pass_name: str, reproducer: Reproducer) -> InternalError:
+    """Write a reproducer into a new folder; gives the error that names it.
+
+    What cannot be written is told in the error, and costs nothing else.
+    """
+    found = failure(error, pass_name)
+    result = InternalError(found.message)
+    try:
+        folder = new_folder(pass_name)
+        path = dataclasses.replace(reproducer, failure=found.message).save(folder / "case.mlir")
+        result = InternalError(f"{found.message}; reproducer: {path}")
+        result.reproducer = path
+    except (OSError, StepwellError) as unwritten:
+        reason = getattr(unwritten, "strerror", None) or unwritten
+        result = InternalError(f"{found.message}; no reproducer could be written: {reason}")
+    result.pass_name = pass_name
+    return result
+
+
+def new_folder(pass_name: str) -> Path:
+    """A new folder for a reproducer, where the environment says or with other temporary files.
+
+    Raises:
+        OSError: if there can be none.
+    """
+    parent = os.environ.get(FOLDER) or tempfile.gettempdir()
+    name = re.sub(r"[^\w-]", "-", pass_name)
+    return Path(tempfile.mkdtemp(prefix=f"stepwell-{name}-", dir=parent))
