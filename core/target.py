@@ -103,12 +103,17 @@ def host() -> Target:
         vector_registers=registers,
         l1_bytes=_cache_bytes("index0", 32 << 10),
         l2_bytes=_cache_bytes("index2", 1 << 20),
-        cores=len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1,
+        cores=_cores(),
         fma=arm or bool(features.get("fma")),
         half=arm or bool(features.get("f16c")),
     )
+
+
+def _cores() -> int:
+    """How many cores this process may run on now."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _cache_bytes(index: str, default: int) -> int:
@@ -124,14 +129,15 @@ def _cache_bytes(index: str, default: int) -> int:
 
 
 def default_threads(target: Target) -> int:
-    """How many threads a call may use where nobody says it: `STEPWELL_NUM_THREADS`, or the cores.
+    """How many threads a call may use where nobody says it: `STEPWELL_NUM_THREADS`, or as many as
+    there are cores, of those that the process may run on.
 
     Raises:
         TargetError: if the variable of the environment is no number above 0.
     """
     text = os.environ.get("STEPWELL_NUM_THREADS", "").strip()
     if not text:
-        return target.cores
+        return min(target.cores, _cores())
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         fact = "wrong number of threads"
         raise TargetError(

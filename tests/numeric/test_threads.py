@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
+import os
+import subprocess
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,6 +61,41 @@ def test_several_callers_at_once() -> None:
         np.testing.assert_array_equal(result, wanted)
 
 
+def test_thousands_of_calls_beside_a_busy_process() -> None:
+    """The same bits, and no thread and no memory more at the end than at the beginning."""
+    exe = sw.compile(mlp(), threads=3)
+    x = np.random.default_rng(0).standard_normal((200, 100)).astype(np.float32)
+    expected = exe(x)
+
+    def calls(count: int) -> bool:
+        return all(np.array_equal(exe(x), expected) for _ in range(count))
+
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        with ThreadPoolExecutor(4) as callers:
+            assert all(callers.map(calls, [200] * 4))
+            threads, bytes = _tasks(), _resident()
+            assert all(callers.map(calls, [1000] * 4))
+            assert _tasks() == threads
+            # The results of these calls are 100 MB.
+            assert _resident() - bytes < 10e6
+    finally:
+        busy.kill()
+        busy.wait()
+
+
+def _tasks() -> int:
+    """How many threads this process has, those of the pool included."""
+    tasks = Path("/proc/self/task")
+    return len(list(tasks.iterdir())) if tasks.exists() else threading.active_count()
+
+
+def _resident() -> int:
+    """How many bytes of memory this process has, or 0 where the system does not tell."""
+    statm = Path("/proc/self/statm")
+    return int(statm.read_text().split()[1]) * mmap.PAGESIZE if statm.exists() else 0
+
+
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2"])
 def test_a_wrong_number_of_threads(threads: object) -> None:
     with pytest.raises(sw.CompileError, match="compile: wrong threads, expected 1 or more"):
@@ -82,3 +123,19 @@ def test_an_environment_that_says_no_number(said: str, monkeypatch: pytest.Monke
 def test_without_it_there_is_a_thread_for_each_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPWELL_NUM_THREADS", "")
     assert default_threads(host()) == host().cores
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system has no affinity")
+def test_threads_are_not_more_than_the_cores_that_the_process_may_run_on() -> None:
+    script = """
+import os
+from stepwell.core.target import default_threads, host
+host()
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+print(default_threads(host()))
+"""
+    environment = {k: v for k, v in os.environ.items() if k != "STEPWELL_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (done.stdout, done.stderr) == ("1\n", "")

@@ -1,0 +1,152 @@
+"""How long calls take at worst: several callers of one program, beside busy processes.
+
+    python benchmarks/stress.py
+
+A call that takes longer than 20 ms is a stall. The machine has caused it where the caller, and
+the thread of this process that it may have waited for, have waited for a core that long in the
+meantime, by the system's own count (`/proc/self/task/*/schedstat`). What is left over is the fault
+of the pool, or of Python's lock, which a caller takes again after each call: on one thread there
+is no pool, so that its rows tell one from the other.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import stepwell as sw
+from stepwell.tools.timing import duration
+
+STALL = 0.02
+"""Seconds."""
+_TASKS = Path("/proc/self/task")
+
+
+def model() -> sw.Module:
+    """A layer and a softmax: two regions of tiles in each call."""
+    b = sw.Builder("main")
+    weight = np.random.default_rng(0).standard_normal((256, 256), np.float32) / np.float32(16)
+    h = b.dense(b.input("x", (256, 256), "f32"), weight)
+    b.output(b.softmax(h, axis=1), name="y")
+    return b.module()
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+def _waited() -> dict[int, float]:
+    """Seconds for which each thread of this process has waited for a core."""
+    found: dict[int, float] = {}
+    for task in _TASKS.iterdir():
+        try:
+            found[int(task.name)] = int((task / "schedstat").read_text().split()[1]) / 1e9
+        except OSError:
+            continue  # the thread has ended
+    return found
+
+
+def _caused_by_machine(before: dict[int, float], after: dict[int, float]) -> float:
+    """Seconds that this thread has waited for a core, and the one that has waited longest."""
+    own = threading.get_native_id()
+    waits = {task: after[task] - before.get(task, 0.0) for task in after}
+    return waits.pop(own, 0.0) + max(waits.values(), default=0.0)
+
+
+def _resident() -> int:
+    """Bytes of memory in use."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def stress(
+    exe: sw.Executable, callers: int, calls: int
+) -> tuple[list[float], list[tuple[float, float]]]:
+    """Call from several threads at once.
+
+    Returns:
+        The seconds of each call, and of each stall its seconds and those that the machine caused.
+    """
+    x = np.random.default_rng(1).standard_normal((256, 256), np.float32)
+    expected = exe(x)
+    times: list[float] = []
+    stalls: list[tuple[float, float]] = []
+
+    def caller() -> None:
+        for _ in range(calls):
+            before, start = _waited(), time.perf_counter()
+            y = exe(x)
+            seconds = time.perf_counter() - start
+            times.append(seconds)
+            if seconds > STALL:
+                stalls.append((seconds, _caused_by_machine(before, _waited())))
+            if not np.array_equal(y, expected):
+                raise SystemExit("two calls differ")
+
+    threads = [threading.Thread(target=caller) for _ in range(callers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return times, stalls
+
+
+def main(
+    calls: Annotated[int, typer.Option(help="calls of each caller")] = 5000,
+    neighbours: Annotated[int, typer.Option(help="processes that spin beside it")] = 1,
+) -> None:
+    """Print the table."""
+    if not (_TASKS / str(os.getpid()) / "schedstat").exists():
+        raise SystemExit("stress: this system does not count how long threads wait for a core")
+    context = multiprocessing.get_context("spawn")
+    busy = [context.Process(target=_spin, daemon=True) for _ in range(neighbours)]
+    for process in busy:
+        process.start()
+    table = Table(
+        "threads",
+        "callers",
+        "calls",
+        "median",
+        "99 %",
+        "longest",
+        "stalls",
+        "not the machine's",
+        "grown",
+    )
+    cores = len(os.sched_getaffinity(0))
+    for threads in (1, cores, 2 * cores):
+        exe = sw.compile(model(), threads=threads)
+        for callers in (1, 4):
+            stress(exe, callers, 100)
+            gc.collect()
+            before = _resident()
+            times, stalls = stress(exe, callers, calls // callers)
+            gc.collect()
+            grown = max(0, _resident() - before)
+            own = sum(seconds - waited > STALL for seconds, waited in stalls)
+            times.sort()
+            table.add_row(
+                *(str(threads), str(callers), str(len(times))),
+                duration(times[len(times) // 2]),
+                duration(times[len(times) * 99 // 100]),
+                duration(times[-1]),
+                *(str(len(stalls)), str(own), f"{grown / 1024:.0f} KiB"),
+            )
+    for process in busy:
+        process.kill()
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)
