@@ -57,6 +57,7 @@ from .ops_values import (
 
 __all__ = [
     "IN_PLACE",
+    "SCHEDULE",
     "FoldOp",
     "ForOp",
     "KernelOp",
@@ -75,6 +76,9 @@ __all__ = [
 
 IN_PLACE = "loop.in_place"
 """The attribute of an output with the numbers of the inputs that it may be written over."""
+SCHEDULE = "loop.schedule"
+"""The attribute of a kernel that says which steps made it what it is."""
+
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 """What a loop may be called: schedules make names of parts of it, and hints of values."""
 
@@ -94,6 +98,9 @@ class KernelOp(IRDLOperation):
     dimension 1 of the first tensor that is passed), checked before the kernel runs;
     `loop.in_place = [2]`: this output may be the buffer of each of these inputs after all (see
     `in_place.py`).
+
+    The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
+    `trace.py`); it is for readers and for replaying, and means nothing to a pass.
     """
 
     name = "loop.kernel"
@@ -150,6 +157,9 @@ class KernelOp(IRDLOperation):
             refuse(self, "wrong number of argument attributes", len(types), len(self.arg_attrs))
         for number in range(len(types)):
             self._check_in_place(number)
+        schedule = self.attributes.get(SCHEDULE)
+        if schedule is not None and not isinstance(schedule, StringAttr):
+            refuse(self, f"wrong {SCHEDULE}", "a string", schedule)
         seen: set[str] = set()
         for op in self.walk():
             if isinstance(op, ForOp | ReduceOp | ReduceEntriesOp):

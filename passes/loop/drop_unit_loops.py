@@ -11,9 +11,10 @@ from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from xdsl.passes import ModulePass
 
 from ...core.context import decide
-from ...dialects.loop.nests import loop_names
+from ...dialects.loop.nests import extent_of, loop_names, loops_of
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp
 from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.trace import noted
 
 
 def drop_unit_loops(kernel: KernelOp) -> KernelOp:
@@ -21,7 +22,15 @@ def drop_unit_loops(kernel: KernelOp) -> KernelOp:
 
     for i to 1: body(i)  ->  body(0)
     """
-    return _DropUnitLoops(kernel).run()
+    if not has_unit_loop(kernel):
+        return kernel
+    return noted(_DropUnitLoops(kernel).run(), "drop_unit_loops")
+
+
+def has_unit_loop(kernel: KernelOp) -> bool:
+    """Whether there is a loop that runs at most once."""
+    sizes = [extent_of(loop) for loop in loops_of(kernel)]
+    return any(size is not None and size <= 1 for size in sizes)
 
 
 def _iterations(bound: list[AffineExpr]) -> int | None:
@@ -73,7 +82,8 @@ class LoopDropUnitLoopsPass(ModulePass):
     After:
 
     ```mlir
-    loop.kernel @copy(%x: memref<1x8xf32>) -> (%y: memref<1x8xf32>) {
+    loop.kernel @copy(%x: memref<1x8xf32>) -> (%y: memref<1x8xf32>)
+        attributes {loop.schedule = "drop_unit_loops()"} {
       loop.for "j" %j to 8 {
         %v = loop.load %x (d0) -> (0, d0)(%j) : memref<1x8xf32>, f32
         loop.store %v, %y (d0) -> (0, d0)(%j) : f32, memref<1x8xf32>

@@ -26,6 +26,7 @@ from ...dialects.loop.nests import (
 )
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, ReduceOp, new_load
 from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.trace import noted
 
 STEP = "loop-pack"
 
@@ -61,7 +62,9 @@ def pack(kernel: KernelOp, argument: int, loops: Sequence[str]) -> KernelOp:
         sizes.append(size)
         variables.append(loop.variable)
     packing = _packing(kernel, argument, loops, variables)
-    return _Pack(kernel, argument, variables, MemRefType(kind.element_type, sizes), packing).run()
+    packed = MemRefType(kind.element_type, sizes)
+    new = _Pack(kernel, argument, variables, packed, packing).run()
+    return noted(new, "pack", argument, *loops)
 
 
 def _packing(
@@ -179,7 +182,7 @@ class LoopPackPass(ModulePass):
     ```mlir
     loop.kernel @transpose(%w: memref<4x8xf32>
         {loop.constant, loop.packing = affine_map<(d0, d1) -> (d1, d0)>})
-        -> (%y: memref<4x8xf32>) {
+        -> (%y: memref<4x8xf32>) attributes {loop.schedule = "pack(0, i, j)"} {
       loop.for "i" %i to 4 {
         loop.for "j" %j to 8 {
           %v = loop.load %w (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32

@@ -24,6 +24,7 @@ from ...dialects.loop.nests import (
 )
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, PrefetchOp, ReduceOp, block_shape
 from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.trace import noted
 
 STEP = "loop-prefetch"
 LINE_BITS = 512
@@ -60,7 +61,8 @@ def prefetch(kernel: KernelOp, argument: int, loop: str, ahead: int = 0) -> Kern
     loads = [op for op in target.body.block.ops if isinstance(op, LoadOp) and op.buffer is buffer]
     if len(loads) != 1:
         raise refusal(STEP, kernel, target, f"reads of argument {argument}", 1, len(loads))
-    return _Prefetch(kernel, target, _stream(kernel, target, loads[0], ahead)).run()
+    new = _Prefetch(kernel, target, _stream(kernel, target, loads[0], ahead)).run()
+    return noted(new, "prefetch", argument, loop, ahead)
 
 
 @dataclass(frozen=True)
@@ -169,35 +171,32 @@ class LoopPrefetchPass(ModulePass):
     Before:
 
     ```mlir
-    loop.kernel @sums(%w: memref<4x9x8xf32>) -> (%y: memref<4x8xf32>) {
+    loop.kernel @sum(%w: memref<9x8xf32>) -> (%y: memref<8xf32>) {
       %z = arith.constant dense<0.0> : vector<8xf32>
-      loop.for "j" %j to 4 {
-        %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : vector<8xf32>) {
-          %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x9x8xf32>, vector<8xf32>
-          %t = arith.addf %acc, %v : vector<8xf32>
-          loop.yield %t : vector<8xf32>
-        }
-        loop.store %s, %y (d0)[s0] -> (d0, s0)(%j) : vector<8xf32>, memref<4x8xf32>
+      %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : vector<8xf32>) {
+        %v = loop.load %w (d0)[s0] -> (d0, s0)(%k) : memref<9x8xf32>, vector<8xf32>
+        %t = arith.addf %acc, %v : vector<8xf32>
+        loop.yield %t : vector<8xf32>
       }
+      loop.store %s, %y ()[s0] -> (s0)() : vector<8xf32>, memref<8xf32>
     }
     ```
 
-    Options: `argument=0 loop=k ahead=512`
+    Options: `argument=0 loop=k ahead=64`
 
     After:
 
     ```mlir
-    loop.kernel @sums(%w: memref<4x9x8xf32>) -> (%y: memref<4x8xf32>) {
+    loop.kernel @sum(%w: memref<9x8xf32>) -> (%y: memref<8xf32>)
+        attributes {loop.schedule = "prefetch(0, k, 64)"} {
       %z = arith.constant dense<0.0> : vector<8xf32>
-      loop.for "j" %j to 4 {
-        %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : vector<8xf32>) {
-          loop.prefetch %w (d0, d1) -> (d0, 16, d1 * 8)(%j, %k) : memref<4x9x8xf32>
-          %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x9x8xf32>, vector<8xf32>
-          %t = arith.addf %acc, %v : vector<8xf32>
-          loop.yield %t : vector<8xf32>
-        }
-        loop.store %s, %y (d0)[s0] -> (d0, s0)(%j) : vector<8xf32>, memref<4x8xf32>
+      %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : vector<8xf32>) {
+        loop.prefetch %w (d0) -> (2, d0 * 8)(%k) : memref<9x8xf32>
+        %v = loop.load %w (d0)[s0] -> (d0, s0)(%k) : memref<9x8xf32>, vector<8xf32>
+        %t = arith.addf %acc, %v : vector<8xf32>
+        loop.yield %t : vector<8xf32>
       }
+      loop.store %s, %y ()[s0] -> (s0)() : vector<8xf32>, memref<8xf32>
     }
     ```
 

@@ -15,6 +15,7 @@ from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.nests import kernel_named, loop_named, perfect_nest, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.trace import noted
 
 STEP = "loop-reorder"
 
@@ -47,7 +48,7 @@ def reorder(kernel: KernelOp, loops: Sequence[str]) -> KernelOp:
             inner = next(o for o in wanted[position + 1 :] if o.variable in loop.bounds)
             fact = f'its bound depends on loop "{inner.loop_name.data}"'
             raise refusal(STEP, kernel, loop, fact)
-    return _Reorder(kernel, nest, wanted).run()
+    return noted(_Reorder(kernel, nest, wanted).run(), "reorder", *loops)
 
 
 def _nest_of(kernel: KernelOp, wanted: Sequence[ForOp]) -> list[ForOp]:
@@ -112,7 +113,8 @@ class LoopReorderPass(ModulePass):
     After:
 
     ```mlir
-    loop.kernel @copy(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>) {
+    loop.kernel @copy(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>)
+        attributes {loop.schedule = "reorder(j, i)"} {
       loop.for "j" %j to 8 {
         loop.for "i" %i to 4 {
           %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32

@@ -16,9 +16,11 @@ from ...core.target import Target, named
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.nests import body_of, extent_of, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp
+from ...dialects.loop.trace import trace_of
 from .rules.accesses import UNKNOWN_EXTENT, cost, has_unknown_extent
 from .rules.contraction import schedule_contraction
 from .rules.lanes import schedule_lanes
+from .rules.replay import read_trace, replay_all
 from .rules.rows import schedule_row
 from .rules.steps import HeldBackError, Schedule
 
@@ -138,7 +140,8 @@ class LoopSchedulePass(ModulePass):
     After:
 
     ```mlir
-    loop.kernel @relu(%x: memref<64xf32>, %z: memref<1xf32>) -> (%y: memref<64xf32>) {
+    loop.kernel @relu(%x: memref<64xf32>, %z: memref<1xf32>) -> (%y: memref<64xf32>)
+        attributes {loop.schedule = "split(i, 64, tail=mask); vectorize(i1); drop_unit_loops()"} {
       %c = loop.load %z () -> (0)() : memref<1xf32>, f32
       %v = loop.load %x ()[s0] -> (s0)() : memref<64xf32>, vector<64xf32>
       %w = vector.broadcast %c : f32 to vector<64xf32>
@@ -147,24 +150,39 @@ class LoopSchedulePass(ModulePass):
     }
     ```
 
+    A kernel carries the trace of its steps. With `trace` they are taken as they are written, on
+    the kernel that is named or on the only one, and what is not named is scheduled as ever:
+    `loop-schedule{trace="@relu: split(i, 16, tail=mask); vectorize(i1)"}`.
+
     Requires: kernels that are not scheduled yet; one that has blocks stays as it is.
-    Leaves: the same kernels, with constants packed where `loop.packing` says so.
+    Leaves: the same kernels, with constants packed where `loop.packing` says so, and
+        `loop.schedule`.
     """
 
     name = "loop-schedule"
 
     target: str | None = None
     """The name of the machine to schedule for; by default that of the compilation."""
+    trace: str | None = None
+    """Steps for the only kernel, or for several as `@name: steps @other: steps`."""
+    trace_file: str | None = None
+    """A file with such a text."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(ctx) if self.target is None else named(self.target)
+        given = read_trace(self.trace, self.trace_file)
+        replayed = replay_all(op, given)
+        for kernel in replayed:
+            decide(ctx, kernel, trace_of(kernel), "its trace is given")
         for kernel in [inner for inner in op.ops if isinstance(inner, KernelOp)]:
-            if any(isinstance(r.type, VectorType) for o in kernel.walk() for r in o.results):
+            if kernel in replayed or any(
+                isinstance(r.type, VectorType) for o in kernel.walk() for r in o.results
+            ):
                 continue
             place = InsertPoint.after(kernel)
             kernel.detach()
             schedule, reasons = schedule_kernel(kernel, target)
             Rewriter.insert_op(schedule.kernel, place)
-            if schedule.trace:
+            if trace := str(schedule):
                 why = "; ".join(dict.fromkeys(reasons)) or "nothing else fits"
-                decide(ctx, kernel, str(schedule), why)
+                decide(ctx, kernel, trace, why)

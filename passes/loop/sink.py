@@ -14,6 +14,7 @@ from ...core.context import decide
 from ...dialects.loop.nests import kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, StoreOp
 from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.trace import noted
 
 STEP = "loop-sink"
 
@@ -43,7 +44,7 @@ def sink(kernel: KernelOp, loop: str) -> KernelOp:
         if any(result in inner.bounds for result in op.results):
             fact = f'the bound of "{inner.loop_name.data}" is computed before it'
             raise refusal(STEP, kernel, outer, fact)
-    return _Sink(kernel, inner, moved).run()
+    return noted(_Sink(kernel, inner, moved).run(), "sink", loop)
 
 
 class _Sink(Rebuild):
@@ -92,7 +93,8 @@ class LoopSinkPass(ModulePass):
     After:
 
     ```mlir
-    loop.kernel @spread(%x: memref<4xf32>) -> (%y: memref<4x8xf32>) {
+    loop.kernel @spread(%x: memref<4xf32>) -> (%y: memref<4x8xf32>)
+        attributes {loop.schedule = "sink(i)"} {
       loop.for "i" %i to 4 {
         loop.for "j" %j to 8 {
           %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32

@@ -24,6 +24,7 @@ from ...dialects.loop.nests import (
 )
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
 from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.trace import noted
 
 STEP = "loop-split"
 TAILS = ("peel", "mask", "split")
@@ -91,7 +92,8 @@ def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel") -> Kerne
     if tail != "mask" and len(bound_of(target)) > 1:
         fact = f"its bound is the smaller of several, which tail={tail} cannot cut"
         raise refusal(STEP, kernel, target, fact)
-    return _Split(kernel, target, factor, tail, split_names(kernel, loop)).run()
+    new = _Split(kernel, target, factor, tail, split_names(kernel, loop)).run()
+    return noted(new, "split", loop, factor, tail=tail)
 
 
 class _Split(Rebuild):
@@ -195,7 +197,8 @@ class LoopSplitPass(ModulePass):
     After:
 
     ```mlir
-    loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
+    loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>)
+        attributes {loop.schedule = "split(i, 16, tail=mask)"} {
       loop.for "i0" %i0 to 7 {
         loop.for "i1" %i1 to min (d0) -> (16, d0 * -16 + 100)(%i0) {
           %v = loop.load %x (d0, d1) -> (d0 * 16 + d1)(%i0, %i1) : memref<100xf32>, f32

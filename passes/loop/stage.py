@@ -34,6 +34,7 @@ from ...dialects.loop.ops import (
     new_store,
 )
 from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.trace import noted
 
 STEP = "loop-stage"
 
@@ -65,7 +66,7 @@ def stage(kernel: KernelOp, argument: int, loop: str) -> KernelOp:
     reads = [_read(kernel, target, load) for load in loads]
     if any(read.what() != reads[0].what() for read in reads):
         raise refusal(STEP, kernel, target, f"reads argument {argument} in several ways")
-    return _Stage(kernel, target, reads).run()
+    return noted(_Stage(kernel, target, reads).run(), "stage", argument, loop)
 
 
 @dataclass(frozen=True)
@@ -181,14 +182,14 @@ class LoopStagePass(ModulePass):
     After:
 
     ```mlir
-    loop.kernel @last(%w: memref<9x99xf32>) -> (%y: memref<99xf32>) {
+    loop.kernel @last(%w: memref<9x99xf32>) -> (%y: memref<99xf32>)
+        attributes {loop.schedule = "stage(0, j)"} {
       %z = arith.constant 0.0 : f32
       loop.for "j" %j to 99 {
         %p = loop.local : memref<9xf32>
         loop.for "k_" %q to 9 {
           %c = loop.load %w (d0, d1) -> (d0, d1)(%q, %j) : memref<9x99xf32>, f32
-          loop.store %c, %p (d0) -> (d0)(%q) : f32, memref<9xf32>
-        }
+          loop.store %c, %p (d0) -> (d0)(%q) : f32, memref<9xf32> }
         %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : f32) {
           %v = loop.load %p (d0) -> (d0)(%k) : memref<9xf32>, f32 loop.yield %v : f32 }
         loop.store %s, %y (d0) -> (d0)(%j) : f32, memref<99xf32>

@@ -13,6 +13,7 @@ from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.nests import enclosing, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.trace import noted
 
 STEP = "loop-tiles"
 
@@ -37,7 +38,7 @@ def tiles(kernel: KernelOp, loop: str) -> KernelOp:
             raise refusal(STEP, kernel, target, f'is inside of the reduction "{name}"')
         if outer.kind.data == LoopKind.TILES:
             raise refusal(STEP, kernel, target, f'is inside of the tiles of "{name}"')
-    return _Kind(kernel, target, LoopKind.TILES).run()
+    return noted(_Kind(kernel, target, LoopKind.TILES).run(), "tiles", loop)
 
 
 class _Kind(Rebuild):
@@ -75,7 +76,8 @@ class LoopTilesPass(ModulePass):
     After:
 
     ```mlir
-    loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
+    loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>)
+        attributes {loop.schedule = "tiles(i)"} {
       loop.for "i" %i to 100 tiles {
         %v = loop.load %x (d0) -> (d0)(%i) : memref<100xf32>, f32
         loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<100xf32>

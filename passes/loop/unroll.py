@@ -12,6 +12,7 @@ from ...core.context import decide
 from ...dialects.loop.attrs import Combine, LoopKind, LoopKindAttr
 from ...dialects.loop.nests import extent_of, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
+from ...dialects.loop.trace import noted
 
 STEP = "loop-unroll"
 
@@ -21,8 +22,8 @@ def unroll(kernel: KernelOp, loop: str, factor: int | None = None) -> KernelOp:
 
         s = reduce k: s + x[k]  ->  s = (reduce k in steps of 4: s0 + x[k], s1 + x[k + 1], ...)
 
-    The accumulators are joined after the loop, in another order than before. Nothing but the
-    loop's attribute is changed: the copies are made when the loop is lowered.
+    The accumulators are joined after the loop, in another order than before. The kernel is the
+    same operation, with another attribute of the loop: copies are made when it is lowered.
 
     Raises:
         ScheduleError: for a reduction that joins in an unknown way, and for another loop whose
@@ -40,14 +41,14 @@ def unroll(kernel: KernelOp, loop: str, factor: int | None = None) -> KernelOp:
         if target.kind.data == LoopKind.SERIAL:
             raise refusal(STEP, kernel, target, "its iterations keep their order")
         target.kind = LoopKindAttr(LoopKind.UNROLL)
-        return kernel
+        return noted(kernel, "unroll", loop, size)
     if factor is None or factor < 1:
         raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
     if target.combine.data == Combine.CUSTOM:
         fact = "it is not known how its accumulators would join"
         raise refusal(STEP, kernel, target, fact, "combine add, mul, max or min", "custom")
     target.unroll = IntegerAttr(factor, i64) if factor > 1 else None
-    return kernel
+    return noted(kernel, "unroll", loop, factor)
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ class LoopUnrollPass(ModulePass):
     After:
 
     ```mlir
-    loop.kernel @sum(%x: memref<100xf32>, %s: memref<1xf32>) -> (%y: memref<1xf32>) {
+    loop.kernel @sum(%x: memref<100xf32>, %s: memref<1xf32>) -> (%y: memref<1xf32>)
+        attributes {loop.schedule = "unroll(k, 4)"} {
       %a = loop.load %s () -> (0)() : memref<1xf32>, f32
       %r = loop.reduce "k" %k to 100 combine add unroll 4 carry(%acc = %a : f32) {
         %v = loop.load %x (d0) -> (d0)(%k) : memref<100xf32>, f32

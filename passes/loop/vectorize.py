@@ -41,6 +41,7 @@ from ...dialects.loop.ops import (
     new_store,
 )
 from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.trace import noted
 from ...dialects.upstream import Arith, BroadcastOp
 
 STEP = "loop-vectorize"
@@ -65,7 +66,7 @@ def vectorize(kernel: KernelOp, loops: Sequence[str]) -> KernelOp:
     if not loops:
         return kernel
     targets = [loop_named(STEP, kernel, name) for name in loops]
-    return _Vectorize(kernel, Axes(STEP, kernel, targets)).run()
+    return noted(_Vectorize(kernel, Axes(STEP, kernel, targets)).run(), "vectorize", *loops)
 
 
 class _Vectorize(Rebuild):
@@ -285,7 +286,8 @@ class LoopVectorizePass(ModulePass):
     After:
 
     ```mlir
-    loop.kernel @add(%x: memref<4x8xf32>, %b: memref<8xf32>) -> (%y: memref<4x8xf32>) {
+    loop.kernel @add(%x: memref<4x8xf32>, %b: memref<8xf32>) -> (%y: memref<4x8xf32>)
+        attributes {loop.schedule = "vectorize(i, j)"} {
       %v = loop.load %x ()[s0, s1] -> (s0, s1)() : memref<4x8xf32>, vector<4x8xf32>
       %w = loop.load %b ()[s0, s1] -> (s1)() : memref<8xf32>, vector<1x8xf32>
       %w2 = vector.broadcast %w : vector<1x8xf32> to vector<4x8xf32>

@@ -7,8 +7,9 @@ a row as one block, so that they stay in registers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from ....dialects.loop.attrs import Combine
 from ....dialects.loop.nests import bound_of, perfect_nest
 from ....dialects.loop.ops import ForOp, ReduceEntriesOp, StoreOp
 from .accesses import Stride, accesses, cost, dependents, is_dear, lanes_for, stride
@@ -106,13 +107,7 @@ def _unroll_entries(schedule: Schedule, entries: Sequence[str], vectors: int) ->
     """Several accumulators where the block of one is small."""
     factor = 4 if vectors == 1 else 2 if vectors <= WIDE_VECTORS else 1
     for name in entries:
-        if factor > 1:
-            schedule.attempt(_unrolling(schedule, name, factor))
-
-
-def _unrolling(schedule: Schedule, name: str, factor: int) -> Callable[[], bool]:
-    def step() -> bool:
-        schedule.unroll(name, factor)
-        return True
-
-    return step
+        loop = schedule.loop(name)
+        assert isinstance(loop, ReduceEntriesOp)
+        if factor > 1 and loop.combine.data != Combine.CUSTOM:
+            schedule.unroll(name, factor)

@@ -1,9 +1,9 @@
-"""A schedule in the making: the kernel, and the steps that were taken, as text."""
+"""A schedule in the making: the kernel, whose trace grows with each step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ....core.actions import allowed
 from ....core.target import Target
@@ -13,10 +13,10 @@ from ....dialects.loop.nests import (
     extent_of,
     loop_named,
     loop_names,
-    loops_of,
 )
 from ....dialects.loop.ops import ForOp, KernelOp
-from ..drop_unit_loops import drop_unit_loops
+from ....dialects.loop.trace import trace_of
+from ..drop_unit_loops import drop_unit_loops, has_unit_loop
 from ..pack import pack
 from ..prefetch import prefetch
 from ..reorder import reorder
@@ -37,7 +37,7 @@ class HeldBackError(Exception):
 
 
 class Schedule:
-    """Applies primitives to a kernel that is in no module, and keeps a trace of them.
+    """Applies primitives to a kernel that is in no module; the kernel keeps the trace of them.
 
     Args:
         kernel: the kernel; each step makes another one, and leaves the one before as it was.
@@ -46,20 +46,23 @@ class Schedule:
 
     def __init__(self, kernel: KernelOp, target: Target) -> None:
         self.kernel, self.target = kernel, target
-        self.trace: list[str] = []
+        self._kept: list[KernelOp] = []
 
     def __str__(self) -> str:
-        return "; ".join(self.trace)
+        return trace_of(self.kernel)
 
     def attempt(self, rule: Callable[[], Result | None]) -> Result | None:
         """Take the steps of a rule, or none of them where one is refused or it gives None."""
-        kernel, trace = self.kernel, list(self.trace)
+        kernel = self.kernel
+        self._kept.append(kernel)
         try:
             result = rule()
         except ScheduleError:
             result = None
+        finally:
+            self._kept.pop()
         if result is None:
-            self.kernel, self.trace = kernel, trace
+            self.kernel = kernel
         return result
 
     # What the kernel is like now.
@@ -87,61 +90,51 @@ class Schedule:
     def split(self, loop: str, factor: int, tail: str = "peel") -> SplitNames:
         """Cut a loop; see `split`."""
         names = split_names(self.kernel, loop)
-        self._take(
-            f"split({loop}, {factor}, tail={tail})", lambda: split(self.kernel, loop, factor, tail)
-        )
+        self._take(split, loop, factor, tail)
         return names
 
     def reorder(self, *loops: str) -> None:
         """Change the order of loops; see `reorder`."""
-        self._take(f"reorder({', '.join(loops)})", lambda: reorder(self.kernel, loops))
+        self._take(reorder, loops)
 
     def sink(self, loop: str) -> None:
         """Make a loop perfectly nested; see `sink`."""
-        self._take(f"sink({loop})", lambda: sink(self.kernel, loop))
+        self._take(sink, loop)
 
     def pack(self, argument: int, *loops: str) -> None:
         """Lay an argument out; see `pack`."""
-        self._take(
-            f"pack({argument}, {', '.join(loops)})", lambda: pack(self.kernel, argument, loops)
-        )
+        self._take(pack, argument, loops)
 
     def vectorize(self, *loops: str) -> None:
         """Turn loops into axes; see `vectorize`."""
-        self._take(f"vectorize({', '.join(loops)})", lambda: vectorize(self.kernel, loops))
+        self._take(vectorize, loops)
 
     def tiles(self, loop: str) -> None:
         """Share the iterations of a loop among threads; see `tiles`."""
-        self._take(f"tiles({loop})", lambda: tiles(self.kernel, loop))
+        self._take(tiles, loop)
 
     def unroll(self, loop: str, factor: int) -> None:
         """Give a reduction more accumulators; see `unroll`."""
-        self._take(f"unroll({loop}, {factor})", lambda: unroll(self.kernel, loop, factor))
+        if self.kernel in self._kept:
+            # The one step that makes no new kernel: an attempt may come back to this one.
+            self.kernel = self.kernel.clone()
+        self._take(unroll, loop, factor)
 
     def prefetch(self, argument: int, loop: str, ahead: int) -> None:
         """Ask for what a reduction will read; see `prefetch`."""
-        self._take(
-            f"prefetch({argument}, {loop}, {ahead})",
-            lambda: prefetch(self.kernel, argument, loop, ahead),
-        )
+        self._take(prefetch, argument, loop, ahead)
 
     def stage(self, argument: int, loop: str) -> None:
         """Copy what a loop reads repeatedly; see `stage`."""
-        self._take(f"stage({argument}, {loop})", lambda: stage(self.kernel, argument, loop))
+        self._take(stage, argument, loop)
 
     def drop_unit_loops(self) -> None:
         """Take away loops that run once; see `drop_unit_loops`."""
-        if any(has_unit_size(loop) for loop in loops_of(self.kernel)):
-            self._take("drop_unit_loops()", lambda: drop_unit_loops(self.kernel))
+        if has_unit_loop(self.kernel):
+            self._take(drop_unit_loops)
 
-    def _take(self, step: str, taken: Callable[[], KernelOp]) -> None:
-        if not allowed(step, self.kernel):
+    def _take(self, primitive: Callable[..., KernelOp], *arguments: Any) -> None:
+        texts = [", ".join(a) if isinstance(a, tuple) else str(a) for a in arguments]
+        if not allowed(f"{primitive.__name__}({', '.join(texts)})", self.kernel):
             raise HeldBackError
-        self.kernel = taken()
-        self.trace.append(step)
-
-
-def has_unit_size(loop: Loop) -> bool:
-    """Whether a loop runs at most once."""
-    size = extent_of(loop)
-    return size is not None and size <= 1
+        self.kernel = primitive(self.kernel, *arguments)

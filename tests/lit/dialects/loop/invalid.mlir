@@ -6,6 +6,12 @@ loop.kernel @k(%x: f32) -> () {
 
 // -----
 
+// CHECK: loop.kernel: wrong loop.schedule, expected a string, got 3 : i64
+loop.kernel @k() -> () attributes {loop.schedule = 3 : i64} {
+}
+
+// -----
+
 // CHECK: loop.kernel: two loops are called "i", expected unique names
 loop.kernel @k(%n: index) -> () {
   loop.for "i" %i to %n {

@@ -2,6 +2,10 @@
 // RUN: stepwell-opt %s | stepwell-opt | filecheck %s
 // RUN: stepwell-opt %s --print-op-generic | stepwell-opt | filecheck %s
 
+// CHECK-LABEL: loop.kernel @scheduled() -> () attributes {loop.schedule = "split(i, 4, tail=mask); tiles(i0)"} {
+loop.kernel @scheduled() -> () attributes {loop.schedule = "split(i, 4, tail=mask); tiles(i0)"} {
+}
+
 // CHECK-LABEL: loop.kernel @dense
 // CHECK-SAME: (%x: memref<?x9xf32>, %w: memref<20x9xf32> {loop.constant}, %b: memref<20xf32>) -> (%y: memref<?x20xf32>) {
 // CHECK:       loop.for "i" %i to %n {

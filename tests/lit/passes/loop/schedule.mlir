@@ -1,13 +1,22 @@
 // RUN: stepwell-opt %s -p "loop-schedule{target=x86-64-v4}" | filecheck %s --check-prefix=V4
 // RUN: stepwell-opt %s -p "loop-schedule{target=x86-64-v3}" | filecheck %s --check-prefix=V3
 // RUN: stepwell-opt %s -p "loop-schedule{target=x86-64-v4},loop-schedule{target=x86-64-v4}" | filecheck %s --check-prefix=V4
+// RUN: stepwell-opt %s -p 'loop-schedule{trace="@dense: split(j, 8, tail=mask); vectorize(i, j1) @relu: tiles(i)"}' | filecheck %s --check-prefix=TRACE
+// RUN: not stepwell-opt %s -p 'loop-schedule{trace="tiles(i)"}' 2>&1 | filecheck %s --check-prefix=WHICH
+// RUN: not stepwell-opt %s -p 'loop-schedule{trace="@dense: tiles(i); tiles(k)"}' 2>&1 | filecheck %s --check-prefix=STEP
 // RUN: not stepwell-opt %s -p "loop-schedule{target=z80}" 2>&1 | filecheck %s --check-prefix=TARGET
 
 // TARGET: target: unknown name
+// WHICH: trace: which kernel is meant is not said, expected one of @dense
+// STEP: trace for @dense: step 2, tiles(k): loop-tiles: loop "k" of @dense: its iterations share an accumulator
 
 // A contraction: a register tile, the constant in panels, what is left of the rows in a smaller tile.
 // V4-LABEL: loop.kernel @dense
 // V4-SAME:  %w: memref<4x24x32xf32> {loop.constant, loop.packing = affine_map<(d0, d1, d2) -> (((d0 * 32) + d2), d1)>}
+// V4-SAME:  attributes {loop.schedule = "split(j, 32, tail=mask); reorder(j0, i, j1); pack(1, j0, k, j1); split(i, 9, tail=peel); vectorize(i1, j1); vectorize(i1t, j1t)"} {
+// TRACE-LABEL: loop.kernel @dense
+// TRACE-SAME: attributes {loop.schedule = "split(j, 8, tail=mask); vectorize(i, j1)"} {
+// TRACE:       vector<53x8xf32>
 // V4:       loop.for "j0" %j0 to 4 {
 // V4:         loop.for "i0" %i0 to 5 {
 // V4:           loop.reduce "k" %k to 24 combine add carry(%{{.*}} = %{{.*}} : vector<9x32xf32>)
@@ -143,6 +152,12 @@ loop.kernel @large(%x: memref<100x511xf32>, %w: memref<511x511xf32>) -> (%y: mem
 }
 
 // Elementwise statements: several vectors at a time, what is left under a mask.
+// TRACE-LABEL: loop.kernel @relu
+// TRACE-SAME: attributes {loop.schedule = "tiles(i)"} {
+// TRACE-NEXT:  arith.constant
+// TRACE-NEXT:  loop.for "i" %i to 1000 tiles {
+// TRACE-LABEL: loop.kernel @relu_any
+// TRACE:       loop.for "i00"
 // V4-LABEL: loop.kernel @relu
 // V4:       loop.for "i0" %i0 to 15 {
 // V4:         loop.load %x (d0)[s0] -> (((d0 * 64) + s0))(%i0) : memref<1000xf32>, vector<64xf32>

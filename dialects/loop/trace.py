@@ -1,0 +1,113 @@
+"""The trace of a schedule: the steps that made a kernel what it is, as text.
+
+    split(j, 32, tail=mask); reorder(i, j0, j1); vectorize(j1)
+
+A kernel carries it as the attribute `loop.schedule`, which each primitive appends itself to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import StringAttr
+
+from ...core.errors import explain
+from .nests import ScheduleError
+from .ops import SCHEDULE, KernelOp
+
+Argument = str | int
+"""What a step is given: the name of a loop, a word, or a number."""
+
+_STEP = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\((?P<arguments>[^()]*)\)\s*(?:;|\Z|(?=@))")
+_KERNEL = re.compile(r"\s*@(?P<kernel>[\w.$-]+)\s*:")
+_ARGUMENT = re.compile(
+    r"(?:(?P<key>[A-Za-z_]\w*)\s*=\s*)?(?:(?P<number>-?\d+)|(?P<word>[A-Za-z_][\w.]*))"
+)
+_COMMENT = re.compile(r"(?m)^\s*#.*$")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: the name of a primitive, and what it is given beside the kernel."""
+
+    name: str
+    arguments: tuple[Argument, ...] = ()
+    named: tuple[tuple[str, Argument], ...] = ()
+
+    def __str__(self) -> str:
+        texts = [*map(str, self.arguments), *(f"{key}={value}" for key, value in self.named)]
+        return f"{self.name}({', '.join(texts)})"
+
+
+def trace_of(kernel: KernelOp) -> str:
+    """The steps that a kernel has behind it, "" where there are none."""
+    attribute = kernel.attributes.get(SCHEDULE)
+    return attribute.data if isinstance(attribute, StringAttr) else ""
+
+
+def noted(kernel: KernelOp, name: str, *arguments: Argument, **named: Argument) -> KernelOp:
+    """The kernel, which a step has just made, with that step at the end of its trace."""
+    step, before = str(Step(name, arguments, tuple(named.items()))), trace_of(kernel)
+    kernel.attributes[SCHEDULE] = StringAttr(f"{before}; {step}" if before else step)
+    return kernel
+
+
+def parse_traces(text: str) -> dict[str | None, list[Step]]:
+    """The steps in a text for each kernel it names.
+
+        # a comment
+        @dense: split(j, 32, tail=mask); vectorize(j1)
+        @softmax: split(k, 64);
+                  vectorize(k1)
+
+    Steps before the first name are for the kernel `None`: the only one of a module.
+
+    Raises:
+        ScheduleError: naming the place where the text is malformed.
+    """
+    found: dict[str | None, list[Step]] = {}
+    kernel: str | None = None
+    text, place = _COMMENT.sub("", text), 0
+    while text[place:].strip():
+        if match := _KERNEL.match(text, place):
+            kernel = match["kernel"]
+            if kernel in found:
+                raise ScheduleError(explain("trace", f"@{kernel} is named twice"))
+            found[kernel] = []
+        elif match := _STEP.match(text, place):
+            step = Step(match["name"], *_arguments(match[0].strip(" ;\n"), match["arguments"]))
+            found.setdefault(kernel, []).append(step)
+        else:
+            got = repr(text[place:].split(";")[0].strip()[:60])
+            raise _malformed(f"step {sum(map(len, found.values())) + 1}", got)
+        place = match.end()
+    return found
+
+
+def _arguments(
+    step: str, text: str
+) -> tuple[tuple[Argument, ...], tuple[tuple[str, Argument], ...]]:
+    arguments: list[Argument] = []
+    named: list[tuple[str, Argument]] = []
+    for key, value in _values(step, text):
+        if key is not None:
+            named.append((key, value))
+        elif named:
+            raise _malformed(step, repr(value), "names after values")
+        else:
+            arguments.append(value)
+    return tuple(arguments), tuple(named)
+
+
+def _values(step: str, text: str) -> Iterator[tuple[str | None, Argument]]:
+    for part in text.split(",") if text.strip() else []:
+        match = _ARGUMENT.fullmatch(part.strip())
+        if match is None:
+            raise _malformed(step, repr(part.strip()), "the name of a loop, a word or a number")
+        yield match["key"], match["word"] if match["number"] is None else int(match["number"])
+
+
+def _malformed(what: str, got: str, expected: str = "name(arguments); ...") -> ScheduleError:
+    return ScheduleError(explain("trace", f"cannot read {what}", expected=expected, got=got))

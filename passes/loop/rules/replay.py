@@ -1,0 +1,170 @@
+"""Replaying a trace: the steps that its text names, taken on a kernel."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
+
+from ....core.actions import allowed
+from ....core.errors import explain
+from ....dialects.loop.nests import ScheduleError, kernel_named
+from ....dialects.loop.ops import KernelOp
+from ....dialects.loop.trace import Argument, Step, parse_traces
+from ..drop_unit_loops import drop_unit_loops
+from ..pack import pack
+from ..prefetch import prefetch
+from ..reorder import reorder
+from ..sink import sink
+from ..split import split
+from ..stage import stage
+from ..tiles import tiles
+from ..unroll import unroll
+from ..vectorize import vectorize
+
+Primitive = Callable[..., KernelOp]
+
+PRIMITIVES: Mapping[str, Primitive] = {
+    primitive.__name__: primitive
+    for primitive in (
+        drop_unit_loops,
+        pack,
+        prefetch,
+        reorder,
+        sink,
+        split,
+        stage,
+        tiles,
+        unroll,
+        vectorize,
+    )
+}
+"""What a step may be, by name."""
+
+
+def read_trace(text: str | None, file: str | None) -> str:
+    """The text of traces, which is given as such or in a file.
+
+    Raises:
+        ScheduleError: if the file cannot be read, or both are given.
+    """
+    if file is None:
+        return text or ""
+    if text is not None:
+        raise ScheduleError(explain("trace", "is given as text and as a file", expected="one"))
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        fact = getattr(error, "strerror", None) or "not a text"
+        raise ScheduleError(explain("trace", f"cannot read {file}: {fact}")) from error
+
+
+def replay_all(module: ModuleOp, text: str) -> list[KernelOp]:
+    """Take the steps of a text of traces on the kernels of a module; gives what came of these.
+
+    Raises:
+        ScheduleError: if one is malformed, is for no kernel of the module, or does not fit; the
+            module stays as it was.
+    """
+    traces = parse_traces(text)
+    kernels = {kernel_named("trace", module, name): steps for name, steps in traces.items()}
+    if len(kernels) < len(traces):
+        raise ScheduleError(explain("trace", "the only kernel has two traces"))
+    made = {kernel: taken(kernel, steps) for kernel, steps in kernels.items()}
+    for old, new in made.items():
+        Rewriter.replace_op(old, new, [])
+    return list(made.values())
+
+
+def replay(kernel: KernelOp, trace: str) -> KernelOp:
+    """Take the steps of a trace on a kernel, and put the result in its place.
+
+    Args:
+        kernel: the kernel that the trace was taken on, or one of the same structure.
+        trace: the text, as `loop.schedule` has it.
+
+    Raises:
+        ScheduleError: naming the step that is malformed, unknown or not legal; the kernel stays
+            as it was.
+    """
+    steps = parse_traces(trace)
+    if len(steps) > 1 or (steps and None not in steps):
+        names = ", ".join(f"@{name}" for name in steps if name is not None)
+        fact = "it is for kernels that it names"
+        raise ScheduleError(explain("trace", fact, expected="steps only", got=names))
+    new = taken(kernel, steps.get(None, []))
+    if kernel.parent is not None:
+        Rewriter.replace_op(kernel, new, [])
+    return new
+
+
+def taken(kernel: KernelOp, steps: Sequence[Step]) -> KernelOp:
+    """A kernel in no module that is what steps make of this one, which stays as it is.
+
+    Raises:
+        ScheduleError: naming the first step that is unknown or not legal.
+    """
+    new = kernel.clone()
+    for number, step in enumerate(steps, 1):
+        if not allowed(str(step), new):
+            break
+        try:
+            new = _take(new, step)
+        except ScheduleError as error:
+            subject = f"trace for @{kernel.sym_name.data}: step {number}, {step}"
+            raise ScheduleError(f"{subject}: {error}") from error
+    return new
+
+
+def _take(kernel: KernelOp, step: Step) -> KernelOp:
+    primitive = PRIMITIVES.get(step.name)
+    if primitive is None:
+        near = difflib.get_close_matches(step.name, PRIMITIVES, 1)
+        hint = f"did you mean {near[0]}" if near else None
+        raise ScheduleError(explain(step.name, "no such primitive", hint=hint))
+    return primitive(kernel, **_bound(step, primitive))
+
+
+def _bound(step: Step, primitive: Primitive) -> dict[str, object]:
+    """The arguments of a step by the parameters they are for.
+
+    Raises:
+        ScheduleError: if there is one too many, one is missing, or one is of another kind.
+    """
+    given, named = list(step.arguments), dict(step.named)
+    bound: dict[str, object] = {}
+    parameters = list(inspect.signature(primitive).parameters.values())[1:]
+    for parameter in parameters:
+        kind = parameter.annotation
+        if kind.startswith("Sequence"):
+            bound[parameter.name] = [
+                _checked(step, parameter.name, "str", value) for value in given
+            ]
+            given = []
+        elif given:
+            bound[parameter.name] = _checked(step, parameter.name, kind, given.pop(0))
+        elif parameter.name in named:
+            value = named.pop(parameter.name)
+            bound[parameter.name] = _checked(step, parameter.name, kind, value)
+        elif parameter.default is parameter.empty:
+            raise _misused(step, f"{parameter.name} is missing", parameters)
+    if given or named:
+        raise _misused(step, f"{[*given, *named][0]} is one argument too many", parameters)
+    return bound
+
+
+def _checked(step: Step, name: str, kind: str, value: Argument) -> Argument:
+    wanted = int if kind.startswith("int") else str
+    if not isinstance(value, wanted):
+        expected = "a number" if wanted is int else "a name"
+        raise ScheduleError(explain(step.name, f"wrong {name}", expected=expected, got=value))
+    return value
+
+
+def _misused(step: Step, fact: str, parameters: Sequence[inspect.Parameter]) -> ScheduleError:
+    names = ", ".join(parameter.name for parameter in parameters)
+    return ScheduleError(explain(step.name, fact, expected=f"{step.name}({names})"))
