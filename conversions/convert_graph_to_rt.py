@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,10 +11,12 @@ from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    UNKNOWN_LOC,
     AffineMapAttr,
     ArrayAttr,
     FunctionType,
     IntegerAttr,
+    LocationAttr,
     MemRefType,
     ModuleOp,
     StringAttr,
@@ -30,7 +33,7 @@ from ..core.context import decide
 from ..core.dims import Dim, product
 from ..core.errors import explain
 from ..core.module import is_public
-from ..core.provenance import origin
+from ..core.provenance import fuse, origin
 from ..core.weights import WeightStore, weights_of
 from ..dialects import rt
 from ..dialects.graph import ops as graph
@@ -91,17 +94,21 @@ class _MainConverter:
         ]
         self._bind_symbols()
         self._check_results()
-        self._check_inputs()
+        for arg in self.function.body.block.args:
+            with self._standing_for(arg.location):
+                self._check_input(arg)
         for value, buffers in zip(self.returned, outputs, strict=True):
             if isinstance(value.owner, Call):
                 self.buffers.setdefault(value, buffers)
         plan = self._allocate()
         for op in self.body:
-            self._convert_op(op)
+            with self._standing_for(op.location):
+                self._convert_op(op)
         for value, buffers in zip(self.returned, outputs, strict=True):
-            for source, target in zip(self._operand(value), buffers, strict=True):
-                if source is not target:
-                    self._insert(memref.CopyOp(source, target))
+            with self._standing_for(_location(value)):
+                for source, target in zip(self._operand(value), buffers, strict=True):
+                    if source is not target:
+                        self._insert(memref.CopyOp(source, target))
         status = self._insert(arith.ConstantOp(IntegerAttr(0, i32)))
         self.block.add_op(func.ReturnOp(status))
         name = self.function.sym_name.data
@@ -126,16 +133,17 @@ class _MainConverter:
         """Find the value of each symbol among the arguments."""
         args = self.function.body.block.args
         for name, (number, dimension) in self.shapes.bindings.items():
-            arg = args[number]
-            buffers = self.buffers[arg]
-            if not is_sparse(arg.type):
-                self.sizes.symbols[name] = self.sizes.of(buffers[0], cast(int, dimension))
-            elif dimension == 0:
-                self.sizes.symbols[name] = self.sizes.rows(buffers[0])
-            elif dimension == 1:
-                self.sizes.symbols[name] = buffers[3]
-            else:
-                self.sizes.symbols[name] = self.sizes.of(buffers[2], 0)
+            with self._standing_for(args[number].location):
+                self.sizes.symbols[name] = self._size(args[number], dimension)
+
+    def _size(self, arg: SSAValue, dimension: int | str) -> SSAValue:
+        """A size of an argument: of a dimension, or the number of its stored entries."""
+        buffers = self.buffers[arg]
+        if not is_sparse(arg.type):
+            return self.sizes.of(buffers[0], cast(int, dimension))
+        if dimension == 0:
+            return self.sizes.rows(buffers[0])
+        return buffers[3] if dimension == 1 else self.sizes.of(buffers[2], 0)
 
     def _check_results(self) -> None:
         """Results are made by the caller, who knows the sizes of arguments."""
@@ -155,18 +163,25 @@ class _MainConverter:
         self.block.add_op(op)
         return op.results[0] if op.results else cast(SSAValue, None)
 
+    @contextmanager
+    def _standing_for(self, location: LocationAttr) -> Iterator[None]:
+        """Give what is appended, and has no location of its own, this one."""
+        before = self.block.last_op
+        yield
+        op = self.block.first_op if before is None else before.next_op
+        while op is not None:
+            if op.location is UNKNOWN_LOC:
+                op.location = location
+            op = op.next_op
+
     # Checks.
 
-    def _check_inputs(self) -> None:
-        for spec_arg in self.function.body.block.args:
-            kind = cast(TensorType, spec_arg.type)
-            if not is_sparse(kind):
-                continue
-            indptr, indices, _, *columns = self.buffers[spec_arg]
+    def _check_input(self, arg: SSAValue) -> None:
+        kind = cast(TensorType, arg.type)
+        if is_sparse(kind):
+            indptr, indices, _, *columns = self.buffers[arg]
             count = columns[0] if columns else self.sizes.number(kind.get_shape()[1])
-            self._insert(
-                rt.CheckCsrOp(self.context, indptr, indices, count, self._subject(spec_arg))
-            )
+            self._insert(rt.CheckCsrOp(self.context, indptr, indices, count, self._subject(arg)))
 
     def _subject(self, value: SSAValue) -> str:
         """What messages call an argument."""
@@ -205,7 +220,8 @@ class _MainConverter:
             fact = f"buffers of {size} bytes are needed at a time"
             raise PassFailedException(explain(self.function.name, fact, expected="less"))
         if values:
-            self._make_views([*values], plan)
+            with self._standing_for(fuse(value.owner for value in values)):
+                self._make_views([*values], plan)
         return plan
 
     def _overwritable(self, result: OpResult) -> Iterator[OpResult]:
@@ -249,7 +265,9 @@ class _MainConverter:
                 for dim, size in zip(self.shapes.shape(value), declared, strict=True)
                 if size == DYNAMIC_INDEX
             ]
-            self.buffers[value] = [self._insert(memref.ViewOp(arena, offsets[slot], dims, view))]
+            made = memref.ViewOp(arena, offsets[slot], dims, view)
+            made.location = _location(value)
+            self.buffers[value] = [self._insert(made)]
 
     def _offset(self, static: int, moving: SSAValue | None) -> SSAValue:
         if moving is None:
@@ -409,6 +427,12 @@ class _MainConverter:
         call = rt.CallPackedOp(self.context, slot, name, inputs, outputs, tensors)
         call.location = op.location
         self._insert(call)
+
+
+def _location(value: SSAValue) -> LocationAttr:
+    """The location of what makes a value."""
+    source = value.owner if isinstance(value, OpResult) else cast(BlockArgument, value)
+    return source.location
 
 
 def _unclear(arguments: Sequence[SSAValue], results: Sequence[SSAValue]) -> FunctionType | None:

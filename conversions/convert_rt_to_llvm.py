@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    LocationAttr,
     MemRefType,
     ModuleOp,
     SymbolRefAttr,
@@ -116,7 +117,7 @@ def _return_unless(
     failed = Block()
     region.insert_block(failed, len(region.blocks))
     low.perform(cf.ConditionalBranchOp(condition, rest, (), failed, ()))
-    at = Assembler(failed)
+    at = Assembler(failed, op.location)
     leave(at)
     at.perform(func.ReturnOp(at.integer(number, i32)))
 
@@ -250,11 +251,15 @@ def lower_call_tiles(op: Operation, low: Lowering) -> None:
     low.perform(cf.BranchOp(head, zero))
     tile = head.args[0]
     more = arith.CmpiOp(tile, call.count, "slt")
-    head.add_ops([more, cf.ConditionalBranchOp(more, body, (), rest, ())])
+    ends = [more, cf.ConditionalBranchOp(more, body, (), rest, ())]
     one = arith.ConstantOp(IntegerAttr(1, _INDEX))
     step = arith.AddiOp(tile, one)
     run = func.CallOp(call.callee, [tile, *call.arguments], [])
-    body.add_ops([run, one, step, cf.BranchOp(head, step)])
+    again = [run, one, step, cf.BranchOp(head, step)]
+    for made in (*ends, *again):
+        made.location = op.location
+    head.add_ops(ends)
+    body.add_ops(again)
 
 
 # tiles(n, f, x) == parallel_tiles(entry of f, &{x}, n)
@@ -264,7 +269,8 @@ def _lower_on_threads(op: Operation, low: Lowering, threads: int) -> None:
     parts = [part for argument in call.arguments for part in low.parts(argument)]
     entry = f"{callee}_entry"
     if not low.is_declared(entry):
-        low.add_function(_entry(entry, callee, [value.type for value in call.arguments]))
+        types = [value.type for value in call.arguments]
+        low.add_function(_entry(entry, callee, types, op.location))
     pool = llvm.LLVMFunctionType([PTR, PTR, i64, i64])
     low.declare(rt.PARALLEL_TILES, pool)
 
@@ -282,11 +288,13 @@ def _lower_on_threads(op: Operation, low: Lowering, threads: int) -> None:
     low.perform(direct_call(SymbolRefAttr(rt.PARALLEL_TILES), arguments, None))
 
 
-def _entry(name: str, callee: str, types: Sequence[Attribute]) -> func.FuncOp:
+def _entry(
+    name: str, callee: str, types: Sequence[Attribute], location: LocationAttr
+) -> func.FuncOp:
     """A function (context, tile) that takes arguments from the context and calls `callee`."""
     block = Block(arg_types=[PTR, i64])
     context, tile = block.args
-    at = Assembler(block)
+    at = Assembler(block, location)
     values = [_cast(at, [tile], _INDEX)]
     word = 0
     for type in types:
@@ -298,7 +306,9 @@ def _entry(name: str, callee: str, types: Sequence[Attribute]) -> func.FuncOp:
         values.append(_cast(at, parts, type))
     at.perform(func.CallOp(callee, values, []))
     at.perform(func.ReturnOp())
-    return func.FuncOp(name, ([PTR, i64], []), Region(block), "private")
+    result = func.FuncOp(name, ([PTR, i64], []), Region(block), "private")
+    result.location = location
+    return result
 
 
 def _cast(at: Assembler, parts: Sequence[SSAValue], type: Attribute) -> SSAValue:

@@ -8,7 +8,7 @@ from typing import cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, TensorType, UnitAttr
-from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.utils.exceptions import PassFailedException
 
@@ -72,28 +72,36 @@ def _fill(
     returned = cast(func.ReturnOp, function.body.block.last_op).arguments
     stores = [_Store(nest, *pair) for pair in zip(returned, outputs, strict=True)]
     for numbers in _nests(stores, known):
-        together, number = [stores[n] for n in numbers], numbers[0]
-        source = together[0].source
-        if number in known.entries:
-            _walk_entries(together[0], *known.entries[number])
-            continue
-        rank = tensor_type(source).get_num_dims()
-        dims = known.order.get(number, list(range(rank)))
-        extents = [nest.extent(source, dim) for dim in dims]
-        with nest.loops(extents) as opened:
-            frames = nest.frames[-rank:] if rank else []
-            index = tuple(opened[dims.index(dim)] for dim in range(rank))
-            try:
-                for store in together:
+        with nest.standing_for(stores[numbers[0]].op):
+            _fill_nest(nest, [stores[n] for n in numbers], numbers[0], known)
+
+
+def _fill_nest(
+    nest: NestBuilder, together: Sequence[_Store], number: int, known: ResultLoops
+) -> None:
+    """Write the nest of some results, the first of which has a number."""
+    source = together[0].source
+    if number in known.entries:
+        _walk_entries(together[0], *known.entries[number])
+        return
+    rank = tensor_type(source).get_num_dims()
+    dims = known.order.get(number, list(range(rank)))
+    extents = [nest.extent(source, dim) for dim in dims]
+    with nest.loops(extents) as opened:
+        frames = nest.frames[-rank:] if rank else []
+        index = tuple(opened[dims.index(dim)] for dim in range(rank))
+        try:
+            for store in together:
+                with nest.standing_for(store.op):
                     store.at(index)
-            except UnknownEntryError as unknown:
-                if unknown.position not in index:
-                    raise
-                known.entries[number] = index.index(unknown.position), unknown.matrix
-                raise RestartError from unknown
-            if number not in known.order and (wanted := _better_order(frames, nest.reductions)):
-                known.order[number] = wanted
-                raise RestartError
+        except UnknownEntryError as unknown:
+            if unknown.position not in index:
+                raise
+            known.entries[number] = index.index(unknown.position), unknown.matrix
+            raise RestartError from unknown
+        if number not in known.order and (wanted := _better_order(frames, nest.reductions)):
+            known.order[number] = wanted
+            raise RestartError
 
 
 class _Store:
@@ -109,6 +117,8 @@ class _Store:
         self.nest, self.value, self.buffer = nest, value, buffer
         self.reshape = _reshape_of_rows(nest, value)
         self.source = value if self.reshape is None else self.reshape.x
+        function = cast(Operation, value.owner.parent_op())
+        self.op = value.owner if isinstance(value.owner, Operation) else function
 
     def at(self, index: Index) -> None:
         """Compute and store the element at an index of the source."""

@@ -22,6 +22,7 @@ from typing import cast
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    UNKNOWN_LOC,
     AnyFloat,
     FloatAttr,
     IndexType,
@@ -44,7 +45,7 @@ from xdsl.traits import Pure
 
 from ..core.dims import Dim
 from ..core.errors import UnsupportedError, explain
-from ..core.provenance import origin
+from ..core.provenance import fuse, origin
 from ..dialects.graph import scalars
 from ..dialects.graph.attrs import compute_type
 from ..dialects.graph.buffers import storage_type
@@ -185,16 +186,22 @@ class NestBuilder:
             fact = f"{op.properties['callee']} has no value at an index: {why}"
             raise UnmergedError(value, fact)
         self.inlined.add(value)
-        self._sources.append(op)
-        if own := self._reshaped.get((value, index)):
-            result = self.at(op.operands[0], own)
-        else:
-            result = op.value_at(self, index, value.index)
-        kind = cast(TensorType, value.type).element_type
-        if op.fusion != FusionKind.INJECTIVE:
-            result = scalars.wrapped(self, result, kind)
-        self._sources.pop()
+        with self.standing_for(op):
+            if own := self._reshaped.get((value, index)):
+                result = self.at(op.operands[0], own)
+            else:
+                result = op.value_at(self, index, value.index)
+            if op.fusion != FusionKind.INJECTIVE:
+                kind = cast(TensorType, value.type).element_type
+                result = scalars.wrapped(self, result, kind)
         return result
+
+    @contextmanager
+    def standing_for(self, op: Operation) -> Iterator[None]:
+        """Give what is placed the location of `op`, for as long as the context lasts."""
+        self._sources.append(op)
+        yield
+        self._sources.pop()
 
     def know_reshaped(self, value: SSAValue, index: Index, own: Index) -> None:
         """Say where the element of a reshaped value at an index is in what is reshaped."""
@@ -344,6 +351,7 @@ class NestBuilder:
             opened.append(op)
         yield tuple(index)
         for op in reversed(opened):
+            op.location = fuse(op.body.block.ops)
             frame = self.frames.pop()
             self._place(op, self.frames[-1])
             self.frames[-1].dependences |= frame.dependences - {frame}
@@ -513,7 +521,7 @@ class NestBuilder:
         return result
 
     def _place(self, op: Operation, frame: Frame) -> SSAValue:
-        if self._sources:
+        if self._sources and op.location is UNKNOWN_LOC:
             op.location = self._sources[-1].location
         frame.block.add_op(op)
         frame.dependences |= self._depends_of(op.operands)

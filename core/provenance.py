@@ -6,6 +6,7 @@ from several others has their fused location, each name once and in order.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from typing import cast
 
@@ -21,6 +22,7 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 
 def named(name: str) -> NameLoc:
@@ -64,3 +66,23 @@ def fuse(ops: Iterable[Operation]) -> LocationAttr:
     if len(leaves) == 1:
         return leaves[0]
     return FusedLoc(ArrayAttr(leaves), NoneAttr())
+
+
+def locate(op: Operation, location: LocationAttr) -> None:
+    """Give an operation, and what is in it, a location where it has none of its own."""
+    for inner in op.walk():
+        if isinstance(inner.location, UnknownLoc):
+            inner.location = location
+
+
+class Located(RewritePattern):
+    """A pattern, where what it inserts without a location has that of the operation it matched."""
+
+    def __init__(self, pattern: RewritePattern) -> None:
+        self.pattern = pattern
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        handler = functools.partial(locate, location=op.location)
+        rewriter.operation_insertion_handler.append(handler)
+        self.pattern.match_and_rewrite(op, rewriter)
+        rewriter.operation_insertion_handler.remove(handler)

@@ -46,6 +46,9 @@ _CORRECTED = {
 }
 """xDSL's dialects with the operations put in that it lacks or restricts to scalars."""
 
+CORRECTED_PASSES = ("convert-scf-to-cf",)
+"""Passes of this project that take the place of xDSL's of the same name."""
+
 
 def _load(module: str, name: str) -> Callable[[], object]:
     return lambda: getattr(importlib.import_module(f"{_PACKAGE}.{module}"), name)

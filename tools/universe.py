@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from xdsl.universe import Universe
 
-from ..core.registry import own_dialects, own_passes
+from ..core.registry import CORRECTED_PASSES, own_dialects, own_passes
 
-STEPWELL_UNIVERSE = Universe(all_dialects=own_dialects(), all_passes=own_passes())
+STEPWELL_UNIVERSE = Universe(
+    all_dialects=own_dialects(),
+    # No two universes may have a pass of the same name.
+    all_passes={n: load for n, load in own_passes().items() if n not in CORRECTED_PASSES},
+)

@@ -186,6 +186,7 @@ class Loops(Statements):
         for op in block.ops:
             if isinstance(op, loop.ForOp):
                 return
+            self.emitter.location = op.location
             handler = self.handlers.get(op.name)
             if handler is None or not handler(self, op):
                 self.other(op)

@@ -11,9 +11,11 @@ from typing import TypeAlias
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
     DenseArrayBase,
     IntegerAttr,
     IntegerType,
+    LocationAttr,
     SymbolRefAttr,
     i1,
     i32,
@@ -35,8 +37,9 @@ _PLAIN = int_attr(0, 64)
 class Assembler:
     """Puts operations of the LLVM dialect at the end of a block."""
 
-    def __init__(self, block: Block):
+    def __init__(self, block: Block, location: LocationAttr = UNKNOWN_LOC):
         self.block = block
+        self.location = location
 
     def emit(
         self,
@@ -47,11 +50,12 @@ class Assembler:
     ) -> SSAValue:
         """An operation with one result."""
         op = kind.create(operands=operands, result_types=[type], properties=properties)
-        self.block.add_op(op)
+        self.perform(op)
         return op.results[0]
 
     def perform(self, op: Operation) -> None:
         """Any operation."""
+        op.location = self.location
         self.block.add_op(op)
 
     def integer(self, number: int, type: IntegerType = i64) -> SSAValue:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    ArrayAttr,
+    DictionaryAttr,
+    FileLineColLoc,
+    IntAttr,
+    LocationAttr,
+    StringAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
 from ...core.errors import CompileError, InputError, StepwellError, explain
-from ...core.provenance import origin
+from ...core.provenance import locate, origin
 from ..loop.ops import KernelOp
 from ..sparse_tensor import is_sparse
 from .buffers import buffer_types
@@ -40,7 +50,10 @@ class Kernel:
         declared = [(name, getattr(op, name)) for name in names]
         results = [tensor_type(result) for result in op.results]
         kernel = self._build(symbol, declared, results, _sizes(op), op)
-        if kernel is not None and op.index_bounds:
+        if kernel is None:
+            return None
+        locate(kernel, op.location)
+        if op.index_bounds:
             _bound(kernel, op)
         return kernel
 
@@ -59,7 +72,16 @@ class Kernel:
         kernel = self._build(symbol, [("x", operand) for operand in operands], results, sizes, None)
         if kernel is None:
             raise CompileError(explain(f'kernel "{self.name}"', "declines what it is called with"))
+        locate(kernel, self._location())
         return kernel
+
+    def _location(self) -> LocationAttr:
+        """The line where the function begins, as far as there is one."""
+        code = getattr(inspect.unwrap(self.function), "__code__", None)
+        if code is None:
+            return UNKNOWN_LOC
+        file, line = StringAttr(Path(code.co_filename).name), IntAttr(code.co_firstlineno)
+        return FileLineColLoc(file, line, IntAttr(1))
 
     def _build(
         self,

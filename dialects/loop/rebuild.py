@@ -67,6 +67,8 @@ class Rebuild:
 
     def __init__(self, kernel: KernelOp) -> None:
         self.kernel = kernel
+        self.source: Operation = kernel
+        """The old operation that is being visited."""
         self.open: list[Block] = []
         self.suffix = ""
         self._values: dict[SSAValue, SSAValue] = {}
@@ -119,9 +121,8 @@ class Rebuild:
         return self.open[-1]
 
     def emit(self, op: EmittedOp, source: Operation | None = None) -> EmittedOp:
-        """Append an operation; `source` is the old one that it comes from."""
-        if source is not None:
-            op.location = source.location
+        """Append an operation; `source` is the old one that it comes from, else the visited one."""
+        op.location = (source or self.source).location
         self.block.add_op(op)
         return op
 
@@ -240,6 +241,12 @@ class Rebuild:
 
     def visit(self, op: Operation) -> None:
         """Emit what takes the place of an old operation."""
+        outer, self.source = self.source, op
+        self.visit_op(op)
+        self.source = outer
+
+    def visit_op(self, op: Operation) -> None:
+        """Emit what takes the place of an old operation, by its kind."""
         match op:
             case ForOp():
                 self.visit_for(op)

@@ -161,7 +161,6 @@ class Legalizer:
             kernel = rule.of_operator(op, self._unused_name(rule.name))
             if kernel is None:
                 return None
-            kernel.location = op.location
             self.module.body.block.add_op(kernel)
             self.kernels[key] = kernel
         call = CallDpsOp(

@@ -99,7 +99,9 @@ class _Vectorize(Rebuild):
         levels = [level for level, block in enumerate(self.open) if block is owner]
         home = self.open[max([*levels, self.base])] if levels else self.block
         if (home, new, axes) not in self._wide:
-            stretched = BroadcastOp.create(operands=[new], result_types=[kind])
+            stretched = BroadcastOp.create(
+                operands=[new], result_types=[kind], location=self.source.location
+            )
             home.add_op(stretched)
             self._wide[home, new, axes] = stretched.results[0]
         return self._wide[home, new, axes]

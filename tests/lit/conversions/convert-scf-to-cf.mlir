@@ -1,0 +1,53 @@
+// RUN: stepwell-opt %s --split-input-file --print-debuginfo -p convert-scf-to-cf | filecheck %s
+
+// What a loop becomes is of the node of the loop, where the loop says it.
+// CHECK-LABEL: func.func @loop(
+// CHECK: cf.br ^bb1(%zero : index) loc("conv1")
+// CHECK-NEXT: ^bb1(%i: index
+// CHECK-NEXT: %{{.*}} = arith.cmpi slt, %i, %n : index loc("conv1")
+// CHECK-NEXT: cf.cond_br %{{.*}}, ^bb2, ^bb3 loc("conv1")
+// CHECK-NEXT: ^bb2:
+// CHECK-NEXT: memref.store %v, %x[%i] : memref<?xf32> loc("relu1")
+// CHECK-NEXT: %{{.*}} = arith.addi %i, %one : index loc("conv1")
+// CHECK-NEXT: cf.br ^bb1(%{{.*}} : index) loc("conv1")
+// CHECK-NEXT: ^bb3:
+func.func @loop(%n: index, %x: memref<?xf32>, %v: f32) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  scf.for %i = %zero to %n step %one {
+    memref.store %v, %x[%i] : memref<?xf32> loc("relu1")
+    scf.yield
+  } loc("conv1")
+  func.return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @condition(
+// CHECK: cf.cond_br %c, ^bb1, ^bb2 loc("fc1")
+// CHECK: ^bb1:
+// CHECK-NEXT: cf.br ^bb3(%a : f32) loc("fc1")
+// CHECK: ^bb2:
+// CHECK-NEXT: cf.br ^bb3(%b : f32) loc("fc1")
+// CHECK: cf.br ^bb4 loc("fc1")
+func.func @condition(%c: i1, %a: f32, %b: f32) -> f32 {
+  %r = scf.if %c -> (f32) {
+    scf.yield %a : f32
+  } else {
+    scf.yield %b : f32
+  } loc("fc1")
+  func.return %r : f32
+}
+
+// -----
+
+// What is no structured control flow stays, and so does what has no location.
+// CHECK-LABEL: func.func @branches(
+// CHECK-NEXT: cf.cond_br %c, ^bb1, ^bb1 loc(unknown)
+// CHECK-NEXT: ^bb1:
+// CHECK-NEXT: func.return
+func.func @branches(%c: i1) {
+  cf.cond_br %c, ^bb1, ^bb1
+^bb1:
+  func.return
+}

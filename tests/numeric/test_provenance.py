@@ -1,0 +1,135 @@
+"""The operations of every stage say which nodes of the model they come from.
+
+What counts: every operation but those that hold others or end a block, and constants, which are
+one for all that use them. The routines that check the inputs of a call belong to no node: of
+them, what calls them counts.
+"""
+
+from __future__ import annotations
+
+import runpy
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from xdsl.dialects import func, llvm
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.traits import ConstantLike, IsTerminator
+
+import stepwell as sw
+from stepwell.core import pipelines
+from stepwell.core.module import Module, SparseSpec, TensorSpec
+from stepwell.core.provenance import names
+from stepwell.core.registry import make_context
+from stepwell.dialects.loop.ops import KernelOp
+from stepwell.frontends import gnn
+from stepwell.staircase import stage_of
+from stepwell.tools import demo
+
+LEAST = 0.95
+"""How much of every stage has to say where it comes from."""
+
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+DATA = {
+    "cora_gcn": ("cora.npz", "gcn_cora_weights.npz"),
+    "fashion_mnist": ("fashion_mnist_900.npz", "fashion_mlp_weights.npz"),
+}
+FUNCTIONS = (ModuleOp, func.FuncOp, llvm.FuncOp, KernelOp)
+
+
+def counted(module: ModuleOp) -> Iterator[Operation]:
+    """The operations that ought to know their nodes."""
+    for function in module.ops:
+        symbol = str(function.properties.get("sym_name"))
+        for op in function.walk() if not symbol.startswith('"rt_') else ():
+            constant = op.has_trait(ConstantLike) or isinstance(op, llvm.ConstantOp)
+            if not (isinstance(op, FUNCTIONS) or constant or op.has_trait(IsTerminator)):
+                yield op
+
+
+def check_coverage(module: Module, opt_level: int = 3, threads: int = 2) -> None:
+    """Each stage of a module has the nodes that it should."""
+    work = module.clone()
+    ctx, texts = make_context(work.weights), pipelines.pipeline(opt_level, threads)
+    for stage, op in pipelines.walk_stages(ctx, work.op, texts, stage_of(work.op)):
+        ops = list(counted(op))
+        lost = Counter(op.name for op in ops if not names(op))
+        assert ops, f"{stage} is empty"
+        assert lost.total() <= (1 - LEAST) * len(ops), f"{stage}: {lost}"
+
+
+@pytest.mark.parametrize("name", ["resnet50", "shufflenet", "squeezenet", "zfnet512"])
+def test_onnx_models(name: str) -> None:
+    check_coverage(sw.from_onnx(LIGHT / f"light_{name}.onnx"))
+
+
+@pytest.mark.parametrize("opt_level", [0, 1, 3])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_shipped_models(opt_level: int, threads: int) -> None:
+    check_coverage(demo.karate().module, opt_level, threads)
+    check_coverage(demo.digits().module, opt_level, threads)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+def test_examples(
+    name: str, real_data: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in DATA.get(name, ()):
+        real_data(file)  # skips without it
+    if name.startswith("train_"):
+        pytest.skip("it trains the weights of a shipped model, which is a case of its own")
+    compiled: list[tuple[Module, Any]] = []
+    compile_module = sw.compile
+
+    def keep(module: Module, *args: Any, **options: Any) -> sw.Executable:
+        compiled.append((module.clone(), options.get("legalize")))
+        return compile_module(module, *args, **options)
+
+    monkeypatch.setattr(sw, "compile", keep)
+    monkeypatch.setattr("sys.argv", [name])
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    assert compiled
+    for module, table in compiled:
+        if table is None:
+            check_coverage(module)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+LAYERS: dict[str, gnn.Sequential] = {
+    "gcn": gnn.Sequential(gnn.GCNConv(floats(5, 4), floats(4)), gnn.ReLU()),
+    "gat": gnn.Sequential(gnn.GATConv(floats(6, 5), floats(1, 2, 3), floats(1, 2, 3), floats(6))),
+    "sage": gnn.Sequential(gnn.SAGEConv(floats(4, 5), floats(4), floats(4, 5), aggr="max")),
+    "gin": gnn.Sequential(
+        gnn.GINConv([gnn.Linear(floats(8, 5)), gnn.ReLU(), gnn.Linear(floats(3, 8))], eps=0.5)
+    ),
+    "pool": gnn.Sequential(gnn.Linear(floats(4, 5)), gnn.GlobalMeanPool()),
+}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_gnn_layers(layer: str) -> None:
+    model = LAYERS[layer]
+    check_coverage(model.to_module(gnn.GraphSpec(), TensorSpec((None, 5))))
+    if layer in ("gcn", "gat"):
+        check_coverage(model.to_module(gnn.GraphSpec(), SparseSpec((None, 5))))
+
+
+def test_what_is_counted() -> None:
+    module = demo.digits().module
+    ctx, work = make_context(), module.clone()
+    stages = pipelines.walk_stages(ctx, work.op, pipelines.pipeline(), "graph")
+    ops = {stage: [op.name for op in counted(op)] for stage, op in stages}
+    assert ops["graph"] == ["graph.dense", "graph.relu", "graph.dense"]
+    assert {"rt.call", "rt.arena", "loop.for"} <= set(ops["buffers"])
+    kinds = set(chain(*ops.values()))
+    assert not kinds & {"graph.constant", "llvm.return", "llvm.br", "func.func"}
