@@ -6,7 +6,7 @@ from typing import cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from .ops import IN_PLACE, ForOp, KernelOp, LoadOp, StoreOp
@@ -17,19 +17,19 @@ def overwritable(kernel: KernelOp, output: SSAValue) -> list[int]:
 
         for i, j: y[i, j] = f(x[i, j], ...)
 
-    Each element of such an input is read once, by the iteration that writes its place, and before
-    it does. Schedules keep to that: none takes a load past a store that needs its value, and
-    none reads an element again.
+    Each element of such an input is read once, by the iteration that writes its place, for what is
+    written there and for nothing else: the kernel has no other store. Schedules and conversions
+    keep to that: none takes a load past a store that needs its value, or reads an element again
+    whose value is needed.
     """
-    store = _only_store(output)
+    store = _only_store(kernel, output)
     if store is None or not _is_one_to_one(store):
         return []
     found: list[int] = []
     for number, value in enumerate(kernel.inputs):
         if value.type != output.type:
             continue
-        users = [u.operation for u in value.uses if not isinstance(u.operation, memref.DimOp)]
-        match users:
+        match _loads(value):
             case [LoadOp() as load] if _reads_what_is_written(load, store):
                 found.append(number)
             case _:
@@ -50,14 +50,19 @@ def sharing(kernel: KernelOp) -> set[int]:
     return {number for number, over in pairs.items() if over}.union(*pairs.values())
 
 
-def _only_store(output: SSAValue) -> StoreOp | None:
-    """The only operation but `memref.dim` that uses an output, if that stores to it."""
-    users = [u.operation for u in output.uses if not isinstance(u.operation, memref.DimOp)]
-    match users:
-        case [StoreOp() as store] if store.buffer is output and store.value is not output:
+def _only_store(kernel: KernelOp, output: SSAValue) -> StoreOp | None:
+    """The only store of a kernel, if that is to an output which nothing reads."""
+    match [op for op in kernel.walk() if isinstance(op, StoreOp)]:
+        case [store] if store.buffer is output and not _loads(output):
             return store
         case _:
             return None
+
+
+def _loads(buffer: SSAValue) -> list[Operation]:
+    """The operations on a buffer that are neither stores nor ask for its sizes."""
+    users = [use.operation for use in buffer.uses]
+    return [user for user in users if not isinstance(user, StoreOp | memref.DimOp)]
 
 
 def _is_one_to_one(store: StoreOp) -> bool:

@@ -103,6 +103,19 @@ loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>, %z: memref<4xf32>) {
     assert [overwritable(found, output) for output in found.outputs] == [[], []]
 
 
+def test_what_another_store_needs_is_kept() -> None:
+    found = kernel("""
+loop.kernel @k(%x: memref<4xf32>, %z: memref<4xf32>) -> (%y0: memref<4xf32>, %y1: memref<4xf32>) {
+  loop.for "i" %i to 4 {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+    %w = loop.load %z (d0) -> (d0)(%i) : memref<4xf32>, f32
+    loop.store %v, %y0 (d0) -> (d0)(%i) : f32, memref<4xf32>
+    loop.store %w, %y1 (d0) -> (d0)(%i) : f32, memref<4xf32>
+  }
+}""")
+    assert [overwritable(found, output) for output in found.outputs] == [[], []]
+
+
 @pytest.mark.parametrize("marked", ["[1]", "[-1]", "0", '["x"]', "[2]"])
 def test_a_wrong_mark_is_refused(marked: str) -> None:
     output = f"%y: memref<4xf32> {{loop.in_place = {marked}}}"
