@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import arith, func, memref, scf, vector
 from xdsl.dialects.builtin import (
+    AnyFloat,
     ArrayAttr,
     DictionaryAttr,
     FunctionType,
@@ -18,6 +19,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
 
 from ...core.target import Target
 from ...dialects import rt, upstream
@@ -26,9 +28,13 @@ from ...dialects.loop.attrs import Combine, LoopKind
 from ...dialects.loop.in_place import sharing
 from .blocks import join, neutral
 from .indices import ZERO, Form, fixed
+from .layouts import Chunk
 from .scopes import INDEX
 from .statements import HANDLERS, Handler, Statements, refuse
 
+_TOGETHER_BITS = 128
+"""How much is loaded at a time of numbers that each fill a vector: within so many bits, all
+processors broadcast a lane cheaply."""
 _UNROLLED_ACCUMULATORS = 4
 """Accumulators of a reduction that is copied out as a whole: the latency of an addition."""
 
@@ -287,7 +293,13 @@ class Loops(Statements):
         def several(position: Form, groups: list[list[SSAValue]]) -> list[list[SSAValue]]:
             if at_once == 1:
                 self.indices.assume_below(position, bounds)
-            return [step(position + number, group) for number, group in enumerate(groups)]
+            beside = self._loaded_together(op, position, at_once)
+            found: list[list[SSAValue]] = []
+            for number, group in enumerate(groups):
+                self.given = {load: scalars[number] for load, scalars in beside.items()}
+                found.append(step(position + number, group))
+            self.given = {}
+            return found
 
         if at_once == 1:
             (parts,) = self.loop(op, hint, lower, upper, 1, [parts], several)
@@ -309,6 +321,41 @@ class Loops(Statements):
             return
         (parts,) = self.loop(op, hint, full, upper, 1, [self._joined(op, groups)], several)
         self.whole(op.result, parts)
+
+    def _loaded_together(
+        self, op: loop.ReduceOp | loop.ReduceEntriesOp, position: Form, count: int
+    ) -> dict[Operation, list[SSAValue]]:
+        """The numbers of neighbouring entries which fill vectors: read by one load for several.
+
+        A broadcast from memory keeps a load port as busy as a load of a whole vector does.
+        """
+        found: dict[Operation, list[SSAValue]] = {}
+        if not isinstance(op, loop.ReduceEntriesOp):
+            return found
+        emit = self.emitter
+        for load in op.body.block.ops:
+            if not isinstance(load, loop.LoadOp) or not _is_stretched(load, op):
+                continue
+            element = load.result.type
+            several = _TOGETHER_BITS // cast(AnyFloat, element).bitwidth
+            widths = [p.width for u in load.result.uses for p in self._chunks(u.operation)]
+            if count % several or min(widths) < several:
+                continue
+            scalars: list[SSAValue] = []
+            for first in range(0, count, several):
+                operands = self.buffers.operands(
+                    self.scalar(load.buffer), (position + first,), False
+                )
+                kind = emit.machine(element, several)
+                (loaded,) = emit.emit(vector.LoadOp, operands, [kind]).results
+                lanes = emit.repeat(loaded, max(widths))
+                scalars += [emit.extract(lanes, number) for number in range(several)]
+            found[load] = scalars
+        return found
+
+    def _chunks(self, broadcast: Operation) -> Sequence[Chunk]:
+        """The machine vectors of a row of a result."""
+        return self.layout(broadcast.results[0].type).chunks
 
     def _accumulators(
         self, op: loop.ReduceOp | loop.ReduceEntriesOp, first: list[SSAValue], count: int
@@ -334,6 +381,18 @@ LOOP_HANDLERS: dict[str, Handler] = {
     "loop.reduce_entries": Loops.reduce_entries,
 }
 """How loops are converted."""
+
+
+def _is_stretched(load: loop.LoadOp, entries: loop.ReduceEntriesOp) -> bool:
+    """Whether a load reads the number of an entry, of which only vectors are made."""
+    kind = load.result.type
+    return (
+        isinstance(kind, AnyFloat)
+        and kind.bitwidth in (32, 64)
+        and list(load.indices) == [entries.position]
+        and load.map.data == AffineMap.identity(1)
+        and all(isinstance(use.operation, upstream.BroadcastOp) for use in load.result.uses)
+    )
 
 
 def _grouped(flat: Sequence[SSAValue], like: Sequence[Sequence[SSAValue]]) -> list[list[SSAValue]]:

@@ -75,6 +75,8 @@ class Emitter:
         self.depths: dict[SSAValue, int] = dict.fromkeys(entry.args, 0)
         self.lane_of: dict[SSAValue, tuple[SSAValue, int]] = {}
         """Scalars that were taken out of a machine vector."""
+        self._period: dict[SSAValue, int] = {}
+        """Machine vectors whose lanes repeat, and after how many."""
         self._constants: dict[object, SSAValue] = {}
         self._vectors: dict[tuple[Attribute, int], VectorType] = {}
 
@@ -249,8 +251,21 @@ class Emitter:
             return self.splat(attr, width)
         if value in self.lane_of:
             source, lane = self.lane_of[value]
-            return self.shuffle(source, source, [lane] * width)
+            period = self._period.get(source, width)
+            return self.shuffle(source, source, [n - n % period + lane for n in range(width)])
         return self.pure(upstream.BroadcastOp, [value], self.machine(value.type, width))
+
+    def repeat(self, value: SSAValue, width: int) -> SSAValue:
+        """A machine vector in which the lanes of a shorter one repeat.
+
+        Where those are 128 bits, processors broadcast each of them without crossing lanes.
+        """
+        kind = value.type
+        assert isinstance(kind, VectorType)
+        (period,) = kind.get_shape()
+        result = self.shuffle(value, value, [n % period for n in range(width)])
+        self._period[result] = period
+        return result
 
     def shuffle(self, left: SSAValue, right: SSAValue, order: Sequence[int]) -> SSAValue:
         """A machine vector of lanes of two others; of one lane, a scalar."""

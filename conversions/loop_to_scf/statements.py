@@ -79,6 +79,8 @@ class Statements:
         self.budget = target.vector_registers // 2
         self.hoisted = [self.budget]
         self.writes: dict[Operation, list[SSAValue]] = {}
+        self.given: dict[Operation, SSAValue] = {}
+        """What loads give that were done together with others."""
         self._note_writes(kernel)
 
     def run(self) -> None:
@@ -323,6 +325,9 @@ class Statements:
     def load(self, op: Operation) -> bool:
         """`loop.load`: a scalar now, a block when it is needed."""
         assert isinstance(op, loop.LoadOp)
+        if op in self.given:
+            self.values[op.result] = self.given[op]
+            return True
         kind = op.result.type
         access = self.access(op, kind)
         if isinstance(kind, VectorType):

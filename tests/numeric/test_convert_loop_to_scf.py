@@ -302,18 +302,21 @@ loop.kernel @spmm(%ip: memref<?xINT>, %ix: memref<?xINT>, %v: memref<?xf32>, %x:
         "",
         "loop-vectorize{loops=f}",
         "loop-unroll{loop=e factor=4},loop-vectorize{loops=f}",
+        "loop-unroll{loop=e factor=3},loop-vectorize{loops=f}",
         "loop-unroll{loop=e factor=2}",
     ],
 )
 @pytest.mark.parametrize("integer", ["i32", "i64"])
-def test_spmm(schedule: str, integer: str, rng: np.random.Generator) -> None:
-    kernel = compiled(SPMM.replace("INT", integer), schedule)
-    dtype = np.dtype(integer.replace("i", "int"))
+@pytest.mark.parametrize("real", ["f32", "f64"])
+def test_spmm(schedule: str, integer: str, real: str, rng: np.random.Generator) -> None:
+    kernel = compiled(SPMM.replace("INT", integer).replace("f32", real), schedule)
+    dtype, real_dtype = np.dtype(integer.replace("i", "int")), np.dtype(real.replace("f", "float"))
     for rows, columns, density in ((0, 3, 0.5), (1, 1, 1.0), (40, 13, 0.0), (40, 13, 0.35)):
-        stored = scipy.sparse.random_array((rows, columns), density=density, dtype=F32, rng=rng)
+        shape, kind = (rows, columns), real_dtype
+        stored = scipy.sparse.random_array(shape, density=density, dtype=kind, rng=rng)
         a = scipy.sparse.csr_array(stored)
-        x = normal(rng, columns, 24)
-        y, whole = guarded((rows, 24))
+        x = normal(rng, columns, 24).astype(real_dtype)
+        y, whole = guarded((rows, 24), real_dtype)
         kernel(a.indptr.astype(dtype), a.indices.astype(dtype), a.data, x, y)
         np.testing.assert_allclose(y, a @ x, rtol=1e-5, atol=1e-5)
         assert untouched(whole)

@@ -289,8 +289,8 @@ func.func @main(%x: tensor<?x4xf32> {graph.dims = ["n", ""]}) -> tensor<?x4xf32>
   func.return %3 : tensor<?x4xf32>
 }
 func.func private @last_use(%x: tensor<?x4xf32> {graph.dims = ["n", ""]}, %z: tensor<?x4xf32> {graph.dims = ["n", ""]}) -> tensor<?x4xf32> attributes {graph.primitive} {
-  %s = graph.softmax %x axis = 1 : (tensor<?x4xf32>) -> tensor<?x4xf32>
-  %y = graph.mul %s, %z : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %s = graph.reduce sum %x axes = [1] keepdims = true : (tensor<?x4xf32>) -> tensor<?x1xf32>
+  %y = graph.mul %s, %z : (tensor<?x1xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
   func.return %y : tensor<?x4xf32>
 }
 func.func private @used_later(%x: tensor<?x4xf32> {graph.dims = ["n", ""]}, %z: tensor<?x4xf32> {graph.dims = ["n", ""]}) -> tensor<?x4xf32> attributes {graph.primitive} {

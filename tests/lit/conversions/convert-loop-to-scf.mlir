@@ -131,6 +131,29 @@ loop.kernel @spmm(%ip: memref<?xi32>, %ix: memref<?xi32>, %v: memref<?xf32>, %x:
   }
 }
 
+// Numbers of neighbouring entries that each fill a vector: four are read at a time, and stay within
+// 128 bits on their way.
+
+// CHECK-LABEL: func.func private @spmm_by_fours(
+// CHECK:         scf.for %[[P:[a-z0-9_]+]] = %{{.*}} -> (vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>) {
+// CHECK-NEXT:      %[[FOUR:[a-z0-9_]+]] = vector.load %v[%[[P]]] : memref<?xf32>, vector<4xf32>
+// CHECK-NEXT:      %[[ALL:[a-z0-9_]+]] = vector.shuffle %[[FOUR]], %[[FOUR]] [0, 1, 2, 3, 0, 1, 2, 3]
+// CHECK:           vector.shuffle %[[ALL]], %[[ALL]] [0, 0, 0, 0, 4, 4, 4, 4]
+// CHECK:           vector.shuffle %[[ALL]], %[[ALL]] [3, 3, 3, 3, 7, 7, 7, 7]
+// CHECK:         scf.for
+// CHECK:           memref.load %v
+loop.kernel @spmm_by_fours(%ip: memref<?xi32>, %ix: memref<?xi32>, %v: memref<?xf32>, %x: memref<?x8xf32>) -> (%y: memref<1x8xf32>) {
+  %zero = arith.constant dense<0.0> : vector<8xf32>
+  %s = loop.reduce_entries "e" %p, %j of %ip, %ix row () -> (0)() combine add unroll 4 carry(%acc = %zero : vector<8xf32>) : memref<?xi32>, memref<?xi32> {
+    %a = loop.load %v (d0) -> (d0)(%p) : memref<?xf32>, f32
+    %b = loop.load %x (d0)[s0] -> (d0, s0)(%j) : memref<?x8xf32>, vector<8xf32>
+    %ab = vector.broadcast %a : f32 to vector<8xf32>
+    %t = math.fma %ab, %b, %acc : vector<8xf32>
+    loop.yield %t : vector<8xf32>
+  }
+  loop.store %s, %y ()[s0] -> (0, s0)() : vector<8xf32>, memref<1x8xf32>
+}
+
 // A fold: halves of a vector, then its last lanes.
 
 // CHECK-LABEL: func.func private @fold(
