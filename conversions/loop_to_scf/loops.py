@@ -293,7 +293,7 @@ class Loops(Statements):
         def several(position: Form, groups: list[list[SSAValue]]) -> list[list[SSAValue]]:
             if at_once == 1:
                 self.indices.assume_below(position, bounds)
-            beside = self._loaded_together(op, position, at_once)
+            beside = self._loaded_together(op, position, len(groups))
             found: list[list[SSAValue]] = []
             for number, group in enumerate(groups):
                 self.given = {load: scalars[number] for load, scalars in beside.items()}
