@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from .backends.llvm.jit import Effort
     from .checking import Checker
+    from .core.printing import Listing
 
 
 def compile(
@@ -98,8 +99,8 @@ def compile(
     applied = {stage: ",".join(map(str, ctx.applied.get(stage, ()))) for stage in passes}
     staircase = Staircase(module, chosen, applied, start, ctx.legalize)
     with _without_collector(), code_defects_told(ctx, staircase, applied["llvm"]):
-        signature, program = interface.signature, machine_code(work.op, chosen, interface, effort)
-    exe = executable(signature, program, staircase, stages, ctx.decisions)
+        program = machine_code(work.op, chosen, interface, effort, staircase.listing())
+    exe = executable(interface.signature, program, staircase, stages, ctx.decisions)
     if checker is not None:
         checker.finish(exe)
         exe.changes = tuple(checker.changes)
@@ -147,12 +148,14 @@ def _descend(
     return interface, effort
 
 
-def machine_code(op: ModuleOp, target: Target, interface: Interface, effort: Effort) -> Program:
+def machine_code(
+    op: ModuleOp, target: Target, interface: Interface, effort: Effort, source: Listing
+) -> Program:
     """The machine code of a module of the LLVM dialect, with what it is called with."""
     from .backends.llvm.boundary.code import ENTRY
     from .backends.llvm.jit import compile_module
 
-    code = compile_module(op, target, effort, interface.name)
+    code = compile_module(op, target, effort, interface.name, source)
     tables = interface.constants, interface.functions, interface.messages
     return Program(code.address(ENTRY), *tables, code)
 

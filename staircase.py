@@ -13,6 +13,7 @@ from xdsl.ir import Operation
 from .core import pipelines
 from .core.errors import CompileError, explain
 from .core.module import Module
+from .core.printing import Listing, listing
 from .core.registry import make_context
 from .core.target import Target
 from .dialects import rt
@@ -76,10 +77,14 @@ class Staircase:
         for reached, work in self._walk(stage):
             if reached == "loops":
                 effort = effort_for(work.op)
-        ir = jit.llvm_ir(work.op, self._target)
         if stage == "llvm-ir":
-            return ir
+            return jit.llvm_ir(work.op, self._target, self.listing())
+        ir = jit.llvm_ir(work.op, self._target)
         return jit.assembly(ir, self._target, effort or jit.Effort.NONE)
+
+    def listing(self) -> Listing:
+        """On which lines of the text of the first stage the nodes of the model stand."""
+        return listing(self._source.op, f"{self._source.main.sym_name.data}.{self._start}.mlir")
 
     def run(self, stage: str, inputs: Sequence[object]) -> Any:
         """The results of a stage that is IR, interpreted.

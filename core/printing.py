@@ -7,10 +7,15 @@ MLIR's own form; xDSL reads it but does not write it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from io import StringIO
 
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, BlockArgument, Operation
 from xdsl.printer import Printer
+from xdsl.traits import ConstantLike
+
+from .provenance import names, names_of
 
 
 class AliasPrinter(Printer):
@@ -51,3 +56,57 @@ def module_text(op: Operation, *, locations: bool = False, **options: bool) -> s
         plain.print_attribute(attribute)
         plain.print_string("\n")
     return head.getvalue() + body.getvalue() + "\n"
+
+
+def _arguments(op: Operation) -> tuple[BlockArgument, ...]:
+    first = op.regions[0].blocks.first if op.regions else None
+    return () if first is None else tuple(first.args)
+
+
+class _CountedLines(StringIO):
+    """Text that knows how many lines of it are complete."""
+
+    complete = 0
+
+    def write(self, text: str, /) -> int:
+        self.complete += text.count("\n")
+        return super().write(text)
+
+
+class _ListingPrinter(AliasPrinter):
+    """Notes on which line each node of the model, and each input, is first met."""
+
+    def __init__(self, stream: _CountedLines) -> None:
+        super().__init__(stream)
+        self.counted = stream
+        self.operators: dict[str, int] = {}
+        self.others: dict[str, int] = {}
+
+    def print_op(self, op: Operation) -> None:
+        known = self.others if op.has_trait(ConstantLike) else self.operators
+        for name in names(op):
+            known.setdefault(name, self.counted.complete)
+        for argument in _arguments(op):
+            for name in names_of(argument.location):
+                self.others.setdefault(name, self.counted.complete)
+        super().print_op(op)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """On which line of the text of a module, counted from 1, each node of the model stands first.
+
+    That is its first operator, rather than a constant of it. `file` is what the text is called.
+    """
+
+    file: str
+    lines: Mapping[str, int]
+
+
+def listing(op: Operation, file: str) -> Listing:
+    """The listing of a module as `module_text` prints it."""
+    printer = _ListingPrinter(_CountedLines())
+    printer.print_op(op)
+    first = len(printer.aliases) + 1
+    lines = printer.others | printer.operators
+    return Listing(file, {name: line + first for name, line in lines.items()})

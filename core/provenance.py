@@ -30,18 +30,24 @@ def named(name: str) -> NameLoc:
     return NameLoc(StringAttr(name), NoneAttr())
 
 
-def _leaves(location: Attribute) -> Iterator[LocationAttr]:
+def leaves(location: Attribute) -> Iterator[LocationAttr]:
+    """The locations that one is made of, without those that say nothing."""
     if isinstance(location, FusedLoc):
         for part in cast(ArrayAttr[Attribute], location.locations):
-            yield from _leaves(part)
+            yield from leaves(part)
     elif not isinstance(location, UnknownLoc):
         yield cast(LocationAttr, location)
 
 
 def names(op: Operation) -> tuple[str, ...]:
     """The names of the model nodes that `op` stands for; a source line as ``file:line``."""
+    return names_of(op.location)
+
+
+def names_of(location: LocationAttr) -> tuple[str, ...]:
+    """The names of the model nodes that a location gives; a source line as ``file:line``."""
     result: list[str] = []
-    for leaf in _leaves(op.location):
+    for leaf in leaves(location):
         if isinstance(leaf, NameLoc):
             result.append(leaf.desc.data)
         elif isinstance(leaf, FileLineColLoc):
@@ -60,12 +66,12 @@ def origin(op: Operation) -> str | None:
 
 def fuse(ops: Iterable[Operation]) -> LocationAttr:
     """The location of an operation that stands for all of `ops`."""
-    leaves = list(dict.fromkeys(leaf for op in ops for leaf in _leaves(op.location)))
-    if not leaves:
+    parts = list(dict.fromkeys(leaf for op in ops for leaf in leaves(op.location)))
+    if not parts:
         return UNKNOWN_LOC
-    if len(leaves) == 1:
-        return leaves[0]
-    return FusedLoc(ArrayAttr(leaves), NoneAttr())
+    if len(parts) == 1:
+        return parts[0]
+    return FusedLoc(ArrayAttr(parts), NoneAttr())
 
 
 def locate(op: Operation, location: LocationAttr) -> None:

@@ -17,6 +17,7 @@ import llvmlite.binding as llvm
 from xdsl.dialects.builtin import ModuleOp
 
 from ...core.errors import CompileError, InternalError, explain
+from ...core.printing import Listing
 from ...core.target import Target
 from ...dialects.rt import PARALLEL_TILES
 from . import thread_pool
@@ -132,7 +133,11 @@ def _unlinked(module: Any, target: Target, error: RuntimeError) -> CompileError:
 
 
 def compile_module(
-    module: ModuleOp, target: Target, effort: Effort = Effort.NONE, public: str | None = None
+    module: ModuleOp,
+    target: Target,
+    effort: Effort = Effort.NONE,
+    public: str | None = None,
+    source: Listing | None = None,
 ) -> CompiledModule:
     """Machine code for a module of the LLVM dialect.
 
@@ -141,20 +146,21 @@ def compile_module(
         target: what the code is for.
         effort: which of LLVM's passes run.
         public: the function that `boundary.code.ENTRY` is made for, if any.
+        source: on which lines the nodes of the model stand, for debug information; or none.
 
     Raises:
         CompileError: if the module cannot be translated.
         TargetError: if this processor cannot run code for the target.
     """
-    translated = translate(module, target)
+    translated = translate(module, target, source)
     if public is not None:
         add_entry(translated, public)
     return CompiledModule(str(translated), target, effort)
 
 
-def llvm_ir(module: ModuleOp, target: Target) -> str:
+def llvm_ir(module: ModuleOp, target: Target, source: Listing | None = None) -> str:
     """The text of the LLVM IR of a module of the LLVM dialect, before any of LLVM's passes."""
-    return str(translate(module, target))
+    return str(translate(module, target, source))
 
 
 def optimized_ir(text: str, target: Target, effort: Effort) -> str:

@@ -31,9 +31,11 @@ from xdsl.utils.exceptions import LLVMTranslationException
 
 from ...core.control_flow import definitions_first
 from ...core.errors import CompileError, explain
+from ...core.printing import Listing
 from ...core.provenance import origin
 from ...core.target import Target
 from ...dialects import upstream
+from .debug import DebugInfo
 
 Values: TypeAlias = dict[SSAValue, Any]
 Blocks: TypeAlias = dict[Block, ir.Block]
@@ -44,8 +46,11 @@ _I32 = ir.IntType(32)
 _OPAQUE = ir.PointerType()
 
 
-def translate(module: ModuleOp, target: Target) -> ir.Module:
+def translate(module: ModuleOp, target: Target, source: Listing | None = None) -> ir.Module:
     """The LLVM IR of a module that holds the LLVM dialect only.
+
+    With `source`, which says on which lines nodes stand, locations become debug locations: see
+    `debug`.
 
     Raises:
         CompileError: naming the first operation that has no translation.
@@ -55,9 +60,10 @@ def translate(module: ModuleOp, target: Target) -> ir.Module:
         result = convert_module(declarations, fallback_target_triple=target.triple)
     except (NotImplementedError, LLVMTranslationException) as error:
         raise CompileError(explain("llvm", f"cannot be translated: {error}")) from error
+    debug = None if source is None else DebugInfo(result, source)
     for op in module.ops:
         if isinstance(op, llvm.FuncOp):
-            _translate_function(op, result.get_global(op.sym_name.data))
+            _translate_function(op, result.get_global(op.sym_name.data), debug)
     return result
 
 
@@ -67,12 +73,13 @@ def _declaration(op: Operation) -> Operation:
     return llvm.FuncOp.create(properties=op.properties, regions=[Region()])
 
 
-def _translate_function(op: llvm.FuncOp, function: Any) -> None:
+def _translate_function(op: llvm.FuncOp, function: Any, debug: DebugInfo | None) -> None:
     function.attributes.add("nounwind")
     if not op.body.blocks:
         return
     if op.linkage.linkage.data != "external":
         function.linkage = op.linkage.linkage.data
+    at = None if debug is None else debug.function(op, function)
     values: Values = {}
     blocks: Blocks = {block: function.append_basic_block() for block in op.body.blocks}
     for number, (block, made) in enumerate(blocks.items()):
@@ -85,6 +92,8 @@ def _translate_function(op: llvm.FuncOp, function: Any) -> None:
     for block in definitions_first(op.body.blocks):
         builder = ir.IRBuilder(blocks[block])
         for inner in block.ops:
+            if at is not None:
+                builder.debug_metadata = at(inner.location)
             _translate_operation(inner, builder, values, blocks)
 
 

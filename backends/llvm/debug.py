@@ -1,0 +1,132 @@
+"""Locations as debug information of LLVM: which node an instruction comes from.
+
+A node of the model is to a debugger or profiler what an inlined function is: a function (a
+subprogram) of its own, called by its name, whose code lies in that of a kernel. So `perf`, `gdb`
+and `addr2line -i` name both, and a reader of the IR finds the name where `!dbg` leads:
+
+    %x = fadd float %a, %b, !dbg !7
+    !7 = !DILocation(line: 4, scope: !5, inlinedAt: !6)
+    !5 = distinct !DISubprogram(name: "fc1", line: 4, ...)
+    !6 = distinct !DILocation(line: 4, scope: !3)         ; in the kernel
+    !3 = distinct !DISubprogram(name: "fused_dense_relu", ...)
+
+Several nodes in one instruction are one such function, called by all their names. Lines are
+those of the text that the program was compiled from, see `core.printing.Listing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import FileLineColLoc, LocationAttr
+
+from ...core.printing import Listing
+from ...core.provenance import leaves, names_of
+
+_MOST_NAMES = 8
+_DWARF, _VERSION = 4, 3
+
+
+class DebugInfo:
+    """The debug information of a module.
+
+    Args:
+        module: the module of llvmlite; what it is about is added to it when first asked for.
+        source: on which lines nodes stand.
+    """
+
+    def __init__(self, module: ir.Module, source: Listing) -> None:
+        self._module: Any = module
+        self._source = source
+        self._files: dict[str, Any] = {}
+        self._nodes: dict[tuple[str, ...], Any] = {}
+        self._type = self._add("DISubroutineType", {"types": self._module.add_metadata([None])})
+        self._unit = self._begin()
+
+    def function(self, op: llvm.FuncOp, function: Any) -> Callable[[LocationAttr], Any]:
+        """Describe a function; gives what makes debug locations in it of locations."""
+        scope = self._subprogram(op.sym_name.data, op.location)
+        function.set_metadata("dbg", scope)
+        line = self._place(op.location)[1]
+        # What is of no node is of the function: a call must have a location.
+        plain = self._location(0, scope)
+        inlined = self._add("DILocation", {"line": line, "scope": scope}, True)
+        made: dict[LocationAttr, Any] = {}
+
+        def at(location: LocationAttr) -> Any:
+            found = made.get(location)
+            if found is None:
+                found = made[location] = self._inside(location, plain, inlined)
+            return found
+
+        return at
+
+    def _inside(self, location: LocationAttr, plain: Any, inlined: Any) -> Any:
+        nodes = names_of(location)
+        if not nodes:
+            return plain
+        if nodes not in self._nodes:
+            shown = ", ".join(nodes[:_MOST_NAMES])
+            rest = len(nodes) - _MOST_NAMES
+            name = f"{shown} and {rest} more" if rest > 0 else shown
+            self._nodes[nodes] = self._subprogram(name, location)
+        return self._location(self._place(location)[1], self._nodes[nodes], inlined)
+
+    def _place(self, location: LocationAttr) -> tuple[str, int]:
+        """The file and the line of the first node; line 0 where it is not known."""
+        for leaf in leaves(location):
+            if isinstance(leaf, FileLineColLoc):
+                return leaf.filename.data, leaf.line.data
+            for node in names_of(leaf):
+                if node in self._source.lines:
+                    return self._source.file, self._source.lines[node]
+        return self._source.file, 0
+
+    def _location(self, line: int, scope: Any, inlined: Any = None) -> Any:
+        operands = {"line": line, "scope": scope}
+        return self._add("DILocation", operands | ({"inlinedAt": inlined} if inlined else {}))
+
+    def _subprogram(self, name: str, location: LocationAttr) -> Any:
+        file, line = self._place(location)
+        operands = {
+            "name": name,
+            "scope": self._file(file),
+            "file": self._file(file),
+            "line": line,
+            "scopeLine": line,
+            "type": self._type,
+            "unit": self._unit,
+            "spFlags": ir.DIToken("DISPFlagDefinition"),
+        }
+        return self._add("DISubprogram", operands, True)
+
+    def _begin(self) -> Any:
+        """The compile unit, and what a module with debug information has to say."""
+        operands = {
+            "language": ir.DIToken("DW_LANG_C"),
+            "file": self._file(self._source.file),
+            "producer": "stepwell",
+            "isOptimized": True,
+            "emissionKind": ir.DIToken("LineTablesOnly"),
+        }
+        unit = self._add("DICompileUnit", operands, True)
+        word = ir.IntType(32)
+        for behaviour, key, value in (
+            (7, "Dwarf Version", _DWARF),
+            (2, "Debug Info Version", _VERSION),
+        ):
+            flag = [word(behaviour), ir.MetaDataString(self._module, key), word(value)]
+            self._module.add_named_metadata("llvm.module.flags", flag)
+        self._module.add_named_metadata("llvm.dbg.cu", unit)
+        return unit
+
+    def _file(self, name: str) -> Any:
+        if name not in self._files:
+            self._files[name] = self._add("DIFile", {"filename": name, "directory": "."})
+        return self._files[name]
+
+    def _add(self, kind: str, operands: dict[str, Any], distinct: bool = False) -> Any:
+        return self._module.add_debug_info(kind, operands, is_distinct=distinct)
