@@ -15,12 +15,17 @@ from ....core.errors import explain
 from ....dialects.loop.nests import ScheduleError, kernel_named
 from ....dialects.loop.ops import KernelOp
 from ....dialects.loop.trace import Argument, Step, parse_traces
+from ..compute_at import compute_at
 from ..drop_unit_loops import drop_unit_loops
+from ..fuse import fuse
+from ..hoist import hoist
 from ..pack import pack
+from ..pad import pad
 from ..prefetch import prefetch
 from ..reorder import reorder
 from ..sink import sink
 from ..split import split
+from ..split_border import split_border
 from ..stage import stage
 from ..tiles import tiles
 from ..unroll import unroll
@@ -31,12 +36,17 @@ Primitive = Callable[..., KernelOp]
 PRIMITIVES: Mapping[str, Primitive] = {
     primitive.__name__: primitive
     for primitive in (
+        compute_at,
         drop_unit_loops,
+        fuse,
+        hoist,
         pack,
+        pad,
         prefetch,
         reorder,
         sink,
         split,
+        split_border,
         stage,
         tiles,
         unroll,

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import AffineMapAttr, MemRefType, ModuleOp
 from xdsl.parser import Parser
 
+from stepwell.backends.llvm.jit import Effort, compile_module
 from stepwell.backends.reference.machine import run_kernel
+from stepwell.core.pipelines import pipeline, run_passes
 from stepwell.core.registry import make_context
+from stepwell.core.target import named
 from stepwell.dialects.loop.ops import KernelOp
+from stepwell.dialects.loop.packing import pack_array
 
 Size = int | None
 """A size in a type; None is written `?`."""
@@ -172,6 +178,65 @@ loop.kernel @spmm(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: memr
 }}"""
 
 
+def blurred(rows: int, columns: int, width: int = 3) -> str:
+    """The sums of `width` exponentials beside each other; they are in a local buffer first."""
+    padded = columns + width - 1
+    x, h, y = shape(rows, padded), shape(padded), shape(rows, columns)
+    return f"""
+loop.kernel @blurred(%x: {x}, %scale: memref<1xf32>) -> (%y: {y}) {{
+  %zero = arith.constant 0.0 : f32
+  loop.for "i" %i to {rows} {{
+    %h = loop.local : {h}
+    loop.for "a" %a to {padded} {{
+      %s = loop.load %scale () -> (0)() : memref<1xf32>, f32
+      %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %a) : {x}, f32
+      %q = arith.mulf %p, %s : f32
+      %e = math.exp %q : f32
+      loop.store %e, %h (d0) -> (d0)(%a) : f32, {h}
+    }}
+    loop.for "j" %j to {columns} {{
+      %t = loop.reduce "k" %k to {width} combine add carry(%acc = %zero : f32) {{
+        %v = loop.load %h (d0, d1) -> (d0 + d1)(%j, %k) : {h}, f32
+        %u = arith.addf %acc, %v : f32
+        loop.yield %u : f32
+      }}
+      loop.store %t, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, {y}
+    }}
+  }}
+}}"""
+
+
+def padded(rows: int, columns: int, low: int, high: int) -> str:
+    """x with a border of -1, as `graph.pad` becomes a nest."""
+    x, y = shape(rows, columns), shape(rows + low + high, columns + low + high)
+    return f"""
+loop.kernel @padded(%x: {x}) -> (%y: {y}) {{
+  %border = arith.constant -1.0 : f32
+  %zero = arith.constant 0 : index
+  %low = arith.constant {low} : index
+  %m = arith.constant {rows} : index
+  %n = arith.constant {columns} : index
+  %m1 = arith.constant {rows - 1} : index
+  %n1 = arith.constant {columns - 1} : index
+  loop.for "i" %i to {rows + low + high} {{
+    %a = arith.subi %i, %low : index
+    %ina = arith.cmpi ult, %a, %m : index
+    %a1 = arith.minsi %a, %m1 : index
+    %a2 = arith.maxsi %a1, %zero : index
+    loop.for "j" %j to {columns + low + high} {{
+      %b = arith.subi %j, %low : index
+      %inb = arith.cmpi ult, %b, %n : index
+      %in = arith.andi %ina, %inb : i1
+      %b1 = arith.minsi %b, %n1 : index
+      %b2 = arith.maxsi %b1, %zero : index
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%a2, %b2) : {x}, f32
+      %r = arith.select %in, %v, %border : f32
+      loop.store %r, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, {y}
+    }}
+  }}
+}}"""
+
+
 @dataclass(frozen=True)
 class Kernels:
     """The texts, as fixtures can give them."""
@@ -180,6 +245,8 @@ class Kernels:
     matmul: Callable[..., str] = matmul
     softmax: Callable[..., str] = softmax
     spmm: Callable[..., str] = spmm
+    blurred: Callable[..., str] = blurred
+    padded: Callable[..., str] = padded
 
 
 @pytest.fixture(scope="session")
@@ -234,6 +301,46 @@ def check(
 @pytest.fixture(scope="session")
 def same_before_and_after() -> Check:
     return check
+
+
+def run_compiled(kernel: KernelOp, arrays: Sequence[np.ndarray]) -> None:
+    """Run a kernel of buffers as machine code; constants are packed as it asks."""
+    ctx = make_context(target=named("host"))
+    module = ModuleOp([kernel.clone()])
+    name, words = kernel.sym_name.data, list[int]()
+    kept: list[np.ndarray] = []
+    for number, (array, arg) in enumerate(zip(arrays, kernel.body.block.args, strict=True)):
+        shape = cast(MemRefType, arg.type).get_shape()
+        packing = kernel.attrs_of(number).get("loop.packing")
+        if packing is not None:
+            array = pack_array(array, cast(AffineMapAttr, packing).data, shape)
+        kept.append(array)
+        words.append(array.ctypes.data)
+        words += [n for n, known in zip(array.shape, shape, strict=True) if known < 0]
+    run_passes(ctx, module, "convert-loop-to-scf")
+    for function in module.ops:
+        function.properties.pop("sym_visibility", None)
+    run_passes(ctx, module, pipeline()["llvm"])
+    code = compile_module(module, named("host"), Effort.LIGHT)
+    ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(words))(code.address(name))(*words)
+
+
+@pytest.fixture(scope="session")
+def same_compiled() -> Check:
+    """As `same_before_and_after`, and the machine code of the scheduled kernel as well."""
+
+    def both(
+        text: str, inputs: Sequence[np.ndarray], schedule: Callable[[KernelOp], KernelOp]
+    ) -> KernelOp:
+        after = check(text, inputs, schedule)
+        expected, got = [a.copy() for a in inputs], [a.copy() for a in inputs]
+        run_kernel(parse(text), expected)
+        got[-1].fill(77)
+        run_compiled(after, got)
+        np.testing.assert_allclose(got[-1], expected[-1], rtol=1e-4, atol=1e-4)
+        return after
+
+    return both
 
 
 @pytest.fixture(scope="session")

@@ -206,7 +206,26 @@ def test_options_that_are_refused(tmp_path, kernels, kernel_of, options) -> None
     assert str(module) == before
 
 
-LOOPS = st.sampled_from(["i", "j", "k", "i0", "i1", "i1t", "j0", "j1", "j1t", "k0", "k1", "e"])
+LOOPS = st.sampled_from(
+    [
+        "i",
+        "j",
+        "k",
+        "i0",
+        "i1",
+        "i1t",
+        "j0",
+        "j1",
+        "j1t",
+        "k0",
+        "k1",
+        "e",
+        "a",
+        "ib",
+        "i_j",
+        "j0_j1",
+    ]
+)
 STEPS = st.one_of(
     st.tuples(
         st.just("split"), LOOPS, st.integers(0, 5), st.sampled_from(["peel", "mask", "split"])
@@ -219,12 +238,17 @@ STEPS = st.one_of(
     st.tuples(st.just("prefetch"), st.integers(0, 4), LOOPS),
     st.tuples(st.just("unroll"), LOOPS, st.integers(1, 5)),
     st.tuples(st.just("drop_unit_loops")),
+    st.tuples(st.just("hoist"), LOOPS),
+    st.tuples(st.just("fuse"), LOOPS, LOOPS),
+    st.tuples(st.just("pad"), LOOPS, st.integers(1, 8)),
+    st.tuples(st.just("split_border"), LOOPS, st.integers(0, 3), st.integers(0, 3)),
+    st.tuples(st.just("compute_at"), LOOPS, LOOPS),
 )
 
 
 @settings(max_examples=150, deadline=None)
 @given(
-    kind=st.sampled_from(["dense", "matmul", "softmax", "spmm"]),
+    kind=st.sampled_from(["dense", "matmul", "softmax", "spmm", "blurred", "padded"]),
     known=st.booleans(),
     sizes=st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6)),
     steps=st.lists(STEPS, min_size=1, max_size=8),
@@ -241,6 +265,12 @@ def test_any_trace_is_refused_or_changes_no_number(
         text, inputs = kernels.matmul(2, *given), [normal(2, m, k), normal(k, n), normal(2, m, n)]
     elif kind == "softmax":
         text, inputs = kernels.softmax(*given[:2]), [normal(m, n), normal(m, n)]
+    elif kind == "blurred":
+        m, n = max(m, 1), max(n, 1)
+        text, inputs = kernels.blurred(m, n, 2), [normal(m, n + 1), normal(1), normal(m, n)]
+    elif kind == "padded":
+        m, n = max(m, 1), max(n, 1)
+        text, inputs = kernels.padded(m, n, 1, 2), [normal(m, n), normal(m + 3, n + 3)]
     else:
         features = n or 3
         text = kernels.spmm(features if known else None)

@@ -1,0 +1,341 @@
+"""Compute what a loop reads of a local buffer inside of that loop: `loop-compute-at`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.passes import ModulePass
+
+from ...core.context import decide
+from ...dialects.loop.linear import linear, minus, normalized
+from ...dialects.loop.nests import (
+    enclosing,
+    extent_of,
+    kernel_named,
+    loop_named,
+    most_iterations,
+    perfect_nest,
+    refusal,
+)
+from ...dialects.loop.ops import (
+    ForOp,
+    KernelOp,
+    LoadOp,
+    LocalOp,
+    ReduceEntriesOp,
+    StoreOp,
+    new_load,
+    new_store,
+)
+from ...dialects.loop.ranges import RangedRebuild, range_of
+from ...dialects.loop.trace import noted
+
+STEP = "loop-compute-at"
+
+
+def compute_at(kernel: KernelOp, nest: str, loop: str) -> KernelOp:
+    """Move the nest that fills a local buffer into the loop that reads it.
+
+        local h : n; for a to n: h[a] = f(a)
+        for i to n: y[i] = h[i] + 1
+        ->  for i to n: local h : 1; for a to 1: h[a] = f(i + a)
+                        y[i] = h[0] + 1
+
+    In each iteration just the part is computed that the iteration reads, into a buffer of just
+    that size. Parts of several iterations may overlap, as those of windows do; what they share is
+    then computed for each.
+
+    Raises:
+        ScheduleError: if the nest does more than to compute each element of one local buffer
+            from what nobody writes to afterwards, or what the loop reads is not a part of known
+            size, or something else reads the buffer.
+    """
+    producer, target = loop_named(STEP, kernel, nest), loop_named(STEP, kernel, loop)
+    for one in (producer, target):
+        if not isinstance(one, ForOp):
+            raise refusal(STEP, kernel, one, "a reduction stays where it is", "a loop.for")
+    assert isinstance(producer, ForOp)
+    assert isinstance(target, ForOp)
+    store, axes = _filled(kernel, producer)
+    loads = _reads(kernel, producer, target, store.buffer)
+    part = _part_of(kernel, target, loads)
+    new = _ComputeAt(kernel, producer, target, store, axes, part).run()
+    return noted(new, "compute_at", nest, loop)
+
+
+def _filled(kernel: KernelOp, nest: ForOp) -> tuple[StoreOp, list[ForOp]]:
+    """The only store of a nest, and the loop along each dimension of its local buffer.
+
+    Raises:
+        ScheduleError: if it is not one of each element of a local buffer.
+    """
+    stores = [op for op in nest.walk() if isinstance(op, StoreOp)]
+    if len(stores) != 1 or not isinstance(stores[0].buffer.owner, LocalOp):
+        raise refusal(STEP, kernel, nest, "does not fill one local buffer")
+    (store,) = stores
+    loops = {loop.variable: loop for loop in perfect_nest(nest)}
+    axes: list[ForOp] = []
+    for expr in store.map.data.results:
+        index = store.indices[expr.position] if isinstance(expr, AffineDimExpr) else None
+        if index is None or index not in loops:
+            raise refusal(STEP, kernel, nest, "does not store at the variables of its loops")
+        axes.append(loops.pop(index))
+    shape = cast(MemRefType, store.buffer.type).get_shape()
+    if loops or [extent_of(axis) for axis in axes] != list(shape):
+        raise refusal(STEP, kernel, nest, "does not store each element once", shape)
+    if store.buffer.owner.parent is not nest.parent:
+        raise refusal(STEP, kernel, nest, "its buffer lives longer than one run of it")
+    return store, axes
+
+
+def _reads(kernel: KernelOp, nest: ForOp, target: ForOp, buffer: SSAValue) -> list[LoadOp]:
+    """The reads of a buffer, all in a loop that comes after the nest that fills it.
+
+    Raises:
+        ScheduleError: if there are others, or what the nest reads is written to after it.
+    """
+    loads: list[LoadOp] = []
+    for use in buffer.uses:
+        op = use.operation
+        if nest.is_ancestor(op):
+            continue
+        if not isinstance(op, LoadOp) or not target.is_ancestor(op):
+            raise refusal(STEP, kernel, target, f"another {op.name} uses the buffer", "loads in it")
+        loads.append(op)
+    if not loads:
+        raise refusal(STEP, kernel, target, f'does not read what "{nest.loop_name.data}" computes')
+    read = {op.buffer for op in nest.walk() if isinstance(op, LoadOp)}
+    following, comes_after = nest.next_op, False
+    while following is not None:
+        comes_after |= following.is_ancestor(target)
+        for op in following.walk():
+            if isinstance(op, StoreOp) and op.buffer in read:
+                fact = f'{op.name} writes to what "{nest.loop_name.data}" reads'
+                raise refusal(STEP, kernel, target, fact)
+        following = following.next_op
+    if not comes_after:
+        raise refusal(STEP, kernel, target, f'does not come after "{nest.loop_name.data}"')
+    return loads
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one iteration reads of a buffer: so many elements from a place on, along each axis."""
+
+    loads: Sequence[LoadOp]
+    sizes: tuple[int, ...]
+    starts: tuple[AffineExpr, ...]
+    """Over the indices of `operands`."""
+    operands: tuple[SSAValue, ...]
+
+
+def _part_of(kernel: KernelOp, target: ForOp, loads: Sequence[LoadOp]) -> _Part:
+    """The smallest part of a buffer that holds what one iteration of a loop reads.
+
+    Raises:
+        ScheduleError: if an index is not a sum of loop variables, or another one for each load.
+    """
+    shape = cast(MemRefType, loads[0].buffer.type).get_shape()
+    operands = tuple(dict.fromkeys(index for load in loads for index in load.indices))
+    sizes: list[int] = []
+    starts: list[AffineExpr] = []
+    for axis, size in enumerate(shape):
+        spans = [_span(kernel, target, load, axis, operands) for load in loads]
+        if len({start for start, _, _ in spans}) != 1:
+            raise refusal(STEP, kernel, target, "reads several parts of the buffer")
+        least = min(least for _, least, _ in spans)
+        extent = max(most for _, _, most in spans) - least + 1
+        whole = extent >= size
+        sizes.append(min(extent, size))
+        starts.append(AffineExpr.constant(0) if whole else spans[0][0] + least)
+    return _Part(loads, tuple(sizes), tuple(starts), operands)
+
+
+def _span(
+    kernel: KernelOp, target: ForOp, load: LoadOp, axis: int, operands: Sequence[SSAValue]
+) -> tuple[AffineExpr, int, int]:
+    """Where a load reads along an axis: a place that the iteration fixes, and offsets to it."""
+    inside = {
+        loop.variable: loop
+        for loop in enclosing(load)
+        if not isinstance(loop, ReduceEntriesOp) and target.is_ancestor(loop) and loop is not target
+    }
+    if load.map.data.num_symbols:
+        raise refusal(STEP, kernel, target, "reads blocks", hint="compute_at before vectorize")
+    dims = [AffineExpr.dimension(operands.index(index)) for index in load.indices]
+    terms, constant = linear(load.map.data.results[axis].replace_dims_and_symbols(dims, []))
+    start: AffineExpr = AffineExpr.constant(0)
+    least = most = constant
+    for term, factor in terms.items():
+        used = [operands[e.position] for e in term.dfs() if isinstance(e, AffineDimExpr)]
+        if not any(_is_inside(value, target) for value in used):
+            start = start + term * factor
+            continue
+        bounding = extent_of if factor < 0 else most_iterations
+        size = bounding(inside[used[0]]) if used[0] in inside else None
+        if not isinstance(term, AffineDimExpr) or size is None:
+            raise refusal(STEP, kernel, target, "reads where its body says, not at its loops")
+        ends = sorted((0, factor * max(0, size - 1)))
+        least, most = least + ends[0], most + ends[1]
+    return start, least, most
+
+
+def _is_inside(value: SSAValue, target: ForOp) -> bool:
+    """Whether a value is made by an iteration of a loop, its variable aside."""
+    if value is target.variable:
+        return False
+    owner = value.owner
+    return target.is_ancestor(
+        owner if isinstance(owner, Operation) else owner.parent_op() or target
+    )
+
+
+class _ComputeAt(RangedRebuild):
+    def __init__(
+        self,
+        kernel: KernelOp,
+        producer: ForOp,
+        target: ForOp,
+        store: StoreOp,
+        axes: Sequence[ForOp],
+        part: _Part,
+    ) -> None:
+        super().__init__(kernel)
+        self.producer, self.target, self.part = producer, target, part
+        self.store, self.axes = store, axes
+        kind = cast(MemRefType, store.buffer.type)
+        self.element, self.shape = kind.element_type, kind.get_shape()
+        self.buffer: SSAValue | None = None
+
+    def visit(self, op: Operation) -> None:
+        if op is not self.producer and op is not self.store.buffer.owner:
+            super().visit(op)
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is not self.target:
+            super().visit_for(op)
+            return
+        name = self.name(op.loop_name.data)
+        with self.loop(name, self.bound(op), op.kind.data, op) as variable:
+            self.bind(op.variable, variable)
+            self.compute_part()
+            self.visit_body(op.body.block)
+
+    def starts(self) -> list[AffineExpr]:
+        """Where the part begins, over new indices."""
+        dims = [
+            AffineExpr.constant(0) if _is_inside(operand, self.target) else self.expr(operand)
+            for operand in self.part.operands
+        ]
+        return [start.replace_dims_and_symbols(dims, []) for start in self.part.starts]
+
+    def compute_part(self) -> None:
+        """The buffer of an iteration, and the nest that fills it."""
+        kind = MemRefType(self.element, self.part.sizes)
+        self.buffer = self.emit(LocalOp(kind), self.store).result
+        self.fill(perfect_nest(self.producer))
+
+    def fill(self, loops: Sequence[ForOp]) -> None:
+        """Open the loops of the producer, each over the part alone, and compute an element."""
+        if not loops:
+            self.visit_body(perfect_nest(self.producer)[-1].body.block)
+            return
+        axis = self.axes.index(loops[0])
+        size, start = self.part.sizes[axis], self.starts()[axis]
+        bound = [AffineExpr.constant(size)]
+        end = minus(AffineExpr.constant(self.shape[axis]), start)
+        shortest = range_of(end, self.ranges)
+        if shortest is None or shortest[0] < size:
+            bound.append(end)
+        name = self.name(loops[0].loop_name.data)
+        with self.loop(name, bound, loops[0].kind.data, loops[0]) as place:
+            self.bind(loops[0].variable, normalized(start + place))
+            self.fill(loops[1:])
+
+    def visit_store(self, op: StoreOp) -> None:
+        if op is self.store:
+            self.access(op)
+        else:
+            super().visit_store(op)
+
+    def visit_load(self, op: LoadOp) -> None:
+        if op in self.part.loads:
+            self.access(op)
+        else:
+            super().visit_load(op)
+
+    def access(self, op: LoadOp | StoreOp) -> None:
+        """The same place in the buffer of the part."""
+        assert self.buffer is not None
+        exprs = self.composed(op.map.data, op.indices)
+        pairs = zip(exprs, self.starts(), strict=True)
+        map, operands = self.map([minus(expr, start) for expr, start in pairs])
+        if isinstance(op, StoreOp):
+            self.emit(new_store(self.value(op.value), self.buffer, map, operands), op)
+            return
+        new = new_load(self.buffer, map, operands, op.result.type)
+        self.bind(op.result, self.emit(new, op).results[0])
+
+
+@dataclass(frozen=True)
+class LoopComputeAtPass(ModulePass):
+    """Compute what a loop reads of a local buffer inside of that loop.
+
+    Before:
+
+    ```mlir
+    loop.kernel @tail(%x: memref<9xf32>) -> (%y: memref<8xf32>) {
+      %h = loop.local : memref<9xf32>
+      loop.for "a" %a to 9 {
+        %v = loop.load %x (d0) -> (d0)(%a) : memref<9xf32>, f32
+        %e = math.exp %v : f32
+        loop.store %e, %h (d0) -> (d0)(%a) : f32, memref<9xf32>
+      }
+      loop.for "i" %i to 8 {
+        %p = loop.load %h (d0) -> (d0 + 1)(%i) : memref<9xf32>, f32
+        loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+    } }
+    ```
+
+    Options: `nest=a loop=i`
+
+    After:
+
+    ```mlir
+    loop.kernel @tail(%x: memref<9xf32>) -> (%y: memref<8xf32>)
+        attributes {loop.schedule = "compute_at(a, i)"} {
+      loop.for "i" %i to 8 {
+        %h = loop.local : memref<1xf32>
+        loop.for "a" %a to 1 {
+          %v = loop.load %x (d0, d1) -> (d0 + d1 + 1)(%i, %a) : memref<9xf32>, f32
+          %e = math.exp %v : f32
+          loop.store %e, %h (d0) -> (d0)(%a) : f32, memref<1xf32>
+        }
+        %p = loop.load %h () -> (0)() : memref<1xf32>, f32
+        loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+    } }
+    ```
+
+    Requires: a nest that computes each element of a `loop.local`, and a loop after it whose
+        iterations read a part of it, of known size.
+    Leaves: a smaller `loop.local` in that loop, and the nest that fills it.
+    """
+
+    name = "loop-compute-at"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    nest: str = ""
+    """The outermost loop of the nest that fills the buffer."""
+    loop: str = ""
+    """The loop that reads it."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kernel = compute_at(kernel_named(self.name, op, self.kernel), self.nest, self.loop)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")

@@ -1,0 +1,129 @@
+"""Make one loop of two that are perfectly nested: `loop-fuse`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ...core.context import decide
+from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.linear import normalized, quotient, remainder
+from ...dialects.loop.nests import (
+    extent_of,
+    kernel_named,
+    loop_named,
+    loop_names,
+    only_loop,
+    refusal,
+)
+from ...dialects.loop.ops import ForOp, KernelOp
+from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.trace import noted
+
+STEP = "loop-fuse"
+
+
+def fuse(kernel: KernelOp, outer: str, inner: str) -> KernelOp:
+    """Go through two perfectly nested loops with one, which is called `outer_inner`.
+
+        for i to m: for j to n: body(i, j)
+        ->  for i_j to m * n: body(i_j floordiv n, i_j mod n)
+
+    So that tiles are shared evenly where neither loop has enough iterations.
+
+    Raises:
+        ScheduleError: if something stands between the loops, the size of the inner one is not
+            known, or one is shared among threads or copied out.
+    """
+    first, second = loop_named(STEP, kernel, outer), loop_named(STEP, kernel, inner)
+    for loop in (first, second):
+        if not isinstance(loop, ForOp):
+            raise refusal(STEP, kernel, loop, "a reduction stays where it is", "a loop.for")
+        if loop.kind.data in (LoopKind.TILES, LoopKind.UNROLL):
+            raise refusal(STEP, kernel, loop, "wrong kind", LoopKind.PARALLEL, loop.kind.data)
+    assert isinstance(first, ForOp)
+    assert isinstance(second, ForOp)
+    if only_loop(first.body.block) is not second:
+        raise refusal(STEP, kernel, second, f'is not perfectly nested in "{outer}"')
+    size = extent_of(second)
+    if size is None:
+        raise refusal(STEP, kernel, second, "its size is not known", "a constant bound")
+    if size < 1:
+        raise refusal(STEP, kernel, second, "it never runs")
+    return noted(_Fuse(kernel, first, second, size).run(), "fuse", outer, inner)
+
+
+class _Fuse(Rebuild):
+    def __init__(self, kernel: KernelOp, first: ForOp, second: ForOp, size: int) -> None:
+        super().__init__(kernel)
+        self.first, self.second, self.size = first, second, size
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is not self.first:
+            super().visit_for(op)
+            return
+        bound = [normalized(expr * self.size) for expr in self.bound(op)]
+        kinds = {op.kind.data, self.second.kind.data}
+        kind = LoopKind.SERIAL if LoopKind.SERIAL in kinds else LoopKind.PARALLEL
+        with self.loop(self.fused_name(), bound, kind, op) as variable:
+            self.bind(op.variable, quotient(variable, self.size))
+            self.bind(self.second.variable, remainder(variable, self.size))
+            self.visit_body(self.second.body.block)
+
+    def fused_name(self) -> str:
+        name = f"{self.first.loop_name.data}_{self.second.loop_name.data}"
+        while name in loop_names(self.kernel):
+            name += "_"
+        return name
+
+
+@dataclass(frozen=True)
+class LoopFusePass(ModulePass):
+    """Make one loop of two that are perfectly nested.
+
+    Before:
+
+    ```mlir
+    loop.kernel @copy(%x: memref<3x8xf32>) -> (%y: memref<3x8xf32>) {
+      loop.for "i" %i to 3 {
+        loop.for "j" %j to 8 {
+          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<3x8xf32>, f32
+          loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<3x8xf32>
+        }
+      }
+    }
+    ```
+
+    Options: `outer=i inner=j`
+
+    After:
+
+    ```mlir
+    loop.kernel @copy(%x: memref<3x8xf32>) -> (%y: memref<3x8xf32>)
+        attributes {loop.schedule = "fuse(i, j)"} {
+      loop.for "i_j" %i_j to 24 {
+        %v = loop.load %x (d0) -> (d0 floordiv 8, d0 mod 8)(%i_j) : memref<3x8xf32>, f32
+        loop.store %v, %y (d0) -> (d0 floordiv 8, d0 mod 8)(%i_j) : f32, memref<3x8xf32>
+      }
+    }
+    ```
+
+    Requires: loops of these names with nothing between them, the inner one of constant size.
+    Leaves: one loop; to run along memory is for loops that were not fused.
+    """
+
+    name = "loop-fuse"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    outer: str = ""
+    """The loop outside."""
+    inner: str = ""
+    """The loop that is all there is in it."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kernel = fuse(kernel_named(self.name, op, self.kernel), self.outer, self.inner)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")

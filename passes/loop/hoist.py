@@ -1,0 +1,147 @@
+"""Take what no iteration changes out of a loop: `loop-hoist`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.traits import is_side_effect_free
+
+from ...core.context import decide
+from ...dialects.loop.in_place import sharing
+from ...dialects.loop.nests import Loop, extent_of, kernel_named, loop_named, refusal
+from ...dialects.loop.ops import KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
+from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.trace import noted
+
+STEP = "loop-hoist"
+
+_DIVISIONS = (
+    arith.DivSIOp,
+    arith.DivUIOp,
+    arith.RemSIOp,
+    arith.RemUIOp,
+    arith.FloorDivSIOp,
+    arith.CeilDivSIOp,
+    arith.CeilDivUIOp,
+)
+"""Operations that a divisor of 0 ends the program in."""
+
+
+def hoist(kernel: KernelOp, loop: str) -> KernelOp:
+    """Put in front of a loop what is the same in each of its iterations.
+
+        for i to 8: s = a[0]; y[i] = x[i] * s  ->  s = a[0]; for i to 8: y[i] = x[i] * s
+
+    What reads or divides moves only if the loop is known to run, and a read only if nothing in
+    the loop writes there.
+
+    Raises:
+        ScheduleError: if there is nothing to move, with what holds the first candidate.
+    """
+    target = loop_named(STEP, kernel, loop)
+    moved, held = _same_in_each_iteration(kernel, target)
+    if not moved:
+        fact = held or "nothing in its body stays the same from one iteration to the next"
+        raise refusal(STEP, kernel, target, fact)
+    return noted(_Hoist(kernel, target, moved).run(), "hoist", loop)
+
+
+def _same_in_each_iteration(kernel: KernelOp, target: Loop) -> tuple[list[Operation], str | None]:
+    """What can be put in front of a loop, and why the first of what else might cannot."""
+    written = {op.buffer for op in target.walk() if isinstance(op, StoreOp)}
+    written |= {kernel.body.block.args[number] for number in sharing(kernel)}
+    own: set[SSAValue] = set(target.body.block.args)
+    moved: list[Operation] = []
+    held: str | None = None
+    for op in target.body.block.ops:
+        if not op.regions and not any(operand in own for operand in op.operands):
+            reason = _held(target, op, written)
+            if reason is None:
+                moved.append(op)
+                continue
+            held = held or reason or None
+        own.update(op.results)
+        own.update(result for inner in op.walk() for result in inner.results)
+    return moved, held
+
+
+def _held(target: Loop, op: Operation, written: set[SSAValue]) -> str | None:
+    """Why an operation stays; "" where it is not a thing that moves."""
+    if isinstance(op, StoreOp | LocalOp | YieldOp):
+        return ""
+    if isinstance(op, LoadOp):
+        if op.buffer in written:
+            return "it writes to what is read in it"
+    elif not is_side_effect_free(op):
+        return ""
+    if isinstance(op, (LoadOp, *_DIVISIONS)) and not (extent_of(target) or 0):
+        return f"it may have no iteration, and then {op.name} is not for it to do"
+    return None
+
+
+class _Hoist(Rebuild):
+    def __init__(self, kernel: KernelOp, target: Loop, moved: Sequence[Operation]) -> None:
+        super().__init__(kernel)
+        self.target, self.moved = target, moved
+
+    def visit(self, op: Operation) -> None:
+        if op is self.target:
+            for statement in self.moved:
+                super().visit(statement)
+        if op not in self.moved:
+            super().visit(op)
+
+
+@dataclass(frozen=True)
+class LoopHoistPass(ModulePass):
+    """Take what no iteration changes out of a loop.
+
+    Before:
+
+    ```mlir
+    loop.kernel @scale(%x: memref<8xf32>, %a: memref<1xf32>) -> (%y: memref<8xf32>) {
+      loop.for "i" %i to 8 {
+        %s = loop.load %a () -> (0)() : memref<1xf32>, f32
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
+        %p = arith.mulf %v, %s : f32
+        loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+      }
+    }
+    ```
+
+    Options: `loop=i`
+
+    After:
+
+    ```mlir
+    loop.kernel @scale(%x: memref<8xf32>, %a: memref<1xf32>) -> (%y: memref<8xf32>)
+        attributes {loop.schedule = "hoist(i)"} {
+      %s = loop.load %a () -> (0)() : memref<1xf32>, f32
+      loop.for "i" %i to 8 {
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
+        %p = arith.mulf %v, %s : f32
+        loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+      }
+    }
+    ```
+
+    Requires: a loop with something in it that does not depend on it.
+    Leaves: the loop, after what was moved.
+    """
+
+    name = "loop-hoist"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    loop: str = ""
+    """The loop that it is taken out of."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kernel = hoist(kernel_named(self.name, op, self.kernel), self.loop)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")

@@ -1,0 +1,252 @@
+"""Cut the first and last iterations off a loop: `loop-split-border`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, i1
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineExpr
+from xdsl.passes import ModulePass
+
+from ...core.context import decide
+from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.linear import minus, normalized
+from ...dialects.loop.nests import extent_of, kernel_named, loop_named, loop_names, refusal
+from ...dialects.loop.ops import ForOp, KernelOp
+from ...dialects.loop.ranges import RangedRebuild, range_of
+from ...dialects.loop.trace import noted
+from ...dialects.upstream import CmpiOp
+from .split import loops_of_body
+
+STEP = "loop-split-border"
+
+_COMPUTED = ("arith.addi", "arith.subi", "arith.muli", "arith.minsi", "arith.maxsi")
+"""Operations on indices whose result may be an expression."""
+
+_BOUNDS = {"arith.minsi": min, "arith.maxsi": max}
+
+
+def split_border(kernel: KernelOp, loop: str, before: int, after: int) -> KernelOp:
+    """Give the first and the last iterations of a loop loops of their own.
+
+        for i to n: y[i] = 0 <= i - 1 < n - 2 ? x[i - 1] : 0
+        ->  for ib to 1: y[0] = 0
+            for i to n - 2: y[i + 1] = x[i]
+            for ie to 1: y[n - 1] = 0
+
+    What is decided by the index alone is decided now: comparisons, minima and maxima that have
+    one outcome in all the iterations of a part, and choices between values by them. In the
+    interior a padded window is an ordinary one, which runs along memory.
+
+    Raises:
+        ScheduleError: for a reduction, a loop of unknown size, and one that is shorter than its
+            borders.
+    """
+    target = loop_named(STEP, kernel, loop)
+    if not isinstance(target, ForOp):
+        raise refusal(STEP, kernel, target, "a reduction has no border", "a loop.for")
+    if target.kind.data in (LoopKind.TILES, LoopKind.UNROLL):
+        raise refusal(STEP, kernel, target, "wrong kind", LoopKind.PARALLEL, target.kind.data)
+    if before < 0 or after < 0 or before + after < 1:
+        raise refusal(STEP, kernel, target, "wrong border", "at least 1", f"{before}, {after}")
+    size = extent_of(target)
+    if size is None:
+        raise refusal(STEP, kernel, target, "its size is not known", "a constant bound")
+    if size < before + after:
+        fact = "it is shorter than its borders"
+        raise refusal(STEP, kernel, target, fact, f"at least {before + after}", size)
+    parts = [("b", 0, before), ("", before, size - before - after), ("e", size - after, after)]
+    new = _SplitBorder(kernel, target, [part for part in parts if part[2]]).run()
+    return noted(new, "split_border", loop, before, after)
+
+
+class _SplitBorder(RangedRebuild):
+    """Makes the parts: for each its suffix, the first iteration, and how many there are."""
+
+    def __init__(
+        self, kernel: KernelOp, target: ForOp, parts: Sequence[tuple[str, int, int]]
+    ) -> None:
+        super().__init__(kernel)
+        self.target, self.parts = target, parts
+        self.decided: dict[SSAValue, bool] = {}
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is not self.target:
+            super().visit_for(op)
+            return
+        for suffix, start, count in self.parts:
+            outside, self.suffix = self.suffix, self.free_suffix(suffix)
+            name, bound = self.name(op.loop_name.data), [AffineExpr.constant(count)]
+            with self.loop(name, bound, op.kind.data, op) as variable:
+                self.bind(op.variable, variable + start)
+                self.visit_body(op.body.block)
+            self.suffix = outside
+
+    def free_suffix(self, suffix: str) -> str:
+        """The suffix, lengthened until no loop has a name that ends in it."""
+        names = [loop.loop_name.data for loop in (self.target, *loops_of_body(self.target))]
+        step = suffix
+        while suffix and any(name + suffix in loop_names(self.kernel) for name in names):
+            suffix += step
+        return suffix
+
+    # What is decided.
+
+    def visit_other(self, op: Operation) -> None:
+        new = self.folded(op)
+        for result in op.results:  # what was decided in the part before
+            self.decided.pop(result, None)
+        if isinstance(new, bool):
+            self.decided[op.results[0]] = new
+            constant = arith.ConstantOp(IntegerAttr(int(new), i1))
+            self.bind(op.results[0], self.emit(constant, op).result)
+        elif new is not None:
+            self.bind(op.results[0], new)
+        else:
+            super().visit_other(op)
+            self.know_bounded(op)
+
+    def know_bounded(self, op: Operation) -> None:
+        """The range of a minimum or maximum of indices."""
+        if op.name not in _BOUNDS or not isinstance(op.results[0].type, IndexType):
+            return
+        ranges = [range_of(self.expr(operand), self.ranges) for operand in op.operands]
+        if ranges[0] is not None and ranges[1] is not None:
+            least, most = zip(ranges[0], ranges[1], strict=True)
+            bound = _BOUNDS[op.name]
+            self.ranges[self.expr(op.results[0])] = (bound(least), bound(most))
+
+    def folded(self, op: Operation) -> AffineExpr | SSAValue | bool | None:
+        """What an operation comes to in this part, None where that is not known."""
+        match op:
+            case arith.AndIOp() | arith.OrIOp() if op.result.type == i1:
+                return self.joined(op)
+            case arith.SelectOp() if op.cond in self.decided:
+                chosen = op.lhs if self.decided[op.cond] else op.rhs
+                is_index = isinstance(chosen.type, IndexType)
+                return self.expr(chosen) if is_index else self.value(chosen)
+            case arith.CmpiOp() | CmpiOp() if isinstance(op.lhs.type, IndexType):
+                return self.compared(op)
+            case (
+                arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.MinSIOp() | arith.MaxSIOp()
+            ):
+                return self.computed(op) if isinstance(op.result.type, IndexType) else None
+        return None
+
+    def joined(self, op: arith.AndIOp | arith.OrIOp) -> SSAValue | bool | None:
+        """x and true == x, x and false == false; the same for or."""
+        neutral = isinstance(op, arith.AndIOp)
+        for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            if one in self.decided:
+                if self.decided[one] is not neutral:
+                    return not neutral
+                return self.decided[other] if other in self.decided else self.value(other)
+        return None
+
+    def computed(self, op: Operation) -> AffineExpr | None:
+        """A sum, a difference, a product by a constant; a minimum or maximum that is one side."""
+        left, right = (self.expr(operand) for operand in op.operands)
+        match op:
+            case arith.AddiOp():
+                return normalized(left + right)
+            case arith.SubiOp():
+                return minus(left, right)
+            case arith.MuliOp():
+                if isinstance(left, AffineConstantExpr):
+                    left, right = right, left
+                return normalized(left * right) if isinstance(right, AffineConstantExpr) else None
+        distance = range_of(minus(left, right), self.ranges)
+        if distance is None or distance[0] < 0 < distance[1]:
+            return None
+        takes_left = (distance[1] <= 0) == isinstance(op, arith.MinSIOp)
+        return left if takes_left else right
+
+    def compared(self, op: arith.CmpiOp | CmpiOp) -> bool | None:
+        """The outcome of a comparison that is the same in all iterations."""
+        predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
+        left, right = self.expr(op.lhs), self.expr(op.rhs)
+        first, second = range_of(left, self.ranges), range_of(right, self.ranges)
+        distance = range_of(minus(left, right), self.ranges)
+        if first is None or second is None or distance is None:
+            return None
+        if predicate.startswith("u"):
+            if second[0] < 0 or first[0] < 0 <= first[1]:
+                return None
+            if first[1] < 0:  # as an unsigned number it is above any other
+                return predicate in ("ugt", "uge")
+        least, most = distance
+        outcomes = {
+            "eq": (least == most == 0, not least <= 0 <= most),
+            "ne": (not least <= 0 <= most, least == most == 0),
+            "lt": (most < 0, least >= 0),
+            "le": (most <= 0, least > 0),
+            "gt": (least > 0, most <= 0),
+            "ge": (least >= 0, most < 0),
+        }
+        always, never = outcomes[predicate.lstrip("su") if len(predicate) > 2 else predicate]
+        return True if always else False if never else None
+
+
+@dataclass(frozen=True)
+class LoopSplitBorderPass(ModulePass):
+    """Cut the first and last iterations off a loop.
+
+    Before:
+
+    ```mlir
+    loop.kernel @shift(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %first = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      loop.for "i" %i to 8 {
+        %j = arith.subi %i, %one : index
+        %c = arith.cmpi sge, %j, %first : index
+        %k = arith.maxsi %j, %first : index
+        %v = loop.load %x (d0) -> (d0)(%k) : memref<8xf32>, f32
+        %r = arith.select %c, %v, %zero : f32
+        loop.store %r, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+    } }
+    ```
+
+    Options: `loop=i before=1 after=0`
+
+    After:
+
+    ```mlir
+    loop.kernel @shift(%x: memref<8xf32>) -> (%y: memref<8xf32>)
+        attributes {loop.schedule = "split_border(i, 1, 0)"} {
+      %zero = arith.constant 0.0 : f32
+      loop.for "ib" %ib to 1 {
+        loop.store %zero, %y (d0) -> (d0)(%ib) : f32, memref<8xf32>
+      }
+      loop.for "i" %i to 7 {
+        %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
+        loop.store %v, %y (d0) -> (d0 + 1)(%i) : f32, memref<8xf32>
+      }
+    }
+    ```
+
+    Requires: a loop of known size that is no reduction.
+    Leaves: a loop for the interior under the old name; the names of loops of the first iterations
+        end with b, those of the last ones with e.
+    """
+
+    name = "loop-split-border"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    loop: str = ""
+    """The loop that is cut."""
+    before: int = 0
+    """How many iterations are cut off at its beginning."""
+    after: int = 0
+    """How many at its end."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kernel = kernel_named(self.name, op, self.kernel)
+        kernel = split_border(kernel, self.loop, self.before, self.after)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")

@@ -1,0 +1,66 @@
+// RUN: stepwell-opt %s -p "loop-split-border{kernel=pad loop=i before=1 after=2}" | filecheck %s
+// RUN: stepwell-opt %s -p "loop-split-border{kernel=pad loop=i before=2 after=0}" | filecheck %s --check-prefix=LESS
+// RUN: not stepwell-opt %s -p "loop-split-border{kernel=pad loop=i before=7 after=7}" 2>&1 | filecheck %s --check-prefix=SHORT
+// RUN: not stepwell-opt %s -p "loop-split-border{kernel=pad loop=i before=-1 after=1}" 2>&1 | filecheck %s --check-prefix=WRONG
+// RUN: not stepwell-opt %s -p "loop-split-border{kernel=refused loop=a before=1}" 2>&1 | filecheck %s --check-prefix=SIZE
+// RUN: not stepwell-opt %s -p "loop-split-border{kernel=refused loop=k before=1}" 2>&1 | filecheck %s --check-prefix=REDUCTION
+// RUN: not stepwell-opt %s -p "loop-tiles{kernel=refused loop=a},loop-split-border{kernel=refused loop=a before=1}" 2>&1 | filecheck %s --check-prefix=KIND
+
+// SHORT: loop-split-border: loop "i" of @pad: it is shorter than its borders, expected at least 14, got 11
+// WRONG: loop-split-border: loop "i" of @pad: wrong border, expected at least 1, got -1, 1
+// SIZE: loop-split-border: loop "a" of @refused: its size is not known, expected a constant bound
+// REDUCTION: loop-split-border: loop "k" of @refused: a reduction has no border, expected a loop.for
+// KIND: loop-split-border: loop "a" of @refused: wrong kind, expected parallel, got tiles
+
+// The borders are known to be outside, the interior to be inside.
+// CHECK-LABEL: loop.kernel @pad
+// CHECK:       %[[z:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT:  loop.for "ib" %ib to 1 {
+// CHECK-NEXT:    loop.store %[[z]], %y (d0) -> (d0)(%ib) : f32, memref<11xf32>
+// CHECK-NEXT:  }
+// CHECK-NEXT:  loop.for "i" %i to 8 {
+// CHECK-NEXT:    %[[v:.*]] = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
+// CHECK-NEXT:    loop.store %[[v]], %y (d0) -> ((d0 + 1))(%i) : f32, memref<11xf32>
+// CHECK-NEXT:  }
+// CHECK-NEXT:  loop.for "ie" %ie to 2 {
+// CHECK-NEXT:    loop.store %[[z]], %y (d0) -> ((d0 + 9))(%ie) : f32, memref<11xf32>
+// CHECK-NEXT:  }
+
+// What is decided in some iterations only stays a question.
+// LESS-LABEL: loop.kernel @pad
+// LESS:       loop.for "ib" %ib to 2 {
+// LESS:         arith.cmpi ult
+// LESS:         arith.select
+// LESS:       loop.for "i" %i to 9 {
+// LESS:         arith.cmpi ult
+// LESS:         arith.minsi
+// LESS-NOT:     arith.maxsi
+// LESS:         arith.select
+loop.kernel @pad(%x: memref<8xf32>) -> (%y: memref<11xf32>) {
+  %z = arith.constant 0.0 : f32
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %last = arith.constant 7 : index
+  %size = arith.constant 8 : index
+  loop.for "i" %i to 11 {
+    %j = arith.subi %i, %one : index
+    %c = arith.cmpi ult, %j, %size : index
+    %k = arith.minsi %j, %last : index
+    %l = arith.maxsi %k, %zero : index
+    %v = loop.load %x (d0) -> (d0)(%l) : memref<8xf32>, f32
+    %r = arith.select %c, %v, %z : f32
+    loop.store %r, %y (d0) -> (d0)(%i) : f32, memref<11xf32>
+  }
+}
+
+loop.kernel @refused(%x: memref<4xf32>, %n: index) -> (%y: memref<4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "a" %i to %n {
+    loop.store %z, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+  }
+  %s = loop.reduce "k" %k to 4 combine add carry(%acc = %z : f32) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
+    loop.yield %v : f32
+  }
+  loop.store %s, %y () -> (0)() : f32, memref<4xf32>
+}

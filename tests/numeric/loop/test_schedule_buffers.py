@@ -1,0 +1,138 @@
+"""Primitives about buffers and borders leave what a kernel computes as it was.
+
+Each is checked on the interpreter, which checks every access, and as machine code.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepwell.dialects.loop.nests import ScheduleError, loop_names
+from stepwell.dialects.loop.ops import KernelOp, LocalOp
+from stepwell.passes.loop.compute_at import compute_at
+from stepwell.passes.loop.fuse import fuse
+from stepwell.passes.loop.hoist import hoist
+from stepwell.passes.loop.pad import pad
+from stepwell.passes.loop.split import split
+from stepwell.passes.loop.split_border import split_border
+from stepwell.passes.loop.vectorize import vectorize
+
+SIZES = st.integers(1, 9)
+QUICK = settings(max_examples=12, deadline=None)
+
+
+@QUICK
+@given(m=st.integers(0, 9), n=SIZES, tiles=st.integers(1, 5))
+def test_fuse(kernels, normal, same_compiled, m, n, tiles) -> None:
+    inputs = [normal(2, m, 3), normal(3, n), normal(2, m, n)]
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel = split(fuse(kernel, "h", "i"), "h_i", tiles, "mask") if m else kernel
+        return fuse(split(kernel, "j", tiles, "peel"), "j0", "j1") if n >= tiles else kernel
+
+    same_compiled(kernels.matmul(2, m, n, 3), inputs, schedule)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_fuse_of_an_unknown_outer_size(kernels, normal, same_compiled, rows) -> None:
+    inputs = [normal(rows, 3), normal(6, 3), normal(6), normal(rows, 6)]
+    text = kernels.dense(None, 6, 3).replace("%n = memref", "%unused = memref")
+    same_compiled(text, inputs, lambda kernel: fuse(kernel, "i", "j"))
+
+
+@QUICK
+@given(rows=SIZES, columns=SIZES, width=st.integers(1, 4), factor=st.integers(1, 5))
+@pytest.mark.parametrize("tail", ["peel", "mask", "split"])
+def test_compute_at(kernels, normal, same_compiled, rows, columns, width, factor, tail) -> None:
+    """The part of a chunk of columns: windows overlap, and the last chunk may be cut short."""
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel = split(kernel, "j", factor, tail)
+        if sum(name in loop_names(kernel) for name in ("j0", "j0t", "j1t")) > 1:
+            with pytest.raises(ScheduleError, match=r"another loop.load uses the buffer"):
+                compute_at(kernel, "a", "j0")
+            return kernel
+        kernel = compute_at(kernel, "a", "j0" if "j0" in loop_names(kernel) else "j1t")
+        (local,) = (op for op in kernel.walk() if isinstance(op, LocalOp))
+        assert local.result.type.get_shape()[0] <= min(factor, columns) + width - 1
+        return kernel
+
+    inputs = [normal(rows, columns + width - 1), normal(1), normal(rows, columns)]
+    same_compiled(kernels.blurred(rows, columns, width), inputs, schedule)
+
+
+@QUICK
+@given(columns=SIZES, width=st.integers(1, 4), multiple=st.sampled_from([4, 8]))
+def test_pad_saves_the_mask(kernels, normal, same_compiled, columns, width, multiple) -> None:
+    def schedule(kernel: KernelOp) -> KernelOp:
+        if (columns + width - 1) % multiple == 0:
+            with pytest.raises(ScheduleError, match=r"are a multiple of . already"):
+                pad(kernel, "a", multiple)
+            return kernel
+        return vectorize(split(pad(kernel, "a", multiple), "a", 16, "mask"), ["a1"])
+
+    inputs = [normal(3, columns + width - 1), normal(1), normal(3, columns)]
+    same_compiled(kernels.blurred(3, columns, width), inputs, schedule)
+
+
+@QUICK
+@given(
+    rows=SIZES, columns=SIZES, low=st.integers(0, 3), high=st.integers(0, 3), cut=st.integers(0, 3)
+)
+def test_split_border(kernels, normal, same_compiled, rows, columns, low, high, cut) -> None:
+    """Borders that are those of the window, shorter and longer ones."""
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        for loop, size in (("i", rows), ("j", columns)):
+            if not low + cut or loop not in loop_names(kernel):
+                continue
+            if low + cut > size + low + high:
+                with pytest.raises(ScheduleError, match="it is shorter than its borders"):
+                    split_border(kernel, loop, low, cut)
+                continue
+            kernel = split_border(kernel, loop, low, cut)
+        return kernel
+
+    inputs = [normal(rows, columns), normal(rows + low + high, columns + low + high)]
+    same_compiled(kernels.padded(rows, columns, low, high), inputs, schedule)
+
+
+def test_the_interior_runs_along_memory(kernels, normal, same_compiled) -> None:
+    def schedule(kernel: KernelOp) -> KernelOp:
+        with pytest.raises(ScheduleError, match=r"used as a value by arith.subi"):
+            vectorize(kernel, ["j"])
+        kernel = split_border(split_border(kernel, "i", 1, 2), "j", 1, 2)
+        assert loop_names(kernel) == {"ib", "jb", "i", "jbb", "j", "jee", "ie", "je"}
+        return vectorize(kernel, ["j"])
+
+    inputs = [normal(5, 13), normal(8, 16)]
+    after = same_compiled(kernels.padded(5, 13, 1, 2), inputs, schedule)
+    assert "vector<13xf32>" in str(after)
+
+
+@QUICK
+@given(rows=st.integers(0, 4), columns=SIZES)
+def test_hoist(kernels, normal, same_compiled, rows, columns) -> None:
+    def schedule(kernel: KernelOp) -> KernelOp:
+        return hoist(kernel, "a")
+
+    inputs = [normal(rows, columns + 2), normal(1), normal(rows, columns)]
+    same_compiled(kernels.blurred(rows, columns), inputs, schedule)
+
+
+def test_what_may_not_run_is_not_read_in_advance(kernel_of) -> None:
+    text = """
+loop.kernel @scale(%x: memref<?xf32>, %s: memref<1xf32>) -> (%y: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  loop.for "i" %i to %n {
+    %a = loop.load %s () -> (0)() : memref<1xf32>, f32
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<?xf32>, f32
+    %r = arith.mulf %v, %a : f32
+    loop.store %r, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+  }
+}"""
+    with pytest.raises(ScheduleError, match=r"may have no iteration, and then loop.load is not"):
+        hoist(kernel_of(text), "i")
