@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from .linear import linear
 
 
 def pack_array(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> np.ndarray:
@@ -17,19 +19,58 @@ def pack_array(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> n
         packing: from an index of the result to an index of `array` (`loop.packing`).
         shape: the shape of the result (that of the kernel's argument).
 
+    Returns:
+        An array, or a view of `array` where that will do.
+
     >>> panels = AffineMap.from_callable(lambda j0, k, j1: (j0 * 2 + j1, k))
     >>> pack_array(np.arange(6).reshape(3, 2), panels, (2, 2, 2)).tolist()
     [[[0, 2], [1, 3]], [[4, 0], [5, 0]]]
     """
     if not array.size:
         return np.zeros(shape, array.dtype)
+    view = _view(array, packing, shape)
+    if view is not None:
+        return view
+    # Of panels only the last one goes beyond the constant.
+    before = _view(array, packing, (shape[0] - 1, *shape[1:])) if shape else None
+    if before is None:
+        return _gathered(array, packing, [slice(size) for size in shape])
+    result = np.empty(shape, array.dtype)
+    result[:-1] = before
+    last = slice(shape[0] - 1, shape[0])
+    result[last] = _gathered(array, packing, [last, *(slice(size) for size in shape[1:])])
+    return result
+
+
+def _view(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> np.ndarray | None:
+    """The packed form as a view, where the map is linear and all of it is inside."""
+    strides, first = [0] * len(shape), list[slice]()
+    for expr, size, stride in zip(packing.results, array.shape, array.strides, strict=True):
+        terms, constant = linear(expr)
+        low = high = constant
+        for term, factor in terms.items():
+            if not isinstance(term, AffineDimExpr):
+                return None
+            reach = factor * (shape[term.position] - 1)
+            low, high = low + min(0, reach), high + max(0, reach)
+            strides[term.position] += factor * stride
+        if low < 0 or high >= size:
+            return None
+        first.append(slice(constant, None))
+    begin = array[tuple(first)]
+    return np.lib.stride_tricks.as_strided(begin, shape, strides, writeable=False)
+
+
+def _gathered(array: np.ndarray, packing: AffineMap, part: Sequence[slice]) -> np.ndarray:
+    """A part of the packed form, element by element."""
     # Open grids: what a result of the map does not depend on costs no memory.
-    grid = cast(Any, np.ogrid[tuple(slice(size) for size in shape)])
+    grid = cast(Any, np.ogrid[tuple(part)])
     index: list[np.ndarray] = []
     inside: Any = np.True_
     for expr, size in zip(packing.results, array.shape, strict=True):
         place = np.asarray(expr.eval(grid, []))
         inside = inside & (place >= 0) & (place < size)
         index.append(np.clip(place, 0, size - 1))
+    shape = [one.stop - (one.start or 0) for one in part]
     gathered = np.broadcast_to(array[tuple(index)], shape)
     return np.where(inside, gathered, array.dtype.type(0))

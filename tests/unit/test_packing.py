@@ -1,0 +1,46 @@
+"""Packing of constants: the same elements, whether as a view, a copy, or padded."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from stepwell.dialects.loop.packing import pack_array
+
+MAPS: dict[str, tuple[Callable[..., tuple[AffineExpr, ...]], tuple[int, ...]]] = {
+    "panels": (lambda j0, k, j1: (j0 * 4 + j1, k), (2, 5, 4)),
+    "panels of columns": (lambda j0, k, j1: (k, j0 * 4 + j1), (3, 5, 4)),
+    "the last panel is short": (lambda j0, k, j1: (j0 * 4 + j1, k), (3, 5, 4)),
+    "backwards": (lambda a, b: (a * -1 + 3, b + 1), (3, 2)),
+    "beyond both ends": (lambda a, b: (a * -1 + 3, b - 1), (6, 2)),
+    "quotients": (lambda a, b: (a // 2, b), (6, 3)),
+    "windows": (lambda a, b, c: (a + b, c), (3, 4, 2)),
+    "one row": (lambda a, b: (a * 0, b), (2, 2)),
+    "nothing": (lambda a, b: (a, b), (4, 0)),
+}
+
+
+@pytest.mark.parametrize("source", [(8, 5), (5, 12), (9, 6), (1, 1), (0, 4)])
+@pytest.mark.parametrize("name", MAPS)
+def test_each_element_is_that_of_the_map(name: str, source: tuple[int, int]) -> None:
+    function, shape = MAPS[name]
+    packing = AffineMap.from_callable(function)
+    array = np.random.default_rng(0).random(source)
+    expected = np.zeros(shape)
+    for place in itertools.product(*map(range, shape)):
+        index = packing.eval(place, [])
+        if all(0 <= i < size for i, size in zip(index, source, strict=True)):
+            expected[place] = array[tuple(index)]
+    for given in (array, np.asfortranarray(array)):
+        np.testing.assert_array_equal(pack_array(given, packing, shape), expected)
+
+
+def test_what_is_inside_is_not_copied() -> None:
+    array = np.arange(40.0).reshape(8, 5)
+    packed = pack_array(array, AffineMap.from_callable(MAPS["panels"][0]), (2, 5, 4))
+    assert np.shares_memory(packed, array)
+    assert not packed.flags.writeable
