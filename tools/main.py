@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -26,14 +24,21 @@ from ..core.explanation import explanation, sections
 from ..core.module import Module
 from ..core.target import default_threads, named
 from ..core.weights import write_atomically
-from .messages import worded
-from .models import (
-    load_model,
-    parse_shapes,
-    parse_sizes,
-    read_inputs,
-    write_arrays,
+from .command import (
+    Level,
+    ModelPath,
+    PipelineFile,
+    Shapes,
+    TargetName,
+    Threads,
+    compiled,
+    err,
+    load,
+    out,
+    read_passes,
 )
+from .messages import worded
+from .models import parse_sizes, read_inputs, write_arrays
 from .timing import ROUNDS, duration, measure
 
 if TYPE_CHECKING:
@@ -51,8 +56,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-out = Console()
-err = Console(stderr=True)
 
 
 def _version(wanted: bool) -> None:
@@ -73,37 +76,6 @@ def options(
 ) -> None:
     """Options of the command itself: each is done when it is read."""
     del version, traceback
-
-
-ModelPath = Annotated[
-    Path, typer.Argument(help="An ONNX model (.onnx) or MLIR text (.mlir).", show_default=False)
-]
-Shapes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--shape", help="Fix the shape of an input of an ONNX model, as in `x=64x784`; repeatable."
-    ),
-]
-Level = Annotated[int, typer.Option("--level", "-O", help="Optimisation level, 0 to 3.")]
-TargetName = Annotated[
-    str, typer.Option("--target", help="The machine to compile for: `host`, `x86-64-v3`, ...")
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads", help="The most threads that a call may use (else `STEPWELL_NUM_THREADS`)."
-    ),
-]
-
-PipelineFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--pipeline",
-        help="A file with the passes to run, as `stepwell pipeline` prints them; then `--level` "
-        "and `--threads` say nothing.",
-        show_default=False,
-    ),
-]
 
 
 @app.command()
@@ -138,9 +110,9 @@ def run(
     """
     if at is not None:
         pipelines.check_stage(at)
-    module = _load(model, shapes)
+    module = load(model, shapes)
     arrays = read_inputs(inputs or [], module.inputs)
-    exe, _ = _compile(module, level, target, threads, passes)
+    exe, _ = compiled(module, level, target, threads, passes)
     results = exe(*arrays) if at is None else exe.run_at(at, *arrays)
     results = results if isinstance(results, tuple) else (results,)
     write_arrays(outputs or [], module.outputs, results)
@@ -176,9 +148,9 @@ def compile_(
     """
     if emit is not None:
         pipelines.check_stage(emit)
-    module = _load(model, shapes)
+    module = load(model, shapes)
     if emit is None:
-        show(*_compile(module, level, target, threads, passes))
+        show(*compiled(module, level, target, threads, passes))
         return
     if emit in pipelines.IR_STAGES:
         reached = _descend(module, emit, level, target, threads, passes)
@@ -187,7 +159,7 @@ def compile_(
         else:
             reached.save(output)
         return
-    text = _compile(module, level, target, threads, passes)[0].ir(emit)
+    text = compiled(module, level, target, threads, passes)[0].ir(emit)
     if output is None:
         sys.stdout.write(text)
         return
@@ -220,10 +192,10 @@ def bench(
     """
     from .peers import peer
 
-    module = _load(model, shapes)
+    module = load(model, shapes)
     inputs = random_inputs(module.inputs, parse_sizes(sizes or []))
     peers = {name: peer(name, module, model, inputs, threads) for name in versus or []}
-    exe, _ = _compile(module, level, target, threads, passes)
+    exe, _ = compiled(module, level, target, threads, passes)
     ours = exe(*inputs)
     calls: dict[str, Any] = {"stepwell": lambda: exe(*inputs)}
     differences = {"stepwell": "-"}
@@ -256,7 +228,7 @@ def explain(
 
     `stepwell explain model.onnx`
     """
-    exe, _ = _compile(_load(model, shapes), level, target, threads, passes)
+    exe, _ = compiled(load(model, shapes), level, target, threads, passes)
     if as_json:
         print(exe.explain("json"))
     else:
@@ -328,11 +300,6 @@ def _print_decisions(decisions: Sequence[Decision]) -> None:
             out.print(Padding(words, (0, 0, 0, 4)))
 
 
-def _load(path: Path, shapes: list[str] | None) -> Module:
-    with err.status(f"reading {path.name}"):
-        return load_model(path, parse_shapes(shapes or []))
-
-
 def _descend(
     module: Module, stage: str, level: int, target: str, threads: int | None, passes: Path | None
 ) -> Module:
@@ -344,35 +311,9 @@ def _descend(
     if stage not in pipelines.IR_STAGES[pipelines.IR_STAGES.index(start) :]:
         got = stage
         raise CompileError(explained("--emit", f"the model is at stage {start} already", got=got))
-    texts = passes_of(_read_passes(passes), start, level, machine, threads)
+    texts = passes_of(read_passes(passes), start, level, machine, threads)
     with err.status(f"going down to {stage}"):
         return Staircase(module, machine, texts, start, {}).module(stage)
-
-
-def _compile(
-    module: Module,
-    level: int,
-    target: str,
-    threads: int | None,
-    passes: Path | None,
-) -> tuple[Executable, float]:
-    from .. import compile as compile_module
-
-    text = _read_passes(passes)
-    start = time.perf_counter()
-    with err.status("compiling"):
-        exe = compile_module(module, target=target, threads=threads, opt_level=level, pipeline=text)
-    return exe, time.perf_counter() - start
-
-
-def _read_passes(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        fact = getattr(error, "strerror", None) or "not a text"
-        raise StepwellError(f"--pipeline: cannot read {path}: {fact}") from error
 
 
 @contextmanager

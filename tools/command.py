@@ -1,0 +1,88 @@
+"""What the commands of `stepwell` have in common: their options, reading models, compiling."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from ..core.errors import StepwellError
+from ..core.module import Module
+from .models import load_model, parse_shapes
+
+if TYPE_CHECKING:
+    from ..runtime.executable import Executable
+
+out = Console()
+err = Console(stderr=True)
+
+ModelPath = Annotated[
+    Path, typer.Argument(help="An ONNX model (.onnx) or MLIR text (.mlir).", show_default=False)
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape", help="Fix the shape of an input of an ONNX model, as in `x=64x784`; repeatable."
+    ),
+]
+Level = Annotated[int, typer.Option("--level", "-O", help="Optimisation level, 0 to 3.")]
+TargetName = Annotated[
+    str, typer.Option("--target", help="The machine to compile for: `host`, `x86-64-v3`, ...")
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads", help="The most threads that a call may use (else `STEPWELL_NUM_THREADS`)."
+    ),
+]
+
+PipelineFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--pipeline",
+        help="A file with the passes to run, as `stepwell pipeline` prints them; then `--level` "
+        "and `--threads` say nothing.",
+        show_default=False,
+    ),
+]
+
+
+def load(path: Path, shapes: list[str] | None) -> Module:
+    """The model in a file; `shapes` are those of its inputs, as in `x=64x784`."""
+    with err.status(f"reading {path.name}"):
+        return load_model(path, parse_shapes(shapes or []))
+
+
+def compiled(
+    module: Module,
+    level: int,
+    target: str,
+    threads: int | None,
+    passes: Path | None,
+) -> tuple[Executable, float]:
+    """The program of a module, and the seconds that it took to compile it."""
+    from .. import compile as compile_module
+
+    text = read_passes(passes)
+    start = time.perf_counter()
+    with err.status("compiling"):
+        exe = compile_module(module, target=target, threads=threads, opt_level=level, pipeline=text)
+    return exe, time.perf_counter() - start
+
+
+def read_passes(path: Path | None) -> str | None:
+    """The pipeline text in a file.
+
+    Raises:
+        StepwellError: if it cannot be read.
+    """
+    if path is None:
+        return None
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        fact = getattr(error, "strerror", None) or "not a text"
+        raise StepwellError(f"--pipeline: cannot read {path}: {fact}") from error
