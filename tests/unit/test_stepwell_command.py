@@ -223,7 +223,7 @@ def test_defects_of_the_compiler_are_called_that(
     def defect(*_: object) -> None:
         raise KeyError("w0")
 
-    monkeypatch.setattr(command, "load_model", defect)
+    monkeypatch.setattr("stepwell.tools.command.load_model", defect)
     assert run(["compile", str(model)]) == 1
     expected = "stepwell: error: internal error: KeyError: 'w0'; --traceback shows where it arose"
     assert capsys.readouterr().err.strip() == expected
