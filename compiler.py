@@ -98,7 +98,8 @@ def compile(
     stages = pipelines.STAGES[pipelines.STAGES.index(start) :]
     applied = {stage: ",".join(map(str, ctx.applied.get(stage, ()))) for stage in passes}
     staircase = Staircase(module, chosen, applied, start, ctx.legalize)
-    with _without_collector(), code_defects_told(ctx, staircase, applied["llvm"]):
+    told = code_defects_told(ctx, staircase, applied["llvm"])
+    with _without_collector(), told, ctx.phase("codegen"):
         program = machine_code(work.op, chosen, interface, effort, staircase.listing())
     exe = executable(interface.signature, program, staircase, stages, ctx.decisions)
     if checker is not None:

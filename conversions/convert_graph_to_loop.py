@@ -22,13 +22,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.utils.exceptions import PassFailedException
 
 from ..core.actions import allowed, held_back
 from ..core.context import decide
 from ..core.dims import Shape
-from ..core.errors import explain
-from ..core.provenance import origin
+from ..core.refusal import refused
 from ..dialects.graph import ops as graph
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.shapes import EQUAL, SymbolicShapes, equal_attribute
@@ -210,13 +208,8 @@ def _refuse_rest(module: ModuleOp) -> None:
     known = (graph.ConstantOp, graph.CallDpsOp, graph.CallPackedOp)
     for op in module.walk():
         if isinstance(op, GraphOp) and not isinstance(op, known):
-            raise PassFailedException(
-                explain(
-                    op.name,
-                    "operator outside of a primitive function",
-                    origin=origin(op),
-                    hint="run graph-fuse-ops first",
-                )
+            raise refused(
+                op, "operator outside of a primitive function", hint="run graph-fuse-ops first"
             )
 
 

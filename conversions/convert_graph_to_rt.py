@@ -34,6 +34,7 @@ from ..core.dims import Dim, product
 from ..core.errors import explain
 from ..core.module import is_public
 from ..core.provenance import fuse, origin
+from ..core.refusal import refused
 from ..core.weights import WeightStore, weights_of
 from ..dialects import rt
 from ..dialects.graph import ops as graph
@@ -206,9 +207,7 @@ class _MainConverter:
                     continue
                 kind = cast(TensorType, value.type)
                 if is_sparse(kind):
-                    raise PassFailedException(
-                        explain(op.name, "a call cannot give a sparse result", origin=origin(op))
-                    )
+                    raise refused(op, "a call cannot give a sparse result")
                 uses = [step.get(use.operation, len(self.body)) for use in value.uses]
                 size = product(self.shapes.shape(value)) * element_bytes(kind)
                 over = tuple(values[v] for v in self._overwritable(value) if v in values)
@@ -301,9 +300,7 @@ class _MainConverter:
             return [self._constant(op, name, cast(MemRefType, types[0]), packing)]
         entries = op.nnz.value.data if op.nnz is not None else None
         if entries is None:
-            raise PassFailedException(
-                explain(op.name, "number of stored entries is unknown", origin=origin(op))
-            )
+            raise refused(op, "number of stored entries is unknown")
         result: list[SSAValue] = []
         for part, kind in zip(("indptr", "indices", "values"), types, strict=True):
             buffer = cast(MemRefType, kind)
@@ -334,9 +331,7 @@ class _MainConverter:
         elif isinstance(op, graph.CallPackedOp):
             self._convert_packed(op)
         else:
-            raise PassFailedException(
-                explain(op.name, "cannot be converted to the run time", origin=origin(op))
-            )
+            raise refused(op, "cannot be converted to the run time")
 
     def _convert_call(self, op: graph.CallDpsOp) -> None:
         kernel = self._kernel(op)
@@ -347,14 +342,11 @@ class _MainConverter:
             arguments += self.buffers[result]
         types = [arg.type for arg in kernel.body.block.args]
         if len(types) != len(arguments):
-            raise PassFailedException(
-                explain(
-                    op.name,
-                    f"wrong number of buffers for {op.callee}",
-                    expected=len(types),
-                    got=len(arguments),
-                    origin=origin(op),
-                )
+            raise refused(
+                op,
+                f"wrong number of buffers for {op.callee}",
+                expected=len(types),
+                got=len(arguments),
             )
         self._check_bounds(kernel, op)
         passed = [self._cast(a, t) for a, t in zip(arguments, types, strict=True)]
@@ -366,7 +358,7 @@ class _MainConverter:
         kernel = SymbolTable.lookup_symbol(self.function, call.callee)
         if not isinstance(kernel, loop.KernelOp):
             fact = f"there is no kernel {call.callee}"
-            raise PassFailedException(explain(call.name, fact, origin=origin(call)))
+            raise refused(call, fact)
         return kernel
 
     def _argument(
@@ -378,14 +370,11 @@ class _MainConverter:
         if not isinstance(packing, AffineMapAttr):
             return self._operand(operand)
         if not isinstance(operand.owner, graph.ConstantOp):
-            raise PassFailedException(
-                explain(
-                    call.name,
-                    f"argument {position} of @{kernel.sym_name.data} is packed",
-                    expected="a constant",
-                    got=operand.type,
-                    origin=origin(call),
-                )
+            raise refused(
+                call,
+                f"argument {position} of @{kernel.sym_name.data} is packed",
+                expected="a constant",
+                got=operand.type,
             )
         if (operand, packing) not in self.packed:
             types = [kernel.body.block.args[position].type]

@@ -10,11 +10,10 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.utils.exceptions import PassFailedException
 
 from ..core.dims import Dim
-from ..core.errors import explain
-from ..core.provenance import fuse, origin
+from ..core.provenance import fuse
+from ..core.refusal import refused
 from ..dialects.graph import ops as graph
 from ..dialects.graph.buffers import buffer_types
 from ..dialects.graph.interfaces import FusionKind, GraphOp, Index, tensor_type
@@ -258,13 +257,10 @@ def _index_bounds(function: func.FuncOp, shapes: SymbolicShapes) -> dict[SSAValu
         for indices, source, dimension in op.index_bounds:
             extent = shapes.shape(source)[dimension]
             if not isinstance(indices, BlockArgument) or not set(extent.symbols) <= set(sizes):
-                raise PassFailedException(
-                    explain(
-                        op.name,
-                        "indices cannot be checked before the kernel runs",
-                        expected="indices and an extent that the arguments have",
-                        origin=origin(op),
-                    )
+                raise refused(
+                    op,
+                    "indices cannot be checked before the kernel runs",
+                    expected="indices and an extent that the arguments have",
                 )
             result.setdefault(indices, []).append(str(extent.substitute(sizes)))
     return {

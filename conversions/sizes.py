@@ -7,11 +7,9 @@ from typing import cast
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from ..core.dims import Dim
-from ..core.errors import explain
-from ..core.provenance import origin
+from ..core.refusal import refused
 
 INDEX = IndexType()
 
@@ -62,7 +60,7 @@ class Sizes:
         """
         if name not in self.symbols:
             fact = f'size "{name}" is not that of an argument'
-            raise PassFailedException(explain(op.name, fact, origin=origin(op), hint=hint))
+            raise refused(op, fact, hint=hint)
         return self.symbols[name]
 
     def value(self, dim: Dim, op: Operation, hint: str | None = None) -> SSAValue:

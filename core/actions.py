@@ -196,8 +196,9 @@ class _CountedPattern(RewritePattern):
                 handlers.append(self._changed)
 
     def _changed(self, op: Operation) -> None:
-        if self._name is None:
-            self._name = _pattern_in(inspect.currentframe())
+        frame = inspect.currentframe()
+        if self._name is None and frame is not None:
+            self._name = _pattern_in(frame.f_back)
 
 
 def _pattern_in(frame: FrameType | None) -> str | None:

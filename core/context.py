@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +12,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from .provenance import names, origin
+from .provenance import names, origin, places
 from .target import Target
 from .weights import WeightStore
 
@@ -18,13 +20,19 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 
+RemarkKind = Literal["passed", "missed", "analysis"]
+
+
 @dataclass(frozen=True)
 class Decision:
     """Something a pass decided: about what, what was done, why, and at which cost.
 
-    `cost` is in the unit that its text names, such as ``"2.4 MFLOP"``. `nodes` are the nodes of
-    the model that it is about, `stage` and `pass_name` where it was taken ("" where passes run
-    outside of a pipeline, or outside of the staircase).
+    `kind` is "passed" where something was done, "missed" where what the pass looks for was left as
+    it was, and "analysis" where something was only found out. `cost` is in the unit that its text
+    names, such as ``"2.4 MFLOP"``. `nodes` are the nodes of the model that it is about, `places`
+    where they stand in a file, as ``file:line:column``, if locations say so. `stage` and
+    `pass_name` are where it was taken ("" where passes run outside of a pipeline, or outside of the
+    staircase).
     """
 
     subject: str
@@ -34,6 +42,8 @@ class Decision:
     nodes: tuple[str, ...] = ()
     stage: str = ""
     pass_name: str = ""
+    kind: RemarkKind = "passed"
+    places: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         cost = f" [{self.cost}]" if self.cost else ""
@@ -73,9 +83,11 @@ class PassHook:
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> bool | None:
         """Look at a module that the pass is about to change.
 
-        Returns False to leave the pass out: hooks after this one are not asked, and none is told
-        of its end.
+        Returns False to leave the pass out: hooks after this one are not asked.
         """
+
+    def pass_left_out(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Be told that a hook after this one left out the pass that was to begin."""
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Look at what became of it."""
@@ -86,11 +98,11 @@ class PassHook:
         The error then goes on; what another package raised is its `__cause__`.
         """
 
-    def before_verify(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Be told that it is about to be verified, after a pass or at the end of a stage."""
+    def before_phase(self, ctx: CompilerContext, phase: str) -> None:
+        """Be told that something else than a pass begins: "parse", "verify", "print", ..."""
 
-    def after_verify(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Be told that it is valid."""
+    def after_phase(self, ctx: CompilerContext, phase: str) -> None:
+        """Be told that it has ended, well or not."""
 
 
 @dataclass
@@ -116,6 +128,20 @@ class CompilerContext(Context):
     applied: dict[str, list[ModulePass]] = field(default_factory=dict[str, list["ModulePass"]])
     """The passes that have run, or begun to, by stage."""
 
+    statistics: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
+    """What passes counted, by stage, pass and name; see `count`."""
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Tell hooks of something that is done besides passes."""
+        for hook in self.hooks:
+            hook.before_phase(self, name)
+        try:
+            yield
+        finally:
+            for hook in reversed(self.hooks):
+                hook.after_phase(self, name)
+
 
 def target_of(ctx: Context) -> Target:
     """The target of a context; this machine for a context that names none."""
@@ -131,6 +157,7 @@ def decide(
     what: str,
     why: str,
     cost: str | None = None,
+    kind: RemarkKind = "passed",
 ) -> None:
     """Note a decision in the context; a plain xDSL context keeps none.
 
@@ -141,19 +168,34 @@ def decide(
         what: what was done, or was not.
         why: the reason.
         cost: what it costs or saves, with the unit.
+        kind: see `Decision`.
     """
     if not isinstance(ctx, CompilerContext):
         return
     if isinstance(subject, Operation):
         subject = [subject]
     about = () if isinstance(subject, str) else tuple(subject)
-    words = subject if isinstance(subject, str) else ", ".join(dict.fromkeys(map(_called, about)))
+    words = subject if isinstance(subject, str) else ", ".join(dict.fromkeys(map(called, about)))
     nodes = tuple(dict.fromkeys(name for op in about for name in names(op)))
-    ctx.decisions.append(Decision(words, what, why, cost, nodes, ctx.stage, ctx.pass_name))
+    where = tuple(dict.fromkeys(place for op in about for place in places(op)))
+    decision = Decision(words, what, why, cost, nodes, ctx.stage, ctx.pass_name, kind, where)
+    ctx.decisions.append(decision)
 
 
-def _called(op: Operation) -> str:
-    """What a decision calls an operation."""
+def count(ctx: Context, what: str, number: int = 1) -> None:
+    """Add to a counter of the pass that runs; `stepwell-opt --statistics` shows them.
+
+    Args:
+        ctx: where it is kept; a plain xDSL context keeps none.
+        what: what is counted, such as "bytes folded".
+        number: how many.
+    """
+    if isinstance(ctx, CompilerContext):
+        ctx.statistics[ctx.stage, ctx.pass_name, what] += number
+
+
+def called(op: Operation) -> str:
+    """What users know an operation by: its symbol, the nodes it stands for, or its name."""
     symbol = op.properties.get("sym_name")
     if isinstance(symbol, StringAttr):
         return f"@{symbol.data}"

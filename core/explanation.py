@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .context import Decision
 from .errors import InputError, explain
@@ -70,19 +70,23 @@ def as_text(decisions: Iterable[Decision]) -> str:
 
 def as_json(decisions: Iterable[Decision]) -> str:
     """The decisions as a JSON object, one by one and in the order in which they were taken."""
-    entries = [
-        {
-            "stage": d.stage or None,
-            "pass": d.pass_name or None,
-            "subject": d.subject,
-            "nodes": list(d.nodes),
-            "what": d.what,
-            "why": d.why,
-            "cost": d.cost,
-        }
-        for d in decisions
-    ]
+    entries = [record(decision) for decision in decisions]
     return json.dumps({"schema": SCHEMA, "decisions": entries}, indent=2)
+
+
+def record(decision: Decision) -> dict[str, Any]:
+    """A decision as an object of JSON."""
+    return {
+        "stage": decision.stage or None,
+        "pass": decision.pass_name or None,
+        "kind": decision.kind,
+        "subject": decision.subject,
+        "nodes": list(decision.nodes),
+        "places": list(decision.places),
+        "what": decision.what,
+        "why": decision.why,
+        "cost": decision.cost,
+    }
 
 
 def sections(decisions: Iterable[Decision]) -> Iterator[Section]:

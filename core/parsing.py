@@ -12,6 +12,8 @@ infinities became one of 4286578688.
 from __future__ import annotations
 
 import math
+import re
+from bisect import bisect_right
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +24,11 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     RankedStructure,
 )
+from xdsl.ir import Operation
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import DiagnosticException
+
+from .provenance import placed
 
 LARGEST_LITERAL = 1 << 26
 """The most elements of a dense attribute; larger arrays are weights."""
@@ -44,12 +50,39 @@ class _Element(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUs
 class MlirParser(Parser):
     """A parser of MLIR text, which keeps what the text has beside the module.
 
-    `external_resources` are those of the metadata at the end of the text, by their names.
+    `external_resources` are those of the metadata at the end of the text, by their names. With
+    `keep_places` an operation has its place in the text in its location, as with `mlir-opt`, and
+    `failed_line` is where the innermost one begins that could not be made.
     """
 
+    failed_line: int | None = None
+
     external_resources: Mapping[str, Mapping[str, str | bool]] = MappingProxyType({})
+    _line_starts: list[int] | None = None
+    _line_offset = 0
 
     _TensorLiteralElement = _Element
+
+    def keep_places(self, line_offset: int = 0) -> None:
+        """Keep the places of operations in a text before which there are `line_offset` lines."""
+        text = self._current_token.span.input.content
+        self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._line_offset = line_offset
+
+    def parse_operation(self) -> Operation:
+        """An operation, with its place where that is kept."""
+        if self._line_starts is None:
+            return super().parse_operation()
+        span = self._current_token.span
+        before = bisect_right(self._line_starts, span.start)
+        line, column = before + self._line_offset, span.start - self._line_starts[before - 1] + 1
+        try:
+            op = super().parse_operation()
+        except DiagnosticException:
+            self.failed_line = self.failed_line or line
+            raise
+        op.location = placed(op.location, span.input.name, line, column)
+        return op
 
     def parse_dense_int_or_fp_elements_attr(
         self, type: RankedStructure[AnyDenseElement] | None

@@ -27,8 +27,7 @@ def run_steps(
     ctx.stage, ctx.pending = stage, [*steps, *ctx.pending]
     for step in steps:
         ctx.step, ctx.pass_name = ctx.pending.pop(0), step.name
-        if any(hook.before_pass(ctx, op) is False for hook in ctx.hooks):
-            decide(ctx, "pipeline", "leaves the pass out", "a hook says so")
+        if not _begins(ctx, op):
             continue
         ctx.applied.setdefault(stage, []).append(step)
         try:
@@ -49,6 +48,17 @@ def run_steps(
             raise
 
 
+def _begins(ctx: CompilerContext, op: ModuleOp) -> bool:
+    """Tell hooks that a pass begins; False if one of them leaves it out."""
+    for number, hook in enumerate(ctx.hooks):
+        if hook.before_pass(ctx, op) is False:
+            for told in reversed(ctx.hooks[:number]):
+                told.pass_left_out(ctx, op)
+            decide(ctx, "pipeline", "leaves the pass out", "a hook says so")
+            return False
+    return True
+
+
 def _apply(ctx: CompilerContext, op: ModuleOp, step: ModulePass) -> None:
     try:
         step.apply(ctx, op)
@@ -59,17 +69,14 @@ def _apply(ctx: CompilerContext, op: ModuleOp, step: ModulePass) -> None:
 
 
 def _verify(ctx: CompilerContext, op: ModuleOp) -> None:
-    for hook in ctx.hooks:
-        hook.before_verify(ctx, op)
     try:
-        op.verify()
+        with ctx.phase("verify"):
+            op.verify()
     except DiagnosticException as error:
         subject = ctx.pass_name or "module"
         if ctx.verify == "stage" and len(ctx.applied.get(ctx.stage, ())) > 1:
             subject = ",".join(map(str, ctx.applied[ctx.stage]))
         raise CompileError(f"{subject}: result does not verify: {first_line(error)}") from error
-    for hook in reversed(ctx.hooks):
-        hook.after_verify(ctx, op)
 
 
 def _tell_failure(ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:

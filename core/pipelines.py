@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Integral
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import ArgSpecParseError
 
 from .context import CompilerContext
 from .errors import CompileError, explain
 from .pass_manager import run_steps
-
-if TYPE_CHECKING:
-    from xdsl.utils.arg_spec import ArgSpec
+from .pipeline_text import entries, parse_passes
 
 IR_STAGES = (
     "graph",
@@ -101,9 +95,6 @@ _MAKES = {
 _ENDS = ("convert-graph-to-loop", "convert-loop-to-scf")
 """The passes that are the last ones of their stage."""
 
-_COMMENT = re.compile(r"(?m)^\s*#.*$")
-_GAP = re.compile(r'("(?:\\.|[^"\\])*")|(?<=[,{])\s+|\s+(?=[,}]|\Z)|\A\s+')
-
 
 def pipeline(opt_level: int = 3, threads: int = 1) -> dict[str, str]:
     """The pass list that makes each stage, by stage name, as `stepwell-opt -p` takes it.
@@ -139,7 +130,7 @@ def pipeline_text(texts: Mapping[str, str]) -> str:
     """
     lines: list[str] = []
     for stage, text in texts.items():
-        passes = [f"{spec}," for spec in _specs(text)]
+        passes = [f"{entry}," for entry in entries(text)]
         lines += [f"# {stage}", *passes] if passes else []
     return "\n".join(lines).removesuffix(",") + "\n"
 
@@ -156,17 +147,17 @@ def split_pipeline(text: str, start: str = "graph") -> dict[str, str]:
     stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
     found: dict[str, list[str]] = {stage: [] for stage in stages}
     stage, names = stages[0], set()
-    for spec in _specs(text):
-        names.add(spec.name)
-        begun = _MAKES.get(spec.name, stage)
+    for entry in entries(text):
+        names.add(entry.name)
+        begun = _MAKES.get(entry.name, stage)
         if IR_STAGES.index(begun) < IR_STAGES.index(stage):
             expected = f'what leads to stage "{stage}" or beyond'
             raise CompileError(
-                explain("pipeline", "a pass comes too late", expected=expected, got=spec.name)
+                explain("pipeline", "a pass comes too late", expected=expected, got=entry.name)
             )
         stage = begun
-        found[stage].append(str(spec))
-        if spec.name in _ENDS:
+        found[stage].append(str(entry))
+        if entry.name in _ENDS:
             stage = IR_STAGES[IR_STAGES.index(stage) + 1]
     for name, made in _MAKES.items():
         if made in stages and made != "fused" and name not in names:
@@ -182,12 +173,7 @@ def passes_in(texts: Mapping[str, str]) -> set[str]:
     Raises:
         CompileError: if a text is malformed.
     """
-    return {spec.name for text in texts.values() for spec in _specs(text)}
-
-
-def plain(text: str) -> str:
-    """A pipeline text as xDSL reads it: without comments, and nothing around the commas."""
-    return _GAP.sub(r"\1", _COMMENT.sub("", text))
+    return {entry.name for text in texts.values() for entry in entries(text)}
 
 
 def check_stage(stage: str) -> str:
@@ -203,42 +189,6 @@ def check_stage(stage: str) -> str:
     raise CompileError(
         explain("stage", "unknown name", expected=", ".join(STAGES), got=f'"{stage}"', hint=hint)
     )
-
-
-def _specs(text: str) -> list[ArgSpec]:
-    """The passes that a text names, with their options.
-
-    Raises:
-        CompileError: if the text is malformed.
-    """
-    from xdsl.utils.arg_spec import parse_pipeline
-
-    try:
-        return list(parse_pipeline(plain(text)))
-    except ArgSpecParseError as error:
-        reason = str(error).strip().splitlines()[-1].strip()
-        raise CompileError(explain("pipeline", f"cannot read {text!r}: {reason}")) from error
-
-
-def parse_passes(
-    text: str, available: dict[str, Callable[[], type[ModulePass]]]
-) -> list[ModulePass]:
-    """The passes of a pipeline text.
-
-    Raises:
-        CompileError: if the text is malformed, names an unknown pass or a wrong option.
-    """
-    result: list[ModulePass] = []
-    for spec in _specs(text):
-        if spec.name not in available:
-            near = ", ".join(difflib.get_close_matches(spec.name, available, 3))
-            hint = f"nearest names: {near}" if near else None
-            raise CompileError(explain("pipeline", f'unknown pass "{spec.name}"', hint=hint))
-        try:
-            result.append(available[spec.name]().from_spec(spec))
-        except (ValueError, TypeError) as error:
-            raise CompileError(explain(spec.name, f"bad options: {error}")) from error
-    return result
 
 
 def run_passes(ctx: CompilerContext, op: ModuleOp, text: str, stage: str = "") -> None:

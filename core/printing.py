@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
 
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, BlockArgument, Operation
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike
@@ -21,12 +22,18 @@ from .provenance import names, names_of
 class AliasPrinter(Printer):
     """xDSL's printer, which in addition gathers the aliases that it used."""
 
-    def __init__(self, stream: StringIO, **options: bool) -> None:
+    def __init__(self, stream: StringIO, elide: int | None = None, **options: bool) -> None:
         """`options` are those of xDSL's printer."""
         super().__init__(stream=stream, **options)  # pyright: ignore[reportArgumentType]
         self.aliases: dict[Attribute, str] = {}
+        self._elide = elide
 
     def print_attribute(self, attribute: Attribute) -> None:
+        if self._elide is not None and _elements(attribute) > self._elide:
+            assert isinstance(attribute, DenseIntOrFPElementsAttr)
+            self.print_string("dense_resource<__elided__> : ")
+            super().print_attribute(attribute.get_type())
+            return
         alias = getattr(attribute, "alias", None)
         if not isinstance(alias, str):
             super().print_attribute(attribute)
@@ -38,16 +45,27 @@ class AliasPrinter(Printer):
         self.print_string(f"#{self.aliases[attribute]}")
 
 
-def module_text(op: Operation, *, locations: bool = False, **options: bool) -> str:
+def _elements(attribute: Attribute) -> int:
+    """How many elements a constant prints; one that repeats a number prints it once."""
+    if not isinstance(attribute, DenseIntOrFPElementsAttr):
+        return 0
+    return 1 if attribute.is_splat() else len(attribute)
+
+
+def module_text(
+    op: Operation, *, locations: bool = False, elide: int | None = None, **options: bool
+) -> str:
     """An operation as MLIR text that `from_mlir` reads, aliases first.
 
     Args:
         op: what to print.
         locations: whether locations are printed.
+        elide: constants of more elements than this are printed as `dense_resource<__elided__>`,
+            to be looked at and not to be read again.
         options: further options of xDSL's printer.
     """
     body = StringIO()
-    printer = AliasPrinter(body, print_debuginfo=locations, **options)
+    printer = AliasPrinter(body, elide, print_debuginfo=locations, **options)
     printer.print_op(op)
     head = StringIO()
     plain = Printer(stream=head)

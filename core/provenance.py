@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     FileLineColLoc,
     FusedLoc,
+    IntAttr,
     LocationAttr,
     NameLoc,
     NoneAttr,
@@ -52,6 +53,26 @@ def names_of(location: LocationAttr) -> tuple[str, ...]:
             result.append(leaf.desc.data)
         elif isinstance(leaf, FileLineColLoc):
             result.append(f"{leaf.filename.data}:{leaf.line.data}")
+    return tuple(dict.fromkeys(result))
+
+
+def placed(location: LocationAttr, file: str, line: int, column: int) -> LocationAttr:
+    """A location with the place in a file where the operation stands; one that it has stays."""
+    place = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
+    if isinstance(location, UnknownLoc):
+        return place
+    if isinstance(location, NameLoc) and isinstance(location.location, UnknownLoc | NoneAttr):
+        return NameLoc(location.desc, place)
+    return location
+
+
+def places(op: Operation) -> tuple[str, ...]:
+    """Where the operations that `op` stands for are in files, as ``file:line:column``."""
+    result: list[str] = []
+    for leaf in leaves(op.location):
+        inner = leaf.location if isinstance(leaf, NameLoc) else leaf
+        if isinstance(inner, FileLineColLoc):
+            result.append(f"{inner.filename.data}:{inner.line.data}:{inner.column.data}")
     return tuple(dict.fromkeys(result))
 
 

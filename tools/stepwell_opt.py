@@ -8,22 +8,27 @@ beside the output where `-o` names one.
 from __future__ import annotations
 
 import argparse
-import inspect
+import json
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import metadata
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
-from typing import IO, ClassVar, NoReturn
+from typing import IO, ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 from xdsl.targets.mlir import MLIRTarget
-from xdsl.utils.exceptions import ArgSpecParseError, PassFailedException
+from xdsl.utils.exceptions import (
+    ArgSpecParseError,
+    DiagnosticException,
+    ParseError,
+    VerifyException,
+)
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ..core.archives import read_archive
@@ -32,11 +37,14 @@ from ..core.errors import InputError, StepwellError, explain
 from ..core.module import Module
 from ..core.parsing import MlirParser
 from ..core.pass_manager import run_steps
-from ..core.pipelines import parse_passes
+from ..core.pipeline_text import canonical, parse_passes
 from ..core.printing import module_text
-from ..core.registry import make_context, own_passes, passes
+from ..core.registry import make_context, passes
 from ..core.weights import WeightStore, write_atomically
 from ..reproducer import defects_named, defects_told, differing_versions, from_metadata
+from .diagnostics import Diagnostics
+from .driver_options import add_options, instrument_options, pipeline_text
+from .instruments import Instruments
 from .messages import worded
 
 _DESCRIPTION = """\
@@ -55,21 +63,6 @@ class _KeptText(StringIO):
 
     def close(self) -> None:
         pass
-
-
-class ListPassesAction(argparse.Action):
-    """Prints every pass with the first line of its documentation, and exits."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        own = own_passes()
-        print("passes of stepwell:")
-        for name, load in own.items():
-            summary = (inspect.getdoc(load()) or "").partition("\n")[0]
-            print(f"  {name:32} {summary}")
-        print("passes of xDSL and of installed plug-ins:")
-        for name in sorted(passes().keys() - own.keys()):
-            print(f"  {name}")
-        parser.exit()
 
 
 @dataclass(frozen=True)
@@ -98,36 +91,26 @@ class StepwellOptMain(xDSLOptMain):
         f"stepwell-opt {metadata.version('stepwell')}, on xdsl {{xdsl_version}}"
     )
 
+    resources: Mapping[str, Mapping[str, str | bool]]
+    """What the text has in its metadata."""
+    _parser: MlirParser
+
     def __init__(self, args: Sequence[str] | None = None) -> None:
         super().__init__(description=_DESCRIPTION, args=args)
+        self._parts, self._failed = 0, False
+        self._diagnostics = None
+        if self.args.verify_diagnostics:
+            self._diagnostics = Diagnostics(self.get_input_name())
+            self.args.verify_diagnostics = False  # what xDSL means by it is to print them
+        on_remark = None if self._diagnostics is None else self._diagnostics.add_remark
+        options = instrument_options(self.args)
+        self._instruments = Instruments(options, self.available_passes, on_remark)
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
-        """The arguments of `xdsl-opt`, a list of passes, and tracebacks on demand."""
+        """The arguments of `xdsl-opt`, and those of this driver."""
         arg_parser.formatter_class = argparse.RawDescriptionHelpFormatter
         super().register_all_arguments(arg_parser)
-        for action in arg_parser._actions:
-            if action.dest == "passes":
-                action.help = 'passes to run in order, such as "canonicalize,graph-fuse-ops"'
-        arg_parser.add_argument(
-            "--list-passes", nargs=0, action=ListPassesAction, help="name every pass and exit"
-        )
-        arg_parser.add_argument(
-            "--check",
-            nargs="?",
-            const="",
-            metavar="INPUTS.npz",
-            help="run the module after each pass, on these inputs or on made-up ones; end at the "
-            "first pass that changes a result, else tell what each did to the last bits (stderr)",
-        )
-        arg_parser.add_argument(
-            "--run-reproducer",
-            action="store_true",
-            help="run the passes that the input names in its metadata, on the target it names: "
-            "a file that was written when a pass failed",
-        )
-        arg_parser.add_argument(
-            "--traceback", action="store_true", help="show where in the compiler an error arose"
-        )
+        add_options(arg_parser)
 
     def register_all_dialects(self) -> None:
         """Replace the plain context by one that carries weights and decisions."""
@@ -139,7 +122,9 @@ class StepwellOptMain(xDSLOptMain):
 
         def parse(stream: IO[bytes]) -> ModuleOp:
             text = stream.read().decode()
-            parser = MlirParser(self.ctx, text, self.get_input_name())
+            self._parser = parser = MlirParser(self.ctx, text, self.get_input_name())
+            if self._keeps_places():
+                parser.keep_places(self._offset)
             module = parser.parse_module(not self.args.no_implicit_module)
             self.resources = parser.external_resources
             return module
@@ -163,7 +148,11 @@ class StepwellOptMain(xDSLOptMain):
         Raises:
             CompileError: for a malformed text, an unknown pass (with the nearest names) or option.
         """
-        self.steps = parse_passes(self.args.passes, self.available_passes)
+        self.steps = parse_passes(pipeline_text(self.args), self.available_passes)
+        if self.args.dump_pass_pipeline:
+            text = canonical(self.steps)
+            as_json = json.dumps({"report": "pipeline", "text": text})
+            print(as_json if self.args.json else text, file=sys.stderr)
 
     def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
         """Open the input, with the weights that lie beside it."""
@@ -186,22 +175,70 @@ class StepwellOptMain(xDSLOptMain):
         self.collected = _KeptText() if self.args.output_file not in (None, "-") else None
         return sys.stdout if self.collected is None else self.collected
 
+    def parse_chunk(
+        self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
+    ) -> ModuleOp | None:
+        """Parse a part of the input; an error is a diagnostic where these are verified."""
+        part = self._parts if self.args.split_input_file else None
+        self._parts, self._offset, self._failed = self._parts + 1, start_offset, False
+        ctx = self.context
+        ctx.hooks = self._instruments.hooks(part)
+        with ctx.phase("parse"):
+            if self._diagnostics is None:
+                return super().parse_chunk(chunk, file_extension, start_offset)
+            text = chunk.read()
+            self._diagnostics.expect(text.decode(), start_offset)
+            try:
+                return super().parse_chunk(BytesIO(text), file_extension, start_offset)
+            except ParseError as error:
+                error.span = replace(error.span, line_offset=start_offset)
+                self._diagnostics.add_parse_error(error)
+            except DiagnosticException as error:
+                self._diagnostics.add_malformed(error, self._parser.failed_line)
+            return None
+
     def apply_passes(self, prog: ModuleOp) -> None:
-        """Run the pipeline; what a pass raises as ours counts as a diagnostic like xDSL's."""
+        """Run the pipeline; what a pass raises is a diagnostic where these are verified."""
         ctx = self.context
         ctx.verify = "never" if self.args.disable_verify else "pass"
-        if ctx.verify == "pass":
-            prog.verify()
-        ctx.hooks = [] if self.args.check is None else [self._checker(prog)]
+        if self._diagnostics is None:
+            if ctx.verify == "pass":
+                with ctx.phase("verify"):
+                    prog.verify()
+            self._run_passes(prog)
+            return
+        if ctx.verify == "pass" and self._diagnostics.add_invalid(prog):
+            self._failed = True
+            return
         try:
-            if self.args.run_reproducer:
-                self._reproduce(prog)
-                return
-            ctx.applied = {}
-            with defects_told(ctx, Module(prog.clone(), ctx.weights.copy())):
-                run_steps(ctx, prog, self.steps)
-        except StepwellError as error:
-            raise PassFailedException(str(error)) from error
+            self._run_passes(prog)
+        except (StepwellError, DiagnosticException) as error:
+            self._failed = True
+            if not (_is_of_verifier(error) and self._diagnostics.add_invalid(prog)):
+                self._diagnostics.add_error(error)
+
+    def output_resulting_program(self, prog: ModuleOp) -> str:
+        """The text of the result, if there is one."""
+        if self._failed:
+            return ""
+        with self.context.phase("print"):
+            return super().output_resulting_program(prog)
+
+    def _keeps_places(self) -> bool:
+        """Whether operations are to know their lines: for what is told of them."""
+        remarks = (self.args.remarks, self.args.remarks_filter)
+        return self._diagnostics is not None or any(asked is not None for asked in remarks)
+
+    def _run_passes(self, prog: ModuleOp) -> None:
+        ctx = self.context
+        if self.args.check is not None:
+            ctx.hooks.insert(0, self._checker(prog))
+        if self.args.run_reproducer:
+            self._reproduce(prog)
+            return
+        ctx.applied = {}
+        with defects_told(ctx, Module(prog.clone(), ctx.weights.copy())):
+            run_steps(ctx, prog, self.steps)
 
     def _reproduce(self, prog: ModuleOp) -> None:
         """Run what the input says, to see it fail again."""
@@ -218,7 +255,7 @@ class StepwellOptMain(xDSLOptMain):
             found.compile()
             return
         if found.inputs is not None:
-            ctx.hooks.append(found.checker())
+            ctx.hooks.insert(0, found.checker())
         with defects_named(ctx):
             run_steps(ctx, prog, parse_passes(found.pipeline, self.available_passes))
 
@@ -232,7 +269,12 @@ class StepwellOptMain(xDSLOptMain):
 
     def run(self) -> None:
         """Read, transform, write."""
-        super().run()
+        try:
+            super().run()
+        finally:
+            self._instruments.finish()
+        if self._diagnostics is not None:
+            self._demand_expected(self._diagnostics)
         if self.collected is None:
             return
         output = Path(self.args.output_file)
@@ -242,6 +284,26 @@ class StepwellOptMain(xDSLOptMain):
             write_atomically(output, self.collected.getvalue().encode())
         except OSError as error:
             raise StepwellError(f"cannot write {output}: {error.strerror}") from error
+
+    def _demand_expected(self, diagnostics: Diagnostics) -> None:
+        """Demand that what was told is what the comments of the input expect.
+
+        Raises:
+            StepwellError: if it is not, after each difference was printed.
+        """
+        problems = diagnostics.problems()
+        for problem in problems:
+            print(problem, file=sys.stderr)
+        if problems:
+            noun = "diagnostic is" if len(problems) == 1 else "diagnostics are"
+            raise StepwellError(f"--verify-diagnostics: {len(problems)} {noun} not as expected")
+
+
+def _is_of_verifier(error: BaseException | None) -> bool:
+    """Whether an error comes from something that does not verify."""
+    while error is not None and not isinstance(error, VerifyException):
+        error = error.__cause__
+    return error is not None
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -254,11 +316,18 @@ def main(args: Sequence[str] | None = None) -> None:
         # The reader has left (`| head`): what Python would flush at exit goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except KeyboardInterrupt:
+        print("stepwell-opt: interrupted", file=sys.stderr)
+        sys.exit(130)
     except (Exception, ArgSpecParseError) as error:
         # The boundary of the process: whatever happened inside, a user sees what it means.
         if "--traceback" in arguments:
             raise
-        print(f"stepwell-opt: error: {worded(error)}", file=sys.stderr)
+        message = worded(error)
+        if "--json" in arguments:
+            print(json.dumps({"report": "error", "message": message}), file=sys.stderr)
+        else:
+            print(f"stepwell-opt: error: {message}", file=sys.stderr)
         sys.exit(1)
 
 

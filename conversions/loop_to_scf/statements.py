@@ -25,10 +25,8 @@ from xdsl.dialects.builtin import IntegerAttr as Integer
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir import Block as IRBlock
 from xdsl.ir.affine import AffineExpr
-from xdsl.utils.exceptions import PassFailedException
 
-from ...core.errors import explain
-from ...core.provenance import origin
+from ...core.refusal import refused
 from ...core.target import Target
 from ...dialects import upstream
 from ...dialects.loop import ops as loop
@@ -50,8 +48,7 @@ _TO_BE_READ = upstream.prefetch_properties(is_write=False, locality=2, is_data=T
 def refuse(op: Operation, fact: str, expected: object = None, got: object = None) -> NoReturn:
     """Say that an operation cannot be converted."""
     subject = f"convert-loop-to-scf: {op.name}"
-    text = explain(subject, fact, expected=expected, got=got, origin=origin(op))
-    raise PassFailedException(text)
+    raise refused(op, fact, subject=subject, expected=expected, got=got)
 
 
 class Statements:

@@ -29,12 +29,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import ConstantLike, IsolatedFromAbove, NoMemoryEffect, Pure
-from xdsl.utils.exceptions import PassFailedException
 
 from ...core.actions import allowed, is_counting
 from ...core.control_flow import definitions_first
-from ...core.errors import explain
-from ...core.provenance import origin
+from ...core.refusal import refused
 from .types import NotLowerableError, parts_of
 
 Parts: TypeAlias = tuple[SSAValue, ...]
@@ -237,9 +235,7 @@ class Lowering:
     def refuse(self, fact: str, expected: object = None, got: object = None) -> NoReturn:
         """Raise the error that the current operation cannot be converted."""
         op = self.op
-        raise PassFailedException(
-            explain(op.name, fact, expected=expected, got=got, origin=origin(op))
-        )
+        raise refused(op, fact, expected=expected, got=got)
 
     # The walk
 

@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 from ...core.actions import allowed
 from ...core.context import decide, target_of
 from ...core.errors import StepwellError, explain
-from ...core.provenance import origin
+from ...core.refusal import refused
 from ...core.registry import legalizations
 from ...core.target import Target
 from ...core.undo import all_or_nothing
@@ -189,8 +189,7 @@ class Legalizer:
         hint: str | None = None,
     ) -> PassFailedException:
         subject = f'{STEP}: rule "{_name(rule)}" for {op.name}'
-        text = explain(subject, fact, expected=expected, got=got, origin=origin(op), hint=hint)
-        return PassFailedException(text)
+        return refused(op, fact, subject=subject, expected=expected, got=got, hint=hint)
 
 
 def _name(rule: Rule | Kernel) -> str:

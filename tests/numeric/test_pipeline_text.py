@@ -11,7 +11,8 @@ import pytest
 from scipy.sparse import random_array
 
 import stepwell as sw
-from stepwell.core.pipelines import OPT_LEVELS, pipeline, pipeline_text, plain, split_pipeline
+from stepwell.core.pipeline_text import plain
+from stepwell.core.pipelines import OPT_LEVELS, pipeline, pipeline_text, split_pipeline
 from stepwell.core.registry import make_context
 from stepwell.frontends import gnn
 from stepwell.tools import main as command

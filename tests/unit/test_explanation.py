@@ -67,8 +67,10 @@ def test_json_has_each_decision() -> None:
     assert told["decisions"][0] == {
         "stage": "optimized",
         "pass": "graph-x",
+        "kind": "passed",
         "subject": 'node "a"',
         "nodes": ["a"],
+        "places": [],
         "what": "fold",
         "why": "it is constant",
         "cost": "8 bytes",

@@ -30,17 +30,20 @@ class Told(PassHook):
         self.log.append(f"{self.name}before {ctx.pass_name}, {len(ctx.pending)} to come")
         return ctx.pass_name != self.veto
 
+    def pass_left_out(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        self.log.append(f"{self.name}left out {ctx.pass_name}")
+
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         self.log.append(f"{self.name}after {ctx.pass_name}")
 
     def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
         self.log.append(f"{self.name}failed {ctx.pass_name}: {error}")
 
-    def before_verify(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        self.log.append(f"{self.name}verify")
+    def before_phase(self, ctx: CompilerContext, phase: str) -> None:
+        self.log.append(f"{self.name}{phase}")
 
-    def after_verify(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        self.log.append(f"{self.name}verified")
+    def after_phase(self, ctx: CompilerContext, phase: str) -> None:
+        self.log.append(f"{self.name}{phase} done")
 
 
 @dataclass(frozen=True)
@@ -95,8 +98,8 @@ def test_the_last_hook_is_next_to_the_pass() -> None:
         "1 after adds",
         "1 verify",
         "2 verify",
-        "2 verified",
-        "1 verified",
+        "2 verify done",
+        "1 verify done",
     ]
 
 
@@ -104,8 +107,8 @@ def test_verification_after_each_pass_or_never() -> None:
     assert run(Adds(), verify="pass")[2:7] == [
         "1 verify",
         "2 verify",
-        "2 verified",
-        "1 verified",
+        "2 verify done",
+        "1 verify done",
         "2 after adds",
     ]
     assert not [line for line in run(Adds(), verify="never") if "verif" in line]
@@ -115,6 +118,7 @@ def test_a_veto_leaves_a_pass_out() -> None:
     assert run(Refuses(), verify="never", veto="refuses") == [
         "1 before refuses, 0 to come",
         "2 before refuses, 0 to come",
+        "1 left out refuses",
         "pipeline: leaves the pass out, because a hook says so",
     ]
 

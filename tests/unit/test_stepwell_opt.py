@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from pathlib import Path
 
@@ -112,17 +113,6 @@ def test_reads_standard_input(
     assert "addi" in capsys.readouterr().out
 
 
-def test_split_input_keeps_going_after_a_diagnostic(
-    source: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bad = "func.func @bad() -> i32 { func.return }"
-    source.write_text(f"{bad}\n// -----\n{ADD}")
-    stepwell_opt.main([str(source), "--split-input-file", "--verify-diagnostics"])
-    printed = capsys.readouterr().out
-    assert "expected [i32], got []" in printed
-    assert "func.func @f" in printed
-
-
 def test_parsing_diagnostics_are_output(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source.write_text("func.func @f( {")
     stepwell_opt.main([str(source), "--parsing-diagnostics"])
@@ -137,6 +127,69 @@ def test_weights_go_along(source: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out.mlir").read_text().startswith("builtin.module")
     written = WeightStore.load(tmp_path / "out.safetensors")
     assert np.array_equal(written["w0"], weights["w0"])  # type: ignore[arg-type]
+
+
+def test_passes_from_a_file(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passes = tmp_path / "passes.txt"
+    passes.write_text("# first\ncanonicalize,\n# second\ncse\n")
+    for option in (["-p", f"@{passes}"], ["--pass-pipeline-file", str(passes)]):
+        stepwell_opt.main([str(source), *option, "--dump-pass-pipeline"])
+        printed = capsys.readouterr()
+        assert printed.err == "builtin.module(canonicalize,cse)\n"
+        assert "addi" not in printed.out
+
+
+def test_passes_from_no_file(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing, binary = tmp_path / "missing", tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe")
+    for option, path, reason in (
+        ("-p", missing, "No such file or directory"),
+        ("--pass-pipeline-file", binary, "not a text"),
+    ):
+        given = f"@{path}" if option == "-p" else str(path)
+        expected = f"stepwell-opt: error: {option}: cannot read {path}: {reason}"
+        assert failure([str(source), option, given], capsys) == expected
+    twice = [str(source), "-p", "cse", "--pass-pipeline-file", str(binary)]
+    assert failure(twice, capsys) == (
+        "stepwell-opt: error: --pass-pipeline-file: the passes are given twice, expected no -p "
+        "beside it"
+    )
+
+
+def test_errors_as_json(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    message = json.loads(failure([str(source), "-p", "csee", "--json"], capsys))
+    assert message == {
+        "report": "error",
+        "message": 'pipeline: unknown pass "csee"; nearest names: cse',
+    }
+
+
+def test_interrupted(
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Ctrl-C in a pass: one line, 130, the old output unharmed and nothing beside it."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    output, tree = tmp_path / "out.mlir", tmp_path / "tree"
+    output.write_text("as it was")
+    monkeypatch.setattr("stepwell.passes.graph.cse.GraphCsePass.apply", interrupt)
+    args = ["-p", "graph-dce,graph-cse", "--print-ir-tree-dir", str(tree)]
+    with pytest.raises(SystemExit) as stop:
+        stepwell_opt.main([str(source), "-o", str(output), *args])
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "stepwell-opt: interrupted\n"
+    assert output.read_text() == "as it was"
+    written = sorted(path.name for path in tmp_path.glob("**/*") if path.is_file())
+    assert written == ["000_input.mlir", "001_graph-dce.mlir", "m.mlir", "out.mlir"]
 
 
 def test_damaged_weights(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,7 +225,36 @@ def test_list_of_passes(capsys: pytest.CaptureFixture[str]) -> None:
     ours, _, others = printed.partition("passes of xDSL")
     for name in own_passes():
         assert f"  {name} " in ours
-    assert "  canonicalize\n" in others
+    fuse = "Group operators and move each group into a primitive function, one kernel each"
+    assert f"  graph-fuse-ops                   {fuse}\n" in ours
+    option = "max-ops (int, default 0): The largest number of operators in a group; 0 sets no limit"
+    assert option in ours
+    assert "  canonicalize " in others
+    assert "      inline-blocks (bool, default " not in ours
+
+
+def test_help_of_a_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        stepwell_opt.main(["--help-pass", "graph-bind-params"])
+    assert stop.value.code == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("graph-bind-params\n\n  Make constants of the arguments")
+    assert "func.func @main" in printed
+    assert '\noptions:\n  path (str, default ""): A `.safetensors`' in printed
+    assert "\n  names (tuple[str, ...], default none): The arguments to bind" in printed
+
+
+def test_help_of_a_pass_without_options(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        stepwell_opt.main(["--help-pass", "graph-cse"])
+    assert capsys.readouterr().out.endswith("\nno options\n")
+
+
+def test_help_of_no_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    assert failure(["--help-pass", "graph-ces"], capsys) == (
+        'stepwell-opt: error: --help-pass: unknown pass "graph-ces"; nearest names: graph-dce, '
+        "graph-cse, graph-defuse"
+    )
 
 
 def test_plain_xdsl_sees_dialects_and_passes() -> None:

@@ -161,16 +161,16 @@ func.func @other(%m: memref<?xf32>, %i: index) -> f32 {
 
 // -----
 
-// CHECK: arith.addf: not a machine vector, expected one fixed dimension, got vector<2x4xf32>
 func.func @two_dimensions(%v: vector<2x4xf32>) -> vector<2x4xf32> {
+  // expected-error @+1 {{arith.addf: not a machine vector, expected one fixed dimension, got vector<2x4xf32>}}
   %0 = arith.addf %v, %v : vector<2x4xf32>
   func.return %0 : vector<2x4xf32>
 }
 
 // -----
 
-// CHECK: arith.mulsi_extended: cannot be converted to the llvm dialect
 func.func @unknown(%a: i32) -> i32 {
+  // expected-error @+1 {{arith.mulsi_extended: cannot be converted to the llvm dialect}}
   %0, %1 = arith.mulsi_extended %a, %a : i32
   func.return %0 : i32
 }

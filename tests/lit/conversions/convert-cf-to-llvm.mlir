@@ -73,8 +73,8 @@ func.func @other(%i: index) -> index {
 
 // -----
 
-// CHECK: cf.assert: cannot be converted to the llvm dialect
 func.func @assert(%c: i1) {
+  // expected-error @+1 {{cf.assert: cannot be converted to the llvm dialect}}
   cf.assert %c, "no"
   func.return
 }

@@ -57,7 +57,7 @@ func.func @uses_pair(%x: memref<?xf32>, %a: f32) -> f32 {
 
 // -----
 
-// CHECK: func.func: buffer is not contiguous, expected no layout, got memref<4xf32, strided<[2]>>
+// expected-error @+1 {{func.func: buffer is not contiguous, expected no layout, got memref<4xf32, strided<[2]>>}}
 func.func @layout(%x: memref<4xf32, strided<[2]>>) {
   func.return
 }

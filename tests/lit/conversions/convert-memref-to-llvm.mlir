@@ -199,24 +199,24 @@ func.func @other(%x: memref<?xf32>, %i: index) -> vector<4xf32> {
 
 // -----
 
-// CHECK: memref.load: buffer is not contiguous, expected no layout, got memref<4x4xf32, strided<[8, 1]>>
 func.func @layout(%x: memref<4x4xf32, strided<[8, 1]>>, %i: index) -> f32 {
+  // expected-error @+1 {{memref.load: buffer is not contiguous, expected no layout, got memref<4x4xf32, strided<[8, 1]>>}}
   %v = memref.load %x[%i, %i] : memref<4x4xf32, strided<[8, 1]>>
   func.return %v : f32
 }
 
 // -----
 
-// CHECK: memref.alloca: size on the stack is not known, expected a static shape, got memref<?xf32>
 func.func @dynamic_stack(%n: index) {
+  // expected-error @+1 {{memref.alloca: size on the stack is not known, expected a static shape, got memref<?xf32>}}
   %b = memref.alloca(%n) : memref<?xf32>
   func.return
 }
 
 // -----
 
-// CHECK: memref.alloc: cannot be converted to the llvm dialect
 func.func @heap() {
+  // expected-error @+1 {{memref.alloc: cannot be converted to the llvm dialect}}
   %b = memref.alloc() : memref<4xf32>
   func.return
 }
@@ -234,8 +234,8 @@ func.func @hint(%x: memref<7xf32>, %i: index) {
 
 // -----
 
-// CHECK: memref.prefetch: wrong number of indices, expected 2, got 1
 func.func @wrong(%x: memref<7x7xf32>, %i: index) {
+  // expected-error @+1 {{memref.prefetch: wrong number of indices, expected 2, got 1}}
   memref.prefetch %x[%i], read, locality<2>, data : memref<7x7xf32>
   func.return
 }

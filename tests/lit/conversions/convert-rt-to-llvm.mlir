@@ -212,17 +212,17 @@ func.func @other(%a: f32) -> f32 {
 
 // -----
 
-// CHECK: rt.check: function cannot return an error number, expected -> i32, got (!rt.context, i1) -> ()
 func.func @returns_nothing(%ctx: !rt.context, %ok: i1) {
+  // expected-error @+1 {{rt.check: function cannot return an error number, expected -> i32, got (!rt.context, i1) -> ()}}
   rt.check %ctx, %ok, "no"
   func.return
 }
 
 // -----
 
-// CHECK: rt.check: not at the top of a function, expected func.func, got scf.if
 func.func @nested(%ctx: !rt.context, %ok: i1) -> i32 {
   scf.if %ok {
+    // expected-error @+1 {{rt.check: not at the top of a function, expected func.func, got scf.if}}
     rt.check %ctx, %ok, "no"
   }
   %z = arith.constant 0 : i32

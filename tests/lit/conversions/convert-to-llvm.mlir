@@ -49,10 +49,10 @@ llvm.func @other(%a: f32) -> f32 {
 
 // -----
 
-// CHECK: scf.for: cannot be converted to the llvm dialect
 func.func @structured(%n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  // expected-error @+1 {{scf.for: cannot be converted to the llvm dialect}}
   scf.for %i = %c0 to %n step %c1 {
   }
   func.return
@@ -61,8 +61,8 @@ func.func @structured(%n: index) {
 // -----
 
 // The error names where the operation came from.
-// CHECK: rt.parallel_tiles: cannot be converted to the llvm dialect (node "fc1")
 func.func @tiles(%n: index) {
+  // expected-error @+1 {{rt.parallel_tiles: cannot be converted to the llvm dialect (node "fc1")}}
   "rt.parallel_tiles"(%n) ({
   ^bb0(%t: index):
     rt.yield

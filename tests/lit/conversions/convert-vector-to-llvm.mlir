@@ -181,16 +181,16 @@ func.func @other(%x: memref<?xf32>, %i: index) -> f32 {
 
 // -----
 
-// CHECK: vector.load: not a machine vector, expected one fixed dimension, got vector<2x4xf32>
 func.func @two_dimensions(%x: memref<?x?xf32>, %i: index) -> vector<2x4xf32> {
+  // expected-error @+1 {{vector.load: not a machine vector, expected one fixed dimension, got vector<2x4xf32>}}
   %v = vector.load %x[%i, %i] : memref<?x?xf32>, vector<2x4xf32>
   func.return %v : vector<2x4xf32>
 }
 
 // -----
 
-// CHECK: vector.reduction: no such reduction of this type, expected maxnumf, minnumf, maximumf, minimumf, got and of f32
 func.func @wrong_kind(%v: vector<8xf32>) -> f32 {
+  // expected-error @+1 {{vector.reduction: no such reduction of this type, expected maxnumf, minnumf, maximumf, minimumf, got and of f32}}
   %0 = vector.reduction <and>, %v : vector<8xf32> into f32
   func.return %0 : f32
 }

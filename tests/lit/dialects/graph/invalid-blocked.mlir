@@ -1,7 +1,7 @@
-// RUN: stepwell-opt %s --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics
 
 func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf64>) {
-  // CHECK: graph.blocked_conv: element types differ, expected f32, got f64
+  // expected-error @+1 {{graph.blocked_conv: element types differ, expected f32, got f64}}
   %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x9x9x3xf32>, tensor<8x6x3x3xf64>) -> tensor<2x2x7x7x4xf32>
   func.return
 }
@@ -9,7 +9,7 @@ func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf64>) {
 // -----
 
 func.func @f(%x: tensor<2x2x3xf32>, %w: tensor<8x6x3x3xf32>) {
-  // CHECK: graph.blocked_conv: x has no dimension for a window, expected rank >= 4, got rank 3
+  // expected-error @+1 {{graph.blocked_conv: x has no dimension for a window, expected rank >= 4, got rank 3}}
   %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x3xf32>, tensor<8x6x3x3xf32>) -> tensor<2x2x7x7x4xf32>
   func.return
 }
@@ -17,7 +17,7 @@ func.func @f(%x: tensor<2x2x3xf32>, %w: tensor<8x6x3x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3xf32>) {
-  // CHECK: graph.blocked_conv: w does not fit x, expected rank 4, got rank 3
+  // expected-error @+1 {{graph.blocked_conv: w does not fit x, expected rank 4, got rank 3}}
   %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x9x9x3xf32>, tensor<8x6x3xf32>) -> tensor<2x2x7x7x4xf32>
   func.return
 }
@@ -25,7 +25,7 @@ func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf32>) {
-  // CHECK: graph.blocked_conv: wrong strides, expected 2 positive numbers, got [0, 1]
+  // expected-error @+1 {{graph.blocked_conv: wrong strides, expected 2 positive numbers, got [0, 1]}}
   %y = graph.blocked_conv %x, %w strides = [0, 1] dilations = [1, 1] block = 4 : (tensor<2x2x9x9x3xf32>, tensor<8x6x3x3xf32>) -> tensor<2x2x7x7x4xf32>
   func.return
 }
@@ -33,7 +33,7 @@ func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x2x9x9x?xf32>, %w: tensor<8x6x3x3xf32>) {
-  // CHECK: graph.blocked_conv: a block of x is no number, expected sizes of 1 or more, got [?]
+  // expected-error @+1 {{graph.blocked_conv: a block of x is no number, expected sizes of 1 or more, got [?]}}
   %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x9x9x?xf32>, tensor<8x6x3x3xf32>) -> tensor<2x2x7x7x4xf32>
   func.return
 }
@@ -41,7 +41,7 @@ func.func @f(%x: tensor<2x2x9x9x?xf32>, %w: tensor<8x6x3x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x?x3xf32>) {
-  // CHECK: graph.blocked_conv: w has a size that is no number, expected sizes of 1 or more, got [8, 6, ?, 3]
+  // expected-error @+1 {{graph.blocked_conv: w has a size that is no number, expected sizes of 1 or more, got [8, 6, ?, 3]}}
   %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x9x9x3xf32>, tensor<8x6x?x3xf32>) -> tensor<2x2x7x7x4xf32>
   func.return
 }
@@ -49,7 +49,7 @@ func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x?x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf32>) {
-  // CHECK: graph.blocked_conv: the block does not divide the filters, expected a divisor of 8, got 3
+  // expected-error @+1 {{graph.blocked_conv: the block does not divide the filters, expected a divisor of 8, got 3}}
   %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 3 : (tensor<2x2x9x9x3xf32>, tensor<8x6x3x3xf32>) -> tensor<2x2x7x7x4xf32>
   func.return
 }
@@ -57,7 +57,7 @@ func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x5x3x3xf32>) {
-  // CHECK: graph.blocked_conv: channels of x differ from those of w, expected 5, got 6
+  // expected-error @+1 {{graph.blocked_conv: channels of x differ from those of w, expected 5, got 6}}
   %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x9x9x3xf32>, tensor<8x5x3x3xf32>) -> tensor<2x2x7x7x4xf32>
   func.return
 }
@@ -65,7 +65,7 @@ func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x5x3x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x2x2x9x3xf32>, %w: tensor<8x6x3x3xf32>) {
-  // CHECK: graph.blocked_conv: the window is larger than axis 2, expected at most 2, got 3
+  // expected-error @+1 {{graph.blocked_conv: the window is larger than axis 2, expected at most 2, got 3}}
   %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x2x9x3xf32>, tensor<8x6x3x3xf32>) -> tensor<2x2x7x7x4xf32>
   func.return
 }
@@ -73,7 +73,7 @@ func.func @f(%x: tensor<2x2x2x9x3xf32>, %w: tensor<8x6x3x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf32>, %b: tensor<8x1xf32>) {
-  // CHECK: graph.blocked_conv: bias is not a vector, expected rank 1, got rank 2
+  // expected-error @+1 {{graph.blocked_conv: bias is not a vector, expected rank 1, got rank 2}}
   %y = graph.blocked_conv %x, %w, %b strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x9x9x3xf32>, tensor<8x6x3x3xf32>, tensor<8x1xf32>) -> tensor<2x2x7x7x4xf32>
   func.return
 }
@@ -81,7 +81,7 @@ func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf32>, %b: tensor<8x1x
 // -----
 
 func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf32>, %b: tensor<4xf32>) {
-  // CHECK: graph.blocked_conv: length of bias differs from the filters of w, expected 8, got 4
+  // expected-error @+1 {{graph.blocked_conv: length of bias differs from the filters of w, expected 8, got 4}}
   %y = graph.blocked_conv %x, %w, %b strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x9x9x3xf32>, tensor<8x6x3x3xf32>, tensor<4xf32>) -> tensor<2x2x7x7x4xf32>
   func.return
 }
@@ -89,7 +89,7 @@ func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf32>, %b: tensor<4xf3
 // -----
 
 func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf32>) {
-  // CHECK: graph.blocked_conv: result type differs, expected tensor<2x2x7x7x4xf32>, got tensor<2x4x7x7x2xf32>
+  // expected-error @+1 {{graph.blocked_conv: result type differs, expected tensor<2x2x7x7x4xf32>, got tensor<2x4x7x7x2xf32>}}
   %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x9x9x3xf32>, tensor<8x6x3x3xf32>) -> tensor<2x4x7x7x2xf32>
   func.return
 }

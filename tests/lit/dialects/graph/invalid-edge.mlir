@@ -1,9 +1,9 @@
-// RUN: stepwell-opt %s --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics
 
 #csc = #sparse_tensor.encoding<{ map = (d0, d1) -> (d1 : dense, d0 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csc>) {
-  // CHECK: graph.entries: a is not a matrix of compressed sparse rows, expected a CSR encoding
+  // expected-error @+1 {{graph.entries: a is not a matrix of compressed sparse rows, expected a CSR encoding}}
   %y = graph.entries %a : (tensor<4x5xf32, #csc>) -> tensor<?xf32>
   func.return
 }
@@ -13,7 +13,7 @@ func.func @f(%a: tensor<4x5xf32, #csc>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>) {
-  // CHECK: graph.entries: result type differs, expected tensor<?xf32>, got tensor<?xf64>
+  // expected-error @+1 {{graph.entries: result type differs, expected tensor<?xf32>, got tensor<?xf64>}}
   %y = graph.entries %a : (tensor<4x5xf32, #csr>) -> tensor<?xf64>
   func.return
 }
@@ -23,7 +23,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<5x2xf32>) {
-  // CHECK: graph.sddmm: x has not one row for each row of a, expected 4, got 5
+  // expected-error @+1 {{graph.sddmm: x has not one row for each row of a, expected 4, got 5}}
   %y = graph.sddmm dot %a, %x, %x : (tensor<4x5xf32, #csr>, tensor<5x2xf32>, tensor<5x2xf32>) -> tensor<?xf32>
   func.return
 }
@@ -33,7 +33,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<5x2xf32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>) {
-  // CHECK: graph.sddmm: y has not one row for each column of a, expected 5, got 4
+  // expected-error @+1 {{graph.sddmm: y has not one row for each column of a, expected 5, got 4}}
   %y = graph.sddmm add %a, %x, %x : (tensor<4x5xf32, #csr>, tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<?x2xf32>
   func.return
 }
@@ -43,7 +43,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>, %z: tensor<5x3xf32>) {
-  // CHECK: graph.sddmm: rows of x and y differ, expected 2, got 3
+  // expected-error @+1 {{graph.sddmm: rows of x and y differ, expected 2, got 3}}
   %y = graph.sddmm mul %a, %x, %z : (tensor<4x5xf32, #csr>, tensor<4x2xf32>, tensor<5x3xf32>) -> tensor<?x2xf32>
   func.return
 }
@@ -53,7 +53,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>, %z: tensor<5x3xf32>
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>, %z: tensor<5xf32>) {
-  // CHECK: graph.sddmm: rows of x and y differ, expected [2], got []
+  // expected-error @+1 {{graph.sddmm: rows of x and y differ, expected [2], got []}}
   %y = graph.sddmm sub %a, %x, %z : (tensor<4x5xf32, #csr>, tensor<4x2xf32>, tensor<5xf32>) -> tensor<?x2xf32>
   func.return
 }
@@ -63,7 +63,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>, %z: tensor<5xf32>) 
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4xf32>, %z: tensor<5xf32>) {
-  // CHECK: graph.sddmm: x has too few dimensions, expected rank 2 or more, got rank 1
+  // expected-error @+1 {{graph.sddmm: x has too few dimensions, expected rank 2 or more, got rank 1}}
   %y = graph.sddmm dot %a, %x, %z : (tensor<4x5xf32, #csr>, tensor<4xf32>, tensor<5xf32>) -> tensor<?xf32>
   func.return
 }
@@ -73,7 +73,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4xf32>, %z: tensor<5xf32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4xf32>, %z: tensor<f32>) {
-  // CHECK: graph.sddmm: y has no rows, expected rank 1, got rank 0
+  // expected-error @+1 {{graph.sddmm: y has no rows, expected rank 1, got rank 0}}
   %y = graph.sddmm add %a, %x, %z : (tensor<4x5xf32, #csr>, tensor<4xf32>, tensor<f32>) -> tensor<?xf32>
   func.return
 }
@@ -83,7 +83,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4xf32>, %z: tensor<f32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4xf32>, %z: tensor<5xf64>) {
-  // CHECK: graph.sddmm: element types differ, expected f32, got f64
+  // expected-error @+1 {{graph.sddmm: element types differ, expected f32, got f64}}
   %y = graph.sddmm add %a, %x, %z : (tensor<4x5xf32, #csr>, tensor<4xf32>, tensor<5xf64>) -> tensor<?xf32>
   func.return
 }
@@ -93,7 +93,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4xf32>, %z: tensor<5xf64>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<f32>) {
-  // CHECK: graph.edge_softmax: scores has no dimension for the entries of a, expected rank 1 or more, got rank 0
+  // expected-error @+1 {{graph.edge_softmax: scores has no dimension for the entries of a, expected rank 1 or more, got rank 0}}
   %y = graph.edge_softmax %a, %e : (tensor<4x5xf32, #csr>, tensor<f32>) -> tensor<f32>
   func.return
 }
@@ -103,7 +103,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<f32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x4xf32, #csr>, %e: tensor<?xf32>, %s: tensor<5xf32>) {
-  // CHECK: graph.edge_softmax: own has not one score for each row of a, expected 4, got 5
+  // expected-error @+1 {{graph.edge_softmax: own has not one score for each row of a, expected 4, got 5}}
   %y = graph.edge_softmax %a, %e own %s : (tensor<4x4xf32, #csr>, tensor<?xf32>, tensor<5xf32>) -> tensor<?xf32>
   func.return
 }
@@ -113,7 +113,7 @@ func.func @f(%a: tensor<4x4xf32, #csr>, %e: tensor<?xf32>, %s: tensor<5xf32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<?xf32>, %s: tensor<4xf32>) {
-  // CHECK: graph.edge_softmax: a is not square, as a graph with self loops is, expected 4, got 5
+  // expected-error @+1 {{graph.edge_softmax: a is not square, as a graph with self loops is, expected 4, got 5}}
   %y = graph.edge_softmax %a, %e own %s : (tensor<4x5xf32, #csr>, tensor<?xf32>, tensor<4xf32>) -> tensor<?xf32>
   func.return
 }
@@ -123,7 +123,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<?xf32>, %s: tensor<4xf32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x4xf32, #csr>, %e: tensor<?x2xf32>, %s: tensor<4xf32>) {
-  // CHECK: graph.own_softmax: own has not one score for each row of a, expected [4, 2], got [4]
+  // expected-error @+1 {{graph.own_softmax: own has not one score for each row of a, expected [4, 2], got [4]}}
   %y = graph.own_softmax %a, %e own %s : (tensor<4x4xf32, #csr>, tensor<?x2xf32>, tensor<4xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -133,7 +133,7 @@ func.func @f(%a: tensor<4x4xf32, #csr>, %e: tensor<?x2xf32>, %s: tensor<4xf32>) 
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<f32>) {
-  // CHECK: graph.aggregate: x has no rows, expected rank 1 or more, got rank 0
+  // expected-error @+1 {{graph.aggregate: x has no rows, expected rank 1 or more, got rank 0}}
   %y = graph.aggregate sum %a, %x : (tensor<4x5xf32, #csr>, tensor<f32>) -> tensor<4xf32>
   func.return
 }
@@ -143,7 +143,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<f32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>) {
-  // CHECK: graph.aggregate: x has not one row for each column of a, expected 5, got 4
+  // expected-error @+1 {{graph.aggregate: x has not one row for each column of a, expected 5, got 4}}
   %y = graph.aggregate sum %a, %x : (tensor<4x5xf32, #csr>, tensor<4x2xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -153,7 +153,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<5x2xf32>, %p: tensor<?x3xf32>) {
-  // CHECK: graph.aggregate: weights do not fit the leading dimensions of x, expected 2, got 3
+  // expected-error @+1 {{graph.aggregate: weights do not fit the leading dimensions of x, expected 2, got 3}}
   %y = graph.aggregate sum %a, %x weights %p : (tensor<4x5xf32, #csr>, tensor<5x2xf32>, tensor<?x3xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -163,7 +163,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<5x2xf32>, %p: tensor<?x3xf32>
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<5x2xf32>) {
-  // CHECK: Expected `sum`, `mean`, `max`, or `min`.
+  // expected-error @+1 {{Expected `sum`, `mean`, `max`, or `min`.}}
   %y = graph.aggregate prod %a, %x : (tensor<4x5xf32, #csr>, tensor<5x2xf32>) -> tensor<4x2xf32>
   func.return
 }

@@ -1,7 +1,7 @@
-// RUN: stepwell-opt %s --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics
 
 func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
-  // CHECK: graph.equal: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  // expected-error @+1 {{graph.equal: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2}}
   %y = graph.equal %a, %b : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x3xi1>
   func.return
 }
@@ -9,7 +9,7 @@ func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
 // -----
 
 func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
-  // CHECK: graph.less: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  // expected-error @+1 {{graph.less: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2}}
   %y = graph.less %a, %b : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x3xi1>
   func.return
 }
@@ -17,7 +17,7 @@ func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
 // -----
 
 func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
-  // CHECK: graph.less_equal: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  // expected-error @+1 {{graph.less_equal: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2}}
   %y = graph.less_equal %a, %b : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x3xi1>
   func.return
 }
@@ -25,7 +25,7 @@ func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
 // -----
 
 func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
-  // CHECK: graph.greater: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  // expected-error @+1 {{graph.greater: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2}}
   %y = graph.greater %a, %b : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x3xi1>
   func.return
 }
@@ -33,7 +33,7 @@ func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
 // -----
 
 func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
-  // CHECK: graph.greater_equal: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  // expected-error @+1 {{graph.greater_equal: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2}}
   %y = graph.greater_equal %a, %b : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x3xi1>
   func.return
 }
@@ -41,7 +41,7 @@ func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
 // -----
 
 func.func @f(%a: tensor<4x3xf32>, %b: tensor<3xf64>) {
-  // CHECK: graph.less: element types differ, expected f32, got f64
+  // expected-error @+1 {{graph.less: element types differ, expected f32, got f64}}
   %y = graph.less %a, %b : (tensor<4x3xf32>, tensor<3xf64>) -> tensor<4x3xi1>
   func.return
 }
@@ -49,7 +49,7 @@ func.func @f(%a: tensor<4x3xf32>, %b: tensor<3xf64>) {
 // -----
 
 func.func @f(%a: tensor<4x3xf32>) {
-  // CHECK: expected a dense tensor of i1, got tensor<4x3xf32>
+  // expected-error @+1 {{expected a dense tensor of i1, got tensor<4x3xf32>}}
   %y = graph.less %a, %a : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
   func.return
 }
@@ -57,7 +57,7 @@ func.func @f(%a: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%a: tensor<3xi1>) {
-  // CHECK: expected a dense tensor of f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xi1>
+  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<3xi1>}}
   %y = graph.less %a, %a : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
   func.return
 }
@@ -65,7 +65,7 @@ func.func @f(%a: tensor<3xi1>) {
 // -----
 
 func.func @f(%a: tensor<4x3xi1>, %b: tensor<4x2xi1>) {
-  // CHECK: graph.logical_and: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  // expected-error @+1 {{graph.logical_and: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2}}
   %y = graph.logical_and %a, %b : (tensor<4x3xi1>, tensor<4x2xi1>) -> tensor<4x3xi1>
   func.return
 }
@@ -73,7 +73,7 @@ func.func @f(%a: tensor<4x3xi1>, %b: tensor<4x2xi1>) {
 // -----
 
 func.func @f(%a: tensor<4x3xi1>, %b: tensor<4x2xi1>) {
-  // CHECK: graph.logical_or: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  // expected-error @+1 {{graph.logical_or: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2}}
   %y = graph.logical_or %a, %b : (tensor<4x3xi1>, tensor<4x2xi1>) -> tensor<4x3xi1>
   func.return
 }
@@ -81,7 +81,7 @@ func.func @f(%a: tensor<4x3xi1>, %b: tensor<4x2xi1>) {
 // -----
 
 func.func @f(%a: tensor<4x3xi1>, %b: tensor<4x2xi1>) {
-  // CHECK: graph.logical_xor: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  // expected-error @+1 {{graph.logical_xor: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2}}
   %y = graph.logical_xor %a, %b : (tensor<4x3xi1>, tensor<4x2xi1>) -> tensor<4x3xi1>
   func.return
 }
@@ -89,7 +89,7 @@ func.func @f(%a: tensor<4x3xi1>, %b: tensor<4x2xi1>) {
 // -----
 
 func.func @f(%a: tensor<4x3xf32>) {
-  // CHECK: expected a dense tensor of i1, got tensor<4x3xf32>
+  // expected-error @+1 {{expected a dense tensor of i1, got tensor<4x3xf32>}}
   %y = graph.logical_not %a : (tensor<4x3xf32>) -> tensor<4x3xi1>
   func.return
 }
@@ -97,7 +97,7 @@ func.func @f(%a: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%c: tensor<4x3xi1>, %a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
-  // CHECK: graph.where: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2
+  // expected-error @+1 {{graph.where: shapes [4, 3] and [4, 2] do not broadcast, expected 3, got 2}}
   %y = graph.where %c, %a, %b : (tensor<4x3xi1>, tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x3xf32>
   func.return
 }
@@ -105,7 +105,7 @@ func.func @f(%c: tensor<4x3xi1>, %a: tensor<4x3xf32>, %b: tensor<4x2xf32>) {
 // -----
 
 func.func @f(%c: tensor<4x3xi1>, %a: tensor<4x3xf32>, %b: tensor<3xi64>) {
-  // CHECK: graph.where: element types differ, expected f32, got i64
+  // expected-error @+1 {{graph.where: element types differ, expected f32, got i64}}
   %y = graph.where %c, %a, %b : (tensor<4x3xi1>, tensor<4x3xf32>, tensor<3xi64>) -> tensor<4x3xf32>
   func.return
 }
@@ -113,7 +113,7 @@ func.func @f(%c: tensor<4x3xi1>, %a: tensor<4x3xf32>, %b: tensor<3xi64>) {
 // -----
 
 func.func @f(%c: tensor<2xi1>, %a: tensor<4x3xf32>) {
-  // CHECK: graph.where: shapes [2] and [4, 3] do not broadcast, expected 2, got 3
+  // expected-error @+1 {{graph.where: shapes [2] and [4, 3] do not broadcast, expected 2, got 3}}
   %y = graph.where %c, %a, %a : (tensor<2xi1>, tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
   func.return
 }
@@ -121,7 +121,7 @@ func.func @f(%c: tensor<2xi1>, %a: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.abs: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  // expected-error @+1 {{graph.abs: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
   %y = graph.abs %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -129,7 +129,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.sign: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  // expected-error @+1 {{graph.sign: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
   %y = graph.sign %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -137,7 +137,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.ceil: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  // expected-error @+1 {{graph.ceil: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
   %y = graph.ceil %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -145,7 +145,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.floor: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  // expected-error @+1 {{graph.floor: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
   %y = graph.floor %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -153,7 +153,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.round: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  // expected-error @+1 {{graph.round: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
   %y = graph.round %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -161,7 +161,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.sin: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  // expected-error @+1 {{graph.sin: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
   %y = graph.sin %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -169,7 +169,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.cos: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>
+  // expected-error @+1 {{graph.cos: result type differs, expected tensor<4x3xf32>, got tensor<4x2xf32>}}
   %y = graph.cos %x : (tensor<4x3xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -177,7 +177,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
+  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>}}
   %y = graph.ceil %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -185,7 +185,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
+  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>}}
   %y = graph.floor %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -193,7 +193,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
+  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>}}
   %y = graph.round %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -201,7 +201,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
+  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>}}
   %y = graph.sin %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }
@@ -209,7 +209,7 @@ func.func @f(%x: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<3xi32>) {
-  // CHECK: expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>
+  // expected-error @+1 {{expected a dense tensor of f16, bf16, f32, f64, got tensor<3xi32>}}
   %y = graph.cos %x : (tensor<3xi32>) -> tensor<3xi32>
   func.return
 }

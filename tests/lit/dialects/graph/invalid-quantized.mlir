@@ -1,7 +1,7 @@
-// RUN: stepwell-opt %s --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics
 
 func.func @per_tensor_scale(%x: tensor<2x8xf32>, %s: tensor<8xf32>, %z: tensor<8xui8>) {
-  // CHECK: graph.quantize: scale is no scalar and there is no axis, expected rank 0, got rank 1
+  // expected-error @+1 {{graph.quantize: scale is no scalar and there is no axis, expected rank 0, got rank 1}}
   %q = graph.quantize %x, %s, %z : (tensor<2x8xf32>, tensor<8xf32>, tensor<8xui8>) -> tensor<2x8xui8>
   func.return
 }
@@ -9,7 +9,7 @@ func.func @per_tensor_scale(%x: tensor<2x8xf32>, %s: tensor<8xf32>, %z: tensor<8
 // -----
 
 func.func @axis_range(%x: tensor<2x8xf32>, %s: tensor<8xf32>, %z: tensor<8xui8>) {
-  // CHECK: graph.quantize: axis out of range, expected -2 <= axis < 2, got 2
+  // expected-error @+1 {{graph.quantize: axis out of range, expected -2 <= axis < 2, got 2}}
   %q = graph.quantize %x, %s, %z axis = 2 : (tensor<2x8xf32>, tensor<8xf32>, tensor<8xui8>) -> tensor<2x8xui8>
   func.return
 }
@@ -17,7 +17,7 @@ func.func @axis_range(%x: tensor<2x8xf32>, %s: tensor<8xf32>, %z: tensor<8xui8>)
 // -----
 
 func.func @no_vector(%x: tensor<2x8xf32>, %s: tensor<8x1xf32>, %z: tensor<ui8>) {
-  // CHECK: graph.quantize: scale is no scalar and no vector, expected rank 0 or 1, got rank 2
+  // expected-error @+1 {{graph.quantize: scale is no scalar and no vector, expected rank 0 or 1, got rank 2}}
   %q = graph.quantize %x, %s, %z axis = 1 : (tensor<2x8xf32>, tensor<8x1xf32>, tensor<ui8>) -> tensor<2x8xui8>
   func.return
 }
@@ -25,7 +25,7 @@ func.func @no_vector(%x: tensor<2x8xf32>, %s: tensor<8x1xf32>, %z: tensor<ui8>) 
 // -----
 
 func.func @length(%x: tensor<2x8xf32>, %s: tensor<2xf32>, %z: tensor<2xui8>) {
-  // CHECK: graph.quantize: length of scale differs from axis 1 of x, expected 8, got 2
+  // expected-error @+1 {{graph.quantize: length of scale differs from axis 1 of x, expected 8, got 2}}
   %q = graph.quantize %x, %s, %z axis = 1 : (tensor<2x8xf32>, tensor<2xf32>, tensor<2xui8>) -> tensor<2x8xui8>
   func.return
 }
@@ -33,7 +33,7 @@ func.func @length(%x: tensor<2x8xf32>, %s: tensor<2xf32>, %z: tensor<2xui8>) {
 // -----
 
 func.func @wrong_result(%x: tensor<2x8xf32>, %s: tensor<f32>, %z: tensor<ui8>) {
-  // CHECK: graph.quantize: result type differs, expected tensor<2x8xui8>, got tensor<2x8xi8>
+  // expected-error @+1 {{graph.quantize: result type differs, expected tensor<2x8xui8>, got tensor<2x8xi8>}}
   %q = graph.quantize %x, %s, %z : (tensor<2x8xf32>, tensor<f32>, tensor<ui8>) -> tensor<2x8xi8>
   func.return
 }
@@ -41,7 +41,7 @@ func.func @wrong_result(%x: tensor<2x8xf32>, %s: tensor<f32>, %z: tensor<ui8>) {
 // -----
 
 func.func @wide_target(%x: tensor<2xf32>, %s: tensor<f32>, %z: tensor<ui32>) {
-  // CHECK: expected a dense tensor of i8, i16, ui8, ui16, got tensor<ui32>
+  // expected-error @+1 {{expected a dense tensor of i8, i16, ui8, ui16, got tensor<ui32>}}
   %q = graph.quantize %x, %s, %z : (tensor<2xf32>, tensor<f32>, tensor<ui32>) -> tensor<2xui32>
   func.return
 }
@@ -49,7 +49,7 @@ func.func @wide_target(%x: tensor<2xf32>, %s: tensor<f32>, %z: tensor<ui32>) {
 // -----
 
 func.func @wide_source(%x: tensor<2xf64>, %s: tensor<f32>, %z: tensor<ui8>) {
-  // CHECK: expected a dense tensor of f16, f32, got tensor<2xf64>
+  // expected-error @+1 {{expected a dense tensor of f16, f32, got tensor<2xf64>}}
   %q = graph.quantize %x, %s, %z : (tensor<2xf64>, tensor<f32>, tensor<ui8>) -> tensor<2xui8>
   func.return
 }
@@ -57,7 +57,7 @@ func.func @wide_source(%x: tensor<2xf64>, %s: tensor<f32>, %z: tensor<ui8>) {
 // -----
 
 func.func @zero_point_type(%x: tensor<2xi8>, %s: tensor<f32>, %z: tensor<ui8>) {
-  // CHECK: graph.dequantize: element types of x and zero_point differ, expected i8, got ui8
+  // expected-error @+1 {{graph.dequantize: element types of x and zero_point differ, expected i8, got ui8}}
   %q = graph.dequantize %x, %s, %z : (tensor<2xi8>, tensor<f32>, tensor<ui8>) -> tensor<2xf32>
   func.return
 }
@@ -65,7 +65,7 @@ func.func @zero_point_type(%x: tensor<2xi8>, %s: tensor<f32>, %z: tensor<ui8>) {
 // -----
 
 func.func @no_sum(%x: tensor<2xi16>, %s: tensor<f32>, %z: tensor<ui8>) {
-  // CHECK: expected a dense tensor of i32, got tensor<2xi16>
+  // expected-error @+1 {{expected a dense tensor of i32, got tensor<2xi16>}}
   %q = graph.requantize %x, %s, %z : (tensor<2xi16>, tensor<f32>, tensor<ui8>) -> tensor<2xui8>
   func.return
 }
@@ -73,7 +73,7 @@ func.func @no_sum(%x: tensor<2xi16>, %s: tensor<f32>, %z: tensor<ui8>) {
 // -----
 
 func.func @mixed_factors(%x: tensor<2x8xi8>, %w: tensor<4x8xi32>) {
-  // CHECK: graph.dense: element types differ, expected i8, got i32
+  // expected-error @+1 {{graph.dense: element types differ, expected i8, got i32}}
   %q = graph.dense %x, %w : (tensor<2x8xi8>, tensor<4x8xi32>) -> tensor<2x4xi32>
   func.return
 }
@@ -81,7 +81,7 @@ func.func @mixed_factors(%x: tensor<2x8xi8>, %w: tensor<4x8xi32>) {
 // -----
 
 func.func @bias_of_sum(%x: tensor<2x8xi8>, %w: tensor<4x8xi8>, %b: tensor<4xi8>) {
-  // CHECK: graph.dense: element types differ, expected i32, got i8
+  // expected-error @+1 {{graph.dense: element types differ, expected i32, got i8}}
   %q = graph.dense %x, %w, %b : (tensor<2x8xi8>, tensor<4x8xi8>, tensor<4xi8>) -> tensor<2x4xi32>
   func.return
 }
@@ -89,7 +89,7 @@ func.func @bias_of_sum(%x: tensor<2x8xi8>, %w: tensor<4x8xi8>, %b: tensor<4xi8>)
 // -----
 
 func.func @types_of_zero_points(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tensor<i8>, %w: tensor<4x8xi8>, %ws: tensor<f32>, %wz: tensor<i8>, %ys: tensor<f32>, %yz: tensor<ui8>) {
-  // CHECK: graph.quantized_dense: a zero point has another element type than its tensor, expected ui8, got i8
+  // expected-error @+1 {{graph.quantized_dense: a zero point has another element type than its tensor, expected ui8, got i8}}
   %y = graph.quantized_dense %x, %xs, %xz, %w, %ws, %wz, %ys, %yz : (tensor<2x8xui8>, tensor<f32>, tensor<i8>, tensor<4x8xi8>, tensor<f32>, tensor<i8>, tensor<f32>, tensor<ui8>) -> tensor<2x4xui8>
   func.return
 }
@@ -97,7 +97,7 @@ func.func @types_of_zero_points(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tens
 // -----
 
 func.func @scale_of_x(%x: tensor<2x8xui8>, %xs: tensor<8xf32>, %xz: tensor<ui8>, %w: tensor<4x8xi8>, %ws: tensor<f32>, %wz: tensor<i8>, %ys: tensor<f32>, %yz: tensor<ui8>) {
-  // CHECK: graph.quantized_dense: x_scale is no scalar, expected rank 0, got rank 1
+  // expected-error @+1 {{graph.quantized_dense: x_scale is no scalar, expected rank 0, got rank 1}}
   %y = graph.quantized_dense %x, %xs, %xz, %w, %ws, %wz, %ys, %yz : (tensor<2x8xui8>, tensor<8xf32>, tensor<ui8>, tensor<4x8xi8>, tensor<f32>, tensor<i8>, tensor<f32>, tensor<ui8>) -> tensor<2x4xui8>
   func.return
 }
@@ -105,7 +105,7 @@ func.func @scale_of_x(%x: tensor<2x8xui8>, %xs: tensor<8xf32>, %xz: tensor<ui8>,
 // -----
 
 func.func @scale_of_w(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tensor<ui8>, %w: tensor<4x8xi8>, %ws: tensor<4x1xf32>, %wz: tensor<i8>, %ys: tensor<f32>, %yz: tensor<ui8>) {
-  // CHECK: graph.quantized_dense: w_scale is no scalar and no vector, expected rank 0 or 1, got rank 2
+  // expected-error @+1 {{graph.quantized_dense: w_scale is no scalar and no vector, expected rank 0 or 1, got rank 2}}
   %y = graph.quantized_dense %x, %xs, %xz, %w, %ws, %wz, %ys, %yz : (tensor<2x8xui8>, tensor<f32>, tensor<ui8>, tensor<4x8xi8>, tensor<4x1xf32>, tensor<i8>, tensor<f32>, tensor<ui8>) -> tensor<2x4xui8>
   func.return
 }
@@ -113,7 +113,7 @@ func.func @scale_of_w(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tensor<ui8>, %
 // -----
 
 func.func @channels(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tensor<ui8>, %w: tensor<4x8xi8>, %ws: tensor<f32>, %wz: tensor<8xi8>, %ys: tensor<f32>, %yz: tensor<ui8>) {
-  // CHECK: graph.quantized_dense: length of w_zero_point differs from the channels, expected 4, got 8
+  // expected-error @+1 {{graph.quantized_dense: length of w_zero_point differs from the channels, expected 4, got 8}}
   %y = graph.quantized_dense %x, %xs, %xz, %w, %ws, %wz, %ys, %yz : (tensor<2x8xui8>, tensor<f32>, tensor<ui8>, tensor<4x8xi8>, tensor<f32>, tensor<8xi8>, tensor<f32>, tensor<ui8>) -> tensor<2x4xui8>
   func.return
 }
@@ -121,7 +121,7 @@ func.func @channels(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tensor<ui8>, %w:
 // -----
 
 func.func @columns(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tensor<ui8>, %w: tensor<8x4xi8>, %ws: tensor<f32>, %wz: tensor<i8>, %ys: tensor<f32>, %yz: tensor<ui8>, %b: tensor<1x4xi32>) {
-  // CHECK: graph.quantized_matmul: bias is not a vector, expected rank 1, got rank 2
+  // expected-error @+1 {{graph.quantized_matmul: bias is not a vector, expected rank 1, got rank 2}}
   %y = graph.quantized_matmul %x, %xs, %xz, %w, %ws, %wz, %ys, %yz, %b : (tensor<2x8xui8>, tensor<f32>, tensor<ui8>, tensor<8x4xi8>, tensor<f32>, tensor<i8>, tensor<f32>, tensor<ui8>, tensor<1x4xi32>) -> tensor<2x4xui8>
   func.return
 }
@@ -129,7 +129,7 @@ func.func @columns(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tensor<ui8>, %w: 
 // -----
 
 func.func @more_columns(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tensor<ui8>, %w: tensor<8x4xi8>, %ws: tensor<f32>, %wz: tensor<i8>, %ys: tensor<f32>, %yz: tensor<ui8>, %b: tensor<8xi32>) {
-  // CHECK: graph.quantized_matmul: length of bias differs from the columns of w, expected 4, got 8
+  // expected-error @+1 {{graph.quantized_matmul: length of bias differs from the columns of w, expected 4, got 8}}
   %y = graph.quantized_matmul %x, %xs, %xz, %w, %ws, %wz, %ys, %yz, %b : (tensor<2x8xui8>, tensor<f32>, tensor<ui8>, tensor<8x4xi8>, tensor<f32>, tensor<i8>, tensor<f32>, tensor<ui8>, tensor<8xi32>) -> tensor<2x4xui8>
   func.return
 }
@@ -137,7 +137,7 @@ func.func @more_columns(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tensor<ui8>,
 // -----
 
 func.func @groups(%x: tensor<2x2x8xui8>, %s: tensor<f32>, %z: tensor<ui8>, %w: tensor<3x1x2xui8>) {
-  // CHECK: graph.quantized_conv: groups do not divide the filters, expected a multiple of 2, got 3
+  // expected-error @+1 {{graph.quantized_conv: groups do not divide the filters, expected a multiple of 2, got 3}}
   %y = graph.quantized_conv %x, %s, %z, %w, %s, %z, %s, %z strides = [1] dilations = [1] groups = 2 : (tensor<2x2x8xui8>, tensor<f32>, tensor<ui8>, tensor<3x1x2xui8>, tensor<f32>, tensor<ui8>, tensor<f32>, tensor<ui8>) -> tensor<2x3x7xui8>
   func.return
 }
@@ -145,7 +145,7 @@ func.func @groups(%x: tensor<2x2x8xui8>, %s: tensor<f32>, %z: tensor<ui8>, %w: t
 // -----
 
 func.func @no_vector_at_all(%x: tensor<2x8xf32>, %s: tensor<f32>, %z: tensor<ui8>) {
-  // CHECK: graph.quantize: there is an axis and no vector along it, expected no axis, got 1
+  // expected-error @+1 {{graph.quantize: there is an axis and no vector along it, expected no axis, got 1}}
   %q = graph.quantize %x, %s, %z axis = 1 : (tensor<2x8xf32>, tensor<f32>, tensor<ui8>) -> tensor<2x8xui8>
   func.return
 }

@@ -1,7 +1,7 @@
-// RUN: stepwell-opt %s --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.transpose: not a permutation, expected each of 2 dimensions once, got [0, 0]
+  // expected-error @+1 {{graph.transpose: not a permutation, expected each of 2 dimensions once, got [0, 0]}}
   %y = graph.transpose %x permutation = [0, 0] : (tensor<4x3xf32>) -> tensor<4x4xf32>
   func.return
 }
@@ -9,7 +9,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.reshape: elements of [4, 3] do not fit, expected 12, got 10
+  // expected-error @+1 {{graph.reshape: elements of [4, 3] do not fit, expected 12, got 10}}
   %y = graph.reshape %x shape = [5, 2] : (tensor<4x3xf32>) -> tensor<5x2xf32>
   func.return
 }
@@ -17,7 +17,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.reshape: elements of [4, 3] do not fit, expected a multiple of 5, got 12
+  // expected-error @+1 {{graph.reshape: elements of [4, 3] do not fit, expected a multiple of 5, got 12}}
   %y = graph.reshape %x shape = [5, -1] : (tensor<4x3xf32>) -> tensor<5x2xf32>
   func.return
 }
@@ -25,7 +25,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.reshape: not a shape, expected sizes, 0, and -1 at most once, got [-1, -1]
+  // expected-error @+1 {{graph.reshape: not a shape, expected sizes, 0, and -1 at most once, got [-1, -1]}}
   %y = graph.reshape %x shape = [-1, -1] : (tensor<4x3xf32>) -> tensor<4x3xf32>
   func.return
 }
@@ -33,7 +33,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.reshape: 0 copies a dimension that x has not, expected rank 2, got [4, 3, 0]
+  // expected-error @+1 {{graph.reshape: 0 copies a dimension that x has not, expected rank 2, got [4, 3, 0]}}
   %y = graph.reshape %x shape = [4, 3, 0] : (tensor<4x3xf32>) -> tensor<4x3x1xf32>
   func.return
 }
@@ -41,7 +41,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.broadcast_to: [4, 3] does not broadcast, expected a shape of at least its rank, got [3]
+  // expected-error @+1 {{graph.broadcast_to: [4, 3] does not broadcast, expected a shape of at least its rank, got [3]}}
   %y = graph.broadcast_to %x shape = [3] : (tensor<4x3xf32>) -> tensor<3xf32>
   func.return
 }
@@ -49,7 +49,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.broadcast_to: [4, 3] does not broadcast to [2, 3], expected 2, got 4
+  // expected-error @+1 {{graph.broadcast_to: [4, 3] does not broadcast to [2, 3], expected 2, got 4}}
   %y = graph.broadcast_to %x shape = [2, 3] : (tensor<4x3xf32>) -> tensor<2x3xf32>
   func.return
 }
@@ -57,7 +57,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%a: tensor<4x3xf32>, %b: tensor<5x3xf32>) {
-  // CHECK: graph.concat: sizes of axis 0 differ, expected 4, got 5
+  // expected-error @+1 {{graph.concat: sizes of axis 0 differ, expected 4, got 5}}
   %y = graph.concat %a, %b axis = 1 : (tensor<4x3xf32>, tensor<5x3xf32>) -> tensor<4x6xf32>
   func.return
 }
@@ -65,7 +65,7 @@ func.func @f(%a: tensor<4x3xf32>, %b: tensor<5x3xf32>) {
 // -----
 
 func.func @f(%a: tensor<4x3xf32>, %b: tensor<3xf32>) {
-  // CHECK: graph.concat: ranks differ, expected 2, got 1
+  // expected-error @+1 {{graph.concat: ranks differ, expected 2, got 1}}
   %y = graph.concat %a, %b axis = 0 : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<5x3xf32>
   func.return
 }
@@ -73,7 +73,7 @@ func.func @f(%a: tensor<4x3xf32>, %b: tensor<3xf32>) {
 // -----
 
 func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x3xi32>) {
-  // CHECK: graph.concat: element types differ, expected f32, got i32
+  // expected-error @+1 {{graph.concat: element types differ, expected f32, got i32}}
   %y = graph.concat %a, %b axis = 0 : (tensor<4x3xf32>, tensor<4x3xi32>) -> tensor<8x3xf32>
   func.return
 }
@@ -81,7 +81,7 @@ func.func @f(%a: tensor<4x3xf32>, %b: tensor<4x3xi32>) {
 // -----
 
 func.func @f() {
-  // CHECK: graph.concat: nothing to concatenate, expected 1 operand or more, got 0
+  // expected-error @+1 {{graph.concat: nothing to concatenate, expected 1 operand or more, got 0}}
   %y = "graph.concat"() <{axis = 0 : i64}> : () -> tensor<4xf32>
   func.return
 }
@@ -89,7 +89,7 @@ func.func @f() {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // CHECK: graph.slice: wrong number of starts, expected 2, got 1
+  // expected-error @+1 {{graph.slice: wrong number of starts, expected 2, got 1}}
   %y = graph.slice %x starts = [0] ends = [4, 3] steps = [1, 1] : (tensor<4x3xf32>) -> tensor<4x3xf32>
   func.return
 }
@@ -97,7 +97,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>) {
-  // CHECK: graph.slice: step of axis 0 is 0, expected a step that is not 0
+  // expected-error @+1 {{graph.slice: step of axis 0 is 0, expected a step that is not 0}}
   %y = graph.slice %x starts = [0] ends = [4] steps = [0] : (tensor<4xf32>) -> tensor<4xf32>
   func.return
 }
@@ -105,7 +105,7 @@ func.func @f(%x: tensor<4xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>) {
-  // CHECK: graph.slice: bounds of axis 0 are not cut to its size, expected 0 <= start, end <= 4, got [0, 5]
+  // expected-error @+1 {{graph.slice: bounds of axis 0 are not cut to its size, expected 0 <= start, end <= 4, got [0, 5]}}
   %y = graph.slice %x starts = [0] ends = [5] steps = [1] : (tensor<4xf32>) -> tensor<5xf32>
   func.return
 }
@@ -113,7 +113,7 @@ func.func @f(%x: tensor<4xf32>) {
 // -----
 
 func.func @f(%x: tensor<?xf32>) {
-  // CHECK: graph.slice: axis 0 has a symbolic size and can only be taken whole, expected [0, 9223372036854775807, 1], got [1, 3, 1]
+  // expected-error @+1 {{graph.slice: axis 0 has a symbolic size and can only be taken whole, expected [0, 9223372036854775807, 1], got [1, 3, 1]}}
   %y = graph.slice %x starts = [1] ends = [3] steps = [1] : (tensor<?xf32>) -> tensor<2xf32>
   func.return
 }
@@ -121,7 +121,7 @@ func.func @f(%x: tensor<?xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>, %i: tensor<2xf32>) {
-  // CHECK: expected a dense tensor of i32, i64, got tensor<2xf32>
+  // expected-error @+1 {{expected a dense tensor of i32, i64, got tensor<2xf32>}}
   %y = graph.gather %x, %i axis = 0 : (tensor<4x3xf32>, tensor<2xf32>) -> tensor<2x3xf32>
   func.return
 }
@@ -129,7 +129,7 @@ func.func @f(%x: tensor<4x3xf32>, %i: tensor<2xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>, %i: tensor<2xi64>) {
-  // CHECK: graph.gather: axis out of range, expected -2 <= axis < 2, got 2
+  // expected-error @+1 {{graph.gather: axis out of range, expected -2 <= axis < 2, got 2}}
   %y = graph.gather %x, %i axis = 2 : (tensor<4x3xf32>, tensor<2xi64>) -> tensor<4x3x2xf32>
   func.return
 }
@@ -137,7 +137,7 @@ func.func @f(%x: tensor<4x3xf32>, %i: tensor<2xi64>) {
 // -----
 
 func.func @f() {
-  // CHECK: graph.constant: shape is not static, got tensor<?x3xf32>
+  // expected-error @+1 {{graph.constant: shape is not static, got tensor<?x3xf32>}}
   %y = graph.constant dense_resource<w> : tensor<?x3xf32>
   func.return
 }
@@ -145,7 +145,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // CHECK: graph.constant: nnz of a dense constant, expected a sparse type, got tensor<2x3xf32>
+  // expected-error @+1 {{graph.constant: nnz of a dense constant, expected a sparse type, got tensor<2x3xf32>}}
   %y = graph.constant nnz = 3 dense_resource<w> : tensor<2x3xf32>
   func.return
 }
@@ -153,7 +153,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // CHECK: expected a tensor of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<2xi7>
+  // expected-error @+1 {{expected a tensor of f16, bf16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, got tensor<2xi7>}}
   %y = graph.constant dense<[1, 2]> : tensor<2xi7>
   func.return
 }

@@ -1,9 +1,9 @@
-// RUN: stepwell-opt %s --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics
 
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>) {
-  // CHECK: graph.spmm: inner dimensions differ, expected 5, got 4
+  // expected-error @+1 {{graph.spmm: inner dimensions differ, expected 5, got 4}}
   %y = graph.spmm %a, %x : (tensor<4x5xf32, #csr>, tensor<4x2xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -13,7 +13,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x4xf32, #csr>, %x: tensor<4xf32>) {
-  // CHECK: graph.spmm: x is not a matrix, expected rank 2, got rank 1
+  // expected-error @+1 {{graph.spmm: x is not a matrix, expected rank 2, got rank 1}}
   %y = graph.spmm %a, %x : (tensor<4x4xf32, #csr>, tensor<4xf32>) -> tensor<4xf32>
   func.return
 }
@@ -23,7 +23,7 @@ func.func @f(%a: tensor<4x4xf32, #csr>, %x: tensor<4xf32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x4xf32, #csr>, %x: tensor<4x2xf64>) {
-  // CHECK: graph.spmm: element types differ, expected f32, got f64
+  // expected-error @+1 {{graph.spmm: element types differ, expected f32, got f64}}
   %y = graph.spmm %a, %x : (tensor<4x4xf32, #csr>, tensor<4x2xf64>) -> tensor<4x2xf32>
   func.return
 }
@@ -31,7 +31,7 @@ func.func @f(%a: tensor<4x4xf32, #csr>, %x: tensor<4x2xf64>) {
 // -----
 
 func.func @f(%a: tensor<4x4xf32>, %x: tensor<4x2xf32>) {
-  // CHECK: expected a sparse tensor of f16, f32, f64, got tensor<4x4xf32>
+  // expected-error @+1 {{expected a sparse tensor of f16, f32, f64, got tensor<4x4xf32>}}
   %y = graph.spmm %a, %x : (tensor<4x4xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -41,7 +41,7 @@ func.func @f(%a: tensor<4x4xf32>, %x: tensor<4x2xf32>) {
 #csc = #sparse_tensor.encoding<{ map = (d0, d1) -> (d1 : dense, d0 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x4xf32, #csc>, %x: tensor<4x2xf32>) {
-  // CHECK: graph.spmm: a is not a matrix of compressed sparse rows, expected a CSR encoding, got tensor<4x4xf32, #sparse_tensor.encoding<{ map = (d0, d1) -> (d1 : dense, d0 : compressed), posWidth = 32, crdWidth = 32 }>>
+  // expected-error @+1 {{graph.spmm: a is not a matrix of compressed sparse rows, expected a CSR encoding, got tensor<4x4xf32, #sparse_tensor.encoding<{ map = (d0, d1) -> (d1 : dense, d0 : compressed), posWidth = 32, crdWidth = 32 }>>}}
   %y = graph.spmm %a, %x : (tensor<4x4xf32, #csc>, tensor<4x2xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -51,7 +51,7 @@ func.func @f(%a: tensor<4x4xf32, #csc>, %x: tensor<4x2xf32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>) {
-  // CHECK: graph.degree: a is not square, expected 4, got 5
+  // expected-error @+1 {{graph.degree: a is not square, expected 4, got 5}}
   %y = graph.degree %a self_loops = true power = 1.0 : (tensor<4x5xf32, #csr>) -> tensor<4xf32>
   func.return
 }
@@ -61,7 +61,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>) {
-  // CHECK: graph.missing_self_loops: a is not square, expected 4, got 5
+  // expected-error @+1 {{graph.missing_self_loops: a is not square, expected 4, got 5}}
   %y = graph.missing_self_loops %a : (tensor<4x5xf32, #csr>) -> tensor<4xf32>
   func.return
 }
@@ -71,7 +71,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>) {
-  // CHECK: graph.normalize: a is not square, expected 4, got 5
+  // expected-error @+1 {{graph.normalize: a is not square, expected 4, got 5}}
   %y = graph.normalize row %a self_loops = true : (tensor<4x5xf32, #csr>) -> tensor<4x5xf32, #csr>
   func.return
 }
@@ -81,7 +81,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x4xf32, #csr>) {
-  // CHECK: Expected `symmetric`, or `row`.
+  // expected-error @+1 {{Expected `symmetric`, or `row`.}}
   %y = graph.normalize column %a self_loops = false : (tensor<4x4xf32, #csr>) -> tensor<4x4xf32, #csr>
   func.return
 }
@@ -91,7 +91,7 @@ func.func @f(%a: tensor<4x4xf32, #csr>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f() {
-  // CHECK: graph.constant: a sparse constant has a literal value, expected dense_resource<name>
+  // expected-error @+1 {{graph.constant: a sparse constant has a literal value, expected dense_resource<name>}}
   %y = graph.constant dense<1.0> : tensor<2x2xf32, #csr>
   func.return
 }
@@ -101,7 +101,7 @@ func.func @f() {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f() {
-  // CHECK: graph.constant: nnz is negative, expected 0 or more, got -1
+  // expected-error @+1 {{graph.constant: nnz is negative, expected 0 or more, got -1}}
   %y = graph.constant nnz = -1 dense_resource<a> : tensor<2x2xf32, #csr>
   func.return
 }

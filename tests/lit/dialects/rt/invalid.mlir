@@ -1,7 +1,7 @@
-// RUN: stepwell-opt %s --split-input-file --verify-diagnostics | filecheck %s
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics
 
 func.func @constant_slot(%ctx: !rt.context) {
-  // CHECK: rt.constant: negative slot, got -1
+  // expected-error @+1 {{rt.constant: negative slot, got -1}}
   %w = "rt.constant"(%ctx) <{slot = -1 : i64, weight = "w"}> : (!rt.context) -> memref<4xf32>
   func.return
 }
@@ -9,7 +9,7 @@ func.func @constant_slot(%ctx: !rt.context) {
 // -----
 
 func.func @constant_size(%ctx: !rt.context) {
-  // CHECK: rt.constant: symbolic size, expected a static shape, got memref<?xf32>
+  // expected-error @+1 {{rt.constant: symbolic size, expected a static shape, got memref<?xf32>}}
   %w = rt.constant %ctx, 0 "w" : memref<?xf32>
   func.return
 }
@@ -17,7 +17,7 @@ func.func @constant_size(%ctx: !rt.context) {
 // -----
 
 func.func @constant_layout(%ctx: !rt.context) {
-  // CHECK: rt.constant: buffer is not contiguous, expected no layout, got memref<4xf32, strided<[2]>>
+  // expected-error @+1 {{rt.constant: buffer is not contiguous, expected no layout, got memref<4xf32, strided<[2]>>}}
   %w = rt.constant %ctx, 0 "w" : memref<4xf32, strided<[2]>>
   func.return
 }
@@ -25,7 +25,7 @@ func.func @constant_layout(%ctx: !rt.context) {
 // -----
 
 func.func @arena_type(%ctx: !rt.context, %n: index) {
-  // CHECK: rt.arena: wrong result type, expected memref<?xi8>, got memref<?xf32>
+  // expected-error @+1 {{rt.arena: wrong result type, expected memref<?xi8>, got memref<?xf32>}}
   %a = rt.arena %ctx, %n : memref<?xf32>
   func.return
 }
@@ -33,7 +33,7 @@ func.func @arena_type(%ctx: !rt.context, %n: index) {
 // -----
 
 func.func @call_unknown(%x: memref<4xf32>) {
-  // CHECK: rt.call: unknown function, got @nowhere
+  // expected-error @+1 {{rt.call: unknown function, got @nowhere}}
   rt.call @nowhere(%x) : memref<4xf32>
   func.return
 }
@@ -42,7 +42,7 @@ func.func @call_unknown(%x: memref<4xf32>) {
 
 func.func private @kernel(memref<?xf32>)
 func.func @call_arguments(%x: memref<4xf32>) {
-  // CHECK: rt.call: arguments of @kernel differ, expected (memref<?xf32>), got (memref<4xf32>)
+  // expected-error @+1 {{rt.call: arguments of @kernel differ, expected (memref<?xf32>), got (memref<4xf32>)}}
   rt.call @kernel(%x) : memref<4xf32>
   func.return
 }
@@ -51,7 +51,7 @@ func.func @call_arguments(%x: memref<4xf32>) {
 
 func.func private @kernel() -> i32
 func.func @call_results() {
-  // CHECK: rt.call: @kernel returns values, expected none, got 1
+  // expected-error @+1 {{rt.call: @kernel returns values, expected none, got 1}}
   rt.call @kernel()
   func.return
 }
@@ -59,7 +59,7 @@ func.func @call_results() {
 // -----
 
 func.func @packed_slot(%ctx: !rt.context) {
-  // CHECK: rt.call_packed: negative slot, got -2
+  // expected-error @+1 {{rt.call_packed: negative slot, got -2}}
   "rt.call_packed"(%ctx) <{slot = -2 : i64, callee = "env.f", operandSegmentSizes = array<i32: 1, 0, 0>}> : (!rt.context) -> ()
   func.return
 }
@@ -67,7 +67,7 @@ func.func @packed_slot(%ctx: !rt.context) {
 // -----
 
 func.func @packed_tensors(%ctx: !rt.context, %b: memref<4xi8>) {
-  // CHECK: rt.call_packed: wrong numbers of buffers for () -> tensor<4xi1>, expected [0, 1], got [1, 0]
+  // expected-error @+1 {{rt.call_packed: wrong numbers of buffers for () -> tensor<4xi1>, expected [0, 1], got [1, 0]}}
   rt.call_packed %ctx, 0 "env.f" ins(%b : memref<4xi8>) as () -> tensor<4xi1>
   func.return
 }
@@ -75,7 +75,7 @@ func.func @packed_tensors(%ctx: !rt.context, %b: memref<4xi8>) {
 // -----
 
 func.func @check_details(%ctx: !rt.context, %ok: i1, %n: index) {
-  // CHECK: rt.check: too many details, expected at most 3, got 4
+  // expected-error @+1 {{rt.check: too many details, expected at most 3, got 4}}
   rt.check %ctx, %ok, "no"(%n, %n, %n, %n)
   func.return
 }
@@ -83,7 +83,7 @@ func.func @check_details(%ctx: !rt.context, %ok: i1, %n: index) {
 // -----
 
 func.func @csr_element(%ctx: !rt.context, %p: memref<?xi16>, %n: index) {
-  // CHECK: rt.check_csr: wrong element type, expected i32 or i64, got i16
+  // expected-error @+1 {{rt.check_csr: wrong element type, expected i32 or i64, got i16}}
   rt.check_csr %ctx, %p, %p, %n "graph" : memref<?xi16>, memref<?xi16>
   func.return
 }
@@ -91,7 +91,7 @@ func.func @csr_element(%ctx: !rt.context, %p: memref<?xi16>, %n: index) {
 // -----
 
 func.func @csr_rank(%ctx: !rt.context, %p: memref<?x2xi32>, %n: index) {
-  // CHECK: rt.check_csr: wrong rank, expected 1, got memref<?x2xi32>
+  // expected-error @+1 {{rt.check_csr: wrong rank, expected 1, got memref<?x2xi32>}}
   rt.check_csr %ctx, %p, %p, %n "graph" : memref<?x2xi32>, memref<?x2xi32>
   func.return
 }
@@ -99,7 +99,7 @@ func.func @csr_rank(%ctx: !rt.context, %p: memref<?x2xi32>, %n: index) {
 // -----
 
 func.func @index_element(%ctx: !rt.context, %i: memref<?xf32>, %n: index) {
-  // CHECK: rt.check_index: wrong element type, expected i32 or i64, got f32
+  // expected-error @+1 {{rt.check_index: wrong element type, expected i32 or i64, got f32}}
   rt.check_index %ctx, %i, %n "ids" : memref<?xf32>
   func.return
 }
@@ -107,7 +107,7 @@ func.func @index_element(%ctx: !rt.context, %i: memref<?xf32>, %n: index) {
 // -----
 
 func.func @tiles_arguments(%n: index, %x: memref<4xf32>) {
-  // CHECK: rt.parallel_tiles: body arguments differ from the captures, expected (index, memref<4xf32>), got (index, f32)
+  // expected-error @+1 {{rt.parallel_tiles: body arguments differ from the captures, expected (index, memref<4xf32>), got (index, f32)}}
   rt.parallel_tiles %n captures(%x : memref<4xf32>) {
   ^bb0(%t: index, %y: f32):
     rt.yield
@@ -118,7 +118,7 @@ func.func @tiles_arguments(%n: index, %x: memref<4xf32>) {
 // -----
 
 func.func @tiles_end(%n: index) {
-  // CHECK: rt.parallel_tiles: body does not end, expected rt.yield
+  // expected-error @+1 {{rt.parallel_tiles: body does not end, expected rt.yield}}
   rt.parallel_tiles %n {
   ^bb0(%t: index):
     llvm.unreachable
@@ -129,9 +129,9 @@ func.func @tiles_end(%n: index) {
 // -----
 
 func.func @tiles_isolated(%n: index, %x: memref<?xf32>) {
+  // expected-error @+1 {{Operation using value defined out of its IsolatedFromAbove parent}}
   rt.parallel_tiles %n {
   ^bb0(%t: index):
-    // CHECK: Operation using value defined out of its IsolatedFromAbove parent
     %v = memref.load %x[%t] : memref<?xf32>
     rt.yield
   }
@@ -141,7 +141,7 @@ func.func @tiles_isolated(%n: index, %x: memref<?xf32>) {
 // -----
 
 func.func @yield_alone() {
-  // CHECK: 'rt.yield' expects parent op 'rt.parallel_tiles'
+  // expected-error @+1 {{'rt.yield' expects parent op 'rt.parallel_tiles'}}
   rt.yield
 }
 
@@ -149,7 +149,7 @@ func.func @yield_alone() {
 
 func.func private @tile(memref<4xf32>)
 func.func @call_tiles_arguments(%n: index, %x: memref<4xf32>) {
-  // CHECK: rt.call_tiles: arguments of @tile differ, expected (memref<4xf32>), got (index, memref<4xf32>)
+  // expected-error @+1 {{rt.call_tiles: arguments of @tile differ, expected (memref<4xf32>), got (index, memref<4xf32>)}}
   rt.call_tiles %n, @tile(%x) : memref<4xf32>
   func.return
 }

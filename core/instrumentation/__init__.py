@@ -1,0 +1,5 @@
+"""Hooks that tell what passes do: the IR around them, their time, what they counted.
+
+It may import: what the rest of `core` may.
+In: a context and a module around each pass; out: reports, as text and as JSON.
+"""

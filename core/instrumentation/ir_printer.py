@@ -1,0 +1,131 @@
+"""Printing the IR before and after passes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ..context import CompilerContext, PassHook
+from ..printing import module_text
+from .ir_text import changed, difference, texts_by_symbol
+from .report import Tell
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Dump:
+    """The IR before or after a pass; `elided` if constants are left out of the text.
+
+    `diff` says that `text` is how the functions that it changed differ from what they were.
+    """
+
+    when: Literal["before", "after", "failed"]
+    step: str
+    stage: str
+    text: str
+    diff: bool
+    elided: bool
+
+    def __str__(self) -> str:
+        when = {"before": "Before", "after": "After", "failed": "After failure of"}[self.when]
+        head = f"IR Diff {when}" if self.diff else f"IR Dump {when}"
+        notes = [f"stage {self.stage}"] if self.stage else []
+        notes += ["constants elided"] if self.elided else []
+        note = f" ({', '.join(notes)})" if notes else ""
+        return f"// -----// {head} {self.step}{note} //----- //\n{self.text.rstrip()}\n"
+
+    def record(self) -> dict[str, Any]:
+        """The dump as JSON."""
+        return {
+            "report": "ir",
+            "when": self.when,
+            "stage": self.stage or None,
+            "pass": self.step,
+            "diff": self.diff,
+            "elided": self.elided,
+            "text": self.text,
+        }
+
+
+class IRPrinter(PassHook):
+    """Prints a module before and after passes.
+
+    Args:
+        tell: is given each `Dump`.
+        before: the names of the passes before which it is printed, or "all".
+        after: those after which it is.
+        after_change: whether it is printed only after passes that change it.
+        after_failure: whether what is left is printed when a pass fails.
+        diff: whether what is printed after a pass is how the functions that it changed differ.
+        elide: constants of more elements are left out; None prints all.
+    """
+
+    def __init__(
+        self,
+        tell: Tell,
+        *,
+        before: Collection[str] | Literal["all"] = (),
+        after: Collection[str] | Literal["all"] = (),
+        after_change: bool = False,
+        after_failure: bool = False,
+        diff: bool = False,
+        elide: int | None = None,
+    ) -> None:
+        self._tell, self._before, self._after = tell, before, after
+        self._after_change, self._after_failure = after_change, after_failure
+        self._diff, self._elide = diff, elide
+        self._compares = diff or after_change
+        self._texts: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
+
+    def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Print the module, and remember what it is compared with."""
+        if _is_in(ctx, self._before):
+            self._print(ctx, "before", self._text(op))
+        if self._compares and _is_in(ctx, self._after):
+            self._texts = texts_by_symbol(op)
+            self._shown = texts_by_symbol(op, self._elide) if self._diff else {}
+
+    def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Print the module, or what has changed in it."""
+        if not _is_in(ctx, self._after):
+            return
+        names = changed(self._texts, texts_by_symbol(op)) if self._compares else []
+        if self._compares and not names:
+            return
+        if not self._diff:
+            self._print(ctx, "after", self._text(op))
+            return
+        shown = texts_by_symbol(op, self._elide)
+        parts = [difference(n, self._shown.get(n), shown.get(n)) for n in names]
+        self._print(ctx, "after", "\n".join(filter(None, parts)), diff=True)
+
+    def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
+        """Print what is left of the module."""
+        if self._after_failure:
+            self._print(ctx, "failed", self._text(op))
+
+    def _text(self, op: ModuleOp) -> str:
+        return module_text(op, elide=self._elide)
+
+    def _print(
+        self,
+        ctx: CompilerContext,
+        when: Literal["before", "after", "failed"],
+        text: str,
+        diff: bool = False,
+    ) -> None:
+        elided = "dense_resource<__elided__>" in text
+        self._tell(Dump(when, str(ctx.step), ctx.stage, text, diff, elided))
+
+
+def _is_in(ctx: CompilerContext, names: Collection[str]) -> bool:
+    """Whether a pass is among those named, by itself or nested in an operation."""
+    if names == ALL:
+        return True
+    nested = getattr(ctx.step, "step", None)
+    return ctx.pass_name in names or getattr(nested, "name", None) in names

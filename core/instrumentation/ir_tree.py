@@ -1,0 +1,66 @@
+"""Writing the IR after each pass into a folder."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ..context import CompilerContext, PassHook
+from ..errors import StepwellError, explain
+from ..printing import module_text
+from ..weights import write_atomically
+
+
+class IRTree(PassHook):
+    """Writes one file for each pass: ``folder/stage/003_graph-cse.mlir``, and ``000_input.mlir``.
+
+    The number goes on from stage to stage. A pass that fails leaves what is left of the module in
+    ``004_graph-cse.failed.mlir``. Weights are not written.
+
+    Args:
+        folder: is made where it is missing; files of the same names are replaced, each whole.
+        elide: constants of more elements are left out; None writes all.
+
+    Raises:
+        StepwellError: if the folder cannot be made or written, before anything runs.
+    """
+
+    def __init__(self, folder: str | Path, elide: int | None = None) -> None:
+        self.folder, self._elide, self._number = Path(folder), elide, 0
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass
+        except OSError as error:
+            raise self._unwritable(self.folder, error) from error
+
+    def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Write the module that the first pass gets."""
+        if self._number == 0:
+            self._write(self.folder / "000_input.mlir", op)
+        self._number += 1
+
+    def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Write the module."""
+        self._write(self._path(ctx, ""), op)
+
+    def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
+        """Write what is left of the module."""
+        self._write(self._path(ctx, ".failed"), op)
+
+    def _path(self, ctx: CompilerContext, suffix: str) -> Path:
+        name = ctx.pass_name.replace("(", "-").replace(")", "")
+        return self.folder / ctx.stage / f"{self._number:03}_{name}{suffix}.mlir"
+
+    def _write(self, path: Path, op: ModuleOp) -> None:
+        text = module_text(op, elide=self._elide)
+        try:
+            path.parent.mkdir(exist_ok=True)
+            write_atomically(path, text.encode())
+        except OSError as error:
+            raise self._unwritable(path, error) from error
+
+    def _unwritable(self, path: Path, error: OSError) -> StepwellError:
+        return StepwellError(explain("IR tree", f"cannot write {path}: {error.strerror}"))

@@ -1,0 +1,76 @@
+"""What passes decided, as remarks: done, left alone, or only found out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ..context import CompilerContext, Decision, PassHook
+from ..explanation import record
+
+KINDS = ("passed", "missed", "analysis")
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A decision, told as it was taken."""
+
+    decision: Decision
+
+    def __str__(self) -> str:
+        decision = self.decision
+        where = f"{decision.places[0]}: " if decision.places else ""
+        passed = f"{decision.pass_name}: " if decision.pass_name else ""
+        return f"{where}remark ({decision.kind}): {passed}{decision}"
+
+    def record(self) -> dict[str, Any]:
+        """The remark as JSON: the decision as `Executable.explain` gives it."""
+        return {"report": "remark"} | record(self.decision)
+
+
+class Remarks(PassHook):
+    """Tells what each pass decided when it has ended, well or not.
+
+    Args:
+        tell: is given each decision that is asked for.
+        kinds: which decisions are told: "passed" (something was done), "missed" (it was left as it
+            was) and "analysis" (something was found out).
+        only: a pattern that is looked for in the name of the pass, the subject and the nodes; None
+            for all.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[Decision], None],
+        kinds: Collection[str] = KINDS,
+        only: re.Pattern[str] | None = None,
+    ) -> None:
+        self._tell, self._kinds, self._only = tell, kinds, only
+        self._known = 0
+
+    def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Remember what is known."""
+        self._known = len(ctx.decisions)
+
+    def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Tell what is new."""
+        for decision in ctx.decisions[self._known :]:
+            if decision.kind in self._kinds and self._is_asked_for(decision):
+                self._tell(decision)
+        self._known = len(ctx.decisions)
+
+    def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
+        """Tell what was decided before it failed."""
+        self.after_pass(ctx, op)
+
+    def _is_asked_for(self, decision: Decision) -> bool:
+        if self._only is None:
+            return True
+        return any(
+            self._only.search(text)
+            for text in (decision.pass_name, decision.subject, *decision.nodes)
+        )

@@ -1,0 +1,175 @@
+"""A pass that is run on each function, kernel or other operation of a kind alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation
+from xdsl.passes import ModulePass
+from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import PassFailedException
+
+from .context import called
+from .errors import explain
+
+_PUBLIC, _PRIVATE = StringAttr("public"), StringAttr("private")
+
+
+def anchored(text: str, anchors: Sequence[str]) -> str:
+    """Passes as text, nested in operations."""
+    for anchor in reversed(anchors):
+        text = f"{anchor}({text})"
+    return text
+
+
+@dataclass(frozen=True)
+class NestedPass(ModulePass):
+    """Runs a pass on each operation of a kind, alone in a module of its own.
+
+    What the operation refers to by symbol is in that module too, as a copy, functions without their
+    bodies; the operation is public there, so that a pass leaves its type and itself.
+    """
+
+    anchors: tuple[str, ...]
+    """The operations that it is nested in, the outermost first."""
+    step: ModulePass
+
+    @property
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The pass in the text of a pipeline, without its options."""
+        return anchored(self.step.name, self.anchors)
+
+    def __str__(self) -> str:
+        return anchored(str(self.step), self.anchors)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run the pass.
+
+        Raises:
+            PassFailedException: if it puts something beside the operation, replaces it by one of
+                another kind, changes what it refers to, or it uses values from outside of it.
+        """
+        for found in list(_anchored_ops(op, self.anchors)):
+            self._apply_alone(ctx, found)
+
+    def _apply_alone(self, ctx: Context, op: Operation) -> None:
+        self._check_isolated(op)
+        copies = [_declaration(referred) for referred in _referred(op)]
+        interfaces = [copy.properties | copy.attributes for copy in copies]
+        with _alone(op, copies) as module:
+            self.step.apply(ctx, module)
+            self._check_alone(op, [o for o in module.ops if not any(o is copy for copy in copies)])
+            for copy, interface in zip(copies, interfaces, strict=True):
+                if copy.parent is not None and copy.properties | copy.attributes != interface:
+                    self._refuse(op, f"the pass changes {called(copy)}, which it refers to")
+
+    def _check_alone(self, op: Operation, left: Sequence[Operation]) -> None:
+        """Demand that a pass has left the operation, or another one of its kind and symbol."""
+        same = [o for o in left if o.name == op.name and _symbol(o) == _symbol(op)]
+        beside = [o for o in left if o not in same]
+        if beside and same:
+            self._refuse(op, f"the pass puts {called(beside[0])} beside it")
+        if len(same) != 1:
+            what = f"by {called(beside[0])}, {beside[0].name}" if beside else "by nothing"
+            self._refuse(op, f"the pass replaces it {what}")
+
+    def _check_isolated(self, op: Operation) -> None:
+        inside = set(op.walk())
+        for operand in [value for inner in inside for value in inner.operands]:
+            owner = operand.owner
+            if (owner.parent_op() if isinstance(owner, Block) else owner) not in inside:
+                self._refuse(op, "it uses values from outside of it")
+
+    def _refuse(self, op: Operation, fact: str) -> None:
+        hint = f"run {self.step.name} on the module"
+        raise PassFailedException(explain(called(op), fact, hint=hint))
+
+
+def _anchored_ops(op: Operation, anchors: Sequence[str]) -> Iterator[Operation]:
+    """The operations of the name of the last anchor, each directly in one of the anchor before."""
+    if not anchors:
+        yield op
+        return
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                if inner.name == anchors[0]:
+                    yield from _anchored_ops(inner, anchors[1:])
+
+
+def _referred(op: Operation) -> list[Operation]:
+    """What an operation refers to by symbol, outside of it, and so on."""
+    found: dict[Operation, None] = {}
+    queue = [op]
+    while queue:
+        for name in _symbols(queue.pop()):
+            referred = SymbolTable.lookup_symbol(op, name)
+            if referred is None or referred is op or op.is_ancestor(referred):
+                continue
+            if referred not in found:
+                found[referred] = None
+                queue += [] if isinstance(referred, FuncOp) else [referred]
+    return list(found)
+
+
+def _declaration(op: Operation) -> Operation:
+    """A copy of what is referred to; of a function what its callers see."""
+    if not isinstance(op, FuncOp):
+        return op.clone()
+    copy = op.clone_without_regions()
+    copy.properties["sym_visibility"] = _PRIVATE
+    return copy
+
+
+def _symbols(op: Operation) -> Iterator[StringAttr]:
+    for inner in op.walk():
+        queue = [*inner.properties.values(), *inner.attributes.values()]
+        while queue:
+            attribute = queue.pop()
+            if isinstance(attribute, SymbolRefAttr):
+                yield attribute.root_reference
+            elif isinstance(attribute, ArrayAttr):
+                queue += attribute.data
+            elif isinstance(attribute, DictionaryAttr):
+                queue += attribute.data.values()
+
+
+@contextmanager
+def _alone(op: Operation, copies: list[Operation]) -> Iterator[ModuleOp]:
+    """A module with an operation and copies; afterwards what became of it is where it was.
+
+    In that module it is public.
+    """
+    block, visibility = op.parent, op.properties.get("sym_visibility")
+    assert block is not None
+    place = ModuleOp([])
+    block.insert_op_before(place, op)
+    op.detach()
+    if visibility is not None:
+        op.properties["sym_visibility"] = _PUBLIC
+    module = ModuleOp([*copies, op])
+    try:
+        yield module
+    finally:
+        for left in list(module.ops):
+            if not any(left is copy for copy in copies):
+                left.detach()
+                block.insert_op_before(left, place)
+                if visibility is not None and _symbol(left) == _symbol(op):
+                    left.properties["sym_visibility"] = visibility
+        place.detach()
+
+
+def _symbol(op: Operation) -> Attribute | None:
+    return op.properties.get("sym_name")

@@ -1,0 +1,190 @@
+"""The text of a pipeline: what `-p` and `sw.compile(pipeline=...)` take, and its passes.
+
+    graph-cse,graph-fuse-ops{max-ops=1},func.func(canonicalize,cse)
+
+Commas separate passes, a line that begins with `#` is a comment. Passes in parentheses are run on
+each operation of the name before them alone, as with MLIR's `--pass-pipeline`; the module itself
+may be named around everything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from xdsl.passes import ModulePass
+from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
+from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError
+
+from .errors import CompileError, explain
+from .nested_pass import NestedPass, anchored
+
+_COMMENT = re.compile(r"(?m)^\s*#.*$")
+_GAP = re.compile(r'("(?:\\.|[^"\\])*")|(?<=[,{(])\s+|\s+(?=[,})]|\Z)|\A\s+')
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[][(){},]|[^][(){},"]+|"')
+_ANCHOR = re.compile(r"[A-Za-z_]\w*\.[\w.]+")
+_MODULE = "builtin.module"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One pass of a pipeline, and the operations on each of which it is run alone."""
+
+    spec: ArgSpec
+    anchors: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the pass, without its anchors."""
+        return self.spec.name
+
+    def __str__(self) -> str:
+        return anchored(str(self.spec), self.anchors)
+
+
+def plain(text: str) -> str:
+    """A pipeline text without comments, and with nothing around its punctuation."""
+    return _GAP.sub(r"\1", _COMMENT.sub("", text))
+
+
+def entries(text: str) -> list[Entry]:
+    """The passes that a text names, with their options.
+
+    Raises:
+        CompileError: if the text is malformed.
+    """
+    whole = plain(text)
+    try:
+        found = list(_entries(whole, ()))
+    except ArgSpecParseError as error:
+        reason = str(error).strip().splitlines()[-1].strip()
+        raise CompileError(explain("pipeline", f"cannot read {text!r}: {reason}")) from error
+    if found and all(entry.anchors[:1] == (_MODULE,) for entry in found) and _is_one(whole):
+        return [Entry(entry.spec, entry.anchors[1:]) for entry in found]
+    return found
+
+
+def _entries(text: str, anchors: tuple[str, ...]) -> Iterator[Entry]:
+    parts = list(_parts(text))
+    if not parts[-1]:
+        parts.pop()  # a comma after the last pass
+    if not all(parts):
+        raise CompileError(explain("pipeline", f"cannot read {text!r}: Expected pass name here"))
+    for part in parts:
+        head, opened, inside = part.partition("(")
+        if not opened or "{" in head:
+            yield from (Entry(spec, anchors) for spec in parse_pipeline(part))
+            continue
+        if not _ANCHOR.fullmatch(head) or not inside.endswith(")"):
+            expected = "an operation and passes in parentheses, such as func.func(cse)"
+            fact = "cannot read what passes are nested in"
+            raise CompileError(explain("pipeline", fact, expected=expected, got=part))
+        yield from _entries(inside[:-1], (*anchors, head))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What the commas outside of all brackets separate.
+
+    Raises:
+        CompileError: if parentheses do not match.
+    """
+    part, depth, options = "", 0, 0
+    for token in _TOKEN.findall(text):
+        options += (token in "{[") - (token in "}]")
+        depth += (token == "(") - (token == ")")
+        if depth < 0:
+            break
+        if token == "," and depth == 0 and options <= 0:
+            yield part
+            part = ""
+        else:
+            part += token
+    if depth:
+        raise CompileError(explain("pipeline", f"parentheses do not match in {text!r}"))
+    yield part
+
+
+def _is_one(text: str) -> bool:
+    return len(list(_parts(text))) == 1
+
+
+def canonical(steps: Iterable[ModulePass]) -> str:
+    """Passes as one text that names the module around them, each with the options that it has."""
+    parts: list[str] = []
+    for anchors, group in groupby(steps, lambda step: getattr(step, "anchors", ())):
+        inner = [str(step.step if isinstance(step, NestedPass) else step) for step in group]
+        parts.append(anchored(",".join(inner), anchors))
+    return f"{_MODULE}({','.join(parts)})"
+
+
+def parse_passes(
+    text: str, available: Mapping[str, Callable[[], type[ModulePass]]]
+) -> list[ModulePass]:
+    """The passes of a pipeline text.
+
+    Raises:
+        CompileError: if the text is malformed, names an unknown pass or operation, or a wrong
+            option.
+    """
+    result: list[ModulePass] = []
+    for entry in entries(text):
+        check_known([entry.name], available)
+        for anchor in entry.anchors:
+            _check_anchor(anchor)
+        kind = available[entry.name]()
+        try:
+            step = kind.from_spec(entry.spec)
+        except (ValueError, TypeError) as error:
+            raise CompileError(_bad_options(entry.spec, kind, error)) from error
+        result.append(NestedPass(entry.anchors, step) if entry.anchors else step)
+    return result
+
+
+def check_known(names: Iterable[str], available: Iterable[str], subject: str = "pipeline") -> None:
+    """Demand that passes exist; errors begin with `subject`.
+
+    Raises:
+        CompileError: for the first that does not, with the nearest names.
+    """
+    known = set(available)
+    for name in names:
+        if name not in known:
+            near = ", ".join(difflib.get_close_matches(name, sorted(known), 3))
+            hint = f"nearest names: {near}" if near else None
+            raise CompileError(explain(subject, f'unknown pass "{name}"', hint=hint))
+
+
+def _bad_options(spec: ArgSpec, kind: type[ModulePass], error: Exception) -> str:
+    """What is wrong with the options of a pass: the first that it has not, else what xDSL says."""
+    known = [f.name.replace("_", "-") for f in dataclasses.fields(kind) if f.name != "name"]
+    for given in spec.parameters:
+        name = given.replace("_", "-")
+        if name in known:
+            continue
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"nearest name: {near[0]}" if near else None
+        fact, expected = f'bad options: there is no "{given}"', ", ".join(known) or "none"
+        return explain(spec.name, fact, expected=expected, hint=hint)
+    return explain(spec.name, f"bad options: {error}")
+
+
+def _check_anchor(name: str) -> None:
+    from .registry import dialects
+
+    dialect, _, _ = name.partition(".")
+    available = dialects()
+    ops = list(available[dialect]().operations) if dialect in available else []
+    kind = next((op for op in ops if op.name == name), None)
+    if kind is None:
+        near = difflib.get_close_matches(name, [op.name for op in ops], 3)
+        hint = f"nearest names: {', '.join(near)}" if near else None
+        fact = f'passes are nested in an unknown operation "{name}"'
+        raise CompileError(explain("pipeline", fact, hint=hint))
+    if not kind.has_trait(IsolatedFromAbove) and not kind.has_trait(SymbolOpInterface):
+        fact, expected = f"passes are nested in {name}", "what uses no value from outside of it"
+        raise CompileError(explain("pipeline", fact, expected=f"{expected}, such as func.func"))

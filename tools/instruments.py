@@ -1,0 +1,166 @@
+"""What `stepwell-opt` and `stepwell compile` tell of passes: options, and the hooks for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ..core.context import Decision, PassHook
+from ..core.errors import StepwellError, explain
+from ..core.instrumentation.ir_printer import ALL, IRPrinter
+from ..core.instrumentation.ir_tree import IRTree
+from ..core.instrumentation.pass_statistics import PassStatistics
+from ..core.instrumentation.pass_timing import PassTiming
+from ..core.instrumentation.remarks import KINDS, Remark, Remarks
+from ..core.instrumentation.report import Report, tell_json, tell_text
+from ..core.pipeline_text import check_known
+
+ELIDED_ABOVE = 16
+"""The elements of the largest constant that is printed whole where nothing else is asked for."""
+
+
+@dataclass(frozen=True)
+class InstrumentOptions:
+    """What is told of passes: the options of the command line, one by one.
+
+    Lists are texts with commas; None where an option is not given.
+    """
+
+    print_ir_before: str | None = None
+    print_ir_after: str | None = None
+    print_ir_before_all: bool = False
+    print_ir_after_all: bool = False
+    print_ir_after_change: bool = False
+    print_ir_after_failure: bool = False
+    print_ir_diff: bool = False
+    elide_constants: str | None = None
+    print_ir_tree_dir: str | None = None
+    timing: bool = False
+    statistics: bool = False
+    remarks: str | None = None
+    remarks_filter: str | None = None
+    json: bool = False
+
+
+class Instruments:
+    """The hooks that options call for, and what they tell at the end.
+
+    Args:
+        options: what is asked for.
+        available: the names of all passes.
+        on_remark: is given the decisions that are asked for, instead of telling them.
+
+    Raises:
+        StepwellError: if an option names an unknown pass or kind, or a folder cannot be written.
+    """
+
+    def __init__(
+        self,
+        options: InstrumentOptions,
+        available: Iterable[str],
+        on_remark: Callable[[Decision], None] | None = None,
+    ) -> None:
+        self._options, self._available = options, set(available)
+        self.tell = tell_json if options.json else tell_text
+        self._on_remark = on_remark or (lambda decision: self.tell(Remark(decision)))
+        self._elide = _limit(options.elide_constants)
+        self._timing = PassTiming() if options.timing else None
+        self._statistics = PassStatistics() if options.statistics else None
+        self._printer, self._remarks = self._make_printer(), self._make_remarks()
+        self._tree = self._make_tree("")
+
+    def hooks(self, part: int | None = None) -> list[PassHook]:
+        """The hooks, of which the one that measures time is next to the pass.
+
+        Args:
+            part: the number of the part of the input, if that is split.
+        """
+        if part is not None:
+            self._tree = self._make_tree(str(part))
+        made = (self._remarks, self._printer, self._tree, self._statistics, self._timing)
+        return [hook for hook in made if hook is not None]
+
+    def finish(self) -> None:
+        """Tell what was counted and measured."""
+        reports: list[Report] = []
+        if self._statistics is not None:
+            reports.append(self._statistics.report())
+        if self._timing is not None:
+            reports.append(self._timing.report())
+        for report in reports:
+            self.tell(report)
+
+    def _make_printer(self) -> IRPrinter | None:
+        options = self._options
+        before = self._passes("--print-ir-before", options.print_ir_before)
+        after = self._passes("--print-ir-after", options.print_ir_after)
+        if options.print_ir_before_all:
+            before = ALL
+        changes = options.print_ir_after_change or options.print_ir_diff
+        if options.print_ir_after_all or (changes and not after):
+            after = ALL
+        if not (before or after or options.print_ir_after_failure):
+            return None
+        return IRPrinter(
+            self.tell,
+            before=before,
+            after=after,
+            after_change=options.print_ir_after_change,
+            after_failure=options.print_ir_after_failure,
+            diff=options.print_ir_diff,
+            elide=self._elide,
+        )
+
+    def _make_tree(self, below: str) -> IRTree | None:
+        folder = self._options.print_ir_tree_dir
+        if folder is None:
+            return None
+        elide = self._elide if self._options.elide_constants else None
+        return IRTree(Path(folder, below), elide)
+
+    def _make_remarks(self) -> Remarks | None:
+        options = self._options
+        if options.remarks is None and options.remarks_filter is None:
+            return None
+        kinds = _listed(options.remarks) or list(KINDS)
+        for kind in kinds:
+            if kind not in KINDS:
+                expected = ", ".join(KINDS)
+                fact = "unknown kind of remarks"
+                raise StepwellError(explain("--remarks", fact, expected=expected, got=kind))
+        try:
+            only = re.compile(options.remarks_filter) if options.remarks_filter else None
+        except re.error as error:
+            fact = f"{options.remarks_filter!r} is no regular expression: {error}"
+            raise StepwellError(explain("--remarks-filter", fact)) from error
+        return Remarks(self._on_remark, kinds, only)
+
+    def _passes(self, option: str, text: str | None) -> list[str] | Literal["all"]:
+        names = _listed(text)
+        check_known(names, self._available, option)
+        return names
+
+
+def _listed(text: str | None) -> list[str]:
+    return [part for part in (text or "").replace(" ", "").split(",") if part]
+
+
+def _limit(text: str | None) -> int | None:
+    """The elements above which a constant is left out.
+
+    Raises:
+        StepwellError: if it is none.
+    """
+    if text is None:
+        return ELIDED_ABOVE
+    if text == "none":
+        return None
+    if not text.isdecimal():
+        expected = "a number of elements, or none"
+        raise StepwellError(
+            explain("--elide-constants", "wrong limit", expected=expected, got=text)
+        )
+    return int(text)
