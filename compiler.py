@@ -61,12 +61,15 @@ def compile(
     Raises:
         CompileError: if the module is not valid or has something that cannot be compiled, or
             if the pipeline is malformed, stops short, or does not use `legalize`.
-        TargetError: if the target is unknown or is not this machine's architecture, or
-            `STEPWELL_NUM_THREADS` is no number.
+        TargetError: if the target is unknown or this machine cannot run code for it (which
+            `stepwell compile --emit asm` shows all the same), or `STEPWELL_NUM_THREADS` is no
+            number.
     """
     if not isinstance(module, Module):
         got = type(module).__name__
         raise CompileError(explain("compile", "no module", expected="stepwell.Module", got=got))
+    from .backends.llvm.machine import check_runs_here
+
     chosen = target if isinstance(target, Target) else named(target)
     start = stage_of(module.op)
     if start == "llvm":
@@ -79,6 +82,7 @@ def compile(
                 hint="save the module at an earlier stage, or translate it by mlir-translate",
             )
         )
+    check_runs_here(chosen)
     passes = passes_of(pipeline, start, opt_level, chosen, threads)
     module.verify()
     if start in ("buffers", "loops"):

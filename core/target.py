@@ -24,15 +24,40 @@ class Target:
     features: str
     vector_bits: int
     vector_registers: int
+    general_registers: int = 16
+    """Registers for addresses and counters, the stack pointer among them."""
+    memory_operands: bool = True
+    """Whether arithmetic reads an operand from memory, and needs no register for it."""
+    fma_latency: int = 4
+    """Cycles until the result of a vector's fused multiply-add can be used."""
+    fma_per_cycle: int = 2
+    """How many of them may begin in a cycle."""
     l1_bytes: int = 32 << 10
+    """The first-level cache for data."""
+    l1_ways: int = 8
+    """How many lines of it are for addresses that are a multiple of `l1_way_bytes` apart."""
     l2_bytes: int = 1 << 20
+    l2_ways: int = 8
+    l3_bytes: int = 32 << 20
+    """The cache that cores share; 0 for none."""
     cores: int = 1
+    """How many there are; 1 where the name does not tell."""
     fma: bool = True
     """Whether a * b + c is one instruction; where it is not, `fma` is a call for each lane."""
     half: bool = True
     """Whether f16 is converted from and to f32 by an instruction, and not by a function."""
     legalize: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """What `graph-legalize` does on this target with operators, by name."""
+
+    @property
+    def in_flight(self) -> int:
+        """How many independent fused multiply-adds keep the units busy: latency times rate."""
+        return self.fma_latency * self.fma_per_cycle
+
+    @property
+    def l1_way_bytes(self) -> int:
+        """Addresses that are a multiple of this apart compete for the same lines."""
+        return self.l1_bytes // self.l1_ways
 
     @property
     def abreast(self) -> int:
@@ -49,18 +74,68 @@ class Target:
 
 
 _X86 = "x86_64-unknown-linux-gnu"
+_ARM = "aarch64-unknown-linux-gnu"
+_APPLE = "arm64-apple-macosx"
+_RISCV = "riscv64-unknown-linux-gnu"
+
+
+def _x86(cpu: str, bits: int, **facts: Any) -> Target:
+    return Target(cpu, _X86, cpu, "", bits, 32 if bits == 512 else 16, **facts)
+
+
+def _arm(cpu: str, triple: str = _ARM, **facts: Any) -> Target:
+    registers = {"general_registers": 31, "memory_operands": False}
+    return Target(cpu, triple, cpu, "", 128, 32, **registers, **facts)
+
+
+_KB, _MB = 1 << 10, 1 << 20
 _NAMED = {
-    "x86-64": ("x86-64", _X86, 128, 16),
-    "x86-64-v2": ("x86-64-v2", _X86, 128, 16),
-    "x86-64-v3": ("x86-64-v3", _X86, 256, 16),
-    "x86-64-v4": ("x86-64-v4", _X86, 512, 32),
-    "znver5": ("znver5", _X86, 512, 32),
-    "neoverse-n1": ("neoverse-n1", "aarch64-unknown-linux-gnu", 128, 32),
-    "apple-m1": ("apple-m1", "arm64-apple-macosx", 128, 32),
+    target.name: target
+    for target in (
+        _x86("x86-64", 128, fma=False, half=False),
+        _x86("x86-64-v2", 128, fma=False, half=False),
+        _x86("x86-64-v3", 256),
+        _x86("x86-64-v4", 512, l1_bytes=48 * _KB, l1_ways=12),
+        _x86("haswell", 256, fma_latency=5, l2_bytes=256 * _KB),
+        _x86("skylake-avx512", 512, l2_ways=16),
+        _x86("sapphirerapids", 512, l1_bytes=48 * _KB, l1_ways=12, l2_bytes=2 * _MB, l2_ways=16),
+        _x86("znver3", 256, l2_bytes=512 * _KB),
+        _x86("znver4", 512, fma_per_cycle=1),
+        _x86("znver5", 512, l1_bytes=48 * _KB, l1_ways=12, l2_ways=16),
+        _arm("cortex-a76", l1_bytes=64 * _KB, l1_ways=4, l2_bytes=512 * _KB, l3_bytes=4 * _MB),
+        _arm("neoverse-n1", l1_bytes=64 * _KB, l1_ways=4),
+        _arm("neoverse-v2", fma_per_cycle=4, l1_bytes=64 * _KB, l1_ways=4, l2_bytes=2 * _MB),
+        _arm(
+            "apple-m1",
+            _APPLE,
+            fma_per_cycle=4,
+            l1_bytes=128 * _KB,
+            l2_bytes=12 * _MB,
+            l2_ways=12,
+            l3_bytes=0,
+            cores=8,
+        ),
+        Target(
+            "rv64gcv",
+            _RISCV,
+            "generic-rv64",
+            "+m,+a,+f,+d,+c,+v,+zvl128b",
+            128,
+            32,
+            general_registers=32,
+            memory_operands=False,
+            fma_per_cycle=1,
+            l2_bytes=512 * _KB,
+            l3_bytes=0,
+            half=False,
+        ),
+    )
 }
+"""Processors by the name that LLVM has for them, and families by what all of them have.
 
-
-_WITHOUT_FMA = _WITHOUT_F16C = ("x86-64", "x86-64-v2")
+Latencies, rates and caches are those that their makers' optimisation guides state; families have
+those of their usual members.
+"""
 
 
 def named(name: str) -> Target:
@@ -74,17 +149,18 @@ def named(name: str) -> Target:
     if not isinstance(name, str) or name not in _NAMED:
         known = ", ".join(["host", *_NAMED])
         raise TargetError(explain("target", "unknown name", expected=known, got=f'"{name}"'))
-    cpu, triple, bits, registers = _NAMED[name]
-    fma, half = name not in _WITHOUT_FMA, name not in _WITHOUT_F16C
-    return Target(name, triple, cpu, "", bits, registers, fma=fma, half=half)
+    return _NAMED[name]
 
 
 @functools.cache
 def host() -> Target:
-    """The machine this runs on, as LLVM and the operating system describe it."""
+    """The machine this runs on, as LLVM and the operating system describe it.
+
+    What neither says (how long an instruction takes) is that of the target of this name.
+    """
     import llvmlite.binding as llvm
 
-    features = llvm.get_host_cpu_features()
+    features, cpu = llvm.get_host_cpu_features(), llvm.get_host_cpu_name()
     bits, registers = 128, 16
     if features.get("avx512f") and features.get("avx512vl"):
         bits, registers = 512, 32
@@ -92,17 +168,23 @@ def host() -> Target:
         bits = 256
     triple = llvm.get_process_triple()
     arm = triple.startswith(("aarch64", "arm64"))
-    if arm:
-        registers = 32
+    like = _NAMED.get(cpu, _NAMED["neoverse-n1" if arm else "x86-64-v3"])
     return Target(
         name="host",
         triple=triple,
-        cpu=llvm.get_host_cpu_name(),
+        cpu=cpu,
         features=features.flatten(),
         vector_bits=bits,
-        vector_registers=registers,
-        l1_bytes=_cache_bytes("index0", 32 << 10),
-        l2_bytes=_cache_bytes("index2", 1 << 20),
+        vector_registers=32 if arm else registers,
+        general_registers=like.general_registers,
+        memory_operands=like.memory_operands,
+        fma_latency=like.fma_latency,
+        fma_per_cycle=like.fma_per_cycle,
+        l1_bytes=_cache("index0", "size", like.l1_bytes),
+        l1_ways=_cache("index0", "ways_of_associativity", like.l1_ways),
+        l2_bytes=_cache("index2", "size", like.l2_bytes),
+        l2_ways=_cache("index2", "ways_of_associativity", like.l2_ways),
+        l3_bytes=_cache("index3", "size", like.l3_bytes),
         cores=_cores(),
         fma=arm or bool(features.get("fma")),
         half=arm or bool(features.get("f16c")),
@@ -116,8 +198,9 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _cache_bytes(index: str, default: int) -> int:
-    path = f"/sys/devices/system/cpu/cpu0/cache/{index}/size"
+def _cache(index: str, what: str, default: int) -> int:
+    """A number that Linux tells about a cache, in bytes where it is a size."""
+    path = f"/sys/devices/system/cpu/cpu0/cache/{index}/{what}"
     try:
         with open(path, encoding="ascii") as file:
             text = file.read().strip()
@@ -125,7 +208,7 @@ def _cache_bytes(index: str, default: int) -> int:
         return default
     scale = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:], 1)
     digits = text.rstrip("KM")
-    return int(digits) * scale if digits.isdigit() else default
+    return int(digits) * scale or default if digits.isdigit() else default
 
 
 def default_threads(target: Target) -> int:

@@ -44,6 +44,7 @@ from .timing import ROUNDS, duration, measure
 if TYPE_CHECKING:
     from ..core.context import Decision
     from ..runtime.executable import Executable
+    from ..staircase import Staircase
 
 app = typer.Typer(
     name="stepwell",
@@ -152,19 +153,17 @@ def compile_(
     if emit is None:
         show(*compiled(module, level, target, threads, passes))
         return
-    if emit in pipelines.IR_STAGES:
-        reached = _descend(module, emit, level, target, threads, passes)
-        if output is None:
-            sys.stdout.write(reached.text())
-        else:
-            reached.save(output)
-        return
-    text = compiled(module, level, target, threads, passes)[0].ir(emit)
+    staircase = _staircase(module, emit, level, target, threads, passes)
+    with err.status(f"going down to {emit}"):
+        reached = staircase.module(emit) if emit in pipelines.IR_STAGES else staircase.text(emit)
     if output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(reached if isinstance(reached, str) else reached.text())
         return
     try:
-        write_atomically(output, text.encode())
+        if isinstance(reached, str):
+            write_atomically(output, reached.encode())
+        else:
+            reached.save(output)
     except OSError as error:
         raise StepwellError(f"cannot write {output}: {error.strerror}") from error
 
@@ -300,20 +299,19 @@ def _print_decisions(decisions: Sequence[Decision]) -> None:
             out.print(Padding(words, (0, 0, 0, 4)))
 
 
-def _descend(
+def _staircase(
     module: Module, stage: str, level: int, target: str, threads: int | None, passes: Path | None
-) -> Module:
-    """The module at a later stage that is IR, with the weights of that stage."""
+) -> Staircase:
+    """The way to a later stage; its target need not be one that this machine can run."""
     from ..compiler import passes_of
     from ..staircase import Staircase, stage_of
 
     start, machine = stage_of(module.op), named(target)
-    if stage not in pipelines.IR_STAGES[pipelines.IR_STAGES.index(start) :]:
+    if stage not in pipelines.STAGES[pipelines.STAGES.index(start) :]:
         got = stage
         raise CompileError(explained("--emit", f"the model is at stage {start} already", got=got))
     texts = passes_of(read_passes(passes), start, level, machine, threads)
-    with err.status(f"going down to {stage}"):
-        return Staircase(module, machine, texts, start, {}).module(stage)
+    return Staircase(module, machine, texts, start, {})
 
 
 @contextmanager

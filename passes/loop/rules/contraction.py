@@ -2,9 +2,15 @@
 
 Some rows times some lanes are accumulated in registers over the whole of the reduction. The
 lanes run along the loop that one operand follows and the other does not, the rows along a loop
-where it is the other way round. A tile of MR rows and NV vectors does not spill while
-MR * NV + NV + 1 registers are there: accumulators, one row of the second operand, one splat of
-the first. At least 12 accumulators hide the latency of an fma on two ports.
+where it is the other way round. Of the target the size of a tile depends by three rules:
+
+- MR rows and NV vectors do not spill while MR * NV + NV + 1 vector registers are there:
+  accumulators, one row of the second operand, one splat of the first; and `AHEAD` more splats
+  where arithmetic takes no operand from memory, so that they are loaded ahead;
+- MR rows need as many general registers for their addresses, beside `OTHER_ADDRESSES`; and where
+  rows are a multiple of a way of the first-level cache apart, as many of its ways;
+- MR * NV is at least what is in flight (latency of an fma times how many begin in a cycle) and
+  half as much again, since loads hold some of them up.
 """
 
 from __future__ import annotations
@@ -14,9 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from xdsl.dialects.builtin import FixedBitwidthType, MemRefType
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
 
+from ....core.target import Target
 from ....dialects.loop.attrs import Combine
+from ....dialects.loop.linear import coefficient
 from ....dialects.loop.nests import ScheduleError, perfect_nest
 from ....dialects.loop.ops import (
     ForOp,
@@ -39,12 +49,10 @@ from .accesses import (
 from .panels import ask_for_panels, ask_for_rows, copy_panels
 from .steps import Schedule
 
-MOST_ROWS = 12
-"""More rows gain nothing, and cost general registers for their addresses."""
-WANTED = 12
-"""Accumulators that hide the latency of an fma."""
-ENOUGH = 8
-"""Accumulators that a tile of few rows is brought to by cutting the reduction."""
+OTHER_ADDRESSES = 4
+"""General registers for the stack, the panel, the counter and an offset."""
+AHEAD = 2
+"""Splats that a machine without operands in memory has on their way."""
 COPIED_OUT = 16
 """A reduction of at most so many steps into one vector is copied out as a whole."""
 MOST_UNROLLED = 4
@@ -158,30 +166,64 @@ def _row_loop(
     return None
 
 
-def choose_tile(registers: int, lanes: int, rows: int | None, columns: int | None) -> Tile:
+def choose_tile(
+    target: Target, lanes: int, rows: int | None, columns: int | None, apart: int | None = None
+) -> Tile:
     """The register tile for M rows and N columns, None where they are unknown.
 
     NV leaves the smallest part of the last panel empty, MR the smallest part of the last tile;
-    among equals NV is 2 and MR as large as it can be.
+    among equals NV is 2 and MR as large as it can be by the rules above.
+
+    Args:
+        target: the machine.
+        lanes: the elements of a vector.
+        rows: M.
+        columns: N.
+        apart: how many bytes are from a row of the first operand to the next, if it is known.
     """
+    registers = target.vector_registers - (0 if target.memory_operands else AHEAD)
     if columns is not None and columns < lanes:
         lanes = power_of_two_from(columns)
     vectors = 2
     if columns is not None:
         choices = [n for n in (2, 3, 4, 1) if _most_rows(registers, n) >= 3]
         vectors = min(choices, key=lambda n: -(-columns // (n * lanes)) * n * lanes)
-    most = min(MOST_ROWS, _most_rows(registers, vectors))
+    addresses = target.general_registers - OTHER_ADDRESSES
+    most = min(addresses, _most_rows(registers, vectors))
+    if apart and apart % target.l1_way_bytes == 0:
+        most = min(most, target.l1_ways)
     if rows is None:
         return Tile(most, vectors, lanes)
     if rows <= most:
         return Tile(max(1, rows), vectors, lanes)
-    least = min(most, -(-WANTED // vectors))
+    wanted = target.in_flight * 3 // 2
+    least = min(most, -(-wanted // vectors))
     best = min(range(most, least - 1, -1), key=lambda m: -rows % m)
     return Tile(best, vectors, lanes)
 
 
 def _most_rows(registers: int, vectors: int) -> int:
     return (registers - 1 - vectors) // vectors
+
+
+def _bytes_apart(schedule: Schedule, row: str | None) -> int | None:
+    """How far the places are apart that a product reads in two rows, None if it is not known."""
+    if row is None:
+        return None
+    loop = schedule.for_loop(row)
+    for load in accesses(loop):
+        if not isinstance(load, LoadOp) or loop.variable not in load.indices:
+            continue
+        kind = cast(MemRefType, load.buffer.type)
+        dim = AffineExpr.dimension(list(load.indices).index(loop.variable))
+        strides = kind.get_strides() if kind.has_static_shape() else None
+        if strides is None or not isinstance(kind.element_type, FixedBitwidthType):
+            return None
+        steps = [coefficient(expr, dim) for expr in load.map.data.results]
+        pairs = zip(steps, strides, strict=True)
+        elements = sum(step * stride for step, stride in pairs if step and stride)
+        return elements * kind.element_type.bitwidth // 8
+    return None
 
 
 def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
@@ -201,7 +243,8 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     if (columns is not None and columns < 2) or rows == 0:
         return None
     lanes = lanes_for(schedule.target, loops[0])
-    tile = choose_tile(schedule.target.vector_registers, lanes, rows, columns)
+    apart = _bytes_apart(schedule, roles.row)
+    tile = choose_tile(schedule.target, lanes, rows, columns, apart)
     sizes = [schedule.extent(name) for name in (roles.lane, *roles.reductions)]
     row_work = math.prod(UNKNOWN_EXTENT if size is None else max(1, size) for size in sizes)
     sizes += [rows, *(schedule.extent(name) for name in roles.outer)]
@@ -310,7 +353,7 @@ def _cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile)
 def _unroll(schedule: Schedule, roles: Roles, suffix: str, accumulators: int) -> None:
     """Cut the innermost reduction where a tile has too few accumulators."""
     factor = 1
-    while accumulators * factor < ENOUGH and factor < MOST_UNROLLED:
+    while accumulators * factor < schedule.target.in_flight and factor < MOST_UNROLLED:
         factor *= 2
     last = [name + suffix for name in roles.reductions if schedule.has(name + suffix)][-1]
     name, size = last, schedule.extent(last)

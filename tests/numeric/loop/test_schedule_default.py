@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp, VectorType
@@ -215,14 +217,41 @@ def test_the_pass_notes_its_decision(kernels, kernel_of) -> None:
     )
 
 
-@pytest.mark.parametrize("registers", [16, 32])
+MACHINES = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "znver5", "neoverse-n1", "apple-m1", "rv64gcv")
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("rows", [None, 1, 2, 5, 13, 64, 900])
 @pytest.mark.parametrize("columns", [None, 2, 7, 16, 48, 130, 1000])
-def test_register_tiles_do_not_spill(registers, rows, columns) -> None:
-    lanes = 8 if registers == 16 else 16
-    tile = choose_tile(registers, lanes, rows, columns)
-    assert tile.rows * tile.vectors + tile.vectors + 1 <= registers
-    if (rows is None or rows >= 12) and registers == 32:
-        assert tile.rows * tile.vectors >= 12
+def test_register_tiles_follow_from_the_machine(machine, rows, columns) -> None:
+    target = named(machine)
+    lanes = target.lanes(32)
+    tile = choose_tile(target, lanes, rows, columns)
+    assert tile.rows * tile.vectors + tile.vectors + 1 <= target.vector_registers
+    assert tile.rows <= target.general_registers - 4
+    if (rows is None or rows >= 12) and target.vector_registers == 32 and target.in_flight <= 8:
+        assert tile.rows * tile.vectors >= target.in_flight * 3 // 2
     if columns is not None and columns < lanes:
         assert tile.columns < 2 * columns * tile.vectors
+
+
+def test_rows_a_way_of_the_cache_apart_need_ways() -> None:
+    """Addresses a way apart share their lines: of rows that begin so no more stay than ways."""
+    few = replace(named("x86-64-v4"), l1_bytes=16 << 10, l1_ways=4)
+    assert choose_tile(few, 16, 900, 64).rows == 12
+    assert choose_tile(few, 16, 900, 64, apart=4096).rows == 4
+    assert choose_tile(few, 16, 900, 64, apart=4100).rows == 12
+    assert choose_tile(named("znver5"), 16, 900, 64, apart=4096).rows == 12
+
+
+def test_a_longer_latency_needs_more_accumulators(kernels, kernel_of) -> None:
+    """One row of a product: as many partial sums as keep the units busy."""
+    accumulators = []
+    for latency in (2, 4):
+        target = replace(named("x86-64-v4"), fma_latency=latency)
+        kernel = kernel_of(kernels.dense(1, 32, 64))
+        kernel.detach()
+        trace = str(schedule_kernel(kernel, target)[0])
+        accumulators.append(trace)
+    assert "unroll(k, 2)" in accumulators[0]
+    assert "unroll(k, 4)" in accumulators[1]

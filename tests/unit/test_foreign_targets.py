@@ -1,0 +1,163 @@
+"""Kernels are scheduled and compiled for machines that are not here, and do not spill there.
+
+A spill of a vector register in an innermost loop is what a register tile that is too large comes
+to. LLVM marks spills, and the loops that blocks of its assembly belong to, by comments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.backends.llvm import jit
+from stepwell.backends.llvm.machine import machine
+from stepwell.core.pipelines import pipeline
+from stepwell.core.target import Target, named
+from stepwell.frontends import gnn
+from stepwell.staircase import Staircase
+from stepwell.tools.main import main
+
+RNG = np.random.default_rng(2)
+Build = Callable[[sw.Builder], object]
+
+
+def weights(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def built(operators: Build) -> sw.Module:
+    b = sw.Builder("main")
+    b.output(operators(b), name="y")
+    return b.module()
+
+
+def dense(rows: int | None, columns: int, inner: int, kind: str = "f32") -> sw.Module:
+    def operators(b: sw.Builder) -> object:
+        w = weights(columns, inner).astype({"f32": "f4", "f64": "f8"}[kind])
+        return b.relu(b.dense(b.input("x", (rows, inner), kind), w, bias=w[:, 0].copy()))
+
+    return built(operators)
+
+
+def matmul(b: sw.Builder) -> object:
+    return b.matmul(b.input("x", (96, 128), "f32"), b.input("z", (128, 160), "f32"))
+
+
+def conv(b: sw.Builder) -> object:
+    x = b.input("x", (1, 32, 30, 30), "f32")
+    return b.relu(b.conv(x, weights(64, 32, 3, 3), bias=weights(64)))
+
+
+def layers(features: int) -> sw.Module:
+    """Sparse products of a graph at run time."""
+    first = gnn.GCNConv(weights(24, features), weights(features))
+    model = gnn.Sequential(first, gnn.ReLU(), gnn.GCNConv(weights(features, 7), weights(7)))
+    return model.to_module(gnn.GraphSpec(), features=sw.TensorSpec((None, 24), "f32"))
+
+
+MODELS: dict[str, Callable[[], sw.Module]] = {
+    "matmul": lambda: built(matmul),
+    "dense": lambda: dense(64, 128, 784),
+    "dense of any batch": lambda: dense(None, 128, 100),
+    "dense of one row": lambda: dense(1, 128, 784),
+    "dense of odd sizes": lambda: dense(13, 70, 37),
+    "dense in f64": lambda: dense(64, 96, 100, "f64"),
+    "conv": lambda: built(conv),
+    "softmax": lambda: built(lambda b: b.softmax(b.input("x", (64, 1000), "f32"))),
+    "spmm of 16": lambda: layers(16),
+    "spmm of 128": lambda: layers(128),
+}
+MACHINES = ("x86-64-v3", "x86-64-v4", "neoverse-n1", "apple-m1", "rv64gcv")
+BLOCK = re.compile(r"(?:\.?L?(BB\d+_\d+):|(?:#|//|;) %bb\.\d+:)")
+SPILL = re.compile(r"\b(?:[xyz]mm|[qdv])\d+\b.*-byte .*(?:Spill|Reload)")
+"""A vector register, and what LLVM says of it; %xmm0 of x86-64, q0 and v0 of the others."""
+
+
+def assembly(module: sw.Module, target: Target) -> str:
+    """Assembly with LLVM's comments."""
+    text = Staircase(module, target, pipeline(), "graph", {}).text("llvm-ir")
+    target_machine = machine(target)
+    target_machine.set_asm_verbosity(True)
+    effort = jit.Effort.LIGHT if " alloca " in text else jit.Effort.NONE
+    return target_machine.emit_assembly(jit._optimized(text, target_machine, effort))
+
+
+def innermost_loops(text: str) -> list[list[str]]:
+    """The lines of the innermost loops of kernels."""
+    loops: list[list[str]] = []
+    for function in re.split(r"(?m)^(?=_?[a-z]\w*:)", text):
+        if not function.lstrip("_").startswith("fused_"):
+            continue
+        blocks: list[tuple[str | None, list[str]]] = [(None, [])]
+        for line in function.splitlines():
+            if match := BLOCK.match(line):
+                blocks.append((match[1], []))
+            blocks[-1][1].append(line)
+        own = {name: lines for name, lines in blocks if "This Inner Loop" in "".join(lines[:14])}
+        for _, lines in blocks:
+            header = re.search(r"in Loop: Header=(BB\d+_\d+)", "".join(lines[:2]))
+            if header and header[1] in own:
+                own[header[1]] = own[header[1]] + lines
+        loops += own.values()
+    return loops
+
+
+def spills(loops: list[list[str]]) -> list[str]:
+    return [line for loop in loops for line in loop if SPILL.search(line)]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("model", MODELS)
+def test_innermost_loops_do_not_spill(name: str, model: str) -> None:
+    loops = innermost_loops(assembly(MODELS[model](), named(name)))
+    assert loops
+    fused = r"vfmadd|\bfmla\b|vfmacc"
+    if model != "softmax":
+        assert re.search(fused, "\n".join(line for loop in loops for line in loop))
+    assert spills(loops) == []
+
+
+@pytest.mark.parametrize("name", ["x86-64-v3", "neoverse-n1", "rv64gcv"])
+def test_a_tile_that_is_too_large_is_seen_to_spill(name: str) -> None:
+    """What the test above would say of a target that claims more registers than there are."""
+    wrong = replace(named(name), vector_registers=60, general_registers=60)
+    assert spills(innermost_loops(assembly(MODELS["dense of any batch"](), wrong)))
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_lanes_are_those_of_the_machine(name: str) -> None:
+    text = assembly(MODELS["dense"](), named(name))
+    registers = {"x86-64-v3": "%ymm1", "x86-64-v4": "%zmm1", "rv64gcv": "v8"}
+    assert re.search(registers.get(name, r"v1\.4s|fmla\.4s"), text)
+    if name == "x86-64-v3":
+        assert "%zmm" not in text
+
+
+@pytest.mark.parametrize("name", ["neoverse-n1", "rv64gcv", "znver4"])
+def test_what_cannot_run_here_is_refused_before_anything_is_done(name: str) -> None:
+    if name == llvm.get_host_cpu_name() or llvm.get_process_triple().startswith(name[:2]):
+        pytest.skip("this machine can")
+    with pytest.raises(sw.TargetError, match=f"^{name}: cannot run here, expected "):
+        sw.compile(MODELS["dense"](), target=name, pipeline="no such pass")
+
+
+@pytest.mark.parametrize("name", ["neoverse-n1", "rv64gcv"])
+def test_assembly_for_another_machine(name: str, tmp_path, capsys) -> None:
+    path = tmp_path / "m.mlir"
+    MODELS["dense of odd sizes"]().save(path)
+    main_raises(["compile", str(path), "--emit", "asm", "--target", name])
+    assert re.search(r"fmla|vfmacc|vfmadd", capsys.readouterr().out)
+    main_raises(["compile", str(path), "--target", name])
+    captured = capsys.readouterr()
+    assert re.search(f"stepwell: error: {name}: cannot run here, expected ", captured.err)
+
+
+def main_raises(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
