@@ -129,7 +129,7 @@ def _build_all(ctx: Context, module: ModuleOp) -> dict[func.FuncOp, loop.KernelO
             cut = _where_to_cut(function, refused.value)
             before = split_primitive(module, function, cut, calls)
             what = f"split, what is needed first is @{before.sym_name.data}"
-            decide(ctx, function, what, str(refused))
+            decide(ctx, function, what, str(refused), kind="missed")
             waiting = [before, function, *waiting]
     return built
 

@@ -29,7 +29,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
-from ..core.context import decide
+from ..core.context import count, decide
 from ..core.dims import Dim, product
 from ..core.errors import explain
 from ..core.module import is_public
@@ -181,8 +181,8 @@ class _MainConverter:
         kind = cast(TensorType, arg.type)
         if is_sparse(kind):
             indptr, indices, _, *columns = self.buffers[arg]
-            count = columns[0] if columns else self.sizes.number(kind.get_shape()[1])
-            self._insert(rt.CheckCsrOp(self.context, indptr, indices, count, self._subject(arg)))
+            width = columns[0] if columns else self.sizes.number(kind.get_shape()[1])
+            self._insert(rt.CheckCsrOp(self.context, indptr, indices, width, self._subject(arg)))
 
     def _subject(self, value: SSAValue) -> str:
         """What messages call an argument."""
@@ -230,16 +230,16 @@ class _MainConverter:
             return
         kernel = self._kernel(call)
         positions: dict[SSAValue, list[int]] = {}
-        count = 0
+        number = 0
         for operand in call.arguments:
-            positions.setdefault(operand, []).append(count)
-            count += part_count(cast(TensorType, operand.type))
+            positions.setdefault(operand, []).append(number)
+            number += part_count(cast(TensorType, operand.type))
         for operand, places in positions.items():
             if not isinstance(operand, OpResult):
                 continue
             if self.shapes.shape(operand) != self.shapes.shape(result):
                 continue
-            if may_overwrite(kernel, count + result.index).issuperset(places):
+            if may_overwrite(kernel, number + result.index).issuperset(places):
                 yield operand
 
     def _make_views(self, values: Sequence[OpResult], plan: ArenaPlan) -> None:
@@ -471,6 +471,7 @@ class ConvertGraphToRtPass(ModulePass):
         for function in [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]:
             converted, plan = _MainConverter(function, weights_of(ctx)).convert()
             Rewriter.replace_op(function, converted, [])
+            count(ctx, "buffers in the arena", len(plan.slot_of))
             if plan.slots:
                 total = sum(plan.slots, Dim.of(0))
                 decide(

@@ -54,7 +54,7 @@ def _begins(ctx: CompilerContext, op: ModuleOp) -> bool:
         if hook.before_pass(ctx, op) is False:
             for told in reversed(ctx.hooks[:number]):
                 told.pass_left_out(ctx, op)
-            decide(ctx, "pipeline", "leaves the pass out", "a hook says so")
+            decide(ctx, "pipeline", "leaves the pass out", "a hook says so", kind="missed")
             return False
     return True
 

@@ -187,7 +187,8 @@ def _choose(ctx: Context, ops: Sequence[Operation], blocking: Blocking) -> Layou
             cost = f"about {saved:.0f} cycles saved, {spent:.0f} to change layouts"
             if saved <= spent:
                 losing += own
-                decide(ctx, own, "channels stay apart", "layouts would cost more", cost)
+                why = "layouts would cost more"
+                decide(ctx, own, "channels stay apart", why, cost, kind="missed")
             else:
                 blocks = sorted({blocking.block(sizes_of(conv.result)[CHANNELS]) for conv in own})
                 what = f"channels in blocks of {' and '.join(map(str, blocks))}"

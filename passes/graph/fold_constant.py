@@ -17,7 +17,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
 from ...core.actions import allowed
-from ...core.context import CompilerContext, decide
+from ...core.context import CompilerContext, count, decide
 from ...core.module import is_public
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
@@ -70,6 +70,7 @@ class _Folder:
             constant.location = op.location
         size = f"{sum(map(_bytes, results))} bytes"
         decide(self.ctx, op, f"fold {op.name} into a constant", "its operands are constants", size)
+        count(self.ctx, "bytes of new constants", sum(map(_bytes, results)))
         Rewriter.replace_op(op, new, [c.result for c in new])
         self.sources.update((constant.result, sources) for constant in new)
 
@@ -184,7 +185,7 @@ def _tell_if_constant(ctx: Context, function: func.FuncOp) -> None:
     program = f"@{function.sym_name.data}"
     told = ctx.decisions if isinstance(ctx, CompilerContext) else []
     if not any((d.subject, d.what, d.why) == (program, _CONSTANT, why) for d in told):
-        decide(ctx, function, _CONSTANT, why)
+        decide(ctx, function, _CONSTANT, why, kind="analysis")
 
 
 def _needed(returned: Operation) -> list[Operation] | None:

@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...core.actions import allowed
-from ...core.context import decide
+from ...core.context import count, decide
 from ...core.dims import Dim
 from ...dialects.graph import ops as graph
 from ...dialects.graph.shapes import SymbolicShapes
@@ -111,7 +111,7 @@ class GraphFuseOpsPass(ModulePass):
             groups = Grouping(block, self.max_ops, self.max_staged_width).groups
             for call in block.ops:
                 if isinstance(call, graph.CallDpsOp) and (why := call.refusal) is not None:
-                    decide(ctx, call, f"{call.callee} is kept apart", why)
+                    decide(ctx, call, f"{call.callee} is kept apart", why, kind="missed")
             shapes = SymbolicShapes(function)
             costs = [_flops(group, shapes) for group in groups]
             for group, cost in zip(groups, costs, strict=True):
@@ -121,6 +121,9 @@ class GraphFuseOpsPass(ModulePass):
                     continue
                 primitive = outliner.outline(group.ops, group.results, _name(group))
                 what = "one kernel for " + ", ".join(part.name for part in group.ops)
-                why = group.why if len(group.ops) > 1 else "no other operator may be in it"
-                decide(ctx, primitive, what, why, cost)
+                if len(group.ops) > 1:
+                    decide(ctx, primitive, what, group.why, cost)
+                    count(ctx, "operators fused with others", len(group.ops))
+                else:
+                    decide(ctx, primitive, what, "no other operator may be in it", cost, "missed")
             _erase_unused(block)

@@ -226,7 +226,8 @@ class QuantizeOfProduct(RewritePattern):
             if sums is None:
                 return
         if self._largest(product, x, w, sums) > _LARGEST_SUM:
-            decide(self.ctx, product, "a product of floats", "a sum may not fit 32 bits")
+            why = "a sum may not fit 32 bits"
+            decide(self.ctx, product, "a product of floats", why, kind="missed")
             return
         of_x, of_w = (x.x, x.scale, x.zero_point), (w.x, w.scale, w.zero_point)
         steps = product.steps if isinstance(product, graph.ConvOp) else ()

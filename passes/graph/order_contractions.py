@@ -162,10 +162,12 @@ def _tell(ctx: Context, chain: Chain, costs: Costs, order: Order) -> None:
     if not all(_is_never_more(own.flops, cost.flops) for cost in rest):
         why += f" if {costs.assumption}"
     instead = "" if order == chain.order else f" instead of {_text(chain.order, factors)}"
-    decide(ctx, subject, f"order {_text(chosen, factors)}{instead}", why, str(own))
+    kind = "passed" if instead else "analysis"
+    decide(ctx, subject, f"order {_text(chosen, factors)}{instead}", why, str(own), kind)
     for other, cost in zip(others, rest, strict=True):
         less = "it is as much work" if cost.flops == own.flops else "it is more work"
-        decide(ctx, subject, f"not the order {_text(other, factors)}", less, str(cost))
+        what = f"not the order {_text(other, factors)}"
+        decide(ctx, subject, what, less, str(cost), kind="analysis")
 
 
 def _chains(function: func.FuncOp) -> list[Chain]:

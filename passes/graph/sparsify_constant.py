@@ -145,7 +145,8 @@ class Sparsifier:
         if not pays:
             if entries * 2 < elements.size:
                 what = f"{name} and stays dense"
-                decide(self.ctx, candidate.product, what, "that is faster", cost)
+                why = "that is faster"
+                decide(self.ctx, candidate.product, what, why, cost, kind="missed")
             return False
         if not allowed("sparsify", candidate.product):
             return False

@@ -78,17 +78,17 @@ class Narrowing:
         already = [value for value in wide if value in self.narrow]
         if policy == Precision.NEVER:
             if already:
-                decide(self.ctx, op, f"compute {op.name} in f32", "its policy is never")
+                self._keep(op, "its policy is never")
             return
         if policy == Precision.FOLLOW and not already:
             return
         if policy == Precision.FOLLOW and not all(v in already or is_constant(v) for v in wide):
-            decide(self.ctx, op, f"compute {op.name} in f32", "some of its operands are in f32")
+            self._keep(op, "some of its operands are in f32")
             return
         arrays = [elements_of(v, weights_of(self.ctx)) for v in wide if is_constant(v)]
         if not all(array is not None and self._fits(array) for array in arrays):
             why = f"its weights are not known, or beyond {LARGEST[self.type]:g}"
-            decide(self.ctx, op, f"compute {op.name} in f32", why)
+            self._keep(op, why)
             return
         bytes = sum(array.nbytes for array in arrays if array is not None)
         cost = f"{bytes // 2} instead of {bytes} bytes of weights" if bytes else None
@@ -96,6 +96,9 @@ class Narrowing:
             self.ctx, op, f"store {op.name} in {self.type}", f"its policy is {policy.value}", cost
         )
         self._replace(op)
+
+    def _keep(self, op: GraphOp, why: str) -> None:
+        decide(self.ctx, op, f"compute {op.name} in f32", why, kind="missed")
 
     def _fits(self, array: np.ndarray) -> bool:
         finite = array[np.isfinite(array)]

@@ -199,7 +199,8 @@ def _combine(
     spent = 2 * sum(columns.elements(op.results[0]) for op in ends if _copies(op))
     cost = f"for each {kind.unit} {saved} elements less to read, {spent} to copy"
     if spent >= saved:
-        decide(ctx, products, "keep the products apart", "slices would cost more", cost)
+        why = "slices would cost more"
+        decide(ctx, products, "keep the products apart", why, cost, kind="missed")
         return
     if not allowed("combine", products[0]):
         return

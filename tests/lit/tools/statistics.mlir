@@ -10,7 +10,8 @@
 // CHECK-NOT: graph-dce
 // CHECK: graph-fuse-ops
 // CHECK-NEXT: {{[0-9]+}} operations created
-// CHECK: 1 action outline
+// CHECK: 2 operators fused with others
+// CHECK-NEXT: 1 action outline
 
 // JSON: {"report": "statistics", "passes": [{"stage": null, "pass": "graph-simplify", "counters": {"operations
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

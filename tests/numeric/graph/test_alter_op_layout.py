@@ -228,6 +228,7 @@ def test_it_says_what_it_decided_and_at_which_cost(transformed: Callable) -> Non
     assert told[1].startswith(
         'node "points": channels stay apart, because layouts would cost more [about '
     )
+    assert [decision.kind for decision in ctx.decisions[:2]] == ["passed", "missed"]
 
 
 @pytest.mark.parametrize("rows", [64, 3, "n"])

@@ -145,3 +145,4 @@ def test_it_says_what_it_decided_and_at_which_cost(transformed: Callable) -> Non
         'node "q", node "k": keep the products apart, because slices would cost more '
         "[for each image 225 elements less to read, 800 to copy]"
     )
+    assert ctx.decisions[0].kind == "missed"

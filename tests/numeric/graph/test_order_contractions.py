@@ -143,6 +143,7 @@ def test_the_table_of_costs_has_names_and_every_order(transformed: Callable) -> 
     _, ctx = transformed(module, "graph-fold-constant,graph-order-contractions")
     told = [d for d in ctx.decisions if d.pass_name == "graph-order-contractions"]
     chosen, other = told
+    assert (chosen.kind, other.kind) == ("passed", "analysis")
     entries = ctx.weights["adjacency.normalize"].nnz
     weight = "gcnconv_0.weight"
     assert chosen.subject == other.subject == 'node "gcnconv_0"'

@@ -92,6 +92,7 @@ def test_the_density_decides(
         (decision,) = ctx.decisions
         what = "becomes a sparse matrix" if sparse else "stays dense"
         assert decision.what.endswith(what)
+        assert decision.kind == ("passed" if sparse else "missed")
         pattern = rf"sparse [\d.]+ us, dense [\d.]+ us, for {columns} columns"
         assert re.fullmatch(pattern, decision.cost)
 

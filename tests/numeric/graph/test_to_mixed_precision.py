@@ -124,7 +124,9 @@ def test_weights_take_half_the_bytes(tmp_path: Path) -> None:
 
 def test_decisions_name_the_nodes_and_the_policy() -> None:
     module, inputs = mlp()
-    told = [str(d) for d in sw.to_mixed_precision(module, [inputs], "f16").decisions]
+    decisions = sw.to_mixed_precision(module, [inputs], "f16").decisions
+    told = [str(d) for d in decisions]
+    assert {d.kind for d in decisions if d.what.endswith("in f32")} == {"missed"}
     assert 'node "fc1": store graph.dense in f16, because its policy is always' in told[0]
     assert "[1156 instead of 2312 bytes of weights]" in told[0]
     assert any("compute graph.softmax in f32, because its policy is never" in d for d in told)
