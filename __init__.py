@@ -36,11 +36,13 @@ _PLACES = {
     "ValueSpec": "core.module",
     "WeightStore": "core.weights",
     "bind_params": "binding",
+    "bisect": "bisection",
     "compile": "compiler",
     "from_mlir": "frontends.mlir",
     "from_onnx": "frontends.onnx.importer",
     "kernel": "dialects.graph.kernels",
     "patterns": "",
+    "reduce": "reduction",
     "register_function": "core.functions",
     "to_mixed_precision": "precision",
 }
@@ -48,6 +50,7 @@ _PLACES = {
 if TYPE_CHECKING:
     from . import patterns
     from .binding import bind_params
+    from .bisection import bisect
     from .compiler import compile
     from .core.context import PassHook
     from .core.errors import (
@@ -69,6 +72,7 @@ if TYPE_CHECKING:
     from .frontends.mlir import from_mlir
     from .frontends.onnx.importer import from_onnx
     from .precision import to_mixed_precision
+    from .reduction import reduce
     from .runtime.executable import Executable
 
 __all__ = [
@@ -90,11 +94,13 @@ __all__ = [
     "ValueSpec",
     "WeightStore",
     "bind_params",
+    "bisect",
     "compile",
     "from_mlir",
     "from_onnx",
     "kernel",
     "patterns",
+    "reduce",
     "register_function",
     "to_mixed_precision",
 ]

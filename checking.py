@@ -190,6 +190,16 @@ class Checker(PassHook):
         """What the module is run on: one or more times an array for each input."""
         return self._inputs
 
+    def start_over(self, module: Module, interface: Interface | None) -> None:
+        """Compare with what another module computes, from here on.
+
+        Args:
+            module: what passes come next.
+            interface: what it is called with, where it no longer says so itself.
+        """
+        self._interface = interface
+        self._traces = [self._run(module, arrays) for arrays in self._inputs]
+
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Remember what the module is made of."""
         self._names, self._text = _histogram(op), module_text(op)

@@ -92,7 +92,7 @@ def compile(
     work = module.clone()
     ctx = make_context(work.weights, chosen)
     if legalize is not None:
-        ctx.legalize = _table_for(legalize, start, passes)
+        ctx.legalize = table_for(legalize, start, passes)
     ctx.hooks += _checked_hooks(hooks)
     checker = _checker(module, check, max_ulp)
     if checker is not None:
@@ -154,7 +154,11 @@ def _descend(
 
 
 def machine_code(
-    op: ModuleOp, target: Target, interface: Interface, effort: Effort, source: Listing
+    op: ModuleOp,
+    target: Target,
+    interface: Interface,
+    effort: Effort,
+    source: Listing | None = None,
 ) -> Program:
     """The machine code of a module of the LLVM dialect, with what it is called with."""
     from .backends.llvm.boundary.code import ENTRY
@@ -198,7 +202,7 @@ def _checked_hooks(hooks: Sequence[PassHook]) -> Sequence[PassHook]:
     return hooks
 
 
-def _table_for(
+def table_for(
     legalize: Mapping[str, Any], start: str, passes: Mapping[str, str]
 ) -> Mapping[str, Any]:
     """A table for `graph-legalize`, as it is now.

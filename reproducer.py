@@ -32,6 +32,7 @@ from .core.context import CompilerContext, PassHook
 from .core.errors import ImportModelError, InternalError, StepwellError, explain
 from .core.failures import failure, is_defect
 from .core.module import Module
+from .core.parsing import MlirParser
 from .core.pass_manager import run_steps
 from .core.registry import make_context
 from .core.target import Target
@@ -201,6 +202,23 @@ def from_metadata(
     )
 
 
+def load(path: str | os.PathLike[str]) -> Reproducer | None:
+    """The reproducer in a file; None for MLIR text that is none.
+
+    Raises:
+        ImportModelError: if the file cannot be read, or is damaged.
+    """
+    from .frontends.mlir import from_mlir
+
+    module = from_mlir(os.fspath(path))
+    text = Path(path).read_text(encoding="utf-8")
+    if "mlir_reproducer" not in text:
+        return None
+    parser = MlirParser(make_context(), text, str(path))
+    parser.parse_module()
+    return from_metadata(module, parser.external_resources, Path(path))
+
+
 def differing_versions(resources: Mapping[str, Mapping[str, str | bool]]) -> list[str]:
     """What a file was written with that is another version here, each in words."""
     own = resources.get("stepwell_reproducer", {})
@@ -220,7 +238,8 @@ def _target(own: Mapping[str, str | bool]) -> Target:
         return host()
     values: dict[str, Any] = {}
     for part in dataclasses.fields(Target):
-        if part.name == "legalize":
+        added_later = part.default is not dataclasses.MISSING and f"target_{part.name}" not in own
+        if part.name == "legalize" or added_later:
             continue
         text = str(own[f"target_{part.name}"])
         kind = {"int": int, "bool": lambda t: t == "True"}.get(str(part.type), str)

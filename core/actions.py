@@ -52,7 +52,7 @@ class Action:
 class ActionCounter:
     """The actions that were taken, of which there are `limit` at most.
 
-    `begun` is the one that was begun last, which is taken once it has come to its end.
+    `begun` is a use of a pattern that has not come to its end: one that raises.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -68,6 +68,17 @@ class ActionCounter:
             return True
         self.refused = True
         return False
+
+    def ended(self, changed: bool) -> None:
+        """Note the end of what was begun, which counts where it has changed something."""
+        if changed and self.begun is not None:
+            self.taken.append(self.begun)
+        self.begun = None
+
+    @property
+    def last(self) -> Action | None:
+        """The action that was at work last."""
+        return self.begun or (self.taken[-1] if self.taken else None)
 
 
 _COUNTER: ContextVar[ActionCounter | None] = ContextVar("actions", default=None)
@@ -87,7 +98,7 @@ def allowed(name: str, op: Operation) -> bool:
     if not counter.more():
         return False
     counter.begun = _action(name, op)
-    counter.taken.append(counter.begun)
+    counter.ended(True)
     return True
 
 
@@ -111,7 +122,7 @@ def counting(limit: int | None = None) -> Iterator[ActionCounter]:
     counter = ActionCounter(limit)
     with _LOCK:
         token, whole = _COUNTER.set(counter), PatternRewriteWalker.rewrite_region
-        PatternRewriteWalker.rewrite_region = _counted(whole)
+        setattr(PatternRewriteWalker, "rewrite_region", _counted(whole))  # noqa: B010
         try:
             yield counter
         finally:
@@ -152,8 +163,7 @@ def _counted_sweep(sweep: Sweep, counter: ActionCounter) -> Sweep:
             return False
         counter.begun = _action(sweep.__name__, parent)
         changed = sweep(region, listener)
-        if changed:
-            counter.taken.append(counter.begun)
+        counter.ended(changed)
         return changed
 
     return swept
@@ -183,7 +193,7 @@ class _CountedPattern(RewritePattern):
             raise
         if rewriter.has_done_action:
             self.counter.begun = _renamed(before, self._name or _name_of(self.pattern))
-            self.counter.taken.append(self.counter.begun)
+            self.counter.ended(True)
 
     def _watch(self, rewriter: PatternRewriter) -> None:
         """Learn at its first change which of many patterns is at work."""

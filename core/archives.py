@@ -14,7 +14,7 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from .errors import InputError, explain
-from .module import ValueSpec, numpy_dtype
+from .module import ValueSpec
 from .weights import write_atomically
 
 _PARTS = (".indptr", ".indices", ".values")
@@ -45,7 +45,7 @@ def read_archive(
         if missing:
             fact = f'{path} has no array "{missing[0]}"'
             raise InputError(explain(subject, fact, got=", ".join(arrays) or "no array"))
-        found = [_typed(arrays[name], spec) for name in names]
+        found = [_typed(arrays[name]) for name in names]
         result.append(found[0] if spec.format is None else tuple(found))
     return result
 
@@ -78,6 +78,10 @@ def write_archive(
     write_atomically(path, data.getvalue())
 
 
-def _typed(array: np.ndarray, spec: ValueSpec) -> np.ndarray:
+def _typed(array: np.ndarray) -> np.ndarray:
     """An array with its dtype: NumPy's format has no bfloat16."""
-    return array.view(numpy_dtype(spec.dtype)) if array.dtype.kind == "V" else array
+    if array.dtype.kind != "V":
+        return array
+    import ml_dtypes
+
+    return array.view(ml_dtypes.bfloat16)

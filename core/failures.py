@@ -68,7 +68,8 @@ def failure(error: Exception, pass_name: str) -> Failure:
     message = first_line(error)
     if not message.startswith(f"{pass_name}: "):
         message = f"{pass_name}: {message}"
-    place = "" if kind is Kind.RESULT else _without_details(message)
+    compared = kind is Kind.RESULT and _NOT_RUN not in message
+    place = "" if compared else _without_details(message)
     return Failure(kind, pass_name, place, message)
 
 
@@ -104,6 +105,9 @@ def _frames(trace: TracebackType | None) -> list[str]:
         trace = trace.tb_next
     return found
 
+
+_NOT_RUN = "no longer runs"
+"""In an error of the check: there is no result to compare."""
 
 _DETAILS = re.compile(r"<[^<>]*>|\"[^\"]*\"|\([^()]*\)|[@%]?\w*\d\w*|[@%]\w+")
 

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,6 +70,13 @@ class WeightStore:
         result = WeightStore()
         result._arrays = dict(self._arrays)
         result._names = dict(self._names)
+        return result
+
+    def only(self, names: Iterable[str]) -> WeightStore:
+        """A store of those arrays of this one that have these names, in their order."""
+        wanted, result = set(names), WeightStore()
+        result._arrays = {name: array for name, array in self._arrays.items() if name in wanted}
+        result._names = {id(array): name for name, array in result._arrays.items()}
         return result
 
     def save(self, path: str | os.PathLike[str]) -> None:

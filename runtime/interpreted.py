@@ -21,9 +21,11 @@ from xdsl.traits import SymbolTable
 from ..backends.llvm.boundary.plan import ARGUMENTS
 from ..backends.reference.machine import Machine, call
 from ..backends.reference.memory import Memory
+from ..backends.reference.numbers import unknown
 from ..backends.reference.rt import CallEnds, Context
 from ..core.errors import CompileError, explain
 from ..core.module import numpy_dtype
+from ..dialects.graph.attrs import element_type_of
 from ..dialects.rt import Word
 from .executable import Executable, Program
 from .functions import guarded
@@ -76,8 +78,10 @@ class _Run:
         taken = iter(words[ARGUMENTS:])
         flat = isinstance(self.function, llvm.FuncOp)
         arguments: list[Any] = [context.pointer if flat else context]
+        arrays: list[np.ndarray] = []
         for kind in self.interface.buffers:
-            arguments += _argument(kind, taken, machine.memory, flat)
+            arguments += _argument(kind, taken, machine.memory, flat, arrays)
+        _forget(arrays, len(self.interface.signature.outputs))
         try:
             (status,) = call(machine, self.function, arguments)
         except CallEnds as end:
@@ -98,8 +102,18 @@ class _Run:
         memory.add(arena)
 
 
-def _argument(kind: Attribute, words: Iterator[Any], memory: Memory, flat: bool) -> list[Any]:
-    """A buffer, or its address and symbolic sizes; a number."""
+def _forget(arrays: list[np.ndarray], results: int) -> None:
+    """Let results, the last arrays, hold nothing of use; those that are inputs too stay."""
+    inputs = arrays[: len(arrays) - results]
+    for array in arrays[len(arrays) - results :]:
+        if not any(np.may_share_memory(array, given) for given in inputs):
+            array[...] = unknown((), element_type_of(array.dtype))
+
+
+def _argument(
+    kind: Attribute, words: Iterator[Any], memory: Memory, flat: bool, arrays: list[np.ndarray]
+) -> list[Any]:
+    """A buffer, or its address and symbolic sizes; a number. Arrays are put to the others."""
     if not isinstance(kind, MemRefType):
         return [next(words) if flat else int(next(words))]
     address = int(next(words))
@@ -108,6 +122,7 @@ def _argument(kind: Attribute, words: Iterator[Any], memory: Memory, flat: bool)
     sizes = iter(symbolic)
     shape = tuple(int(next(sizes)) if n == DYNAMIC_INDEX else n for n in declared)
     array = _view(address, shape, numpy_dtype(kind.element_type))
+    arrays.append(array)
     pointer = memory.add(array)
     return [pointer, *symbolic] if flat else [array]
 

@@ -24,6 +24,7 @@ from ..core.explanation import explanation, sections
 from ..core.module import Module
 from ..core.target import default_threads, named
 from ..core.weights import write_atomically
+from . import finding
 from .command import (
     Level,
     ModelPath,
@@ -270,6 +271,10 @@ def pipeline(
         return
     for stage, passes in texts.items():
         print(f"{stage:10} {passes or '(none at this level)'}")
+
+
+app.command("bisect")(finding.bisect)
+app.command("reduce")(finding.reduce)
 
 
 def show(exe: Executable, seconds: float) -> None:

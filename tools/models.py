@@ -64,8 +64,15 @@ def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
     return result
 
 
-def read_inputs(texts: Sequence[str], specs: Sequence[ValueSpec]) -> list[Any]:
+def read_inputs(
+    texts: Sequence[str], specs: Sequence[ValueSpec], option: str = "--input"
+) -> list[Any]:
     """The arrays of `["x=x.npy"]` in the order of the inputs; `x.npy` alone for a single input.
+
+    Args:
+        texts: what was given.
+        specs: the inputs, or the results, of a program.
+        option: by what it was given.
 
     Raises:
         InputError: if an input is missing, unknown or given twice, or a file cannot be read.
@@ -77,14 +84,15 @@ def read_inputs(texts: Sequence[str], specs: Sequence[ValueSpec]) -> list[Any]:
         if not equals and len(names) == 1:
             name, file = names[0], text
         if name not in names:
-            raise InputError(explain("--input", "no such input", expected=_list(specs), got=text))
+            fact = f"no such {option.strip('-')}"
+            raise InputError(explain(option, fact, expected=_list(specs), got=text))
         if name in given:
-            raise InputError(explain("--input", f'"{name}" is given twice'))
-        given[name] = read_array(Path(file))
+            raise InputError(explain(option, f'"{name}" is given twice'))
+        given[name] = read_array(Path(file), option)
     missing = [str(spec) for spec in specs if spec.name not in given]
     if missing:
         raise InputError(
-            explain("--input", f"missing: {', '.join(missing)}", hint="say --input NAME=FILE.npy")
+            explain(option, f"missing: {', '.join(missing)}", hint=f"say {option} NAME=FILE.npy")
         )
     return [given[name] for name in names]
 
@@ -93,7 +101,7 @@ def _list(specs: Sequence[ValueSpec]) -> str:
     return " or ".join(f"{spec.name}=FILE.npy" for spec in specs) or "none"
 
 
-def read_array(path: Path) -> Any:
+def read_array(path: Path, option: str = "--input") -> Any:
     """The array of a `.npy` file, or the sparse matrix of a SciPy `.npz` file.
 
     Raises:
@@ -107,7 +115,7 @@ def read_array(path: Path) -> Any:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError, KeyError) as error:
         fact = getattr(error, "strerror", None) or "not an array in NumPy's format"
-        raise InputError(explain("--input", f"cannot read {path}: {fact}")) from error
+        raise InputError(explain(option, f"cannot read {path}: {fact}")) from error
 
 
 def write_arrays(texts: Sequence[str], specs: Sequence[ValueSpec], arrays: Sequence[Any]) -> None:

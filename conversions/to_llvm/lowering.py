@@ -265,7 +265,7 @@ class Lowering:
             return
         if isinstance(op, UnrealizedConversionCastOp):
             self._look_through(op)
-        elif op.name.partition(".")[0] in self._dialects:
+        elif lower is None and op.name.partition(".")[0] in self._dialects:
             self.refuse("cannot be converted to the llvm dialect")
         for region in op.regions:
             if op.has_trait(IsolatedFromAbove):

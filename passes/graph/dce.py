@@ -29,7 +29,7 @@ def _is_private(op: Operation) -> bool:
     return op.get_attr_or_prop("sym_visibility") == StringAttr("private")
 
 
-def _references(op: Operation) -> Iterator[str]:
+def references(op: Operation) -> Iterator[str]:
     """The symbols that an operation and what is in it refer to."""
     for inner in op.walk():
         for attribute in (*inner.properties.values(), *inner.attributes.values()):
@@ -75,7 +75,7 @@ def _erase_dead_functions(ctx: Context, module: ModuleOp) -> None:
     live: set[str] = set()
     queue = [op for op in module.ops if _symbol(op) is None or not _is_private(op)]
     while queue:
-        for name in _references(queue.pop()):
+        for name in references(queue.pop()):
             if name in named and name not in live:
                 live.add(name)
                 queue.append(named[name])

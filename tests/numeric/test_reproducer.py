@@ -256,6 +256,15 @@ def test_other_versions_are_told(case: Path, capsys: pytest.CaptureFixture[str])
     assert error.startswith("stepwell-opt: error: loop-schedule: internal error")
 
 
+def test_a_target_of_another_version(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It lacks a field that targets have now, and has one that they do not."""
+    old, new = "target_fma_latency", "target_of_old"
+    assert old in case.read_text()
+    case.write_text(case.read_text().replace(old, new))
+    error = run(["--run-reproducer", str(case)], capsys)
+    assert error.startswith("stepwell-opt: error: loop-schedule: internal error")
+
+
 def test_passes_beside_a_reproducer(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = run(["--run-reproducer", str(case), "-p", "canonicalize"], capsys)
     assert said.endswith(

@@ -1,0 +1,427 @@
+"""`bisect`: which pass breaks a program, and which single step of that pass.
+
+The passes run one after the other, and the first that fails is the pass to blame. It then runs
+again and again from the module before it, each time with only the first n of its actions (see
+`core.actions`), until there is an n that fails while n - 1 does not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from .checking import Checker
+from .compiler import machine_code, passes_of, table_for
+from .core import pipelines
+from .core.actions import Action, ActionCounter, counting
+from .core.context import CompilerContext
+from .core.errors import CompileError, InputError, MiscompilationError, explain
+from .core.failures import Failure, Kind, failure
+from .core.module import Module
+from .core.pass_manager import run_steps
+from .core.pipeline_text import parse_passes
+from .core.registry import make_context, passes
+from .core.target import Target, named
+from .dialects import rt
+from .reproducer import Reproducer, reproducer_at
+from .runtime.executable import Executable
+from .runtime.interface import Interface, interface_of
+from .staircase import effort_for, stage_of
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from .backends.llvm.jit import Effort
+
+CODE_GENERATION = "code generation"
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """What is to blame for a failure.
+
+    `number` is the place of the pass among all `passes`, from 1; `action` its step, the one of
+    this `action_number` among `actions`, or None where the failure is not one of a single step.
+    `ir_before` and `ir_after` are the module around that step, or around the whole pass.
+    `otherwise` is what fails with that step left out, None where nothing does. `function`,
+    `operation` and `nodes` say where a wrong result shows first.
+    """
+
+    failure: Failure
+    stage: str
+    pass_text: str
+    number: int
+    passes: int
+    reproducer: Reproducer
+    action: Action | None = None
+    action_number: int = 0
+    actions: int = 0
+    otherwise: Failure | None = None
+    ir_before: str = ""
+    ir_after: str = ""
+    function: str | None = None
+    operation: str | None = None
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def pass_name(self) -> str:
+        """The pass to blame."""
+        return self.failure.pass_name
+
+    def diff(self) -> str:
+        """What the step, or the pass, changed, as lines to add and to take away."""
+        before, after = self.ir_before.splitlines(), self.ir_after.splitlines()
+        lines = difflib.unified_diff(before, after, "before", "after", lineterm="", n=2)
+        return "\n".join(lines)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write a reproducer file.
+
+        Raises:
+            StepwellError: if the folder cannot be written.
+        """
+        return self.reproducer.save(path)
+
+    def __str__(self) -> str:
+        place = f" ({self.stage})" if self.stage else ""
+        lines = [
+            self.failure.message,
+            f"pass {self.number} of {self.passes}: {self.pass_text}{place}",
+        ]
+        if self.action is not None:
+            lines.append(f"action {self.action_number} of {self.actions}: {self.action}")
+        elif self.actions:
+            lines.append(f"none of its {self.actions} actions: what it does beside them")
+        if self.otherwise is not None:
+            lines.append(f"without it: {self.otherwise.message}")
+        return "\n".join(lines)
+
+
+def bisect(
+    module: Module,
+    inputs: Sequence[object] | None = None,
+    *,
+    target: str | Target = "host",
+    threads: int | None = None,
+    opt_level: int = 3,
+    pipeline: str | Mapping[str, str] | None = None,
+    legalize: Mapping[str, Any] | None = None,
+    max_ulp: float | None = None,
+    expected: Sequence[np.ndarray] | None = None,
+) -> Bisection | None:
+    """Find the pass, and the single step of it, that breaks a program.
+
+    Args:
+        module: the program; it is not changed.
+        inputs: what it is run on; None for inputs that are made up.
+        target: see `stepwell.compile`, also for the next four. A pipeline that is a text may
+            also stop short of machine code.
+        threads: see there.
+        opt_level: see there.
+        pipeline: see there.
+        legalize: see there.
+        max_ulp: see there.
+        expected: the results that are to come out; None where those of `module` are right.
+
+    Returns:
+        What is to blame: for a crash, an invalid module, a wrong result, or a refusal, in the
+        order of the passes. None if nothing fails.
+
+    Raises:
+        CompileError: if the arguments do not fit each other, or the module is not valid.
+        InputError: if the inputs or the results do not fit.
+        MiscompilationError: if the module itself does not give what is expected.
+    """
+    route = Route.of(module, target, threads, opt_level, pipeline, legalize)
+    if expected is not None and inputs is None:
+        raise InputError(explain("bisect", "results without inputs", expected="both"))
+    found = first_failure(route, inputs, max_ulp, expected)
+    return None if found is None else blamed(route, found, max_ulp)
+
+
+def first_failure(
+    route: Route,
+    inputs: Sequence[object] | None,
+    max_ulp: float | None,
+    expected: Sequence[np.ndarray] | None = None,
+) -> Failing | None:
+    """The first pass that fails, if one does; arguments are those of `bisect`."""
+    # A crash shows without running anything.
+    found = route.descend(None)
+    if found is None or found.failure.kind is Kind.REFUSAL:
+        found = route.descend(Checker(route.module, inputs, max_ulp, expected)) or found
+    return found
+
+
+@dataclass
+class Failing:
+    """A pass that fails, and the module before it; `checker` knows what that computed."""
+
+    number: int
+    before: Module
+    failure: Failure
+    checker: Checker | None
+    error: Exception | None = None
+
+
+@dataclass
+class Route:
+    """The way of a module down its passes, to go again and again."""
+
+    module: Module
+    target: Target
+    start: str
+    steps: list[tuple[str, ModulePass]]
+    legalize: Mapping[str, Any]
+    complete: bool
+    """Whether it ends in machine code."""
+    loops: Module | None = field(default=None, init=False)
+    """The module at stage `loops`, once its next pass was reached."""
+
+    @staticmethod
+    def of(
+        module: Module,
+        target: str | Target,
+        threads: int | None,
+        opt_level: int,
+        pipeline: str | Mapping[str, str] | None,
+        legalize: Mapping[str, Any] | None,
+    ) -> Route:
+        """The way that `compile` would go, or the passes of a text that stops short of it.
+
+        Raises:
+            CompileError: if the arguments do not fit each other, or the module is not valid.
+        """
+        if not isinstance(module, Module):
+            got = type(module).__name__
+            raise CompileError(explain("bisect", "no module", expected="stepwell.Module", got=got))
+        chosen = target if isinstance(target, Target) else named(target)
+        module.verify()
+        start, available = stage_of(module.op), passes()
+        try:
+            texts = passes_of(pipeline, start, opt_level, chosen, threads)
+        except CompileError:
+            if not isinstance(pipeline, str) or threads is not None:
+                raise
+            steps = [("", step) for step in parse_passes(pipeline, available)]
+            table = {} if legalize is None else dict(legalize)
+            return Route(module, chosen, "", steps, table, False)
+        table = {} if legalize is None else table_for(legalize, start, texts)
+        stages = pipelines.IR_STAGES[pipelines.IR_STAGES.index(start) + 1 :]
+        steps = [(s, p) for s in stages for p in parse_passes(texts[s], available)]
+        return Route(module, chosen, start, steps, table, start != "llvm")
+
+    def of_module(self, module: Module) -> Route:
+        """The same way for another module at the same stage."""
+        return dataclasses.replace(self, module=module)
+
+    def context(self, before: Module, number: int) -> CompilerContext:
+        """A context for the pass of this number."""
+        ctx = make_context(before.weights, self.target)
+        ctx.legalize, ctx.verify = self.legalize, "pass"
+        stage, step = self.steps[number]
+        ctx.stage, ctx.pass_name = stage, step.name
+        return ctx
+
+    def reached(self, number: int) -> str:
+        """The stage that the module before a pass has reached."""
+        done = dict.fromkeys(stage for stage, _ in self.steps[:number])
+        now = self.steps[number][0] if number < len(self.steps) else ""
+        return next((stage for stage in reversed(done) if stage != now), self.start)
+
+    def descend(self, checker: Checker | None) -> Failing | None:
+        """Run the passes, each verified and, with a checker, compared, to the first that fails."""
+        work, face = self.module.clone(), Face()
+        for number, (stage, step) in enumerate(self.steps):
+            before = work.clone()
+            face.look(work, stage)
+            if stage == "llvm" and self.loops is None:
+                self.loops = before
+            ctx = self.context(work, number)
+            if checker is not None:
+                ctx.hooks.append(checker)
+            try:
+                run_steps(ctx, work.op, [step], stage)
+                work.verify()
+            except Exception as error:
+                # Whatever it is: it is what is looked for.
+                found = failure(error, step.name)
+                return Failing(number, before, found, checker, error)
+        return self._generate(work, face, checker) if self.complete else None
+
+    def _generate(self, work: Module, face: Face, checker: Checker | None) -> Failing | None:
+        """Make machine code, and run that."""
+        if face.interface is None or face.effort is None:
+            return None
+        try:
+            program = machine_code(work.op, self.target, face.interface, face.effort)
+            if checker is not None:
+                checker.finish(Executable(face.interface.signature, program, None, (), ()))
+        except Exception as error:
+            found = failure(error, CODE_GENERATION)
+            return Failing(len(self.steps), work, found, checker, error)
+        return None
+
+    def fails_at(self, number: int, checker: Checker | None) -> Failure | None:
+        """How the pass of a number fails, where those before it do not; only it is checked."""
+        work, face = self.module.clone(), Face()
+        try:
+            for before, (stage, step) in enumerate(self.steps[:number]):
+                face.look(work, stage)
+                ctx = self.context(work, before)
+                ctx.verify = "never"
+                run_steps(ctx, work.op, [step], stage)
+            if number < len(self.steps):
+                face.look(work, self.steps[number][0])
+            if checker is not None:
+                checker.start_over(work, face.interface)
+        except Exception:
+            # Another pass fails, and not in a way that is looked for.
+            return None
+        if number == len(self.steps):
+            generated = self._generate(work, face, checker)
+            return None if generated is None else generated.failure
+        failing = Failing(number, work, Failure(Kind.CRASH, "", "", ""), checker)
+        return self.attempt(failing, None).failure
+
+    def attempt(self, failing: Failing, limit: int | None) -> Attempt:
+        """Run the failing pass with so many of its actions."""
+        work = failing.before.clone()
+        ctx = self.context(work, failing.number)
+        stage, step = self.steps[failing.number]
+        with counting(limit) as counter:
+            try:
+                run_steps(ctx, work.op, [step], stage)
+                work.verify()
+                if failing.checker is not None:
+                    failing.checker.compare(ctx, work.op)
+            except Exception as error:
+                return Attempt(work.op, counter, failure(error, step.name))
+        return Attempt(work.op, counter, None)
+
+
+@dataclass
+class Attempt:
+    """What became of a module by some of the actions of a pass."""
+
+    op: ModuleOp
+    counter: ActionCounter
+    failure: Failure | None
+
+
+@dataclass
+class Face:
+    """What machine code is called with, seen on the way down."""
+
+    interface: Interface | None = None
+    effort: Effort | None = None
+
+    def look(self, work: Module, stage: str) -> None:
+        """Look at a module before a pass that leads to a stage."""
+        if self.interface is None and _is_on_buffers(work.op):
+            self.interface = interface_of(work)
+        if stage == "llvm" and self.effort is None:
+            self.effort = effort_for(work.op)
+
+
+def _is_on_buffers(op: ModuleOp) -> bool:
+    functions = (inner for inner in op.ops if isinstance(inner, func.FuncOp))
+    return any(rt.ContextType() in f.function_type.inputs.data for f in functions)
+
+
+def blamed(route: Route, failing: Failing, max_ulp: float | None) -> Bisection:
+    """The action to blame, with all that is known of it."""
+    number, error = failing.number, failing.error
+    found = Bisection(
+        failing.failure,
+        "asm" if number == len(route.steps) else route.steps[number][0],
+        CODE_GENERATION if number == len(route.steps) else str(route.steps[number][1]),
+        number + 1,
+        len(route.steps) + route.complete,
+        reproducer_of(route, failing, max_ulp),
+    )
+    if isinstance(error, MiscompilationError):
+        found = dataclasses.replace(
+            found, function=error.function, operation=error.operation, nodes=error.nodes
+        )
+    if number == len(route.steps):
+        return found
+    return _with_action(route, failing, found)
+
+
+def _with_action(route: Route, failing: Failing, found: Bisection) -> Bisection:
+    whole = route.attempt(failing, None)
+    count = len(whole.counter.taken) + (whole.counter.begun is not None)
+    ends = {
+        "actions": len(whole.counter.taken),
+        "ir_before": failing.before.text(),
+        "ir_after": "" if failing.failure.kind is Kind.CRASH else _text(whole.op),
+    }
+    found = dataclasses.replace(found, **ends)
+    if whole.failure != failing.failure or not count:
+        return found
+    good, bad = route.attempt(failing, 0), whole
+    if good.failure == failing.failure:
+        return found
+    low, high = 0, count
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried = route.attempt(failing, middle)
+        if tried.failure == failing.failure:
+            high, bad = middle, tried
+        else:
+            low, good = middle, tried
+    action = bad.counter.last
+    notes = {**found.reproducer.notes, "action": f"{high}: {action}"}
+    return dataclasses.replace(
+        found,
+        action=action,
+        action_number=high,
+        actions=max(found.actions, high),
+        otherwise=good.failure,
+        ir_before=_text(good.op),
+        ir_after="" if failing.failure.kind is Kind.CRASH else _text(bad.op),
+        reproducer=dataclasses.replace(found.reproducer, notes=notes),
+    )
+
+
+def _text(op: ModuleOp) -> str:
+    try:
+        return Module(op).text()
+    except Exception:
+        # What a pass has made invalid may be beyond printing.
+        return ""
+
+
+def reproducer_of(
+    route: Route, failing: Failing, max_ulp: float | None, from_the_start: bool = False
+) -> Reproducer:
+    """A file that shows a failure, with the module before the pass or that before all of them."""
+    number, before = failing.number, failing.before
+    generates = number == len(route.steps)
+    stage = "" if generates else route.steps[number][0]
+    wrong = isinstance(failing.error, MiscompilationError)
+    if route.loops is not None and (generates or (wrong and stage == "llvm")):
+        # Below, a module no longer says what it is called with.
+        before = route.loops
+        number = next(n for n, (stage, _) in enumerate(route.steps) if stage == "llvm")
+    if from_the_start:
+        number, before = 0, route.module
+    rest = [step for _, step in route.steps[number:]]
+    ctx = make_context(before.weights, route.target)
+    ctx.legalize = route.legalize
+    result = reproducer_at(ctx, before, rest, route.reached(number))
+    result = dataclasses.replace(result, failure=failing.failure.message, machine_code=generates)
+    if isinstance(failing.error, MiscompilationError):
+        arrays = failing.error.inputs
+        result = dataclasses.replace(result, inputs=arrays, max_ulp=max_ulp)
+    return result

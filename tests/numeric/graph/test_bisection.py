@@ -1,0 +1,428 @@
+"""`bisect`: mistakes in patterns and steps of all levels, each blamed on its one use."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects import arith, llvm, math
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, ModuleOp, f64
+from xdsl.ir import Operation
+from xdsl.ir.affine import AffineMap
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.transforms import convert_scf_to_cf
+from xdsl.transforms.common_subexpression_elimination import CSEDriver
+
+import stepwell as sw
+from stepwell.conversions import (
+    convert_graph_to_loop,
+    convert_loop_to_scf,
+    convert_math_to_arith,
+)
+from stepwell.conversions.convert_arith_to_llvm import ARITH
+from stepwell.conversions.math_to_arith import polynomials
+from stepwell.core.failures import Kind
+from stepwell.core.registry import passes
+from stepwell.dialects.graph import canonicalization
+from stepwell.dialects.graph import ops as graph
+from stepwell.dialects.loop import ops as loop
+from stepwell.passes import outlining
+from stepwell.passes.graph import (
+    canonicalize_ops,
+    fold_constant,
+    fold_scale_axis,
+    simplify_inference,
+)
+from stepwell.passes.graph.rules import arithmetic
+from stepwell.passes.loop.rules import steps
+from stepwell.passes.rt import outline_tiles
+from stepwell.tools import stepwell_opt
+
+Patch = pytest.MonkeyPatch
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+def model() -> sw.Module:
+    """A program that every pass of these tests finds something to do in."""
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 12))
+    h = b.batch_norm(x, numbers(12), numbers(12), numbers(12), np.abs(numbers(12)))
+    h = b.relu(b.add(b.dense(h, numbers(9, 12)), numbers(9)))
+    t = b.add(b.neg(b.tanh(h)), h)
+    t = b.div(b.mul(t, np.float32(1)), np.float32(4))
+    t = b.sub(b.exp(t), b.mul(b.exp(t), b.sqrt(np.float32([4.0]))))
+    y = b.softmax(b.dense(t, numbers(5, 9)), axis=-1)
+    b.output(b.sub(y, np.float32(0.5)))
+    return b.module()
+
+
+def wrapped(patch: Patch, owner: Any, name: str, then: Callable[[Any], Any], only: str) -> None:
+    """Let what a function makes go through another one, if its text has a word in it."""
+    whole = getattr(owner, name)
+
+    @functools.wraps(whole)
+    def function(*args: Any, **options: Any) -> Any:
+        result = whole(*args, **options)
+        return then(result) if only in str(result) else result
+
+    patch.setattr(owner, name, function)
+
+
+def in_pattern(
+    patch: Patch, kind: type[RewritePattern], mistake: Callable[[Sequence[Operation]], object]
+) -> None:
+    """Add a mistake to what a pattern puts in."""
+    whole = kind.match_and_rewrite
+
+    def rewrite(self: RewritePattern, op: Operation, rewriter: PatternRewriter) -> None:
+        new: list[Operation] = []
+        note = new.append
+        rewriter.operation_insertion_handler.append(note)
+        whole(self, op, rewriter)
+        rewriter.operation_insertion_handler.remove(note)
+        if rewriter.has_done_action:
+            mistake([made for made in new if made.parent is not None])
+
+    patch.setattr(kind, "match_and_rewrite", rewrite)
+
+
+def one(given: Any, kind: type[Any]) -> Any:
+    """The first operation of a kind."""
+    walked = given.walk() if isinstance(given, Operation) else given
+    return next(op for op in walked if isinstance(op, kind))
+
+
+def swapped(kind: type[Operation]) -> Callable[[Any], Any]:
+    """Let an operation have its operands the wrong way round."""
+
+    def mistake(given: Any) -> Any:
+        op = one(given, kind)
+        op.operands = [op.operands[1], op.operands[0]]
+        return given
+
+    return mistake
+
+
+def dropped(kind: type[Operation]) -> Callable[[Any], Any]:
+    """Leave an operation out."""
+
+    def mistake(given: Any) -> Any:
+        op = one(given, kind)
+        op.results[0].replace_all_uses_with(op.operands[0])
+        return given
+
+    return mistake
+
+
+def short(kernel: Any) -> Any:
+    """Let a loop run once."""
+    op = one(kernel, loop.ForOp)
+    bound = op.properties["bound"].data
+    results = tuple(result * 0 + 1 for result in bound.results)
+    fewer = AffineMap(bound.num_dims, bound.num_symbols, results)
+    op.properties["bound"] = AffineMapAttr(fewer)
+    return kernel
+
+
+def same_place(kernel: Any) -> Any:
+    """Let the first load that moves read the beginning."""
+    for op in kernel.walk():
+        if isinstance(op, loop.LoadOp) and op.indices:
+            data = op.map.data
+            zero = AffineMap(data.num_dims, data.num_symbols, tuple(r * 0 for r in data.results))
+            op.properties["map"] = AffineMapAttr(zero)
+            break
+    return kernel
+
+
+def without_bias(given: Any) -> None:
+    op = one(given, graph.DenseOp)
+    op.operands = op.operands[:2]
+
+
+def wrong_one(patch: Patch) -> None:
+    def rewrite(self: RewritePattern, op: Operation, rewriter: PatternRewriter) -> None:
+        if isinstance(op, graph.MulOp) and graph.splat_of(op.operands[1]) == 1:
+            rewriter.replace(op, graph.NegOp(op.operands[0]))
+
+    patch.setattr(canonicalization.MultiplyOne, "match_and_rewrite", rewrite)
+
+
+def wrong_merge(patch: Patch) -> None:
+    whole = CSEDriver._replace_and_delete
+
+    def replace(self: CSEDriver, op: Operation, existing: Operation) -> None:
+        whole(self, op, existing)
+        if op.name == "graph.exp":
+            dropped(graph.ExpOp)([existing])
+
+    patch.setattr(CSEDriver, "_replace_and_delete", replace)
+
+
+def wrong_fold(patch: Patch) -> None:
+    whole = fold_constant._Folder._constant
+
+    def constant(self: Any, op: Any, result: Any, array: Any) -> Any:
+        return whole(self, op, result, array + 1 if op.name == "graph.sqrt" else array)
+
+    patch.setattr(fold_constant._Folder, "_constant", constant)
+
+
+def wrong_lowering(patch: Patch) -> None:
+    def lowered(op: Operation, lowering: Any) -> Any:
+        operands = [lowering.value(operand) for operand in op.operands]
+        flags = {"fastmathFlags": llvm.FastMathAttr(None)}
+        return lowering.emit(llvm.FAddOp, operands, op.results[0].type, flags)
+
+    patch.setitem(ARITH, "arith.mulf", lowered)
+
+
+def one_too_many(given: Any) -> None:
+    one(given, arith.CmpiOp).properties["predicate"] = IntegerAttr(3, 64)
+
+
+def broken(patch: Patch) -> None:
+    def rewrite(self: RewritePattern, op: Operation, rewriter: PatternRewriter) -> None:
+        if op.name == "graph.div":
+            raise IndexError("there is no such axis")
+
+    patch.setattr(arithmetic.DivideByConstant, "match_and_rewrite", rewrite)
+
+
+def of_two_types(given: Any) -> Any:
+    one(given, arith.SubfOp).results[0].type = f64
+    return given
+
+
+DENSE = "@fused_dense_relu"
+
+PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
+    (
+        "graph-simplify-inference",
+        "BatchNormIsScaleAndShift",
+        "graph.batch_norm",
+        lambda patch: in_pattern(
+            patch, simplify_inference.BatchNormIsScaleAndShift, dropped(graph.RsqrtOp)
+        ),
+    ),
+    ("graph-cse", "merge", "graph.exp", wrong_merge),
+    ("graph-fold-constant", "fold", "graph.sqrt", wrong_fold),
+    ("canonicalize", "MultiplyOne", "graph.mul", wrong_one),
+    (
+        "graph-canonicalize-ops",
+        "BiasIsAnOperand",
+        "graph.add",
+        lambda patch: in_pattern(patch, canonicalize_ops.BiasIsAnOperand, without_bias),
+    ),
+    (
+        "graph-canonicalize-ops",
+        "SubtractConstant",
+        "graph.sub",
+        lambda patch: in_pattern(patch, canonicalize_ops.SubtractConstant, dropped(graph.AddOp)),
+    ),
+    (
+        "graph-simplify",
+        "AddNegated",
+        "graph.add",
+        lambda patch: in_pattern(patch, arithmetic.AddNegated, swapped(graph.SubOp)),
+    ),
+    (
+        "graph-simplify",
+        "DivideByConstant",
+        "graph.div",
+        lambda patch: in_pattern(patch, arithmetic.DivideByConstant, dropped(graph.MulOp)),
+    ),
+    (
+        "graph-fold-scale-axis",
+        "ProductOfScaled",
+        "graph.dense",
+        lambda patch: in_pattern(patch, fold_scale_axis.ProductOfScaled, dropped(graph.MulOp)),
+    ),
+    (
+        "graph-fuse-ops",
+        "outline",
+        "graph.sub",
+        lambda patch: wrapped(
+            patch, outlining.Outliner, "outline", dropped(graph.ReluOp), "graph.relu"
+        ),
+    ),
+    (
+        "convert-graph-to-loop",
+        "build kernel",
+        "func.func",
+        lambda patch: wrapped(patch, convert_graph_to_loop, "build_kernel", short, DENSE),
+    ),
+    (
+        "loop-schedule",
+        "split(i, 4166, mask)",
+        "loop.kernel",
+        lambda patch: wrapped(patch, steps, "split", same_place, "@fused_add"),
+    ),
+    (
+        "loop-schedule",
+        "vectorize(i1, j1)",
+        "loop.kernel",
+        lambda patch: wrapped(patch, steps, "vectorize", same_place, DENSE),
+    ),
+    (
+        "convert-loop-to-scf",
+        "convert kernel",
+        "loop.kernel",
+        lambda patch: wrapped(
+            patch, convert_loop_to_scf, "convert_kernel", swapped(arith.SubfOp), DENSE
+        ),
+    ),
+    (
+        "rt-outline-tiles",
+        "outline",
+        "rt.parallel_tiles",
+        lambda patch: wrapped(
+            patch, outline_tiles, "_outline", dropped(arith.AddfOp), "@fused_add_tiles"
+        ),
+    ),
+    (
+        "convert-math-to-arith",
+        "expand",
+        "math.tanh",
+        lambda patch: patch.setitem(convert_math_to_arith._F32, math.TanhOp, polynomials.exp),
+    ),
+    (
+        "convert-scf-to-cf",
+        "ForLowering",
+        "scf.for",
+        lambda patch: in_pattern(patch, convert_scf_to_cf.ForLowering, one_too_many),
+    ),
+    ("convert-to-llvm", "lower", "arith.mulf", wrong_lowering),
+    ("graph-simplify", "DivideByConstant", "graph.div", broken),
+    (
+        "convert-loop-to-scf",
+        "convert kernel",
+        "loop.kernel",
+        lambda patch: wrapped(patch, convert_loop_to_scf, "convert_kernel", of_two_types, DENSE),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("pass_name", "action", "operation", "plant"),
+    PLANTED,
+    ids=[f"{number}:{name}:{action}" for number, (name, action, *_) in enumerate(PLANTED)],
+)
+def test_the_step_to_blame(
+    pass_name: str,
+    action: str,
+    operation: str,
+    plant: Callable[[Patch], None],
+    monkeypatch: Patch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plant(monkeypatch)
+    rows = 13 if operation == "loop.kernel" else 3  # more than a register tile has, or few
+    found = sw.bisect(model(), [numbers(rows, 12)], threads=1)
+    assert found is not None
+    assert found.pass_name == pass_name
+    assert found.action is not None, str(found)
+    assert (found.action.name, found.action.operation) == (action, operation)
+    assert 0 < found.action_number <= found.actions
+    if found.failure.kind is not Kind.CRASH:
+        assert found.diff()
+    path = found.save(tmp_path / "found.mlir")
+    with pytest.raises(SystemExit):
+        stepwell_opt.main(["--run-reproducer", str(path)])
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.startswith(f"stepwell-opt: error: {pass_name}: ")
+
+
+def test_nothing_fails() -> None:
+    assert sw.bisect(model(), [numbers(3, 12)], threads=1) is None
+
+
+def test_what_a_pass_does_beside_its_steps(monkeypatch: Patch) -> None:
+    kind = passes()["graph-canonicalize-ops"]()
+    apply = kind.apply
+
+    def wrong(self: ModulePass, ctx: Context, op: ModuleOp) -> None:
+        apply(self, ctx, op)
+        if any(isinstance(inner, graph.TanhOp) for inner in op.walk()):
+            dropped(graph.TanhOp)(op)
+
+    monkeypatch.setattr(kind, "apply", wrong)
+    found = sw.bisect(model(), [numbers(3, 12)], threads=1)
+    assert found is not None
+    assert (found.pass_name, found.action, found.actions) == ("graph-canonicalize-ops", None, 5)
+    assert str(found).endswith("none of its 5 actions: what it does beside them")
+    assert re.search(r"^[-+].*graph\.neg", found.diff(), re.MULTILINE)
+
+
+def test_a_report(monkeypatch: Patch) -> None:
+    in_pattern(monkeypatch, arithmetic.AddNegated, swapped(graph.SubOp))
+    found = sw.bisect(model(), pipeline="graph-canonicalize-ops,graph-simplify")
+    assert found is not None
+    report = str(found).splitlines()
+    assert re.fullmatch(r"graph-simplify: it changes result 0 by .* ulp in @main at .*", report[0])
+    assert report[1] == "pass 2 of 2: graph-simplify"
+    assert re.fullmatch(
+        r'action 1 of \d: "AddNegated" on graph.add in @main of test_bisection.py:\d+', report[2]
+    )
+    assert len(report) == 3
+    assert (found.function, found.operation, len(found.nodes)) == ("main", "graph.sub", 1)
+    changed = [line for line in found.diff().splitlines() if line[:1] in "+-"]
+    assert any("graph.sub" in line and line.startswith("+") for line in changed)
+    assert len(changed) < 12
+
+
+def test_results_that_are_expected() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", (3, 4))
+    b.output(b.exp(x))
+    module, given = b.module(), numbers(3, 4)
+    assert sw.bisect(module, [given], threads=1, expected=[np.exp(given)]) is None
+    wrong = np.exp(given)
+    wrong[1, 2] = 0
+    with pytest.raises(sw.MiscompilationError, match=r"the model itself: .* element \[1, 2\]"):
+        sw.bisect(module, [given], threads=1, expected=[wrong])
+    with pytest.raises(sw.InputError, match="results without inputs"):
+        sw.bisect(module, expected=[wrong])
+    with pytest.raises(sw.InputError, match="wrong number of expected results, expected 1, got 2"):
+        sw.bisect(module, [given], expected=[wrong, wrong])
+    with pytest.raises(sw.InputError, match='expected result "result0" does not fit'):
+        sw.bisect(module, [given], expected=[wrong[0]])
+
+
+def test_a_pass_that_drifts_from_what_is_expected(monkeypatch: Patch) -> None:
+    in_pattern(monkeypatch, arithmetic.AddNegated, swapped(graph.SubOp))
+    given = numbers(4, 12)
+    right = model().run_reference(given)
+    found = sw.bisect(model(), [given], threads=1, expected=[right])
+    assert found is not None
+    assert found.action is not None
+    assert found.action.name == "AddNegated"
+    assert found.reproducer.inputs is not None
+    np.testing.assert_array_equal(found.reproducer.inputs[0], given)
+
+
+def test_a_refusal_is_a_finding() -> None:
+    found = sw.bisect(model(), pipeline="convert-graph-to-loop")
+    assert found is not None
+    assert found.failure.kind is Kind.REFUSAL
+    assert "operator outside of a primitive function" in str(found)
+
+
+def test_arguments_that_do_not_fit() -> None:
+    with pytest.raises(sw.CompileError, match='unknown pass "graph-simplfy"; nearest names'):
+        sw.bisect(model(), pipeline="graph-simplfy")
+    with pytest.raises(sw.CompileError, match=r"bisect: no module, expected stepwell\.Module"):
+        sw.bisect("m.mlir")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(sw.InputError, match="wrong number of inputs"):
+        sw.bisect(model(), [])

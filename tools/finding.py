@@ -1,0 +1,207 @@
+"""`stepwell bisect` and `stepwell reduce`: what is to blame, and a small program that shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..core.errors import InputError, StepwellError, explain
+from ..core.module import Module
+from ..core.target import Target, named
+from .command import (
+    Level,
+    ModelPath,
+    PipelineFile,
+    Shapes,
+    TargetName,
+    Threads,
+    err,
+    load,
+    read_passes,
+)
+from .models import read_inputs
+
+if TYPE_CHECKING:
+    from ..bisection import Bisection
+
+_MOST_LINES = 40
+"""As many lines of a difference are shown; a reproducer has all of it."""
+
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input", "-i", help="An input, as in `x=x.npy` (sparse: SciPy's .npz); repeatable."
+    ),
+]
+PassesText = Annotated[
+    str | None,
+    typer.Option(
+        "--passes",
+        "-p",
+        help='Passes to run instead, such as "canonicalize,graph-fuse-ops", to any stage.',
+    ),
+]
+MaxUlp = Annotated[
+    float | None,
+    typer.Option("--max-ulp", help="How far a pass may move a result, in last places."),
+]
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A program, and how it is taken down."""
+
+    module: Module
+    inputs: list[Any] | None
+    target: Target
+    pipeline: str | None
+    max_ulp: float | None
+
+
+def bisect(
+    model: ModelPath,
+    inputs: Inputs = None,
+    expected: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--expected", help="A result that is to come out, as in `y=y.npy`; repeatable."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where a reproducer (.mlir) goes.")
+    ] = None,
+    shapes: Shapes = None,
+    level: Level = 3,
+    target: TargetName = "host",
+    threads: Threads = None,
+    passes: PassesText = None,
+    pipeline: PipelineFile = None,
+    max_ulp: MaxUlp = None,
+) -> None:
+    """Find the pass, and the single step of it, that breaks a model.
+
+    `stepwell bisect model.onnx --level 3 -o found.mlir`
+
+    The model is run after each pass, on made-up inputs or on those given. What fails first, be it
+    a crash, an invalid module or another result, is repeated with ever fewer steps of its pass.
+    A reproducer brings its own passes. Exits with 1 if nothing fails.
+    """
+    from ..bisection import bisect as find
+
+    case = _case(model, inputs, shapes, target, passes, pipeline, max_ulp)
+    wanted = None
+    if expected:
+        wanted = read_inputs(expected, case.module.outputs, "--expected")
+    with err.status("going down, step by step"):
+        found = find(
+            case.module,
+            case.inputs,
+            target=case.target,
+            threads=threads,
+            opt_level=level,
+            pipeline=case.pipeline,
+            max_ulp=case.max_ulp,
+            expected=wanted,
+        )
+    if found is None:
+        raise StepwellError("bisect: nothing fails")
+    show(found)
+    if output is not None:
+        print(f"reproducer: {found.save(output)}")
+
+
+def reduce(
+    model: ModelPath,
+    inputs: Inputs = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            "--test",
+            help="A command that exits with another status than 0 for the file of a module that "
+            "fails; by default the same pass has to fail in the same way.",
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", help="Seconds after which the command is given up.")
+    ] = 60,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--seconds", help="After how long the smallest so far will do."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where the small module (.mlir) goes, else stdout."),
+    ] = None,
+    shapes: Shapes = None,
+    level: Level = 3,
+    target: TargetName = "host",
+    threads: Threads = None,
+    passes: PassesText = None,
+    pipeline: PipelineFile = None,
+    max_ulp: MaxUlp = None,
+) -> None:
+    """Shrink a model that fails to a small one that still does.
+
+    `stepwell reduce model.onnx --level 3 -o small.mlir`
+
+    Operations, results, inputs and sizes go, as long as the same pass fails in the same way, or,
+    as with `mlir-reduce`, as long as the command of `--test` fails.
+    """
+    from ..reduction import Command
+    from ..reduction import reduce as shrink
+
+    case = _case(model, inputs, shapes, target, passes, pipeline, max_ulp)
+    with err.status("reducing"):
+        small = shrink(
+            case.module,
+            case.inputs,
+            test=None if test is None else Command(test, timeout),
+            target=case.target,
+            threads=threads,
+            opt_level=level,
+            pipeline=case.pipeline,
+            max_ulp=case.max_ulp,
+            seconds=seconds,
+        )
+    if output is not None:
+        small.save(output)
+    else:
+        print(small.module.text(), end="")
+    err.print(str(small), markup=False, highlight=False, soft_wrap=True)
+
+
+def show(found: Bisection) -> None:
+    """Print what is to blame, and the beginning of what it changed."""
+    print(found)
+    lines = found.diff().splitlines()
+    print("\n".join(lines[:_MOST_LINES]))
+    if len(lines) > _MOST_LINES:
+        print(f"... {len(lines) - _MOST_LINES} more lines")
+
+
+def _case(
+    model: Path,
+    inputs: list[str] | None,
+    shapes: list[str] | None,
+    target: str,
+    passes: str | None,
+    pipeline: Path | None,
+    max_ulp: float | None,
+) -> _Case:
+    """What the arguments say, or a reproducer."""
+    from ..reproducer import load as load_reproducer
+
+    if passes is not None and pipeline is not None:
+        raise InputError(explain("--passes", "is given beside --pipeline", expected="one of them"))
+    module = load(model, shapes)
+    text = passes if passes is not None else read_passes(pipeline)
+    arrays = read_inputs(inputs, module.inputs) if inputs else None
+    kept = load_reproducer(model) if text is None and model.suffix == ".mlir" else None
+    if kept is None:
+        return _Case(module, arrays, named(target), text, max_ulp)
+    own = list(kept.inputs) if kept.inputs is not None else None
+    limit = kept.max_ulp if max_ulp is None else max_ulp
+    return _Case(kept.module, arrays or own, kept.target, kept.pipeline, limit)
