@@ -96,7 +96,8 @@ def compile(
     ctx.hooks += _checked_hooks(hooks)
     checker = _checker(module, check, max_ulp)
     if checker is not None:
-        ctx.hooks.append(checker)
+        # The first hook is the last after a pass: what the others measure is without it.
+        ctx.hooks.insert(0, checker)
     with _without_collector(), defects_told(ctx, module, start):
         interface, effort = _descend(ctx, work, passes, start)
     stages = pipelines.STAGES[pipelines.STAGES.index(start) :]

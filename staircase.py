@@ -11,6 +11,7 @@ from xdsl.dialects.memref import AllocaOp
 from xdsl.ir import Operation
 
 from .core import pipelines
+from .core.context import PassHook
 from .core.errors import CompileError, explain
 from .core.module import Module
 from .core.printing import Listing, listing
@@ -39,6 +40,7 @@ class Staircase:
         passes: the pass list of each stage after `start`.
         start: the stage of `module`.
         legalize: the table of `graph-legalize`.
+        hooks: what is told of each pass.
     """
 
     def __init__(
@@ -48,9 +50,11 @@ class Staircase:
         passes: Mapping[str, str],
         start: str,
         legalize: Mapping[str, Any],
+        hooks: Sequence[PassHook] = (),
     ) -> None:
         self._source, self._target = module.clone(), target
         self._passes, self._start, self._legalize = passes, start, legalize
+        self._hooks = hooks
 
     def module(self, stage: str) -> Module:
         """The module at a stage that is IR.
@@ -112,6 +116,7 @@ class Staircase:
         work = self._source.clone()
         ctx = make_context(work.weights, self._target)
         ctx.legalize = self._legalize
+        ctx.hooks += self._hooks
         with defects_told(ctx, self._source, self._start):
             for reached, op in pipelines.walk_stages(ctx, work.op, self._passes, self._start):
                 yield reached, Module(op, ctx.weights)

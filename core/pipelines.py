@@ -217,9 +217,10 @@ def walk_stages(
     """
     from .registry import passes
 
-    available = passes()
     stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
-    steps = {stage: parse_passes(texts[stage], available) for stage in stages}
+    with ctx.phase("load passes"):
+        available = passes()
+        steps = {stage: parse_passes(texts[stage], available) for stage in stages}
     yield start, op
     for number, stage in enumerate(stages, 1):
         ctx.pending = [step for later in stages[number:] for step in steps[later]]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from ..core.context import PassHook
 from ..core.errors import StepwellError
 from ..core.module import Module
 from .models import load_model, parse_shapes
@@ -62,6 +64,7 @@ def compiled(
     target: str,
     threads: int | None,
     passes: Path | None,
+    hooks: Sequence[PassHook] = (),
 ) -> tuple[Executable, float]:
     """The program of a module, and the seconds that it took to compile it."""
     from .. import compile as compile_module
@@ -69,7 +72,7 @@ def compiled(
     text = read_passes(passes)
     start = time.perf_counter()
     with err.status("compiling"):
-        exe = compile_module(module, target=target, threads=threads, opt_level=level, pipeline=text)
+        exe = compile_module(module, target, threads, level, text, hooks=hooks)
     return exe, time.perf_counter() - start
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from ..core.errors import StepwellError, explain
+from ..core.registry import passes
+from .completion import SHELLS, completion_script
 from .instruments import InstrumentOptions
 from .pass_help import help_of_pass, list_of_passes
 
@@ -47,6 +50,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_passes(parser.add_argument_group("passes"))
     _add_instruments(parser.add_argument_group("what passes do (to the standard error)"))
     _add_checks(parser.add_argument_group("finding the wrong step"))
+    parser.add_argument(
+        "--show-completion",
+        choices=SHELLS,
+        action=_Print,
+        text=functools.partial(_completion, parser),
+        help="print a script that completes this command in a shell, and exit",
+    )
+
+
+def _completion(parser: argparse.ArgumentParser, shell: str) -> str:
+    return completion_script(parser, passes(), shell, "stepwell-opt")
 
 
 def _add_passes(group: argparse._ArgumentGroup) -> None:
@@ -75,43 +89,15 @@ def _add_passes(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_instruments(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--print-ir-before", metavar="PASSES", help="print the IR before these")
-    group.add_argument("--print-ir-after", metavar="PASSES", help="print the IR after these")
-    for name, text in (
-        ("before-all", "print the IR before each pass"),
-        ("after-all", "print the IR after each pass"),
-        ("after-change", "print the IR after a pass only if that changed it"),
-        ("after-failure", "print what is left when a pass fails"),
-        ("diff", "print how the functions that a pass changed differ instead"),
-    ):
-        group.add_argument(f"--print-ir-{name}", action="store_true", help=text)
-    group.add_argument(
-        "--elide-constants",
-        metavar="N",
-        help="leave out constants of more elements where IR is printed (else 16; none: print all)",
-    )
-    group.add_argument(
-        "--print-ir-tree-dir", metavar="DIR", help="write the IR after each pass into this folder"
-    )
-    group.add_argument("--timing", action="store_true", help="tell where the time went")
-    group.add_argument(
-        "--statistics", action="store_true", help="tell what each pass counted: patterns, ..."
-    )
-    group.add_argument(
-        "--remarks",
-        nargs="?",
-        const="",
-        metavar="KINDS",
-        help="tell what passes decided, by node: passed, missed, analysis (else all)",
-    )
-    group.add_argument(
-        "--remarks-filter",
-        metavar="REGEX",
-        help="only of passes, subjects or nodes in which this is found",
-    )
-    group.add_argument(
-        "--json", action="store_true", help="print all of this as JSON, one object a line"
-    )
+    for option in dataclasses.fields(InstrumentOptions):
+        name, metavar = f"--{option.name.replace('_', '-')}", option.metadata["metavar"]
+        text: str = option.metadata["help"]
+        if metavar is None:
+            group.add_argument(name, action="store_true", help=text)
+        elif option.name == "remarks":
+            group.add_argument(name, nargs="?", const="all", metavar=metavar, help=text)
+        else:
+            group.add_argument(name, metavar=metavar, help=text)
 
 
 def _add_checks(group: argparse._ArgumentGroup) -> None:

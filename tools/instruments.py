@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from ..core.context import Decision, PassHook
+from ..core.context import CompilerContext, Decision, PassHook
 from ..core.errors import StepwellError, explain
 from ..core.instrumentation.ir_printer import ALL, IRPrinter
 from ..core.instrumentation.ir_tree import IRTree
@@ -22,27 +23,39 @@ ELIDED_ABOVE = 16
 """The elements of the largest constant that is printed whole where nothing else is asked for."""
 
 
+def _asked(help: str, metavar: str | None = None) -> Any:
+    """A field that is an option: a switch, or one with a value where `metavar` names it."""
+    default = False if metavar is None else None
+    return field(default=default, metadata={"help": help, "metavar": metavar})
+
+
 @dataclass(frozen=True)
 class InstrumentOptions:
-    """What is told of passes: the options of the command line, one by one.
+    """What is told of passes: the options of the command line, by their names.
 
-    Lists are texts with commas; None where an option is not given.
+    A list is a text with commas; None where an option is not given.
     """
 
-    print_ir_before: str | None = None
-    print_ir_after: str | None = None
-    print_ir_before_all: bool = False
-    print_ir_after_all: bool = False
-    print_ir_after_change: bool = False
-    print_ir_after_failure: bool = False
-    print_ir_diff: bool = False
-    elide_constants: str | None = None
-    print_ir_tree_dir: str | None = None
-    timing: bool = False
-    statistics: bool = False
-    remarks: str | None = None
-    remarks_filter: str | None = None
-    json: bool = False
+    print_ir_before: str | None = _asked("print the IR before these", "PASSES")
+    print_ir_after: str | None = _asked("print the IR after these", "PASSES")
+    print_ir_before_all: bool = _asked("print the IR before each pass")
+    print_ir_after_all: bool = _asked("print the IR after each pass")
+    print_ir_after_change: bool = _asked("print the IR after a pass only if that changed it")
+    print_ir_after_failure: bool = _asked("print what is left when a pass fails")
+    print_ir_diff: bool = _asked("print how the functions that a pass changed differ instead")
+    elide_constants: str | None = _asked(
+        "leave out constants of more elements where IR is printed (else 16; none: print all)", "N"
+    )
+    print_ir_tree_dir: str | None = _asked("write the IR after each pass into this folder", "DIR")
+    timing: bool = _asked("tell where the time went")
+    statistics: bool = _asked("tell what each pass counted: patterns, operations, decisions")
+    remarks: str | None = _asked(
+        "tell what passes decided, by node: passed, missed, analysis or all", "KINDS"
+    )
+    remarks_filter: str | None = _asked(
+        "only remarks of passes, subjects or nodes in which this is found", "REGEX"
+    )
+    json: bool = _asked("tell all of this as JSON, one object a line")
 
 
 class Instruments:
@@ -82,6 +95,13 @@ class Instruments:
             self._tree = self._make_tree(str(part))
         made = (self._remarks, self._printer, self._tree, self._statistics, self._timing)
         return [hook for hook in made if hook is not None]
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Measure something that is done outside of a compilation."""
+        ctx = CompilerContext(hooks=[] if self._timing is None else [self._timing])
+        with ctx.phase(name):
+            yield
 
     def finish(self) -> None:
         """Tell what was counted and measured."""
@@ -125,7 +145,9 @@ class Instruments:
         options = self._options
         if options.remarks is None and options.remarks_filter is None:
             return None
-        kinds = _listed(options.remarks) or list(KINDS)
+        kinds = _listed(options.remarks) or ["all"]
+        if kinds == ["all"]:
+            kinds = list(KINDS)
         for kind in kinds:
             if kind not in KINDS:
                 expected = ", ".join(KINDS)

@@ -38,12 +38,14 @@ from .command import (
     out,
     read_passes,
 )
+from .instrumented import instrumented
+from .instruments import Instruments
 from .messages import worded
 from .models import parse_sizes, read_inputs, write_arrays
 from .timing import ROUNDS, duration, measure
 
 if TYPE_CHECKING:
-    from ..core.context import Decision
+    from ..core.context import Decision, PassHook
     from ..runtime.executable import Executable
     from ..staircase import Staircase
 
@@ -54,7 +56,6 @@ app = typer.Typer(
         "New here? `stepwell demo` compiles and runs two models that ship with the package."
     ),
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
@@ -97,6 +98,7 @@ def run(
         str | None,
         typer.Option(
             "--at",
+            autocompletion=lambda: list(pipelines.IR_STAGES),
             help="Interpret this stage, every access checked, instead of running machine code.",
         ),
     ] = None,
@@ -126,11 +128,17 @@ def run(
 
 
 @app.command("compile")
+@instrumented
 def compile_(
+    *,
     model: ModelPath,
     emit: Annotated[
         str | None,
-        typer.Option("--emit", help=f"Print one stage: {', '.join(pipelines.STAGES)}."),
+        typer.Option(
+            "--emit",
+            autocompletion=lambda: list(pipelines.STAGES),
+            help=f"Print one stage: {', '.join(pipelines.STAGES)}.",
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -141,6 +149,7 @@ def compile_(
     target: TargetName = "host",
     threads: Threads = None,
     passes: PipelineFile = None,
+    instruments: Instruments,
 ) -> None:
     """Compile a model, and show any step of the way down.
 
@@ -150,11 +159,13 @@ def compile_(
     """
     if emit is not None:
         pipelines.check_stage(emit)
-    module = load(model, shapes)
+    with instruments.phase("parse"):
+        module = load(model, shapes)
+    hooks = instruments.hooks()
     if emit is None:
-        show(*compiled(module, level, target, threads, passes))
+        show(*compiled(module, level, target, threads, passes, hooks))
         return
-    staircase = _staircase(module, emit, level, target, threads, passes)
+    staircase = _staircase(module, emit, level, target, threads, passes, hooks)
     with err.status(f"going down to {emit}"):
         reached = staircase.module(emit) if emit in pipelines.IR_STAGES else staircase.text(emit)
     if output is None:
@@ -305,7 +316,13 @@ def _print_decisions(decisions: Sequence[Decision]) -> None:
 
 
 def _staircase(
-    module: Module, stage: str, level: int, target: str, threads: int | None, passes: Path | None
+    module: Module,
+    stage: str,
+    level: int,
+    target: str,
+    threads: int | None,
+    passes: Path | None,
+    hooks: Sequence[PassHook],
 ) -> Staircase:
     """The way to a later stage; its target need not be one that this machine can run."""
     from ..compiler import passes_of
@@ -316,7 +333,7 @@ def _staircase(
         got = stage
         raise CompileError(explained("--emit", f"the model is at stage {start} already", got=got))
     texts = passes_of(read_passes(passes), start, level, machine, threads)
-    return Staircase(module, machine, texts, start, {})
+    return Staircase(module, machine, texts, start, {}, hooks)
 
 
 @contextmanager
@@ -345,11 +362,16 @@ def main(args: Sequence[str] | None = None) -> None:
     """Run the command; exits with 1 after an error, of which it prints one line."""
     arguments = sys.argv[1:] if args is None else list(args)
     try:
-        app(args=arguments)
+        app(args=arguments, prog_name="stepwell")
     except BrokenPipeError:
         # The reader has left (`| head`): what Python would flush at exit goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except SystemExit as stop:
+        if stop.code == 130:
+            # Typer has caught the interrupt, and says nothing.
+            print("stepwell: interrupted", file=sys.stderr)
+        raise
     except Exception as error:
         # The boundary of the process: whatever happened inside, a user sees what it means.
         if arguments[:1] == ["--traceback"]:

@@ -1,0 +1,60 @@
+"""Commands of `stepwell` that tell what passes do, with the options of `stepwell-opt` for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from ..core.registry import passes
+from .instruments import InstrumentOptions, Instruments
+
+
+def instrumented(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with these options, which is given `Instruments` for them as `instruments`."""
+    own = inspect.signature(command, eval_str=True)
+    parameters = [p for p in own.parameters.values() if p.name != "instruments"]
+    asked = dataclasses.fields(InstrumentOptions)
+    parameters += [_parameter(option) for option in asked]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        options = InstrumentOptions(**{option.name: given.pop(option.name) for option in asked})
+        instruments = Instruments(options, passes())
+        try:
+            command(**given, instruments=instruments)
+        finally:
+            instruments.finish()
+
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def _pass_after_comma(incomplete: str) -> list[str]:
+    """The lists that one with an unfinished name at its end may become."""
+    done, comma, _ = incomplete.rpartition(",")
+    return [f"{done}{comma}{name}" for name in sorted(passes())]
+
+
+def _parameter(option: dataclasses.Field[Any]) -> inspect.Parameter:
+    text, metavar = option.metadata["help"], option.metadata["metavar"]
+    described = typer.Option(
+        f"--{option.name.replace('_', '-')}",
+        metavar=metavar,
+        autocompletion=_pass_after_comma if metavar == "PASSES" else None,
+        help=f"{text[0].upper()}{text[1:]}.",
+        show_default=False,
+        rich_help_panel="What passes do (to the standard error)",
+    )
+    kind = bool if metavar is None else str | None
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=option.default,
+        annotation=Annotated[kind, described],
+    )
