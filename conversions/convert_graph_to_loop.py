@@ -57,7 +57,9 @@ def _result_shapes(
         if not inside:
             continue
         shapes = SymbolicShapes(function)
-        result |= {r: shapes.shape(r) for c in inside for r in c.results}
+        result |= {
+            r: shapes.shape(r) for c in inside for r in c.results if isinstance(r.type, TensorType)
+        }
         if shapes.equalities:
             pairs = ((left, right) for left, right, _ in shapes.equalities)
             function.attributes[EQUAL] = equal_attribute(pairs)

@@ -469,6 +469,13 @@ class ConvertGraphToRtPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]:
+            if rt.ContextType() in function.function_type.inputs.data:
+                expected = "one on tensors"
+                raise refused(function, "the function is on buffers already", expected=expected)
+            kinds = (*function.function_type.inputs, *function.function_type.outputs)
+            if other := [kind for kind in kinds if not isinstance(kind, TensorType)]:
+                fact = "an argument or a result is no tensor"
+                raise refused(function, fact, expected="tensors", got=other[0])
             converted, plan = _MainConverter(function, weights_of(ctx)).convert()
             Rewriter.replace_op(function, converted, [])
             count(ctx, "buffers in the arena", len(plan.slot_of))

@@ -33,7 +33,9 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from ..core.errors import explain
+from ..core.refusal import refused
 from ..dialects import rt, upstream
+from ..dialects.loop.ops import KernelOp
 from .convert_func_to_llvm import direct_call
 from .to_llvm import checks
 from .to_llvm.addresses import number_of_elements
@@ -354,6 +356,9 @@ class ConvertRtToLlvmPass(ModulePass):
         if self.threads < 1:
             fact = explain(self.name, "wrong threads", expected="1 or more", got=self.threads)
             raise PassFailedException(fact)
+        for kernel in [inner for inner in op.ops if isinstance(inner, KernelOp)]:
+            fact, hint = "it is a loop nest still", "run convert-loop-to-scf first"
+            raise refused(kernel, fact, expected="a function", hint=hint)
         table = RT
         if self.threads > 1:
             on_threads = functools.partial(_lower_on_threads, threads=self.threads)

@@ -65,7 +65,9 @@ def _apply(ctx: CompilerContext, op: ModuleOp, step: ModulePass) -> None:
     except StepwellError:
         raise
     except DiagnosticException as error:
-        raise CompileError(f"{step.name}: {first_line(error)}") from error
+        message = first_line(error)
+        named = message.startswith(f"{step.name}: ")
+        raise CompileError(message if named else f"{step.name}: {message}") from error
 
 
 def _verify(ctx: CompilerContext, op: ModuleOp) -> None:

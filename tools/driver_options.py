@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import difflib
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,8 @@ class _Print(argparse.Action):
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options, and word anew those of xDSL that mean more here."""
+    parser.usage = "stepwell-opt [options] [input_file]"
+    parser.error = functools.partial(_fail, parser)  # type: ignore[method-assign]
     for action in parser._actions:
         if action.dest == "passes":
             action.help = (
@@ -57,6 +60,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         text=functools.partial(_completion, parser),
         help="print a script that completes this command in a shell, and exit",
     )
+
+
+def _fail(parser: argparse.ArgumentParser, message: str) -> NoReturn:
+    """Say what is wrong with the command line in one line, and exit with 2."""
+    unknown = message.removeprefix("unrecognized arguments: ")
+    if unknown != message:
+        name = unknown.partition(" ")[0].partition("=")[0]
+        near = difflib.get_close_matches(name, parser._option_string_actions, 3)
+        message += f"; nearest names: {', '.join(near)}" if near else ""
+    parser.exit(2, f"stepwell-opt: error: {message}\n")
 
 
 def _completion(parser: argparse.ArgumentParser, shell: str) -> str:

@@ -159,10 +159,29 @@ class StepwellOptMain(xDSLOptMain):
         if self.args.input_file == "-":
             self.args.input_file = None
         if self.args.input_file is not None:
+            self._check_kind(Path(self.args.input_file))
             beside = Path(self.args.input_file).with_suffix(".safetensors")
             if beside.exists():
                 self.context.weights = WeightStore.load(beside)
         return super().prepare_input()
+
+    def _check_kind(self, path: Path) -> None:
+        """Demand a file of a kind that can be read.
+
+        Raises:
+            StepwellError: if it is none.
+        """
+        if path.is_dir():
+            raise StepwellError(f"cannot open {path}: Is a directory")
+        kind = self.args.frontend or path.suffix.removeprefix(".")
+        if kind in self.available_frontends:
+            return
+        kinds = ", ".join(f".{name}" for name in self.available_frontends)
+        hint = "-f mlir reads it all the same"
+        if kind == "onnx":
+            hint = f"stepwell compile {path} --emit graph prints it as MLIR text"
+        fact = "not a file of MLIR text"
+        raise StepwellError(explain(str(path), fact, expected=kinds, got=path.name, hint=hint))
 
     @property
     def context(self) -> CompilerContext:

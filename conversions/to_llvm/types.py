@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     NoneAttr,
+    TensorType,
     VectorType,
     i1,
     i8,
@@ -54,8 +55,8 @@ def parts_of(type: Attribute) -> tuple[Attribute, ...]:
     """The LLVM types that a value of this type becomes; a type LLVM has is itself.
 
     Raises:
-        NotLowerableError: for a buffer that is not contiguous, or a vector that has not one
-            fixed dimension.
+        NotLowerableError: for a tensor, a buffer that is not contiguous, or a vector that has
+            not one fixed dimension.
     """
     if isinstance(type, IndexType):
         return (i64,)
@@ -63,6 +64,9 @@ def parts_of(type: Attribute) -> tuple[Attribute, ...]:
         return (i16,)
     if isinstance(type, ContextType):
         return (PTR,)
+    if isinstance(type, TensorType):
+        fact, expected = "a tensor has no place in memory", "buffers, as convert-graph-to-rt makes"
+        raise NotLowerableError(fact, expected, type)
     if isinstance(type, MemRefType):
         check_contiguous(type)
         return (PTR, *(i64 for size in type.get_shape() if size == DYNAMIC_INDEX))

@@ -236,14 +236,16 @@ class SymbolicShapes:
             return [], []
         parameters: Sequence[SSAValue] = callee.body.block.args
         pairs = list(zip(parameters, op.operands, strict=True))
-        inner_shapes: dict[SSAValue, Shape] = {p: shapes[a] for p, a in pairs}
-        inner_nnz: dict[SSAValue, Dim | None] = {p: nnz[a] for p, a in pairs}
+        inner_shapes: dict[SSAValue, Shape] = {p: shapes[a] for p, a in pairs if a in shapes}
+        inner_nnz: dict[SSAValue, Dim | None] = {p: nnz[a] for p, a in pairs if a in shapes}
         outer, self._named = self._named, {}
         for number, (parameter, argument) in enumerate(pairs):
-            kind = cast(TensorType, parameter.type)
+            kind = parameter.type
+            if not isinstance(kind, TensorType):
+                continue
             names = self._dimension_names(kind, argument_attributes(callee, number))
             self._named |= {n: d for n, d in zip(names, shapes[argument], strict=True) if n}
-        returned = self._visit(callee, inner_shapes, inner_nnz)
+        returned = [v for v in self._visit(callee, inner_shapes, inner_nnz) if v in inner_shapes]
         self._named = outer
         return [inner_shapes[v] for v in returned], [inner_nnz[v] for v in returned]
 

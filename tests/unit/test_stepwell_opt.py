@@ -99,6 +99,41 @@ def test_no_such_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert failure([str(missing)], capsys) == expected
 
 
+def test_what_is_no_mlir(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, text = tmp_path / "m.onnx", tmp_path / "m.txt"
+    for path in (model, text):
+        path.write_text(ADD)
+    assert failure([str(model)], capsys) == (
+        f"stepwell-opt: error: {model}: not a file of MLIR text, expected .mlir, got m.onnx; "
+        f"stepwell compile {model} --emit graph prints it as MLIR text"
+    )
+    assert failure([str(text)], capsys).endswith("got m.txt; -f mlir reads it all the same")
+    stepwell_opt.main([str(text), "-f", "mlir"])
+    assert "func.func @f" in capsys.readouterr().out
+    folder = f"stepwell-opt: error: cannot open {tmp_path}: Is a directory"
+    assert failure([str(tmp_path)], capsys) == folder
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            ["--print-ir-afer", "cse"],
+            "unrecognized arguments: --print-ir-afer; nearest names: --print-ir-after, ",
+        ),
+        (["-p"], "argument -p/--passes: expected one argument"),
+        (["-t", "paper"], "argument -t/--target: invalid choice: 'paper' (choose from "),
+    ],
+)
+def test_wrong_options(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        stepwell_opt.main(args)
+    assert stop.value.code == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"stepwell-opt: error: {message}")
+    assert printed.count("\n") == 1
+
+
 def test_traceback_on_demand(source: Path) -> None:
     source.write_text("func.func @f( {")
     with pytest.raises(Exception, match="Expected argument or type"):
