@@ -45,6 +45,7 @@ _PLACES = {
     "reduce": "reduction",
     "register_function": "core.functions",
     "to_mixed_precision": "precision",
+    "tune": "tuning",
 }
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from .precision import to_mixed_precision
     from .reduction import reduce
     from .runtime.executable import Executable
+    from .tuning import tune
 
 __all__ = [
     "Builder",
@@ -103,6 +105,7 @@ __all__ = [
     "reduce",
     "register_function",
     "to_mixed_precision",
+    "tune",
 ]
 
 

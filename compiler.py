@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .core import pipelines
 from .core.context import CompilerContext, PassHook
 from .core.errors import CompileError, UnsupportedError, explain
 from .core.module import Module, specs_of
+from .core.records import default_path, read_records
 from .core.registry import make_context
 from .core.target import Target, default_threads, named
 from .reproducer import code_defects_told, defects_told
@@ -36,6 +38,7 @@ def compile(
     check: bool | Sequence[object] = False,
     max_ulp: float | None = None,
     hooks: Sequence[PassHook] = (),
+    records: str | Path | bool | None = None,
 ) -> Executable:
     """Compile a module to machine code.
 
@@ -55,6 +58,8 @@ def compile(
             that are made up, or on these. See `docs/checking.md`.
         max_ulp: how far a checked pass may move a result; None for a limit that other orders of
             sums keep to.
+        records: the database of schedules that `tune` has found; None for that of
+            `STEPWELL_TUNING`, or of the user, False for none. See `docs/scheduling.md`.
         hooks: what is told of each pass, before and after it, and may leave it out. See
             `docs/driver.md`.
 
@@ -93,6 +98,7 @@ def compile(
     ctx = make_context(work.weights, chosen)
     if legalize is not None:
         ctx.legalize = table_for(legalize, start, passes)
+    ctx.schedules = _schedules(records, chosen, threads)
     ctx.hooks += _checked_hooks(hooks)
     checker = _checker(module, check, max_ulp)
     if checker is not None:
@@ -102,7 +108,7 @@ def compile(
         interface, effort = _descend(ctx, work, passes, start)
     stages = pipelines.STAGES[pipelines.STAGES.index(start) :]
     applied = {stage: ",".join(map(str, ctx.applied.get(stage, ()))) for stage in passes}
-    staircase = Staircase(module, chosen, applied, start, ctx.legalize)
+    staircase = Staircase(module, chosen, applied, start, ctx.legalize, schedules=ctx.schedules)
     told = code_defects_told(ctx, staircase, applied["llvm"])
     with _without_collector(), told, ctx.phase("codegen"):
         program = machine_code(work.op, chosen, interface, effort, staircase.listing())
@@ -188,6 +194,25 @@ def _checker(
     from .checking import Checker
 
     return Checker(module, None if isinstance(check, bool) else check, max_ulp)
+
+
+def _schedules(
+    records: str | Path | bool | None, target: Target, threads: int | None
+) -> Mapping[str, str]:
+    """The traces that tuning has found for a machine, by the structure of a kernel.
+
+    Raises:
+        CompileError: if there is no such database, or it is corrupt.
+    """
+    path = default_path() if records is None or records is True else records
+    if path is None or isinstance(path, bool):
+        return {}
+    if records is not None and records is not True and not Path(path).exists():
+        raise CompileError(explain("tuning records", "no such file", got=path))
+    found = read_records(Path(path))
+    if not found:
+        return {}
+    return found.schedules(target, default_threads(target) if threads is None else threads)
 
 
 def _checked_hooks(hooks: Sequence[PassHook]) -> Sequence[PassHook]:

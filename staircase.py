@@ -41,6 +41,7 @@ class Staircase:
         start: the stage of `module`.
         legalize: the table of `graph-legalize`.
         hooks: what is told of each pass.
+        schedules: the traces that tuning has found, by the structure of a kernel.
     """
 
     def __init__(
@@ -51,10 +52,11 @@ class Staircase:
         start: str,
         legalize: Mapping[str, Any],
         hooks: Sequence[PassHook] = (),
+        schedules: Mapping[str, str] | None = None,
     ) -> None:
         self._source, self._target = module.clone(), target
         self._passes, self._start, self._legalize = passes, start, legalize
-        self._hooks = hooks
+        self._hooks, self._schedules = hooks, schedules or {}
 
     def module(self, stage: str) -> Module:
         """The module at a stage that is IR.
@@ -115,7 +117,7 @@ class Staircase:
         pipelines.check_stage(stage)
         work = self._source.clone()
         ctx = make_context(work.weights, self._target)
-        ctx.legalize = self._legalize
+        ctx.legalize, ctx.schedules = self._legalize, self._schedules
         ctx.hooks += self._hooks
         with defects_told(ctx, self._source, self._start):
             for reached, op in pipelines.walk_stages(ctx, work.op, self._passes, self._start):

@@ -114,6 +114,8 @@ class CompilerContext(Context):
     decisions: list[Decision] = field(default_factory=list)
     legalize: Mapping[str, Any] = field(default_factory=dict)
     """What `graph-legalize` does with operators, by name, before what it does by itself."""
+    schedules: Mapping[str, str] = field(default_factory=dict)
+    """The traces that tuning has found, by the structure of the kernel (`structure_of`)."""
     hooks: list[PassHook] = field(default_factory=list)
     verify: Literal["pass", "stage", "never"] = "stage"
     """After what a module is verified."""

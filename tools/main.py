@@ -43,6 +43,7 @@ from .instruments import Instruments
 from .messages import worded
 from .models import parse_sizes, read_inputs, write_arrays
 from .timing import ROUNDS, duration, measure
+from .tune import tune
 
 if TYPE_CHECKING:
     from ..core.context import Decision, PassHook
@@ -59,6 +60,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+app.command()(tune)
 
 
 def _version(wanted: bool) -> None:

@@ -7,6 +7,7 @@ A kernel carries it as the attribute `loop.schedule`, which each primitive appen
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,6 +53,21 @@ def noted(kernel: KernelOp, name: str, *arguments: Argument, **named: Argument) 
     step, before = str(Step(name, arguments, tuple(named.items()))), trace_of(kernel)
     kernel.attributes[SCHEDULE] = StringAttr(f"{before}; {step}" if before else step)
     return kernel
+
+
+def structure_of(kernel: KernelOp) -> str:
+    """The same text for kernels that differ in names only: a hash of what they compute.
+
+    The names of loops are part of it, because traces speak of them; those of the kernel and of
+    its values are not, and neither are its schedule and where it comes from.
+    """
+    copy = kernel.clone()
+    copy.sym_name = StringAttr("kernel")
+    copy.attributes.pop(SCHEDULE, None)
+    for op in copy.walk():
+        for value in (*op.results, *(arg for r in op.regions for b in r.blocks for arg in b.args)):
+            value.name_hint = None
+    return hashlib.sha256(str(copy).encode()).hexdigest()[:16]
 
 
 def parse_traces(text: str) -> dict[str | None, list[Step]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -14,13 +14,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...core.context import decide, target_of
 from ...core.target import Target, named
 from ...dialects.loop.attrs import LoopKind
-from ...dialects.loop.nests import body_of, extent_of, perfect_nest
+from ...dialects.loop.nests import ScheduleError, body_of, extent_of, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp
-from ...dialects.loop.trace import trace_of
+from ...dialects.loop.trace import structure_of, trace_of
 from .rules.accesses import UNKNOWN_EXTENT, cost, has_unknown_extent
 from .rules.contraction import schedule_contraction
+from .rules.knobs import ANALYTIC, Knobs
 from .rules.lanes import schedule_lanes
-from .rules.replay import read_trace, replay_all
+from .rules.replay import read_trace, replay, replay_all
 from .rules.rows import schedule_row
 from .rules.steps import HeldBackError, Schedule
 
@@ -34,14 +35,16 @@ LEAST_TILES = 4
 """Fewer tiles than this are not worth sharing among threads."""
 
 
-def schedule_kernel(kernel: KernelOp, target: Target) -> tuple[Schedule, list[str]]:
+def schedule_kernel(
+    kernel: KernelOp, target: Target, knobs: Knobs = ANALYTIC
+) -> tuple[Schedule, list[str]]:
     """Schedule the nests of a kernel that is in no module, each by the first rule that fits.
 
     Returns:
         The schedule, with the new kernel and the trace of its steps, and a reason for each
         nest. A nest that no rule fits stays as it is.
     """
-    schedule, reasons = Schedule(kernel, target), list[str]()
+    schedule, reasons = Schedule(kernel, target, knobs), list[str]()
     with suppress(HeldBackError):
         for nest in _top_loops(kernel):
             schedule.attempt(lambda nest=nest: _nest(schedule, nest, reasons))
@@ -80,8 +83,9 @@ def _share(schedule: Schedule, nest: str, work: int | None) -> str | None:
         return None
     size = extent_of(loop)
     iteration = max(1, cost(loop) // (UNKNOWN_EXTENT if size is None else max(1, size)))
-    chunk = max(1, TILE_COST // iteration)
-    if size is not None and (size < LEAST_TILES * chunk or (work or TILE_COST) < TILE_COST):
+    tile = int(TILE_COST * schedule.knobs.share)
+    chunk = max(1, tile // iteration)
+    if size is not None and (size < LEAST_TILES * chunk or (work or tile) < tile):
         return None
     parts = schedule.split(nest, chunk, "mask")
     schedule.tiles(parts.outer)
@@ -179,6 +183,8 @@ class LoopSchedulePass(ModulePass):
                 isinstance(r.type, VectorType) for o in kernel.walk() for r in o.results
             ):
                 continue
+            if self._tuned(ctx, kernel):
+                continue
             place = InsertPoint.after(kernel)
             kernel.detach()
             schedule, reasons = schedule_kernel(kernel, target)
@@ -186,3 +192,17 @@ class LoopSchedulePass(ModulePass):
             if trace := str(schedule):
                 why = "; ".join(dict.fromkeys(reasons)) or "nothing else fits"
                 decide(ctx, kernel, trace, why)
+
+    def _tuned(self, ctx: Context, kernel: KernelOp) -> bool:
+        """Give a kernel the schedule that tuning has found for it, if there is one that fits."""
+        schedules: Mapping[str, str] = getattr(ctx, "schedules", {})
+        trace = schedules.get(structure_of(kernel)) if schedules else None
+        if trace is None:
+            return False
+        try:
+            new = replay(kernel, trace)
+        except ScheduleError as error:
+            decide(ctx, kernel, "the default schedule", f"the tuned one does not fit: {error}")
+            return False
+        decide(ctx, new, trace, "tuning found it faster")
+        return True

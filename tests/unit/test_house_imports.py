@@ -13,7 +13,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MIDDLE = {"frontends", "passes", "conversions", "backends", "runtime"}
-ROOT_MODULES = {"bisection", "checking", "compiler", "reduction", "reproducer", "staircase"}
+ROOT_MODULES = {
+    "bisection",
+    "checking",
+    "compiler",
+    "reduction",
+    "reproducer",
+    "staircase",
+    "tuning",
+}
 MAY_IMPORT = {
     "core": {"core"},
     "dialects": {"dialects", "core"},

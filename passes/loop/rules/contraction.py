@@ -46,6 +46,7 @@ from .accesses import (
     power_of_two_from,
     stride,
 )
+from .knobs import Knobs
 from .panels import ask_for_panels, ask_for_rows, copy_panels
 from .steps import Schedule
 
@@ -202,6 +203,14 @@ def choose_tile(
     return Tile(best, vectors, lanes)
 
 
+def _told(knobs: Knobs, tile: Tile, rows: int | None) -> Tile:
+    """The tile with what tuning says of it, and no more rows than there are."""
+    told = tile.rows if knobs.rows is None else knobs.rows
+    if rows is not None:
+        told = min(told, max(1, rows))
+    return Tile(told, knobs.vectors or tile.vectors, tile.lanes)
+
+
 def _most_rows(registers: int, vectors: int) -> int:
     return (registers - 1 - vectors) // vectors
 
@@ -244,7 +253,7 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         return None
     lanes = lanes_for(schedule.target, loops[0])
     apart = _bytes_apart(schedule, roles.row)
-    tile = choose_tile(schedule.target, lanes, rows, columns, apart)
+    tile = _told(schedule.knobs, choose_tile(schedule.target, lanes, rows, columns, apart), rows)
     sizes = [schedule.extent(name) for name in (roles.lane, *roles.reductions)]
     row_work = math.prod(UNKNOWN_EXTENT if size is None else max(1, size) for size in sizes)
     sizes += [rows, *(schedule.extent(name) for name in roles.outer)]
@@ -252,6 +261,8 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     panels = schedule.split(roles.lane, tile.columns, "mask")
     count = schedule.extent(panels.outer)
     panels_outside = count is None or count >= PANELS
+    if schedule.knobs.panels is not None:
+        panels_outside = schedule.knobs.panels == "outside"
     inner = (panels.outer, roles.row, panels.inner)
     if not panels_outside:
         inner = (roles.row, panels.outer, panels.inner)
@@ -281,7 +292,8 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         whole = row_work * (UNKNOWN_EXTENT if rows is None else rows)
         shared = _loop_to_share(schedule, [*roles.outer, first], whole)
         rows_shared = shared not in roles.outer and shared != panels.outer
-        several = -(-TILE_WORK // (tile.rows * row_work)) if rows_shared else 1
+        work = int(TILE_WORK * schedule.knobs.share)
+        several = -(-work // (tile.rows * row_work)) if rows_shared else 1
         if streams and count is not None and shared == panels.outer:
             several = max(1, count // STREAMS)
         schedule.attempt(lambda: _share(schedule, shared, several))
@@ -334,6 +346,11 @@ def _cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile)
         schedule.vectorize(row, lane)
         _unroll(schedule, roles, "", size * tile.vectors)
         return row
+    if rows is not None and schedule.knobs.tail == "mask":
+        parts = schedule.split(row, size, "mask")
+        schedule.vectorize(parts.inner, lane)
+        _unroll(schedule, roles, "", size * tile.vectors)
+        return parts.outer
     parts = schedule.split(row, size, "peel" if rows is not None else "split")
     schedule.vectorize(parts.inner, lane)
     _unroll(schedule, roles, "", size * tile.vectors)
@@ -359,6 +376,7 @@ def _unroll(schedule: Schedule, roles: Roles, suffix: str, accumulators: int) ->
     name, size = last, schedule.extent(last)
     if size is not None and size <= COPIED_OUT and accumulators == 1:
         factor = size
+    factor = factor if schedule.knobs.unroll is None else schedule.knobs.unroll
     if factor > 1 and (size is None or size >= factor):
         schedule.unroll(name, factor)
 

@@ -54,6 +54,7 @@ def schedule_lanes(schedule: Schedule, nest: str) -> str | None:
         vectors = _dear_vectors(schedule.target.abreast, size, lanes)
     else:
         vectors = _vectors(loop, size, lanes, bool(entries))
+    vectors = schedule.knobs.vectors or vectors
     names = [op.loop_name.data for op in entries]
     if size is not None and size <= limit * lanes and (size < lanes or entries):
         schedule.vectorize(name)
@@ -106,6 +107,7 @@ def cost_of_body(loop: ForOp) -> int:
 def _unroll_entries(schedule: Schedule, entries: Sequence[str], vectors: int) -> None:
     """Several accumulators where the block of one is small."""
     factor = 4 if vectors == 1 else 2 if vectors <= WIDE_VECTORS else 1
+    factor = schedule.knobs.unroll or factor
     for name in entries:
         loop = schedule.loop(name)
         assert isinstance(loop, ReduceEntriesOp)

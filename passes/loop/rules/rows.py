@@ -30,6 +30,7 @@ def schedule_row(schedule: Schedule, name: str) -> str | None:
         return None
     target = schedule.target
     lanes, vectors = lanes_for(target, loop), target.abreast if is_dear(loop) else VECTORS
+    vectors = schedule.knobs.vectors or vectors
     widths = [lanes * vectors, lanes]
     size = schedule.extent(name)
     if size is not None:

@@ -26,6 +26,7 @@ from ..stage import stage
 from ..tiles import tiles
 from ..unroll import unroll
 from ..vectorize import vectorize
+from .knobs import ANALYTIC, Knobs
 
 STEP = "loop-schedule"
 
@@ -42,10 +43,11 @@ class Schedule:
     Args:
         kernel: the kernel; each step makes another one, and leaves the one before as it was.
         target: the machine that the kernel is for.
+        knobs: what rules are told to choose.
     """
 
-    def __init__(self, kernel: KernelOp, target: Target) -> None:
-        self.kernel, self.target = kernel, target
+    def __init__(self, kernel: KernelOp, target: Target, knobs: Knobs = ANALYTIC) -> None:
+        self.kernel, self.target, self.knobs = kernel, target, knobs
         self._kept: list[KernelOp] = []
 
     def __str__(self) -> str:

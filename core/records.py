@@ -1,0 +1,185 @@
+"""What tuning has found: a text database of schedules, one JSON object on a line.
+
+Lines are sorted, and each stands for itself: files are merged by writing one behind the other,
+and what is read of several lines about the same schedule is the best one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .errors import CompileError, explain
+from .target import Target
+from .weights import write_atomically
+
+VARIABLE = "STEPWELL_TUNING"
+"""The variable of the environment with the path of the database; empty for none."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A schedule of a kernel that was measured.
+
+    `ratio` is the time of the program with it over that with the default schedule, measured side
+    by side; None where it did not run. `kept` are those that were better in the end, too.
+    """
+
+    key: str
+    """The structure of the kernel, see `structure_of`."""
+    cpu: str
+    threads: int
+    trace: str
+    ratio: float | None
+    kept: bool = False
+    kernel: str = ""
+    """What the kernel was called, for readers."""
+    seconds: float | None = None
+    """Of a call of the program that it was measured in."""
+    knobs: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def line(self) -> str:
+        """The record as JSON."""
+        return json.dumps(dataclasses.asdict(self), sort_keys=True)
+
+
+_Identity = tuple[str, str, int, str]
+
+
+class Records:
+    """The records of a database; the best of those about the same schedule."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self._records: dict[_Identity, Record] = {}
+        self.add(records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Take records in; of two about the same schedule the better one stays."""
+        for record in records:
+            known = self._records.get(_identity(record))
+            if known is None or _rank(record) < _rank(known):
+                self._records[_identity(record)] = record
+
+    def replace(self, records: Iterable[Record]) -> None:
+        """Take records in that are newer than those about the same schedule."""
+        self._records |= {_identity(record): record for record in records}
+
+    def all(self) -> list[Record]:
+        """All records, in the order of their lines."""
+        return sorted(self._records.values(), key=Record.line)
+
+    def measured(self, key: str, cpu: str, threads: int) -> list[Record]:
+        """What was measured of a kernel on a machine."""
+        wanted = (key, cpu, threads)
+        return [r for r in self.all() if (r.key, r.cpu, r.threads) == wanted]
+
+    def schedules(self, target: Target, threads: int) -> dict[str, str]:
+        """The best kept trace for each structure of a kernel."""
+        found: dict[str, Record] = {}
+        for record in self._records.values():
+            if record.kept and (record.cpu, record.threads) == (target.cpu, threads):
+                known = found.get(record.key)
+                if known is None or _rank(record) < _rank(known):
+                    found[record.key] = record
+        return {key: record.trace for key, record in found.items()}
+
+
+def _identity(record: Record) -> _Identity:
+    return record.key, record.cpu, record.threads, record.trace
+
+
+def _rank(record: Record) -> tuple[Any, ...]:
+    ratio = float("inf") if record.ratio is None else record.ratio
+    return not record.kept, ratio, record.line()
+
+
+def default_path() -> Path | None:
+    """Where the database is: `STEPWELL_TUNING`, else a file of the user; None for nowhere."""
+    text = os.environ.get(VARIABLE)
+    if text is not None:
+        return Path(text) if text else None
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "stepwell" / "tuning.jsonl"
+
+
+def read_records(path: Path) -> Records:
+    """The records of a file; none of a file that there is not.
+
+    Raises:
+        CompileError: if it cannot be read, naming the line that is no record.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Records()
+    except (OSError, UnicodeDecodeError) as error:
+        fact = getattr(error, "strerror", None) or "not a text"
+        raise CompileError(explain("tuning records", f"cannot read {path}: {fact}")) from error
+    lines = enumerate(text.splitlines(), 1)
+    return Records(_record(path, number, line) for number, line in lines if line.strip())
+
+
+def write_records(path: Path, records: Iterable[Record]) -> None:
+    """Put records into a file beside those that it has by now, or in place of older ones.
+
+    Raises:
+        CompileError: if the file holds something else or cannot be written; it stays as it was.
+    """
+    merged = read_records(path)
+    merged.replace(records)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, "".join(f"{record.line()}\n" for record in merged.all()).encode())
+    except OSError as error:
+        fact = f"cannot write {path}: {error.strerror}"
+        raise CompileError(explain("tuning records", fact)) from error
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "key": (str,),
+    "cpu": (str,),
+    "threads": (int,),
+    "trace": (str,),
+    "ratio": (float, int, type(None)),
+    "kept": (bool,),
+    "kernel": (str,),
+    "seconds": (float, int, type(None)),
+    "knobs": (dict,),
+    "versions": (dict,),
+}
+
+
+def _record(path: Path, number: int, line: str) -> Record:
+    """The record of a line.
+
+    Raises:
+        CompileError: if it is none.
+    """
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        raise _corrupt(path, number, "it is no JSON object")
+    for name, kinds in _KINDS.items():
+        if name not in fields:
+            raise _corrupt(path, number, f'"{name}" is missing')
+        if not isinstance(fields[name], kinds):
+            raise _corrupt(path, number, f'"{name}" is {fields[name]!r}')
+    if strangers := sorted(fields.keys() - _KINDS.keys()):
+        raise _corrupt(path, number, f'"{strangers[0]}" is not known')
+    return Record(**fields)
+
+
+def _corrupt(path: Path, number: int, reason: str) -> CompileError:
+    fact = f"line {number} of {path} is no record: {reason}"
+    return CompileError(explain("tuning records", fact, hint="remove the line, or the file"))

@@ -1,0 +1,182 @@
+"""A process of its own that compiles and times schedules of one module.
+
+    python -c "from stepwell.measuring import serve; serve()" FOLDER
+
+Tuning starts it and writes a line of JSON for each comparison; it answers with a line. What it
+compiles may be wrong or never end: then this process is lost, and nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import json
+import math
+import os
+import pickle
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import compile as compile_module
+from . import from_mlir
+from .core.errors import StepwellError
+
+ROUND_SECONDS = 0.001
+"""How long the calls of one round are at least: shorter than what a busy machine interrupts."""
+LEAST_ROUNDS, MOST_ROUNDS = 7, 400
+HOPELESS = 2.0
+"""What takes so many times as long at first is not measured any further."""
+TOLERANCE = 1e-3
+"""How far a result may be from that of the default schedule, of its largest element."""
+KEPT = 8
+"""How many programs are kept compiled."""
+
+Traces = Mapping[str, str]
+"""The trace of each kernel that does not get its default schedule."""
+
+
+class Bench:
+    """Compiles a module under schedules, and compares two of them.
+
+    Args:
+        folder: where `module.mlir`, `inputs.pickle` and `options.json` are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        options = json.loads((folder / "options.json").read_text())
+        self.module = from_mlir(folder / "module.mlir")
+        self.inputs = pickle.loads((folder / "inputs.pickle").read_bytes())
+        self.passes: dict[str, str] = options["passes"]
+        self.target: str = options["target"]
+        self.programs: dict[str, Callable[..., Any]] = {}
+
+    def program(self, traces: Traces) -> Callable[..., Any]:
+        """The program under a schedule."""
+        name = json.dumps(traces, sort_keys=True)
+        if name not in self.programs:
+            if len(self.programs) >= KEPT:
+                del self.programs[next(iter(self.programs))]
+            text = " ".join(f"@{kernel}: {trace}" for kernel, trace in traces.items())
+            given = f'loop-schedule{{trace="{text}"}}' if text else "loop-schedule"
+            scheduled = self.passes["scheduled"].replace("loop-schedule", given)
+            passes = {**self.passes, "scheduled": scheduled}
+            self.programs[name] = compile_module(
+                self.module, target=self.target, pipeline=passes, records=False
+            )
+        return self.programs[name]
+
+    def compared(self, base: Traces, traces: Traces, seconds: float) -> dict[str, Any]:
+        """How long a call takes under `traces`, and under `base` beside it.
+
+        Args:
+            base: one schedule.
+            traces: the other one.
+            seconds: about how long to measure.
+
+        Returns:
+            `ratio`, the lower decile of one over that of the other (a busy machine makes some
+            rounds longer, and none shorter), `noise`, the standard error of the ratio of a round,
+            and `seconds` and `base`, the lower deciles.
+        """
+        programs = [self.program(base), self.program(traces)]
+        before, after = (program(*self.inputs) for program in programs)
+        if not _close(before, after):
+            return {"error": "the results differ"}
+        calls = [functools.partial(program, *self.inputs) for program in programs]
+        pairs = _paired(calls[0], calls[1], seconds)
+        ratios = [second / first for first, second in pairs]
+        middle = statistics.median(ratios)
+        # Of a normal distribution: the deviation from its median one, and the error of a median.
+        spread = 1.4826 * statistics.median(abs(ratio - middle) for ratio in ratios)
+        first, second = (_lower_decile([pair[side] for pair in pairs]) for side in (0, 1))
+        return {
+            "ratio": second / first,
+            "noise": 1.2533 * spread / math.sqrt(len(ratios)),
+            "seconds": second,
+            "base": first,
+        }
+
+
+def _lower_decile(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 10]
+
+
+def _paired(
+    first: Callable[[], object], second: Callable[[], object], seconds: float
+) -> list[tuple[float, float]]:
+    """Seconds for a call of each, side by side; which goes first alternates."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        pairs = [(_seconds(first, 1), _seconds(second, 1)) for _ in range(3)]
+        once = [min(pair[side] for pair in pairs) for side in (0, 1)]
+        if once[1] > HOPELESS * once[0]:
+            return pairs
+        count = max(1, min(10_000, int(ROUND_SECONDS / max(*once, 1e-7))))
+        rounds = int(seconds / (count * max(sum(once), 1e-7)))
+        pairs = []
+        for number in range(max(LEAST_ROUNDS, min(MOST_ROUNDS, rounds))):
+            if number % 2:
+                later = _seconds(second, count)
+                pairs.append((_seconds(first, count), later))
+            else:
+                earlier = _seconds(first, count)
+                pairs.append((earlier, _seconds(second, count)))
+        return pairs
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _seconds(call: Callable[[], object], count: int) -> float:
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - start) / count
+
+
+def _close(before: Any, after: Any) -> bool:
+    """Whether results are the same but for the order of additions."""
+    if isinstance(before, tuple):
+        return all(map(_close, before, after))
+    expected, got = _numbers(before), _numbers(after)
+    if expected.dtype.kind not in "fV":
+        return bool(np.array_equal(expected, got))
+    left, right = expected.astype(np.float64), got.astype(np.float64)
+    scale = float(np.max(np.abs(left), initial=0, where=np.isfinite(left))) or 1.0
+    return bool(np.allclose(right, left, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True))
+
+
+def _numbers(value: Any) -> np.ndarray:
+    """The elements of a result; of a sparse one those that are stored."""
+    return np.asarray(value.data if hasattr(value, "indptr") else value)
+
+
+def serve() -> None:
+    """Answer comparisons until there are no more."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a program prints is no answer
+
+    def answer(what: Mapping[str, Any]) -> None:
+        answers.write(json.dumps(what) + "\n")
+        answers.flush()
+
+    try:
+        bench = Bench(Path(sys.argv[-1]))
+        bench.program({})(*bench.inputs)
+    except StepwellError as error:
+        answer({"error": str(error)})
+        return
+    answer({"ready": True})
+    for line in sys.stdin:
+        asked = json.loads(line)
+        try:
+            answer(bench.compared(asked["base"], asked["traces"], asked["seconds"]))
+        except StepwellError as error:
+            answer({"error": str(error)})

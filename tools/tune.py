@@ -1,0 +1,86 @@
+"""`stepwell tune`: search for faster schedules of a model, and record them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from .command import Level, ModelPath, Shapes, TargetName, Threads, err, load, out
+from .models import parse_sizes
+from .timing import duration
+
+
+def tune(
+    model: ModelPath,
+    budget: Annotated[
+        float, typer.Option("--budget", "-b", help="About how many seconds it may take.")
+    ] = 60.0,
+    records: Annotated[
+        Path | None,
+        typer.Option(
+            "--records",
+            help="The database (else that of `STEPWELL_TUNING`, or of the user).",
+            show_default=False,
+        ),
+    ] = None,
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option("--size", help="A symbolic size, as in `batch=64` (else 1); repeatable."),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", help="How many seconds a candidate may take.")
+    ] = 20.0,
+    shapes: Shapes = None,
+    level: Level = 3,
+    target: TargetName = "host",
+    threads: Threads = None,
+) -> None:
+    """Search for faster schedules of a model by measured runs, and record them.
+
+    `stepwell tune model.onnx --budget 60`
+
+    Every command, and `stepwell.compile`, then uses them. Ctrl-C ends the search, and keeps what
+    was found; the next search goes on from there.
+    """
+    from ..tuning import Progress as Step
+    from ..tuning import tune as tune_module
+
+    module = load(model, shapes)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[tried]} tried, best {task.fields[best]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("tuning", total=budget, tried=0, best="1.00")
+
+        def tell(step: Step) -> None:
+            about, best = f"@{step.kernel}", f"{step.best:.2f}"
+            bar.update(task, completed=step.seconds, description=about, tried=step.tried, best=best)
+
+        tuned = tune_module(
+            module,
+            budget,
+            target=target,
+            threads=threads,
+            opt_level=level,
+            sizes=parse_sizes(sizes or []),
+            records=records,
+            timeout_s=timeout,
+            progress=tell,
+        )
+    if tuned.kept:
+        table = Table("kernel", "a call", "times the default", "schedule")
+        for record in tuned.kept:
+            taken = "-" if record.seconds is None else duration(record.seconds)
+            table.add_row(record.kernel, taken, f"{record.ratio:.2f}", record.trace)
+        out.print(table)
+    ended = "stopped; " if tuned.stopped else ""
+    print(f"{ended}{tuned.tried} schedules measured, {tuned.failed} of them failed")
+    faster = f"a call takes {tuned.ratio:.2f} of the time" if tuned.kept else "none is faster"
+    print(f"{faster}; recorded in {tuned.path}" if tuned.path else f"{faster}; not recorded")

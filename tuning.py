@@ -1,0 +1,390 @@
+"""`tune`: search for better schedules of a module's kernels, by measured runs.
+
+The search goes around the default schedule: it tells the rules what to choose (see `Knobs`), and
+what they make of that is a trace. Each one is compiled and timed beside the default in a process
+of its own, so that a crash or a hang costs one candidate. What is better in the end, again beside
+the default and by more than the noise, is kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+import pickle
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .backends.llvm.machine import check_runs_here
+from .backends.reference.samples import random_inputs
+from .compiler import passes_of
+from .core.errors import CompileError, StepwellError, explain
+from .core.module import Module
+from .core.pipelines import passes_in
+from .core.records import Record, default_path, read_records, write_records
+from .core.target import Target, default_threads, named
+from .core.worker import Worker
+from .dialects.loop.ops import ForOp, KernelOp, ReduceOp
+from .dialects.loop.trace import structure_of
+from .passes.loop.rules.accesses import cost
+from .passes.loop.rules.knobs import ANALYTIC, CHOICES, Knobs
+from .passes.loop.schedule import schedule_kernel
+from .staircase import Staircase, stage_of
+
+QUICK, FINAL = 0.15, 1.0
+"""Seconds for timing a candidate and the default beside each other, at first and in the end."""
+FINAL_SHARE = 0.2
+"""The part of the budget that is for the last comparisons."""
+FINALISTS = 3
+"""How many traces of a kernel are compared again, until one of them is better."""
+IDLE = 60
+"""After so many proposals that bring no new trace a kernel is done."""
+GAIN = 0.01
+"""By how much a schedule has to be better, beyond the noise."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What tuning is doing: candidates tried so far, and the best ratio for the kernel."""
+
+    kernel: str
+    tried: int
+    best: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What tuning came to.
+
+    `kept` are the schedules that are better than the default, `ratio` the time of a call with
+    all of them over that with none, `tried` how many candidates were measured, `failed` how many
+    of them crashed, hung or were refused, and `stopped` whether it was interrupted.
+    """
+
+    kept: tuple[Record, ...]
+    ratio: float
+    tried: int
+    failed: int
+    stopped: bool
+    path: Path | None
+
+
+def tune(
+    module: Module,
+    budget_s: float = 60.0,
+    *,
+    target: str | Target = "host",
+    threads: int | None = None,
+    opt_level: int = 3,
+    inputs: Sequence[object] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    records: str | Path | None = None,
+    timeout_s: float = 20.0,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Tuned:
+    """Search for schedules that are faster than the default ones, and record them.
+
+    What an earlier search recorded is not measured again: the search goes on from there. An
+    interrupt (Ctrl-C) ends it, and what was found until then is compared and recorded.
+
+    Args:
+        module: the module.
+        budget_s: about how many seconds the search may take.
+        target: the machine, which has to be this one.
+        threads: how many threads a call may use, as for `compile`.
+        opt_level: as for `compile`.
+        inputs: what the program is timed on; by default arrays that are made up.
+        sizes: symbolic sizes of those; else 1.
+        records: the database; by default that of `STEPWELL_TUNING`, or of the user.
+        timeout_s: how long a candidate may take.
+        progress: is told of each candidate.
+
+    Raises:
+        CompileError: if the module cannot be compiled, its records are corrupt, or it has no
+            kernels to schedule.
+        InputError: if the inputs do not fit.
+        StepwellError: if optuna is not installed.
+    """
+    _optuna()
+    chosen = target if isinstance(target, Target) else named(target)
+    check_runs_here(chosen)
+    if not budget_s > 0 or not timeout_s > 0:
+        raise CompileError(explain("tune", "wrong budget", expected="above 0", got=budget_s))
+    count = default_threads(chosen) if threads is None else threads
+    path = default_path() if records is None else Path(records)
+    start = stage_of(module.op)
+    passes = dict(passes_of(None, start, opt_level, chosen, count))
+    if "scheduled" not in passes or "loop-schedule" not in passes_in(passes):
+        fact = "nothing is scheduled"
+        raise CompileError(explain("tune", fact, expected="a module before that, opt_level 1 to 3"))
+    kernels = Staircase(module, chosen, passes, start, {}).module("kernels")
+    after = list(passes)[list(passes).index("scheduled") :]
+    given = list(inputs) if inputs is not None else random_inputs(module.inputs, sizes or {})
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"passes": {s: passes[s] for s in after}, "target": chosen.name}
+        kernels.save(Path(folder) / "module.mlir")
+        (Path(folder) / "inputs.pickle").write_bytes(pickle.dumps(given))
+        (Path(folder) / "options.json").write_text(json.dumps(options))
+        with Worker(worker_command(folder), timeout_s) as worker:
+            search = _Search(worker, kernels, chosen, count, path, progress)
+            return search.run(budget_s)
+
+
+_SERVE = """import sys
+sys.path[:0] = sys.argv[1:-1]
+from stepwell.measuring import serve
+serve()"""
+
+
+def worker_command(folder: str) -> list[str]:
+    """What starts a process that measures the module in a folder."""
+    return [sys.executable, "-c", _SERVE, *sys.path, folder]
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError as error:
+        fact, hint = "optuna is not installed", "pip install 'stepwell[tune]'"
+        raise StepwellError(explain("tune", fact, hint=hint)) from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+@dataclass
+class _Kernel:
+    """The kernels of one structure, and what is known of their schedules."""
+
+    key: str
+    names: tuple[str, ...]
+    op: KernelOp
+    default: str
+    work: int
+    ratios: dict[str, float | None] = dataclasses.field(default_factory=dict)
+    """The ratio of each trace, None where it did not run."""
+    fresh: set[str] = dataclasses.field(default_factory=set)
+    """The traces that this search has measured."""
+    knobs: dict[str, Knobs] = dataclasses.field(default_factory=dict)
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def best(self) -> float:
+        """The ratio of the best trace."""
+        return min([1.0, *(ratio for ratio in self.ratios.values() if ratio is not None)])
+
+    def best_traces(self) -> list[str]:
+        """The traces that seem to be better than the default, the best first."""
+        found = {t: ratio for t, ratio in self.ratios.items() if ratio is not None and ratio < 1}
+        return sorted(found, key=lambda trace: (found[trace], trace))[:FINALISTS]
+
+    def traces(self, trace: str) -> dict[str, str]:
+        """That trace for all of the kernels; none for the default."""
+        return {} if trace == self.default else dict.fromkeys(self.names, trace)
+
+
+class _Search:
+    """The search over the kernels of one module."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        module: Module,
+        target: Target,
+        threads: int,
+        path: Path | None,
+        progress: Callable[[Progress], None],
+    ) -> None:
+        self.worker, self.target, self.threads = worker, target, threads
+        self.path, self.progress = path, progress
+        self.tried = self.failed = 0
+        self.begun = time.monotonic()
+        self.kernels = _kernels_of(module, target)
+        if not self.kernels:
+            raise CompileError(explain("tune", "the module has no kernel to schedule"))
+        self._recall()
+
+    def _recall(self) -> None:
+        """Take over what earlier searches measured."""
+        if self.path is None:
+            return
+        known = read_records(self.path)
+        for kernel in self.kernels:
+            for record in known.measured(kernel.key, self.target.cpu, self.threads):
+                kernel.ratios[record.trace] = record.ratio
+                kernel.knobs[record.trace] = _knobs(record.knobs)
+
+    def run(self, budget_s: float) -> Tuned:
+        """Search, compare the best with the default again, and record."""
+        stopped = False
+        try:
+            self._search(self.begun + budget_s * (1 - FINAL_SHARE))
+        except KeyboardInterrupt:
+            stopped = True
+            self.worker.stop()
+        self._save([])
+        kept, ratio = self._kept()
+        self._save(kept)
+        records = tuple(self._record(k, trace, kept=True) for k, trace in kept)
+        return Tuned(records, ratio, self.tried, self.failed, stopped, self.path)
+
+    def _search(self, end: float) -> None:
+        self.worker.start()
+        left = list(self.kernels)
+        while left:
+            kernel, *rest = left
+            now = time.monotonic()
+            share = kernel.work / max(1, sum(k.work for k in left))
+            self._search_kernel(kernel, now + max(0.0, end - now) * share)
+            left = rest
+
+    def _search_kernel(self, kernel: _Kernel, end: float) -> None:
+        """Try what is beside the default, then what the search proposes."""
+        space = self._beside(kernel, end)
+        if not space:
+            return
+        optuna = _optuna()
+        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
+        kinds = {
+            name: optuna.distributions.CategoricalDistribution(values)
+            for name, values in space.items()
+        }
+        for trace, ratio in kernel.ratios.items():
+            found = dataclasses.asdict(kernel.knobs.get(trace, ANALYTIC))
+            params = {name: found[name] for name in space}
+            if ratio is not None and all(params[name] in space[name] for name in space):
+                study.add_trial(
+                    optuna.trial.create_trial(params=params, distributions=kinds, value=ratio)
+                )
+        idle = 0
+        while time.monotonic() < end and idle < IDLE:
+            trial = study.ask(kinds)
+            before = len(kernel.ratios)
+            ratio = self._try(kernel, _knobs(trial.params))
+            idle = 0 if len(kernel.ratios) > before else idle + 1
+            if ratio is None:
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            else:
+                study.tell(trial, ratio)
+
+    def _beside(self, kernel: _Kernel, end: float) -> dict[str, tuple[Any, ...]]:
+        """Measure each schedule that differs by one choice; gives the choices that matter."""
+        space: dict[str, tuple[Any, ...]] = {}
+        for name, values in CHOICES.items():
+            matter = [values[0]]
+            for value in values[1:]:
+                knobs = _knobs({name: value})
+                if self._trace(kernel, knobs) == kernel.default:
+                    continue
+                matter.append(value)
+                if time.monotonic() < end:
+                    self._try(kernel, knobs)
+            if len(matter) > 1:
+                space[name] = tuple(matter)
+        return space
+
+    def _trace(self, kernel: _Kernel, knobs: Knobs) -> str:
+        return str(schedule_kernel(kernel.op.clone(), self.target, knobs)[0])
+
+    def _try(self, kernel: _Kernel, knobs: Knobs) -> float | None:
+        """The ratio of what these choices come to, measured unless it is known."""
+        trace = self._trace(kernel, knobs)
+        if trace == kernel.default:
+            return 1.0
+        if trace not in kernel.ratios:
+            found = self._compare({}, kernel.traces(trace), QUICK)
+            self.tried += 1
+            kernel.ratios[trace] = found.get("ratio")
+            kernel.knobs[trace] = knobs
+            kernel.fresh.add(trace)
+            if "error" in found:
+                self.failed += 1
+            else:
+                kernel.seconds[trace] = found["seconds"]
+            elapsed = time.monotonic() - self.begun
+            self.progress(Progress(kernel.names[0], self.tried, kernel.best(), elapsed))
+        return kernel.ratios[trace]
+
+    def _compare(
+        self, base: Mapping[str, str], traces: Mapping[str, str], seconds: float
+    ) -> dict[str, Any]:
+        return self.worker.ask({"base": base, "traces": traces, "seconds": seconds})
+
+    def _kept(self) -> tuple[list[tuple[_Kernel, str]], float]:
+        """What is better than the default in the end, kernel by kernel and all of it together."""
+        kept: list[tuple[_Kernel, str]] = []
+        used: dict[str, str] = {}
+        for kernel in self.kernels:
+            for trace in kernel.best_traces():
+                kernel.fresh.add(trace)
+                with_it = {**used, **kernel.traces(trace)}
+                found = self._compare(used, with_it, FINAL)
+                if _is_better(found):
+                    # Not what made it the best of many: chance was on its side then.
+                    kernel.ratios[trace] = found["ratio"]
+                    kept.append((kernel, trace))
+                    used = with_it
+                    break
+        if not kept:
+            return [], 1.0
+        found = self._compare({}, used, FINAL)
+        return (kept, found["ratio"]) if _is_better(found) else ([], 1.0)
+
+    def _save(self, kept: Sequence[tuple[_Kernel, str]]) -> None:
+        """Record what was measured by now."""
+        if self.path is None:
+            return
+        chosen = {kernel.key: trace for kernel, trace in kept}
+        measured = [(kernel, trace) for kernel in self.kernels for trace in sorted(kernel.fresh)]
+        write_records(
+            self.path,
+            [self._record(k, trace, kept=chosen.get(k.key) == trace) for k, trace in measured],
+        )
+
+    def _record(self, kernel: _Kernel, trace: str, *, kept: bool) -> Record:
+        knobs = dataclasses.asdict(kernel.knobs.get(trace, ANALYTIC))
+        plain = dataclasses.asdict(ANALYTIC)
+        return Record(
+            kernel.key,
+            self.target.cpu,
+            self.threads,
+            trace,
+            kernel.ratios[trace],
+            kept,
+            kernel.names[0],
+            kernel.seconds.get(trace),
+            {name: value for name, value in knobs.items() if value != plain[name]},
+            {name: importlib.metadata.version(name) for name in ("stepwell", "llvmlite")},
+        )
+
+
+def _is_better(found: Mapping[str, Any]) -> bool:
+    """Whether a comparison shows a gain, the noise taken off."""
+    return "error" not in found and found["ratio"] + 2 * found["noise"] < 1 - GAIN
+
+
+def _knobs(choices: Mapping[str, Any]) -> Knobs:
+    known = {name: value for name, value in choices.items() if name in CHOICES}
+    return dataclasses.replace(ANALYTIC, **known)
+
+
+def _kernels_of(module: Module, target: Target) -> list[_Kernel]:
+    """The kernels of a module by structure, those with most work first."""
+    found: dict[str, _Kernel] = {}
+    for op in module.op.ops:
+        if not isinstance(op, KernelOp):
+            continue
+        key, name = structure_of(op), op.sym_name.data
+        if key in found:
+            found[key].names += (name,)
+            found[key].work += found[key].work
+            continue
+        default = str(schedule_kernel(op.clone(), target)[0])
+        loops = [inner for inner in op.body.block.ops if isinstance(inner, ForOp | ReduceOp)]
+        if loops:
+            found[key] = _Kernel(key, (name,), op, default, 1 + sum(map(cost, loops)))
+    return sorted(found.values(), key=lambda kernel: -kernel.work)
