@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from .checking import Checker
-from .compiler import machine_code, passes_of, table_for
+from .compiler import machine_code, natives, passes_of, table_for
 from .core import pipelines
 from .core.actions import Action, ActionCounter, counting
 from .core.context import CompilerContext
-from .core.errors import CompileError, InputError, MiscompilationError, explain
+from .core.errors import CompileError, InputError, MiscompilationError, StepwellError, explain
 from .core.failures import Failure, Kind, failure
 from .core.module import Module
 from .core.pass_manager import run_steps
 from .core.pipeline_text import parse_passes
+from .core.provenance import origin
 from .core.registry import make_context, passes
 from .core.target import Target, named
 from .dialects import rt
@@ -53,7 +55,8 @@ class Bisection:
     this `action_number` among `actions`, or None where the failure is not one of a single step.
     `ir_before` and `ir_after` are the module around that step, or around the whole pass.
     `otherwise` is what fails with that step left out, None where nothing does. `function`,
-    `operation` and `nodes` say where a wrong result shows first.
+    `operation` and `nodes` say where a wrong result shows first; in a kernel `statement` is what
+    writes the first wrong element after the pass, and `statement_before` what did before it.
     """
 
     failure: Failure
@@ -71,6 +74,8 @@ class Bisection:
     function: str | None = None
     operation: str | None = None
     nodes: tuple[str, ...] = ()
+    statement: str | None = None
+    statement_before: str | None = None
 
     @property
     def pass_name(self) -> str:
@@ -101,6 +106,10 @@ class Bisection:
             lines.append(f"action {self.action_number} of {self.actions}: {self.action}")
         elif self.actions:
             lines.append(f"none of its {self.actions} actions: what it does beside them")
+        if self.statement_before is not None:
+            lines.append(f"was written by: {self.statement_before}")
+        if self.statement is not None:
+            lines.append(f"is written by: {self.statement}")
         if self.otherwise is not None:
             lines.append(f"without it: {self.otherwise.message}")
         return "\n".join(lines)
@@ -265,7 +274,9 @@ class Route:
         try:
             program = machine_code(work.op, self.target, face.interface, face.effort)
             if checker is not None:
-                checker.finish(Executable(face.interface.signature, program, None, (), ()))
+                exe = Executable(face.interface.signature, program, None, (), ())
+                effort = face.effort
+                checker.finish(exe, lambda: (work.op, natives(work.op, self.target, effort)))
         except Exception as error:
             found = failure(error, CODE_GENERATION)
             return Failing(len(self.steps), work, found, checker, error)
@@ -358,6 +369,27 @@ def blamed(route: Route, failing: Failing, max_ulp: float | None) -> Bisection:
     return _with_action(route, failing, found)
 
 
+def _with_statements(failing: Failing, after: Attempt, found: Bisection) -> Bisection:
+    """What writes the first wrong element of a kernel."""
+    error = failing.error
+    if failing.checker is None or not isinstance(error, MiscompilationError):
+        return found
+    try:
+        module = Module(after.op, failing.before.weights)
+        pair = failing.checker.statements(error, failing.before, module)
+    except StepwellError:
+        return found  # it no longer runs
+    before, now = (None if op is None else _line(op) for op in pair)
+    return dataclasses.replace(found, statement_before=before, statement=now)
+
+
+def _line(op: Operation) -> str:
+    """An operation in one line, with where it comes from."""
+    text = " ".join(str(op).split())
+    where = origin(op)
+    return f"{text} ({where})" if where else text
+
+
 def _with_action(route: Route, failing: Failing, found: Bisection) -> Bisection:
     whole = route.attempt(failing, None)
     count = len(whole.counter.taken) + (whole.counter.begun is not None)
@@ -367,7 +399,10 @@ def _with_action(route: Route, failing: Failing, found: Bisection) -> Bisection:
         "ir_after": "" if failing.failure.kind is Kind.CRASH else _text(whole.op),
     }
     found = dataclasses.replace(found, **ends)
-    if whole.failure != failing.failure or not count:
+    if whole.failure != failing.failure:
+        return found
+    found = _with_statements(failing, whole, found)
+    if not count:
         return found
     good, bad = route.attempt(failing, 0), whole
     if good.failure == failing.failure:

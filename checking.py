@@ -7,31 +7,33 @@ pass to blame.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects import func, llvm
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.ir import Operation
 
 from .backends.reference.interpreter import run
-from .backends.reference.memory import Pointer
 from .backends.reference.samples import small_inputs
+from .backends.reference.writes import Writes
 from .core.context import Change, CompilerContext, PassHook
 from .core.errors import InputError, MiscompilationError, StepwellError, explain
 from .core.module import Module, is_real
 from .core.printing import module_text
 from .core.provenance import names
 from .dialects import rt
-from .dialects.graph.ops import CallDpsOp
 from .runtime.executable import Executable
 from .runtime.interface import Interface, interface_of
 from .runtime.interpreted import interpreted
+from .traces import Calls, Trace, dense
 
 _DIFFERENT = float("inf")
+
+Natives = Mapping[str, Callable[..., Any]]
+"""Machine code of functions, by name."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Blame:
     function: str | None = None
     operation: str | None = None
     nodes: tuple[str, ...] = ()
+    call: int = 0
+    """Which call of the function it is, from 1."""
 
     def __str__(self) -> str:
         where = [
@@ -49,68 +53,6 @@ class Blame:
             f"of {', '.join(self.nodes)}" if self.nodes else "",
         ]
         return " ".join(filter(None, where)) or "in the program"
-
-
-@dataclass
-class Trace:
-    """What a run computed on its way: by calls of functions, and by operators of the model."""
-
-    results: tuple[np.ndarray, ...] = ()
-    calls: dict[tuple[str, int], tuple[Operation, list[np.ndarray]]] = field(
-        default_factory=dict[tuple[str, int], tuple[Operation, list[np.ndarray]]]
-    )
-    operators: dict[tuple[tuple[str, ...], int], tuple[Operation, list[np.ndarray]]] = field(
-        default_factory=dict[tuple[tuple[str, ...], int], tuple[Operation, list[np.ndarray]]]
-    )
-    _times: Counter[object] = field(default_factory=Counter[object])
-
-    def called(self, op: Operation, name: str, arrays: Sequence[np.ndarray]) -> None:
-        """Keep what a call gave: the last of the arrays are its results."""
-        self._times[name] += 1
-        self.calls[name, self._times[name]] = op, [array.copy() for array in arrays]
-
-    def observe(self, op: Operation, results: Sequence[Any]) -> None:
-        """Keep what an operation of the graph level gave."""
-        arrays = [_dense(result) for result in results]
-        if isinstance(op, func.CallOp | CallDpsOp):
-            self.called(op, op.callee.root_reference.data, arrays)
-        elif key := names(op):
-            self._times[key] += 1
-            self.operators[key, self._times[key]] = op, arrays
-
-
-class _Calls(Interpreter.Listener):
-    """Keeps what functions on buffers write."""
-
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-        self._open: list[PythonValues] = []
-
-    def will_interpret_op(self, op: Operation, args: PythonValues) -> None:
-        if isinstance(op, rt.CallOp | func.CallOp | llvm.CallOp):
-            self._open.append(args)
-
-    def did_interpret_op(self, op: Operation, results: PythonValues) -> None:
-        if not isinstance(op, rt.CallOp | func.CallOp | llvm.CallOp):
-            return
-        args = self._open.pop()
-        if op.callee is not None and not results:
-            arrays = [memory for arg in args if (memory := _memory(arg)) is not None]
-            self._trace.called(op, op.callee.root_reference.data, arrays)
-
-
-def _memory(value: Any) -> np.ndarray | None:
-    """What a function can write to: a buffer, or the bytes from an address on."""
-    if isinstance(value, np.ndarray):
-        return value
-    if isinstance(value, Pointer) and value.allocation is not None:
-        return value.allocation.bytes[value.offset :]
-    return None
-
-
-def _dense(value: Any) -> np.ndarray:
-    """A result as an array: of a sparse matrix its stored values."""
-    return value if isinstance(value, np.ndarray) else np.asarray(getattr(value, "data", value))
 
 
 def distance(got: np.ndarray, expected: np.ndarray) -> tuple[float, int]:
@@ -132,6 +74,20 @@ def distance(got: np.ndarray, expected: np.ndarray) -> tuple[float, int]:
     largest = np.asarray(max(np.max(np.abs(a)), np.max(np.abs(b)))).astype(got.dtype)
     unit = np.spacing(largest) if got.dtype.kind == "f" else largest * 2.0**-7
     return float(np.max(np.abs(a - b)) / wide(unit)), changed
+
+
+def elements_apart(got: np.ndarray, expected: np.ndarray, limit: float) -> np.ndarray:
+    """Which elements are further than a limit from others, by the measure of `distance`."""
+    if not is_real(got.dtype):
+        return got != expected
+    wide = np.float64 if got.dtype.itemsize < 8 else np.longdouble
+    a, b = got.astype(wide), expected.astype(wide)
+    with np.errstate(all="ignore"):
+        far, (ulp, _) = np.abs(a - b), distance(got, expected)
+    largest = np.max(far, initial=0, where=np.isfinite(far))
+    # The largest difference is `ulp` units.
+    near = far <= (limit / ulp * largest if 0 < ulp < _DIFFERENT else 0)
+    return ~(near | (got == expected) | (np.isnan(a) & np.isnan(b)))
 
 
 def budget(dtype: np.dtype[Any]) -> float:
@@ -242,17 +198,38 @@ class Checker(PassHook):
             self._compare(ctx.stage, ctx.pass_name, before, traces[-1], how, arrays)
         return traces
 
-    def finish(self, executable: Executable) -> None:
+    def finish(
+        self, executable: Executable, natives: Callable[[], tuple[ModuleOp, Natives]]
+    ) -> None:
         """Compare with machine code.
+
+        Args:
+            executable: the program.
+            natives: gives its module of the LLVM dialect, and each function of that by itself:
+                for blame, where there is a difference.
 
         Raises:
             MiscompilationError: if that gives another result.
         """
         traces: list[Trace] = []
+        name = how = "code generation"
         for arrays, before in zip(self._inputs, self._traces, strict=True):
             traces.append(Trace(_tuple(executable(*arrays))))
-            self._compare("asm", "code generation", before, traces[-1], "code generation", arrays)
-        self._keep("asm", "code generation", traces, "code generation")
+            try:
+                self._compare("asm", name, before, traces[-1], how, arrays)
+            except MiscompilationError:
+                module, functions = natives()
+                traces[-1].calls = self._called_alone(module, functions, arrays).calls
+                self._compare("asm", name, before, traces[-1], how, arrays)
+        self._keep("asm", name, traces, how)
+
+    def _called_alone(self, module: ModuleOp, natives: Natives, inputs: Sequence[Any]) -> Trace:
+        """A run of machine code for all functions but the public one, which is interpreted."""
+        trace, interface = Trace(), self._interface
+        assert interface is not None, "machine code is made from a program on buffers"
+        private = {name: call for name, call in natives.items() if name != interface.name}
+        interpreted(module, interface, [Calls(trace)], private)(*inputs)
+        return trace
 
     def _keep(self, stage: str, pass_name: str, traces: list[Trace], how: str) -> None:
         far = [
@@ -263,8 +240,9 @@ class Checker(PassHook):
         ulp = max((ulp for ulp, _ in far), default=0.0)
         elements = sum(count for _, count in far)
         self._note(Change(stage, pass_name, ulp, elements, how if elements else ""))
-        if self._expected is not None:
-            for trace in traces:
+        for before, trace in zip(self._traces, traces, strict=True):
+            trace.keep_types(before)
+            if self._expected is not None:
                 trace.results = self._expected
         self._traces = traces
 
@@ -335,32 +313,62 @@ class Checker(PassHook):
         for (name, time), (op, arrays) in after.calls.items():
             known = before.calls.get((name, time))
             if known is not None and self._differ(arrays, known[1]):
-                return Blame(name, None, names(op))
+                return Blame(name, None, names(op), time)
         return None
 
     def _differ(self, got: list[np.ndarray], expected: list[np.ndarray]) -> bool:
         """Whether arrays differ; what is an address on one side has the bytes of the other."""
         for one, other in zip(reversed(got), reversed(expected), strict=False):
-            if one.dtype != other.dtype and np.uint8 in (one.dtype, other.dtype):
-                typed, raw = (other, one) if one.dtype == np.uint8 else (one, other)
-                if raw.size < typed.nbytes:
-                    return True
-                one, other = raw[: typed.nbytes].view(typed.dtype), typed.reshape(-1)
-            if one.dtype == np.uint8:
-                continue  # bytes of any type on both sides
-            if one.size == other.size and distance(one.reshape(-1), other.reshape(-1))[
-                0
-            ] > self._limit(other):
+            pair = alike(one, other)
+            if pair is None:
+                continue
+            if pair[0].size != pair[1].size:
+                return True
+            if distance(*pair)[0] > self._limit(pair[1]):
                 return True
         return False
 
-    def _run(self, module: Module, inputs: Sequence[Any]) -> Trace:
+    def statements(
+        self, error: MiscompilationError, before: Module, after: Module
+    ) -> tuple[Operation | None, Operation | None]:
+        """What writes the first element of a call that differs, before and after a pass.
+
+        That is the element that is written first. None where nothing in a kernel does.
+
+        Args:
+            error: what the pass changed, in which call.
+            before: the module before it.
+            after: the module after it.
+        """
+        if error.function is None or not error.call:
+            return None, None
+        key, interface = (error.function, error.call), self._interface
+        one, other = Writes(*key), Writes(*key)
+        try:
+            old = self._run(before, error.inputs, one).calls[key][1]
+            new = self._run(after, error.inputs, other).calls[key][1]
+        finally:
+            self._interface = interface
+        found: list[tuple[int, int]] = []
+        for place in range(-1, -1 - min(len(old), len(new)), -1):
+            pair = alike(old[place], new[place])
+            if pair is None or pair[0].size != pair[1].size:
+                continue
+            apart = np.flatnonzero(elements_apart(pair[1], pair[0], self._limit(pair[0])))
+            size, itemsize = pair[0].size, pair[0].dtype.itemsize
+            writes = [w.numbers(place, size, itemsize)[apart] for w in (one, other)]
+            found += zip(*(numbers.tolist() for numbers in writes), strict=True)
+        first = min(found, default=(-1, -1))
+        return one.operation(first[0]), other.operation(first[1])
+
+    def _run(self, module: Module, inputs: Sequence[Any], *listeners: Writes) -> Trace:
         trace = Trace()
         interface = self._interface_of(module)
         if interface is None:
-            trace.results = tuple(map(_dense, run(module, inputs, trace.observe)))
+            results = run(module, inputs, trace.observe, listeners)
+            trace.results = tuple(map(dense, results))
             return trace
-        program = interpreted(module.op, interface, [_Calls(trace)])
+        program = interpreted(module.op, interface, [Calls(trace), *listeners])
         trace.results = _tuple(program(*inputs))
         return trace
 
@@ -371,13 +379,28 @@ class Checker(PassHook):
         return self._interface
 
 
+def alike(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Two arrays in a row, bytes behind an address as the elements of the other one.
+
+    None where both are bytes of any type, or arrays of different sizes.
+    """
+    if one.dtype != other.dtype and np.uint8 in (one.dtype, other.dtype):
+        typed = other if one.dtype == np.uint8 else one
+        pair = (array.reshape(-1).view(np.uint8)[: typed.nbytes] for array in (one, other))
+        first, second = (part[: part.size // typed.itemsize * typed.itemsize] for part in pair)
+        return first.view(typed.dtype), second.view(typed.dtype)
+    if one.dtype == np.uint8 or one.size != other.size:
+        return None
+    return one.reshape(-1), other.reshape(-1)
+
+
 def _error(
     message: str, blame: Blame, change: Change, inputs: Sequence[Any]
 ) -> MiscompilationError:
     error = MiscompilationError(message)
     error.stage, error.pass_name, error.ulp = change.stage, change.pass_name, change.ulp
     error.function, error.operation, error.nodes = blame.function, blame.operation, blame.nodes
-    error.inputs = tuple(inputs)
+    error.inputs, error.call = tuple(inputs), blame.call
     return error
 
 

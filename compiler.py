@@ -114,7 +114,7 @@ def compile(
         program = machine_code(work.op, chosen, interface, effort, staircase.listing())
     exe = executable(interface.signature, program, staircase, stages, ctx.decisions)
     if checker is not None:
-        checker.finish(exe)
+        checker.finish(exe, lambda: (work.op, natives(work.op, chosen, effort)))
         exe.changes = tuple(checker.changes)
     return exe
 
@@ -174,6 +174,13 @@ def machine_code(
     code = compile_module(op, target, effort, interface.name, source)
     tables = interface.constants, interface.functions, interface.messages
     return Program(code.address(ENTRY), *tables, code)
+
+
+def natives(op: ModuleOp, target: Target, effort: Effort) -> dict[str, Any]:
+    """The machine code of each function of a module of the LLVM dialect by itself."""
+    from .backends.llvm.native import native_functions
+
+    return native_functions(op, target, effort)
 
 
 def _checker(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -36,7 +36,10 @@ _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
 def interpreted(
-    module: ModuleOp, interface: Interface, listeners: Sequence[Interpreter.Listener] = ()
+    module: ModuleOp,
+    interface: Interface,
+    listeners: Sequence[Interpreter.Listener] = (),
+    natives: Mapping[str, Callable[..., Any]] = {},
 ) -> Executable:
     """An executable that runs a module operation by operation.
 
@@ -44,8 +47,9 @@ def interpreted(
         module: the program at stage `buffers`, `loops` or `llvm`, or between two of them.
         interface: what it had to be called with at stage `buffers`.
         listeners: are told of each operation that is run.
+        natives: machine code for functions of stage `llvm`, by name.
     """
-    entry = _ENTRY(guarded(_Run(module, interface, listeners)))
+    entry = _ENTRY(guarded(_Run(module, interface, listeners, natives)))
     address = ctypes.cast(entry, ctypes.c_void_p).value or 0
     program = Program(address, interface.constants, interface.functions, interface.messages, entry)
     return Executable(interface.signature, program, None, (), ())
@@ -59,15 +63,16 @@ class _Run:
         module: ModuleOp,
         interface: Interface,
         listeners: Sequence[Interpreter.Listener],
+        natives: Mapping[str, Callable[..., Any]],
     ) -> None:
         function = SymbolTable.lookup_symbol(module, interface.name)
         if function is None:
             raise CompileError(explain("module", f"there is no function @{interface.name}"))
         self.module, self.interface, self.function = module, interface, function
-        self.listeners = tuple(listeners)
+        self.listeners, self.natives = tuple(listeners), natives
 
     def __call__(self, address: int) -> int:
-        machine = Machine(self.module)
+        machine = Machine(self.module, self.natives)
         machine.listeners = self.listeners
         size = frame_size(self.interface.signature)
         words = _view(address, (size,), np.dtype(np.int64))

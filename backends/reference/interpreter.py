@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.interpreter import Interpreter
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
@@ -43,26 +44,37 @@ Observe = Callable[[Operation, "tuple[Array, ...]"], None]
 
 
 def run(
-    module: Module, inputs: Sequence[object], observe: Observe | None = None
+    module: Module,
+    inputs: Sequence[object],
+    observe: Observe | None = None,
+    listeners: Sequence[Interpreter.Listener] = (),
 ) -> tuple[Array, ...]:
     """The results of the public function of a module.
 
     A dense input is a NumPy array of the dtype of its argument; a sparse one is a
     `scipy.sparse` matrix, an object with `to_csr()`, or the three arrays of a CSR matrix.
 
+    `observe` is shown each operation of the graph level, and `listeners` are told of what is
+    in kernels.
+
     Raises:
         InputError: if the inputs do not fit the arguments, or each other.
         CompileError: if the module holds something that is not of the graph level.
     """
     arrays = check_inputs(module.inputs, inputs)
-    return _Run(module, observe).call(module.main, arrays)
+    return _Run(module, observe, listeners).call(module.main, arrays)
 
 
 class _Run:
     """One run of a module."""
 
-    def __init__(self, module: Module, observe: Observe | None) -> None:
-        self.module = module
+    def __init__(
+        self,
+        module: Module,
+        observe: Observe | None,
+        listeners: Sequence[Interpreter.Listener],
+    ) -> None:
+        self.module, self.listeners = module, listeners
         self.observe = observe
         self._shapes: dict[func.FuncOp, SymbolicShapes] = {}
 
@@ -81,7 +93,7 @@ class _Run:
             if isinstance(op, CallPackedOp):
                 results = _call_packed(op, operands, shapes, sizes)
             elif isinstance(op, CallDpsOp):
-                results = _call_dps(op, operands, shapes, sizes)
+                results = _call_dps(op, operands, shapes, sizes, self.listeners)
             else:
                 results = self._results(op, operands)
             values.update(zip(op.results, results, strict=True))
@@ -129,7 +141,11 @@ def _destinations(
 
 
 def _call_dps(
-    op: CallDpsOp, operands: Sequence[Array], shapes: SymbolicShapes, sizes: Mapping[str, int]
+    op: CallDpsOp,
+    operands: Sequence[Array],
+    shapes: SymbolicShapes,
+    sizes: Mapping[str, int],
+    listeners: Sequence[Interpreter.Listener],
 ) -> tuple[Array, ...]:
     """Run a kernel of the module, operation by operation."""
     kernel = SymbolTable.lookup_symbol(op, op.callee)
@@ -143,7 +159,7 @@ def _call_dps(
         for value, array in zip(values, arrays, strict=True)
         for part in _parts(array, tensor_type(value))
     ]
-    run_kernel(kernel, buffers)
+    run_kernel(kernel, buffers, listeners)
     return tuple(results)
 
 

@@ -74,6 +74,19 @@ def call_external(interpreter: Interpreter, op: llvm.FuncOp, args: PythonValues)
     return (typed(function(*args), op.function_type.output),)
 
 
+def call_native(native: Callable[..., Any], op: llvm.FuncOp, args: PythonValues) -> PythonValues:
+    """Call machine code for a function: memory is where it is for that, too."""
+    result = native(*(_plain(arg) for arg in args))
+    return () if result is None else (typed(result, op.function_type.output),)
+
+
+def _plain(value: Any) -> Any:
+    """A value as a function of C takes it."""
+    if isinstance(value, Pointer):
+        return value.address
+    return value.item() if isinstance(value, np.generic) else value
+
+
 @register_impls
 class LlvmFunctions(InterpreterFunctions):
     """What xDSL's interpreter runs for `llvm`, numbers aside."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.interpreter import Interpreter, PythonValues, ReturnedValues, Successor
 from xdsl.interpreters.cf import CfFunctions
 from xdsl.interpreters.func import FuncFunctions
@@ -20,12 +20,13 @@ from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.provenance import origin
 from ...dialects.loop.ops import KernelOp
 from .buffers import BufferFunctions
-from .llvm import LlvmFunctions, call_external
+from .llvm import LlvmFunctions, call_external, call_native
 from .loop import LoopFunctions, kernel_arguments
 from .memory import Memory
 from .numbers import number_functions
 from .rt import RtFunctions
 from .vectors import VectorFunctions
+from .writes import CallListener
 
 
 class Machine(Interpreter):
@@ -33,9 +34,11 @@ class Machine(Interpreter):
 
     Args:
         module: the module, at any stage after `fused`, or between two of them.
+        natives: machine code for functions of the LLVM dialect, which is called for them.
     """
 
-    def __init__(self, module: ModuleOp) -> None:
+    def __init__(self, module: ModuleOp, natives: Mapping[str, Callable[..., Any]] = {}) -> None:
+        self.natives = natives
         super().__init__(module, index_bitwidth=64)
         self.memory = Memory()
         own = (LoopFunctions(), BufferFunctions(), VectorFunctions(), RtFunctions())
@@ -46,11 +49,27 @@ class Machine(Interpreter):
     def call_op(
         self, op: Operation | str | SymbolRefAttr, inputs: PythonValues = ()
     ) -> PythonValues:
-        """Call a function or a kernel; xDSL knows those of `func` as callable."""
+        """Call a function or a kernel, and tell listeners that ask for it."""
         callee = op if isinstance(op, Operation) else self.get_op_for_symbol(op)
+        told = [one for one in self.listeners if isinstance(one, CallListener)]
+        if not told:
+            return self._call(callee, inputs)
+        symbol = callee.properties.get("sym_name")
+        name = symbol.data if isinstance(symbol, StringAttr) else ""
+        for listener in told:
+            listener.will_call(name, inputs)
+        results = self._call(callee, inputs)
+        for listener in told:
+            listener.did_call(name)
+        return results
+
+    def _call(self, callee: Operation, inputs: PythonValues) -> PythonValues:
+        """xDSL knows functions of `func` as callable."""
         match callee:
             case KernelOp():
                 return self.run_ssacfg_region(callee.body, inputs, callee.sym_name.data)
+            case llvm.FuncOp() if callee.sym_name.data in self.natives:
+                return call_native(self.natives[callee.sym_name.data], callee, inputs)
             case llvm.FuncOp() if callee.body.blocks:
                 return self.run_ssacfg_region(callee.body, inputs, callee.sym_name.data)
             case llvm.FuncOp():
@@ -104,8 +123,13 @@ def call(machine: Machine, op: Operation, arguments: Sequence[Any]) -> PythonVal
         return machine.call_op(op, tuple(arguments))
 
 
-def run_kernel(kernel: KernelOp, arrays: Sequence[np.ndarray | int]) -> None:
+def run_kernel(
+    kernel: KernelOp,
+    arrays: Sequence[np.ndarray | int],
+    listeners: Sequence[Interpreter.Listener] = (),
+) -> None:
     """Run a kernel; its outputs are written in place. See `kernel_arguments`."""
     module = kernel.parent_op()
     machine = Machine(module if isinstance(module, ModuleOp) else ModuleOp([]))
+    machine.listeners = tuple(listeners)
     call(machine, kernel, kernel_arguments(kernel, arrays))

@@ -1,0 +1,97 @@
+"""Which operation writes what: for one call of a function or kernel, byte by byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.interpreter import Interpreter, PythonValues
+from xdsl.ir import Operation
+from xdsl.traits import IsTerminator
+
+from .memory import Pointer
+
+Memory = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""The bytes of an argument, what they were, and the number of the write that made them so."""
+
+
+class CallListener(Interpreter.Listener):
+    """Is also told of calls of functions and kernels."""
+
+    def will_call(self, name: str, args: PythonValues) -> None:
+        """Be told of a call that begins."""
+
+    def did_call(self, name: str) -> None:
+        """Be told of its end."""
+
+
+class Writes(CallListener):
+    """Watches one call.
+
+    Args:
+        function: its name.
+        time: which of the calls of it, from 1.
+    """
+
+    def __init__(self, function: str, time: int) -> None:
+        self._function, self._left = function, time
+        self._watched: list[Memory | None] | None = None
+        self._writers: list[Operation] = []
+        self._done = False
+
+    def will_call(self, name: str, args: PythonValues) -> None:
+        """Begin to watch, if this is the call."""
+        if name != self._function:
+            return
+        self._left -= 1
+        if self._left == 0:
+            self._watched = [_memory(arg) for arg in args]
+
+    def did_call(self, name: str) -> None:
+        """End it."""
+        if name == self._function and self._watched is not None:
+            self._done = True
+
+    def did_interpret_op(self, op: Operation, results: PythonValues) -> None:
+        """See what an operation without results has changed."""
+        if self._watched is None or self._done or op.results or op.regions:
+            return
+        if op.has_trait(IsTerminator):
+            return
+        for memory in self._watched:
+            if memory is None:
+                continue
+            now, before, writer = memory
+            changed = np.flatnonzero(now != before)
+            if changed.size:
+                before[changed] = now[changed]
+                writer[changed] = len(self._writers)
+        self._writers.append(op)
+
+    def numbers(self, place: int, count: int, itemsize: int) -> np.ndarray:
+        """For each element of an argument the number of the last write to it, -1 for none.
+
+        Args:
+            place: the argument, counted from the last one: -1.
+            count: how many elements are asked for.
+            itemsize: the size of one in bytes.
+        """
+        watched = self._watched or []
+        memory = watched[place] if -place <= len(watched) else None
+        if memory is None or memory[2].size < count * itemsize:
+            return np.full(count, -1)
+        return memory[2][: count * itemsize].reshape(count, itemsize).max(axis=1)
+
+    def operation(self, number: int) -> Operation | None:
+        """The operation of a write."""
+        return self._writers[number] if number >= 0 else None
+
+
+def _memory(value: Any) -> Memory | None:
+    if isinstance(value, Pointer) and value.allocation is not None:
+        now = value.allocation.bytes[value.offset :]
+    elif isinstance(value, np.ndarray) and value.flags.c_contiguous:
+        now = value.reshape(-1).view(np.uint8)
+    else:
+        return None
+    return now, now.copy(), np.full(now.size, -1)

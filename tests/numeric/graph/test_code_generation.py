@@ -1,0 +1,120 @@
+"""Mistakes of code generation: each is blamed on it, and on the kernel that it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
+from xdsl.ir import Operation
+
+import stepwell as sw
+from stepwell.backends.llvm import translate
+
+
+def weights(*shape: int) -> np.ndarray:
+    return np.random.default_rng(shape[0]).standard_normal(shape).astype(np.float32)
+
+
+def mlp() -> sw.Module:
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 20))
+    h = b.tanh(b.dense(x, weights(8, 20), bias=weights(8)))
+    b.output(b.softmax(b.dense(h, weights(5, 8))))
+    return b.module()
+
+
+def convolution() -> sw.Module:
+    b = sw.Builder("main")
+    x = b.input("x", (1, 3, 7, 7))
+    y = b.relu(b.conv(x, weights(8, 3, 3, 3)))
+    b.output(b.add(b.pool(y, "mean", [2, 2]), b.pool(y, "max", [2, 2])))
+    return b.module()
+
+
+def wrong_instruction(patch: pytest.MonkeyPatch) -> None:
+    whole = translate.convert_op
+
+    def convert(op: Operation, *rest: Any) -> Any:
+        if isinstance(op, llvm.FMulOp):
+            builder, values = rest[0], rest[1]
+            values[op.res] = builder.fadd(values[op.lhs], values[op.rhs])
+            return None
+        return whole(op, *rest)
+
+    patch.setattr(translate, "convert_op", convert)
+
+
+def wrong_predicate(patch: pytest.MonkeyPatch) -> None:
+    emit = translate._EMIT["llvm.fcmp"]
+
+    def wrong(op: Operation, *rest: Any) -> Any:
+        changed = op.clone()
+        changed.operands = op.operands
+        changed.properties["predicate"] = IntegerAttr(8, 64)  # uno: one is NaN
+        return emit(changed, *rest)
+
+    patch.setitem(translate._EMIT, "llvm.fcmp", wrong)
+
+
+def wrong_choice(patch: pytest.MonkeyPatch) -> None:
+    emit = translate._EMIT["llvm.select"]
+
+    def wrong(op: Operation, *rest: Any) -> Any:
+        changed = op.clone()
+        changed.operands = [op.operands[0], op.operands[2], op.operands[1]]
+        return emit(changed, *rest)
+
+    patch.setitem(translate._EMIT, "llvm.select", wrong)
+
+
+def same_lane(patch: pytest.MonkeyPatch) -> None:
+    emit = translate._EMIT["llvm.shufflevector"]
+
+    def wrong(op: Operation, *rest: Any) -> Any:
+        changed = op.clone()
+        changed.operands = op.operands
+        assert isinstance(changed, llvm.ShuffleVectorOp)
+        changed.mask = DenseArrayBase.from_list(i32, [0] * len(changed.mask.get_values()))
+        return emit(changed, *rest)
+
+    patch.setitem(translate._EMIT, "llvm.shufflevector", wrong)
+
+
+def wrong_intrinsic(patch: pytest.MonkeyPatch) -> None:
+    whole = translate._call_intrinsic
+
+    def call(builder: Any, name: str, *rest: Any) -> Any:
+        return whole(builder, name.replace("llvm.maximum.", "llvm.minimum."), *rest)
+
+    patch.setattr(translate, "_call_intrinsic", call)
+
+
+@pytest.mark.parametrize(
+    ("program", "mistake", "function"),
+    [
+        (mlp, wrong_instruction, "fused_dense_tanh"),
+        (mlp, wrong_predicate, "fused"),
+        (mlp, wrong_choice, "fused"),
+        (mlp, same_lane, "fused"),
+        (convolution, wrong_intrinsic, "fused_conv_relu"),
+        (convolution, wrong_instruction, "fused_pool"),
+    ],
+)
+def test_planted_errors_of_code_generation(
+    program: Callable[[], sw.Module],
+    mistake: Callable[[pytest.MonkeyPatch], None],
+    function: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mistake(monkeypatch)
+    with pytest.raises(sw.MiscompilationError) as caught:
+        sw.compile(program(), threads=1, check=True)
+    error = caught.value
+    assert (error.stage, error.pass_name) == ("asm", "code generation")
+    assert error.function is not None
+    assert error.function.startswith(function)
+    assert error.nodes
