@@ -11,7 +11,7 @@ from xdsl.dialects.memref import AllocaOp
 from xdsl.ir import Operation
 
 from .core import pipelines
-from .core.context import PassHook
+from .core.context import CompilerContext, PassHook
 from .core.errors import CompileError, explain
 from .core.module import Module
 from .core.printing import Listing, listing
@@ -26,6 +26,8 @@ from .reproducer import defects_told
 
 if TYPE_CHECKING:
     from .backends.llvm.jit import Effort
+    from .profiling import Profiler
+    from .runtime.profile import Profile
 
 _INTERPRETED = ("buffers", "loops", "llvm")
 """The stages whose public function takes buffers."""
@@ -57,6 +59,7 @@ class Staircase:
         self._source, self._target = module.clone(), target
         self._passes, self._start, self._legalize = passes, start, legalize
         self._hooks, self._schedules = hooks, schedules or {}
+        self._profiler: Profiler | None = None
 
     def module(self, stage: str) -> Module:
         """The module at a stage that is IR.
@@ -112,16 +115,37 @@ class Staircase:
                 return interpreted(work.op, interface)(*inputs)
         raise CompileError(explain("stage", f'"{stage}" is before', got=f'"{self._start}"'))
 
+    def profile(self, inputs: Sequence[object], repeat: int | None) -> Profile:
+        """Where the time of calls goes; the program with clocks in it is kept.
+
+        Raises:
+            InputError: if the inputs do not fit, or `repeat` is below 1.
+            StepwellError: if this machine has no clock that can be read.
+        """
+        from . import profiling
+
+        profiling.check(repeat)
+        if self._profiler is None:
+            work, ctx = self._begin()
+            start = self._start
+            self._profiler = profiling.profiler(work, ctx, self._passes, start, self.listing())
+        return self._profiler.run(inputs, repeat)
+
     def _walk(self, stage: str) -> Iterator[tuple[str, Module]]:
         """The module at each stage, changed in place from one to the next."""
         pipelines.check_stage(stage)
-        work = self._source.clone()
-        ctx = make_context(work.weights, self._target)
-        ctx.legalize, ctx.schedules = self._legalize, self._schedules
+        work, ctx = self._begin()
         ctx.hooks += self._hooks
         with defects_told(ctx, self._source, self._start):
             for reached, op in pipelines.walk_stages(ctx, work.op, self._passes, self._start):
                 yield reached, Module(op, ctx.weights)
+
+    def _begin(self) -> tuple[Module, CompilerContext]:
+        """A copy of the module, and a context for its way down."""
+        work = self._source.clone()
+        ctx = make_context(work.weights, self._target)
+        ctx.legalize, ctx.schedules = self._legalize, self._schedules
+        return work, ctx
 
 
 def stage_of(op: ModuleOp) -> str:

@@ -24,13 +24,13 @@ import numpy as np
 import typer
 from cases import CASES, SQUARES, Case, Entry, LeftOutError, matmul
 from chart import draw
-from limits import Limits, measure_limits
 from peers import Call, library_threads, missing
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 import stepwell as sw
+from stepwell.runtime.limits import Limits, measure_limits
 from stepwell.tools.timing import Timing, duration, measure
 
 OURS = "stepwell"

@@ -24,7 +24,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ..core.actions import allowed, held_back
-from ..core.context import decide
+from ..core.context import CompilerContext, decide
 from ..core.dims import Shape
 from ..core.refusal import refused
 from ..dialects.graph import ops as graph
@@ -36,6 +36,7 @@ from ..dialects.sparse_tensor import part_count
 from .kernel import build_kernel
 from .nest import UnmergedError
 from .splitting import split_primitive
+from .work import work_of
 
 Call = graph.CallDpsOp | graph.CallPackedOp
 
@@ -126,7 +127,10 @@ def _build_all(ctx: Context, module: ModuleOp) -> dict[func.FuncOp, loop.KernelO
             for number in range(len(function.args))
         ]
         try:
-            built[function] = build_kernel(function, constant, SymbolicShapes(function))
+            shapes = SymbolicShapes(function)
+            built[function] = build_kernel(function, constant, shapes)
+            if isinstance(ctx, CompilerContext):
+                ctx.work[name] = work_of(function, shapes)
         except UnmergedError as refused:
             cut = _where_to_cut(function, refused.value)
             before = split_primitive(module, function, cut, calls)

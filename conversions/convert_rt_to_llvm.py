@@ -37,7 +37,7 @@ from ..core.refusal import refused
 from ..dialects import rt, upstream
 from ..dialects.loop.ops import KernelOp
 from .convert_func_to_llvm import direct_call
-from .to_llvm import checks
+from .to_llvm import checks, clock
 from .to_llvm.addresses import number_of_elements
 from .to_llvm.checks import Assembler
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
@@ -234,6 +234,29 @@ def _words(low: Lowering, buffer: SSAValue) -> list[SSAValue]:
         address,
         *(next(sizes) if size == DYNAMIC_INDEX else low.integer(size) for size in shape),
     ]
+
+
+@RT.on("rt.clock")
+def lower_clock(op: Operation, low: Lowering) -> SSAValue:
+    return _now(low)
+
+
+def _now(low: Lowering) -> SSAValue:
+    low.declare(rt.SYSTEM_CLOCK, clock.SYSTEM_CLOCK_TYPE)
+    _provide(low, clock.CLOCK, clock.clock)
+    return low.perform(direct_call(SymbolRefAttr(clock.CLOCK), [], i64)).results[0]
+
+
+@RT.on("rt.record")
+def lower_record(op: Operation, low: Lowering) -> None:
+    record = cast(rt.RecordOp, op)
+    passed = low.emit(llvm.SubOp, (_now(low), low.value(record.since)), i64)
+    table = low.parts(record.times)[0]
+    for word, more in enumerate((passed, low.integer(1))):
+        address = _word_address(low, table, record.row.value.data * rt.RECORD_WORDS + word)
+        before = low.emit(llvm.LoadOp, (address,), i64, _WORD)
+        after = low.emit(llvm.AddOp, (before, more), i64)
+        low.perform(llvm.StoreOp.create(operands=[after, address], properties=_WORD))
 
 
 # tiles(n, f) == for t in 0..n: f(t)

@@ -12,6 +12,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
+from .dims import Dim
 from .provenance import names, origin, places
 from .target import Target
 from .weights import WeightStore
@@ -48,6 +49,21 @@ class Decision:
     def __str__(self) -> str:
         cost = f" [{self.cost}]" if self.cost else ""
         return f"{self.subject}: {self.what}, because {self.why}{cost}"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an operator does in a kernel.
+
+    Sizes are those of the operands of the kernel: ``x0.1`` is dimension 1 of the first one,
+    ``x0.nnz`` the number of its stored entries. `flops` counts as `GraphOp.flops` does and is
+    None where that is not known; `bytes` are what the operator reads of the operands of the
+    kernel and writes to its results.
+    """
+
+    nodes: tuple[str, ...]
+    flops: Dim | None
+    bytes: Dim | None
 
 
 @dataclass(frozen=True)
@@ -116,6 +132,8 @@ class CompilerContext(Context):
     """What `graph-legalize` does with operators, by name, before what it does by itself."""
     schedules: Mapping[str, str] = field(default_factory=dict)
     """The traces that tuning has found, by the structure of the kernel (`structure_of`)."""
+    work: dict[str, tuple[Work, ...]] = field(default_factory=dict[str, tuple[Work, ...]])
+    """What the operators of each kernel do, by its name, as far as it was made of operators."""
     hooks: list[PassHook] = field(default_factory=list)
     verify: Literal["pass", "stage", "never"] = "stage"
     """After what a module is verified."""

@@ -97,8 +97,14 @@ PARALLEL_TILES = "stepwell_parallel_tiles"
 """The function of the run time that compiled code calls to run tiles on several threads:
 `(body, context, count, threads)`, where `body` is called with the context and a tile."""
 
+SYSTEM_CLOCK = "clock_gettime"
+"""The function of the system (POSIX) that compiled code reads a clock by."""
+
 DETAIL_WORDS = 3
 """How many words a failed check may leave in the context."""
+
+RECORD_WORDS = 2
+"""Words of a row that `rt.record` keeps: nanoseconds, and how often they were taken."""
 
 
 class Word(IntEnum):
@@ -487,6 +493,55 @@ class CheckIndexOp(FailingOp):
 
 
 @irdl_op_definition
+class ClockOp(IRDLOperation):
+    """Nanoseconds on a clock that only goes forward.
+
+    `%since = rt.clock : i64`
+    """
+
+    name = "rt.clock"
+
+    result = result_def(I64)
+
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[i64])
+
+
+@irdl_op_definition
+class RecordOp(IRDLOperation):
+    """Adds the time since `since` to row `row` of a table, and 1 to the number next to it.
+
+    `rt.record %since, %times 2 : memref<4x2xi64>`
+    """
+
+    name = "rt.record"
+
+    since = operand_def(I64)
+    times = operand_def(MemRefType)
+    row = prop_def(IntegerAttr[I64])
+
+    assembly_format = "$since `,` $times $row attr-dict `:` type($times)"
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+    def __init__(self, since: SSAValue | Operation, times: SSAValue | Operation, row: int):
+        super().__init__(operands=[since, times], properties={"row": IntegerAttr(row, i64)})
+
+    def verify_(self) -> None:
+        buffer = cast(MemRefType, self.times.type)
+        verify_contiguous(self, buffer)
+        rows, *columns = buffer.get_shape() or (0,)
+        if columns != [RECORD_WORDS] or buffer.element_type != i64:
+            expected = f"memref<?x{RECORD_WORDS}xi64>"
+            raise VerifyException(explain(self.name, "wrong table", expected=expected, got=buffer))
+        if not 0 <= self.row.value.data < rows:
+            expected, got = f"below {rows}", self.row.value.data
+            raise VerifyException(explain(self.name, "no such row", expected=expected, got=got))
+
+
+@irdl_op_definition
 class YieldOp(IRDLOperation):
     """Ends the body of `rt.parallel_tiles`: `rt.yield`."""
 
@@ -679,6 +734,8 @@ Rt = Dialect(
         CheckIndexOp,
         ParallelTilesOp,
         CallTilesOp,
+        ClockOp,
+        RecordOp,
         YieldOp,
     ],
     [ContextType],

@@ -95,7 +95,8 @@ class Outliner:
         arguments = _arguments(ops)
         function = self._shared(_primitive(ops, arguments, results), name)
         call = func.CallOp(function.sym_name.data, arguments, [v.type for v in results])
-        call.location = function.location = fuse(ops)
+        call.location = fuse(ops)
+        function.location = fuse([function, *ops])
         Rewriter.insert_op(call, InsertPoint.before(ops[-1]))
         for result, old in zip(call.results, results, strict=True):
             result.name_hint = old.name_hint
@@ -109,6 +110,8 @@ class Outliner:
             if known.function_type == function.function_type and (
                 known.body.is_structurally_equivalent(function.body)
             ):
+                for one, other in zip(known.body.walk(), function.body.walk(), strict=True):
+                    one.location = fuse([one, other])
                 return known
         count, unique = 0, name
         while unique in self.taken:

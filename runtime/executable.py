@@ -26,6 +26,7 @@ from .vectorcall import attach, boundary, fast_type
 if TYPE_CHECKING:
     from ..backends.llvm.boundary.code import Boundary
     from ..core.context import Change, Decision
+    from .profile import Profile
 
 
 class Staircase(Protocol):
@@ -37,6 +38,10 @@ class Staircase(Protocol):
 
     def run(self, stage: str, inputs: Sequence[object]) -> Any:
         """The results of a stage."""
+        ...
+
+    def profile(self, inputs: Sequence[object], repeat: int | None) -> Profile:
+        """Where the time goes."""
         ...
 
 
@@ -142,6 +147,21 @@ class Executable:
             return self(*inputs)
         return self._way_down.run(stage, inputs)
 
+    def profile(self, *inputs: object, repeat: int | None = None) -> Profile:
+        """Where the time of a call goes, by kernel and by node of the model.
+
+        The program is compiled once more, with a clock around each kernel, and run.
+
+        Args:
+            inputs: what it is called with.
+            repeat: how often; None for as often as takes a moment. See `docs/profiling.md`.
+
+        Raises:
+            InputError: if the arguments do not fit `inputs`, or `repeat` is below 1.
+            StepwellError: if this machine has no clock that can be read.
+        """
+        return self._way_down.profile(inputs, repeat)
+
     @property
     def _way_down(self) -> Staircase:
         if self._staircase is None:
@@ -171,22 +191,7 @@ class Executable:
 
     def __call__(self, *inputs: object, out: object = None) -> Any:
         signature = self._signature
-        if len(inputs) != len(signature.inputs):
-            names = ", ".join(spec.name for spec in signature.inputs) or "none"
-            raise InputError(
-                explain(
-                    "call",
-                    "wrong number of inputs",
-                    expected=f"{len(signature.inputs)} ({names})",
-                    got=len(inputs),
-                )
-            )
-        checked = [
-            arguments.dense(spec, value) if dtype is None else arguments.sparse(spec, value, dtype)
-            for spec, value, dtype in zip(
-                signature.inputs, inputs, signature.index_dtypes, strict=True
-            )
-        ]
+        checked = self._checked(inputs)
         look_for_scipy()
         sizes = self._sizes(checked)
         self._check_arena(sizes)
@@ -204,6 +209,38 @@ class Executable:
             if array is not target:
                 array[...] = target
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
+
+    def sizes_of(self, *inputs: object) -> dict[str, int]:
+        """The sizes that the symbols of the program have with these arguments.
+
+        Raises:
+            InputError: if they do not fit `inputs`.
+        """
+        return self._sizes(self._checked(inputs))
+
+    def _checked(self, inputs: Sequence[object]) -> list[np.ndarray | arguments.Csr]:
+        """Arguments as compiled code takes them.
+
+        Raises:
+            InputError: if one is missing or does not fit.
+        """
+        signature = self._signature
+        if len(inputs) != len(signature.inputs):
+            names = ", ".join(spec.name for spec in signature.inputs) or "none"
+            raise InputError(
+                explain(
+                    "call",
+                    "wrong number of inputs",
+                    expected=f"{len(signature.inputs)} ({names})",
+                    got=len(inputs),
+                )
+            )
+        return [
+            arguments.dense(spec, value) if dtype is None else arguments.sparse(spec, value, dtype)
+            for spec, value, dtype in zip(
+                signature.inputs, inputs, signature.index_dtypes, strict=True
+            )
+        ]
 
     def _sizes(self, checked: Sequence[np.ndarray | arguments.Csr]) -> dict[str, int]:
         """The sizes that the symbols have in this call.
@@ -304,7 +341,7 @@ class Executable:
 def executable(
     signature: Signature,
     program: Program,
-    staircase: Staircase,
+    staircase: Staircase | None,
     stages: Sequence[str],
     decisions: Sequence[Decision],
 ) -> Executable:

@@ -42,6 +42,7 @@ from .instrumented import instrumented
 from .instruments import Instruments
 from .messages import worded
 from .models import parse_sizes, read_inputs, write_arrays
+from .profile import profile
 from .timing import ROUNDS, duration, measure
 from .tune import tune
 
@@ -358,6 +359,9 @@ def _difference(ours: Any, theirs: Any) -> float:
 
 def _tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
+
+
+app.command()(profile)
 
 
 def main(args: Sequence[str] | None = None) -> None:

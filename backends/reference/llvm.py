@@ -6,6 +6,7 @@ An address is a `Pointer`, which knows what may be accessed through it.
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -68,6 +69,9 @@ def call_external(interpreter: Interpreter, op: llvm.FuncOp, args: PythonValues)
     name = op.sym_name.data
     if name == rt.PARALLEL_TILES:
         return _run_tiles(interpreter, *args)
+    if name == rt.SYSTEM_CLOCK:
+        at(op, args[1], _WORD, 2)[:] = divmod(time.clock_gettime_ns(int(args[0])), 10**9)
+        return (np.int32(0),)
     function = LIBM.get(name) or LIBM.get(name.removesuffix("f"))
     if function is None:
         raise UnsupportedError(explain(op.name, f"there is no body for @{name}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -152,6 +153,22 @@ class RtFunctions(InterpreterFunctions):
         count, *arguments = args
         for tile in reversed(range(int(count))):
             interpreter.call_op(op.callee, (tile, *arguments))
+        return ()
+
+    @impl(rt.ClockOp)
+    def run_clock(
+        self, interpreter: Interpreter, op: rt.ClockOp, args: PythonValues
+    ) -> PythonValues:
+        """Read the clock."""
+        return (np.int64(time.monotonic_ns()),)
+
+    @impl(rt.RecordOp)
+    def run_record(
+        self, interpreter: Interpreter, op: rt.RecordOp, args: PythonValues
+    ) -> PythonValues:
+        """Add to a row of the table."""
+        since, times = args
+        times[op.row.value.data] += time.monotonic_ns() - since, 1
         return ()
 
     @impl_terminator(rt.YieldOp)

@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 from ...core.actions import allowed
 from ...core.context import decide, target_of
 from ...core.errors import StepwellError, explain
+from ...core.provenance import fuse
 from ...core.refusal import refused
 from ...core.registry import legalizations
 from ...core.target import Target
@@ -163,6 +164,8 @@ class Legalizer:
                 return None
             self.module.body.block.add_op(kernel)
             self.kernels[key] = kernel
+        for inner in self.kernels[key].walk():
+            inner.location = fuse([inner, op])
         call = CallDpsOp(
             self.kernels[key].sym_name.data, list(op.operands), op.result_types, _dims(op)
         )

@@ -1,8 +1,9 @@
-"""The operations of every stage say which nodes of the model they come from.
+"""The operations of every stage, and the time of calls, are those of nodes of the model.
 
 What counts: every operation but those that hold others or end a block, and constants, which are
 one for all that use them. The routines that check the inputs of a call belong to no node: of
-them, what calls them counts.
+them, what calls them counts. Of a profile, what counts is the time of all kernels, and that of
+whole calls that are long enough for the clock itself not to matter.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from xdsl.ir import Operation
 from xdsl.traits import ConstantLike, IsTerminator
 
 import stepwell as sw
+from stepwell.backends.reference.samples import random_inputs
 from stepwell.core import pipelines
 from stepwell.core.module import Module, SparseSpec, TensorSpec
 from stepwell.core.provenance import names
@@ -33,7 +35,10 @@ from stepwell.staircase import stage_of
 from stepwell.tools import demo
 
 LEAST = 0.95
-"""How much of every stage has to say where it comes from."""
+"""How much of every stage, and of the time, has to say where it comes from."""
+
+LONG = 2e-5
+"""Seconds of a call that is much longer than reading the clock takes."""
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -65,9 +70,23 @@ def check_coverage(module: Module, opt_level: int = 3, threads: int = 2) -> None
         assert lost.total() <= (1 - LEAST) * len(ops), f"{stage}: {lost}"
 
 
+def check_times(module: Module) -> None:
+    """The time of calls is that of nodes."""
+    exe = sw.compile(module, threads=2)
+    profile = exe.profile(*random_inputs(module.inputs, {}), repeat=5)
+    of_nodes, of_kernels = (
+        sum(row.seconds for row in rows) for rows in (profile.nodes, profile.kernels)
+    )
+    assert of_nodes >= LEAST * of_kernels
+    assert profile.attributed >= LEAST or profile.seconds < LONG
+
+
 @pytest.mark.parametrize("name", ["resnet50", "shufflenet", "squeezenet", "zfnet512"])
 def test_onnx_models(name: str) -> None:
-    check_coverage(sw.from_onnx(LIGHT / f"light_{name}.onnx"))
+    module = sw.from_onnx(LIGHT / f"light_{name}.onnx")
+    check_coverage(module)
+    if name == "squeezenet":  # runs of others take seconds
+        check_times(module)
 
 
 @pytest.mark.parametrize("opt_level", [0, 1, 3])
@@ -75,6 +94,11 @@ def test_onnx_models(name: str) -> None:
 def test_shipped_models(opt_level: int, threads: int) -> None:
     check_coverage(demo.karate().module, opt_level, threads)
     check_coverage(demo.digits().module, opt_level, threads)
+
+
+def test_time_of_shipped_models() -> None:
+    check_times(demo.karate().module)
+    check_times(demo.digits().module)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
@@ -96,9 +120,10 @@ def test_examples(
     monkeypatch.setattr("sys.argv", [name])
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert compiled
-    for module, table in compiled:
+    for module, table in list(compiled):
         if table is None:
             check_coverage(module)
+            check_times(module)
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -119,7 +144,9 @@ LAYERS: dict[str, gnn.Sequential] = {
 @pytest.mark.parametrize("layer", LAYERS)
 def test_gnn_layers(layer: str) -> None:
     model = LAYERS[layer]
-    check_coverage(model.to_module(gnn.GraphSpec(), TensorSpec((None, 5))))
+    module = model.to_module(gnn.GraphSpec(), TensorSpec((None, 5)))
+    check_coverage(module)
+    check_times(module)
     if layer in ("gcn", "gat"):
         check_coverage(model.to_module(gnn.GraphSpec(), SparseSpec((None, 5))))
 

@@ -228,3 +228,35 @@ func.func @nested(%ctx: !rt.context, %ok: i1) -> i32 {
   %z = arith.constant 0 : i32
   func.return %z : i32
 }
+
+// -----
+
+// A clock is read by a function of the program, and a row of a table is two words.
+// CHECK: llvm.func @clock_gettime(i32, !llvm.ptr) -> i32
+// CHECK: llvm.func internal @rt_clock() -> i64 {
+// CHECK: %[[WHICH:.*]] = llvm.mlir.constant(1 : i32) : i32
+// CHECK-NEXT: %{{.*}} = llvm.call @clock_gettime(%[[WHICH]], %[[NOW:.*]]) : (i32, !llvm.ptr) -> i32
+// CHECK-NEXT: %[[SECONDS:.*]] = llvm.load %[[NOW]]
+// CHECK: %[[REST:.*]] = llvm.load
+// CHECK-NEXT: %[[BILLION:.*]] = llvm.mlir.constant(1000000000) : i64
+// CHECK-NEXT: %[[WHOLE:.*]] = llvm.mul %[[SECONDS]], %[[BILLION]] : i64
+// CHECK-NEXT: %[[SUM:.*]] = llvm.add %[[WHOLE]], %[[REST]] : i64
+// CHECK-NEXT: llvm.return %[[SUM]] : i64
+// CHECK-LABEL: func.func @clocks(
+// CHECK: %[[ONE:.*]] = llvm.mlir.constant(1) : i64
+// CHECK: %[[TIME:.*]] = llvm.getelementptr %[[TABLE:.*]][2] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK: %[[COUNT:.*]] = llvm.getelementptr %[[TABLE]][3] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK: %[[SINCE:.*]] = llvm.call @rt_clock() : () -> i64
+// CHECK-NEXT: %[[THEN:.*]] = llvm.call @rt_clock() : () -> i64
+// CHECK-NEXT: %[[PASSED:.*]] = llvm.sub %[[THEN]], %[[SINCE]] : i64
+// CHECK-NEXT: %[[OLD:.*]] = llvm.load %[[TIME]]
+// CHECK-NEXT: %[[NEW:.*]] = llvm.add %[[OLD]], %[[PASSED]] : i64
+// CHECK-NEXT: llvm.store %[[NEW]], %[[TIME]]
+// CHECK-NEXT: %[[CALLS:.*]] = llvm.load %[[COUNT]]
+// CHECK-NEXT: %[[MORE:.*]] = llvm.add %[[CALLS]], %[[ONE]] : i64
+// CHECK-NEXT: llvm.store %[[MORE]], %[[COUNT]]
+func.func @clocks(%times: memref<4x2xi64>) {
+  %since = rt.clock : i64
+  rt.record %since, %times 1 : memref<4x2xi64>
+  func.return
+}

@@ -153,3 +153,27 @@ func.func @call_tiles_arguments(%n: index, %x: memref<4xf32>) {
   rt.call_tiles %n, @tile(%x) : memref<4xf32>
   func.return
 }
+
+// -----
+
+func.func @record_row(%since: i64, %times: memref<4x2xi64>) {
+  // expected-error @+1 {{rt.record: no such row, expected below 4, got 4}}
+  rt.record %since, %times 4 : memref<4x2xi64>
+  func.return
+}
+
+// -----
+
+func.func @record_table(%since: i64, %times: memref<4x3xi64>) {
+  // expected-error @+1 {{rt.record: wrong table, expected memref<?x2xi64>, got memref<4x3xi64>}}
+  rt.record %since, %times 0 : memref<4x3xi64>
+  func.return
+}
+
+// -----
+
+func.func @clock_type() {
+  // expected-error @+1 {{Expected attribute i64 but got i32}}
+  %0 = rt.clock : i32
+  func.return
+}

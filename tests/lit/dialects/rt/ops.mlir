@@ -66,3 +66,14 @@ func.func @tiles(%x: memref<?xf32>, %n: index) {
   func.return
 }
 func.func private @tile(index, memref<?xf32>)
+
+// -----
+
+// CHECK-LABEL: func.func @clocks(%times: memref<4x2xi64>) {
+func.func @clocks(%times: memref<4x2xi64>) {
+  // CHECK-NEXT: %since = rt.clock : i64
+  %since = rt.clock : i64
+  // CHECK-NEXT: rt.record %since, %times 3 : memref<4x2xi64>
+  rt.record %since, %times 3 : memref<4x2xi64>
+  func.return
+}

@@ -1,30 +1,53 @@
-"""What the machine can do at most, measured: multiply-adds on registers, and reads of memory."""
+"""What this machine can do at most, measured: multiply-adds on registers, and reads of memory."""
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from stepwell.backends.llvm.jit import CompiledModule, Effort
-from stepwell.core.target import Target, host
+from ..backends.llvm.jit import CompiledModule, Effort
+from ..core.target import Target, host
 
 _ACCUMULATORS = 16
 _STEPS = 500_000
 _RUNS = 60
+_QUICK_RUNS = 12
+_LEAST, _MOST = 1 << 16, 1 << 28
+"""Bytes of the smallest and of the largest buffer for which rooflines measure reads."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Single precision GFLOP/s on registers, and GB/s read from a buffer of given bytes."""
+    """Single precision GFLOP/s on registers, and GB/s read from a buffer of given bytes.
+
+    What was measured once is known for as long as the object lives.
+    """
 
     gflops: float
-    _reads: _Kernel
     threads: int
+    _reads: _Kernel
+    _runs: int
+    known: dict[int, float] = field(default_factory=dict[int, float])
+    """GB/s read from buffers, by their bytes, that were asked for."""
+
+    def seconds(self, flops: int, moved: int, among: int) -> tuple[float, float]:
+        """The least time that so many operations, and so many bytes `among` those in use, take.
+
+        That is the roofline (Williams et al., 2009), with memory as fast as it is for buffers of
+        `among` bytes, in steps of powers of four.
+        """
+        size = _LEAST
+        while size < min(among, _MOST):
+            size *= 4
+        if size not in self.known:
+            self.known[size] = self.read(size)
+        return flops / self.gflops / 1e9, moved / self.known[size] / 1e9
 
     def read(self, size: int) -> float:
         """GB/s at which `size` bytes are read again and again, shared out among the threads."""
@@ -33,18 +56,26 @@ class Limits:
         vectors = share // self._reads.vector_bytes // 8 * 8
         repeats = max(1, (1 << 26) // share)
         starts = [-(-b.ctypes.data // 64) * 64 for b in buffers]
-        seconds = _best(lambda i: self._reads.read(starts[i], vectors, repeats), self.threads)
+        seconds = _best(
+            lambda i: self._reads.read(starts[i], vectors, repeats), self.threads, self._runs
+        )
         return self.threads * vectors * self._reads.vector_bytes * repeats / seconds / 1e9
 
 
-def measure_limits(threads: int) -> Limits:
-    """Measure the limits of this machine with so many threads at once."""
+def measure_limits(threads: int, runs: int = _RUNS) -> Limits:
+    """Measure the limits of this machine with so many threads at once; the best run counts."""
     target = host()
     kernel = _Kernel(target)
-    seconds = _best(lambda _: kernel.multiply_add(_STEPS), threads)
+    seconds = _best(lambda _: kernel.multiply_add(_STEPS), threads, runs)
     lanes = kernel.vector_bytes // 4
     work = threads * _STEPS * _ACCUMULATORS * lanes * 2
-    return Limits(work / seconds / 1e9, kernel, threads)
+    return Limits(work / seconds / 1e9, threads, kernel, runs)
+
+
+@functools.cache
+def known_limits(threads: int) -> Limits:
+    """The limits of this machine, measured once in a process, and quickly."""
+    return measure_limits(threads, _QUICK_RUNS)
 
 
 class _Kernel:
@@ -136,11 +167,11 @@ def _sum(name: str, count: int, kind: str) -> str:
     return "\n".join(lines)
 
 
-def _best(work: Callable[[int], object], threads: int) -> float:
+def _best(work: Callable[[int], object], threads: int, runs: int) -> float:
     """The least time in which `threads` threads do `work(i)` at once; it releases the GIL."""
     with ThreadPoolExecutor(threads) as pool:
         best = float("inf")
-        for _ in range(_RUNS):
+        for _ in range(runs):
             start = time.perf_counter()
             list(pool.map(work, range(threads)))
             best = min(best, time.perf_counter() - start)

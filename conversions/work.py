@@ -1,0 +1,47 @@
+"""What the operators of a kernel do: operations on numbers, and bytes that are moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from xdsl.dialects import func
+from xdsl.ir import BlockArgument, SSAValue
+
+from ..core.context import Work
+from ..core.dims import Dim
+from ..core.provenance import names
+from ..dialects.graph.interfaces import GraphOp
+from ..dialects.graph.moved import bytes_of
+from ..dialects.graph.shapes import SymbolicShapes
+
+
+def work_of(function: func.FuncOp, shapes: SymbolicShapes) -> tuple[Work, ...]:
+    """The work of each operator of a primitive function, in sizes of its arguments."""
+    sizes = {
+        name: Dim.symbol(f"x{number}.{dimension}")
+        for name, (number, dimension) in shapes.bindings.items()
+    }
+    last = function.body.block.last_op
+    returned = set(last.operands) if last is not None else set[SSAValue]()
+    return tuple(
+        Work(
+            names(op),
+            _in_sizes(op.flops(shapes), sizes),
+            _in_sizes(_moved(op, returned, shapes), sizes),
+        )
+        for op in function.body.block.ops
+        if isinstance(op, GraphOp)
+    )
+
+
+def _moved(op: GraphOp, returned: Iterable[SSAValue], shapes: SymbolicShapes) -> Dim | None:
+    """Bytes that an operator reads from arguments and writes to results of its function."""
+    read = [value for value in dict.fromkeys(op.operands) if isinstance(value, BlockArgument)]
+    written = [value for value in op.results if value in returned]
+    return bytes_of([*read, *written], shapes)
+
+
+def _in_sizes(dim: Dim | None, sizes: Mapping[str, Dim]) -> Dim | None:
+    if dim is None or not set(dim.symbols) <= set(sizes):
+        return None
+    return dim.substitute(sizes)

@@ -1,0 +1,33 @@
+"""How much memory tensors take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from xdsl.dialects.builtin import IndexType, MemRefType, TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from ...core.dims import Dim, product
+from .attrs import dtype_of
+from .buffers import buffer_types
+from .interfaces import Sizes
+
+
+def bytes_of(values: Iterable[SSAValue], sizes: Sizes) -> Dim:
+    """The bytes of the buffers that stand for some tensors."""
+    return sum((_bytes(value, sizes) for value in values), Dim.of(0))
+
+
+def _bytes(value: SSAValue, sizes: Sizes) -> Dim:
+    buffers = [b for b in buffer_types(cast(TensorType, value.type)) if not _is_size(b)]
+    widths = [dtype_of(cast(MemRefType, buffer).element_type).itemsize for buffer in buffers]
+    entries = sizes.nnz(value)
+    if entries is None:
+        return product(sizes.shape(value)) * widths[0]
+    pointers, indices, values = widths
+    return (sizes.shape(value)[0] + 1) * pointers + entries * (indices + values)
+
+
+def _is_size(buffer: Attribute) -> bool:
+    return isinstance(buffer, IndexType)

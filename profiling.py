@@ -1,0 +1,341 @@
+"""Profiling: the program is compiled once more, with a clock around each kernel that it calls.
+
+The kernels are the same machine code; what calls them notes the time. So a program that nobody
+profiles has no clock in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.ir import Operation
+
+from .core import pipelines
+from .core.context import CompilerContext, Work, target_of
+from .core.dims import Dim
+from .core.errors import InputError, StepwellError, explain
+from .core.module import Module
+from .core.provenance import names
+from .dialects import rt
+from .dialects.graph.moved import bytes_of
+from .dialects.graph.ops_call import CallDpsOp, CallLikeOp
+from .dialects.graph.shapes import SymbolicShapes
+from .passes.rt.profile import timed_operations
+from .runtime.executable import Executable, executable
+from .runtime.interface import interface_of
+from .runtime.limits import Limits, known_limits
+from .runtime.profile import Profile, Row
+
+if TYPE_CHECKING:
+    from .core.printing import Listing
+
+_LEAST_RUNS, _MOST_RUNS, _SECONDS = 10, 1000, 0.3
+"""How many runs there are where nobody says it: as many as take this time, within limits."""
+
+_PASS = "rt-profile"
+_THREADS = re.compile(r"convert-rt-to-llvm\{.*?threads=(\d+)")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call as the sizes of the model describe it: its work, and the bytes that it is given."""
+
+    work: tuple[Work, ...]
+    bytes: Dim
+
+
+@dataclass(frozen=True)
+class Site:
+    """Something that is timed: what it is called, the nodes that it stands for, what it does."""
+
+    name: str
+    nodes: tuple[str, ...]
+    call: Call | None
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Time, calls and work in one run; `compute` and `memory` are the least times for the work."""
+
+    seconds: float
+    calls: int
+    flops: int | None
+    bytes: int | None
+    compute: float
+    memory: float
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(
+            self.seconds + other.seconds,
+            self.calls + other.calls,
+            _sum([self.flops, other.flops]),
+            _sum([self.bytes, other.bytes]),
+            self.compute + other.compute,
+            self.memory + other.memory,
+        )
+
+    def part(self, part: float, flops: int | None, moved: int | None) -> Amount:
+        """A part of the time, for this work."""
+        compute, memory = self.compute * part, self.memory * part
+        return Amount(self.seconds * part, self.calls, flops, moved, compute, memory)
+
+    def times(self, calls: int) -> Amount:
+        """The work of one call as that of so many; the time is that of all of them already."""
+        flops, moved = (None if n is None else n * calls for n in (self.flops, self.bytes))
+        return Amount(self.seconds, calls, flops, moved, self.compute * calls, self.memory * calls)
+
+    def row(self, name: str, of: Mapping[str, None], whole: float) -> Row:
+        """What is told about it, in a run of `whole` seconds."""
+        least = max(self.compute, self.memory)
+        known = bool(least and self.seconds)
+        return Row(
+            name,
+            tuple(of),
+            self.calls,
+            self.seconds,
+            self.seconds / whole if whole else 0.0,
+            self.flops,
+            self.bytes,
+            least / self.seconds if known else None,
+            ("compute" if self.compute > self.memory else "memory") if known else None,
+        )
+
+
+class Profiler:
+    """A program with clocks in it.
+
+    Args:
+        exe: the program, compiled with `rt-profile`.
+        times: the table that it fills.
+        sites: what its rows are about, but for the last one, which is the whole run.
+        threads: how many threads a call may use.
+    """
+
+    def __init__(
+        self, exe: Executable, times: np.ndarray, sites: Sequence[Site], threads: int
+    ) -> None:
+        self._exe, self._times, self._sites, self._threads = exe, times, sites, threads
+
+    def run(self, inputs: Sequence[object], repeat: int | None) -> Profile:
+        """Profile calls with these inputs.
+
+        Raises:
+            InputError: if the inputs do not fit.
+        """
+        self._exe(*inputs)
+        start = time.perf_counter()
+        self._exe(*inputs)
+        once = time.perf_counter() - start
+        count = repeat or int(min(max(_SECONDS / once, _LEAST_RUNS), _MOST_RUNS))
+        rows = self._measured(inputs, count)
+        limits = known_limits(self._threads)
+        sizes = self._exe.sizes_of(*inputs)
+        amounts = [
+            _amounts(site, seconds, round(calls), sizes, limits)
+            for site, (seconds, calls) in zip(self._sites, rows[:-1], strict=True)
+        ]
+        whole = float(rows[-1][0])
+        kernels, nodes = _Sums(), _Sums()
+        for site, (amount, parts) in zip(self._sites, amounts, strict=True):
+            kernels.add(site.name, site.nodes, amount)
+            for node, part in parts.items():
+                nodes.add(node, [site.name], part)
+        known = dict(sorted(limits.known.items()))
+        return Profile(
+            whole,
+            count,
+            self._threads,
+            limits.gflops,
+            known,
+            kernels.rows(whole),
+            nodes.rows(whole),
+        )
+
+    def _measured(self, inputs: Sequence[object], count: int) -> np.ndarray:
+        """For each row of the table seconds and calls of a run: means of the faster half."""
+        runs = np.empty((count, *self._times.shape))
+        before = self._times.copy()
+        for number in range(count):
+            self._exe(*inputs)
+            after = self._times.copy()
+            runs[number], before = after - before, after
+        fastest = np.argsort(runs[:, -1, 0], kind="stable")[: (count + 1) // 2]
+        return runs[fastest].mean(axis=0) / (1e9, 1)
+
+
+class _Sums:
+    """Amounts by name, with what they are made of."""
+
+    def __init__(self) -> None:
+        self._amounts: dict[str, Amount] = {}
+        self._members: dict[str, dict[str, None]] = {}
+
+    def add(self, name: str, members: Sequence[str], amount: Amount) -> None:
+        """Add to the amount of a name."""
+        known = self._amounts.get(name)
+        self._amounts[name] = amount if known is None else known + amount
+        self._members.setdefault(name, {}).update(dict.fromkeys(members))
+
+    def rows(self, whole: float) -> tuple[Row, ...]:
+        """A row for each name, the longest time first."""
+        rows = [a.row(name, self._members[name], whole) for name, a in self._amounts.items()]
+        return tuple(sorted(rows, key=lambda row: -row.seconds))
+
+
+def check(repeat: int | None) -> None:
+    """Refuse what cannot be profiled whatever the program.
+
+    Raises:
+        InputError: if `repeat` is no number of runs.
+        StepwellError: if this machine has no clock that compiled code can read.
+    """
+    if repeat is not None and (not isinstance(repeat, int) or repeat < 1):
+        raise InputError(explain("profile", "wrong repeat", expected="1 or more", got=repeat))
+    try:
+        time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    except (AttributeError, OSError) as error:
+        fact = "this machine has no steady clock that compiled code can read"
+        raise StepwellError(explain("profile", fact, hint="profile on a POSIX system")) from error
+
+
+def profiler(
+    work: Module, ctx: CompilerContext, passes: Mapping[str, str], start: str, source: Listing
+) -> Profiler:
+    """Compile a module of stage `start`, which is changed, with clocks in it."""
+    from .compiler import machine_code
+    from .staircase import effort_for
+
+    if start == "loops":
+        pipelines.run_passes(ctx, work.op, _PASS, start)
+    else:
+        passes = {**passes, "loops": ",".join(filter(None, (passes["loops"], _PASS)))}
+    calls: list[Call] = []
+    stages = pipelines.walk_stages(ctx, work.op, passes, start)
+    for stage, op in stages:
+        if stage == "scheduled":
+            calls = list(calls_of(Module(op).main, ctx.work))
+        if stage == "loops":
+            break
+    reached = Module(work.op, ctx.weights)
+    interface, effort = interface_of(reached), effort_for(work.op)
+    sites, slot = sites_of(reached.main, calls), _slot_of_table(reached.main)
+    for _ in stages:
+        pass
+    exe = executable(
+        interface.signature,
+        machine_code(work.op, target_of(ctx), interface, effort, source),
+        None,
+        (),
+        (),
+    )
+    found = _THREADS.search(passes["llvm"])
+    threads = int(found[1]) if found else 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads
+    return Profiler(exe, interface.constants[slot], sites, min(threads, cores))
+
+
+def _slot_of_table(main: func.FuncOp) -> int:
+    """The place of the table of times among the constants of the program."""
+    record = next(op for op in main.walk() if isinstance(op, rt.RecordOp))
+    table = record.times.owner
+    assert isinstance(table, rt.ConstantOp)
+    return table.slot.value.data
+
+
+def sites_of(main: func.FuncOp, calls: Sequence[Call]) -> list[Site]:
+    """What is timed in a function on buffers; `calls` are its calls, where they are known."""
+    known = iter(calls)
+    sites: list[Site] = []
+    for op in timed_operations(main):
+        is_call = isinstance(op, (rt.CallOp, rt.CallPackedOp))
+        sites.append(Site(_name(op), names(op), next(known, None) if is_call else None))
+    return sites
+
+
+def _name(op: Operation) -> str:
+    match op:
+        case rt.CallOp():
+            return op.callee.string_value()
+        case rt.CallPackedOp():
+            return op.callee.data
+        case rt.CheckCsrOp() | rt.CheckIndexOp():
+            return f"check of {op.subject.data}"
+        case _:
+            return "copy of a result"
+
+
+def calls_of(main: func.FuncOp, work: Mapping[str, tuple[Work, ...]]) -> Iterator[Call]:
+    """The calls of a function on tensors, in order, in the symbols of the function."""
+    shapes = SymbolicShapes(main)
+    for op in main.body.block.ops:
+        if not isinstance(op, CallLikeOp):
+            continue
+        sizes: dict[str, Dim] = {}
+        for number, operand in enumerate(op.arguments):
+            sizes |= {f"x{number}.{axis}": dim for axis, dim in enumerate(shapes.shape(operand))}
+            if (entries := shapes.nnz(operand)) is not None:
+                sizes[f"x{number}.nnz"] = entries
+        parts = work.get(op.callee.string_value(), ()) if isinstance(op, CallDpsOp) else ()
+        moved = bytes_of(dict.fromkeys([*op.arguments, *op.results]), shapes)
+        yield Call(tuple(_substituted(part, sizes) for part in parts), moved)
+
+
+def _substituted(work: Work, sizes: Mapping[str, Dim]) -> Work:
+    flops, moved = (
+        None if dim is None or not set(dim.symbols) <= set(sizes) else dim.substitute(sizes)
+        for dim in (work.flops, work.bytes)
+    )
+    return Work(work.nodes, flops, moved)
+
+
+def _count(dim: Dim | None, sizes: Mapping[str, int]) -> int | None:
+    if dim is None or not set(dim.symbols) <= set(sizes):
+        return None
+    return dim.evaluate(sizes)
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    """The sum of counts; None where one is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _amounts(
+    site: Site, seconds: float, calls: int, sizes: Mapping[str, int], limits: Limits
+) -> tuple[Amount, dict[str, Amount]]:
+    """What a site takes in one run, and which part of it each of its nodes.
+
+    The time is divided in proportion to what the machine needs at least for each operator, and
+    among the nodes of one operator evenly.
+    """
+    work = () if site.call is None else site.call.work
+    whole_bytes = None if site.call is None else _count(site.call.bytes, sizes)
+    flops = [_count(part.flops, sizes) for part in work]
+    moved = [_count(part.bytes, sizes) for part in work]
+    whole_flops, among = _sum(flops) if work else None, whole_bytes or 0
+    compute, memory = limits.seconds(whole_flops or 0, among, among)
+    amount = Amount(seconds, 1, whole_flops, whole_bytes, compute, memory)
+    least = [max(limits.seconds(f or 0, b or 0, among)) for f, b in zip(flops, moved, strict=True)]
+    parts: dict[str, Amount] = {}
+    if not sum(least):
+        work, least = (Work(site.nodes, None, None),), [1.0]
+        flops, moved = [whole_flops], [whole_bytes]
+    for operator, needed, f, b in zip(work, least, flops, moved, strict=True):
+        # A kernel that is called from several places names the nodes of all of them.
+        nodes = [node for node in operator.nodes if node in site.nodes]
+        count = len(nodes)
+        for node in nodes:
+            own = amount.part(needed / sum(least) / count, _part(f, count), _part(b, count))
+            parts[node] = own if node not in parts else parts[node] + own
+    return amount.times(calls), {node: part.times(calls) for node, part in parts.items()}
+
+
+def _part(count: int | None, parts: int) -> int | None:
+    return None if count is None else round(count / parts)

@@ -1,0 +1,161 @@
+"""`Profile`: where the time of a program goes, by kernel and by node of the model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SCHEMA = 1
+"""The version of the JSON form; it grows when a key changes its meaning or goes."""
+
+_LONGEST = 40
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel, or one node, in one run of the program.
+
+    `of` names the nodes that a kernel is made of, or the kernels that a node is in. `flops` and
+    `bytes` are None where they are not known; bytes are those of operands and results, each
+    once. `limit` is the time that the machine needs at least, as a part of the time taken, and
+    `bound` what that time goes into: "compute" or "memory".
+    """
+
+    name: str
+    of: tuple[str, ...]
+    calls: int
+    seconds: float
+    part: float
+    flops: int | None
+    bytes: int | None
+    limit: float | None
+    bound: str | None
+
+    @property
+    def gflops(self) -> float | None:
+        """Operations on numbers in a second, in thousand millions."""
+        return _rate(self.flops, self.seconds)
+
+    @property
+    def gbytes(self) -> float | None:
+        """Bytes in a second, in thousand millions."""
+        return _rate(self.bytes, self.seconds)
+
+    def cells(self) -> tuple[str, ...]:
+        """The row as people read it; see `HEADINGS`."""
+        return (
+            short(self.name),
+            f"{self.seconds * 1e6:.2f}",
+            f"{self.part:.1%}",
+            str(self.calls),
+            _number(self.gflops),
+            _number(self.gbytes),
+            "" if self.limit is None else f"{self.limit:.0%} of {self.bound}",
+            short(", ".join(self.of)),
+        )
+
+    def as_dict(self, members: str) -> dict[str, Any]:
+        """The row for programs; `of` is called by `members`."""
+        return {
+            "name": self.name,
+            members: list(self.of),
+            "calls": self.calls,
+            "seconds": self.seconds,
+            "part": self.part,
+            "flops": self.flops,
+            "bytes": self.bytes,
+            "gflops": self.gflops,
+            "gbytes": self.gbytes,
+            "limit": self.limit,
+            "bound": self.bound,
+        }
+
+
+HEADINGS = ("us", "time", "calls", "GFLOP/s", "GB/s", "of the limit")
+"""What the cells of a row between its name and its members are."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Where the time of a program goes.
+
+    `seconds` is that of one run, a mean over the faster half of `runs`: the call of the program
+    in machine code, without what Python does around it. `kernels` and `nodes` are sorted by
+    time, the longest first. `threads` is how many a call may use; `gflops` is what they can do
+    at most, and `read` how many GB/s they read from buffers of so many bytes.
+    """
+
+    seconds: float
+    runs: int
+    threads: int
+    gflops: float
+    read: dict[int, float]
+    kernels: tuple[Row, ...]
+    nodes: tuple[Row, ...]
+
+    @property
+    def attributed(self) -> float:
+        """How much of the time is that of nodes, from 0 to 1."""
+        return sum(row.part for row in self.nodes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `json` writes."""
+        return {
+            "schema": SCHEMA,
+            "seconds": self.seconds,
+            "runs": self.runs,
+            "threads": self.threads,
+            "attributed": self.attributed,
+            "limits": {"gflops": self.gflops, "gbytes": {str(n): r for n, r in self.read.items()}},
+            "kernels": [row.as_dict("nodes") for row in self.kernels],
+            "nodes": [row.as_dict("kernels") for row in self.nodes],
+        }
+
+    def json(self) -> str:
+        """The profile as a JSON object; `docs/profiling.md` says what is in it."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def summary(self) -> str:
+        """The first line of the text."""
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        return (
+            f"{self.seconds * 1e6:.2f} us for a run, over {self.runs} runs on {threads}; "
+            f"{self.attributed:.1%} of it is that of nodes"
+        )
+
+    def __str__(self) -> str:
+        lines = [self.summary()]
+        for name, members, rows in (
+            ("kernel", "nodes", self.kernels),
+            ("node", "kernels", self.nodes),
+        ):
+            lines += ["", *_table([(name, *HEADINGS, members), *(row.cells() for row in rows)])]
+        return "\n".join(lines)
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows in columns: the first and the last are text, the others numbers."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    last = len(widths) - 1
+    return [
+        "  ".join(
+            cell.ljust(width) if n in (0, last) else cell.rjust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def short(text: str) -> str:
+    """A text of at most `_LONGEST` characters."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _rate(count: int | None, seconds: float) -> float | None:
+    return None if count is None or not seconds else count / seconds / 1e9
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
