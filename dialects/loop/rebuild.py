@@ -34,7 +34,7 @@ from xdsl.traits import is_side_effect_free
 
 from .attrs import LoopKind
 from .linear import normalized
-from .nests import constant_index
+from .nests import Loop, constant_index, enclosing
 from .ops import (
     ForOp,
     KernelOp,
@@ -63,10 +63,17 @@ _INDEX_OPS: dict[AffineBinaryOpKind, Callable[[SSAValue, SSAValue], Operation]] 
 
 
 class Rebuild:
-    """Builds a copy of a kernel; a subclass overrides the operations it changes."""
+    """Builds a copy of a kernel; a subclass overrides the operations it changes.
 
-    def __init__(self, kernel: KernelOp) -> None:
+    Args:
+        kernel: the kernel, which stays as it is if it is in no module.
+        changing: operations outside of which nothing changes; None where that is not known.
+    """
+
+    def __init__(self, kernel: KernelOp, changing: Sequence[Operation] | None = None) -> None:
         self.kernel = kernel
+        self._changing = None if changing is None else set(changing)
+        self._around = {kernel, *(around for op in changing or () for around in enclosing(op))}
         self.source: Operation = kernel
         """The old operation that is being visited."""
         self.open: list[Block] = []
@@ -241,9 +248,27 @@ class Rebuild:
 
     def visit(self, op: Operation) -> None:
         """Emit what takes the place of an old operation."""
+        changing = self._changing
+        if changing is not None and isinstance(op, Loop) and op not in self._around:
+            if op not in changing:
+                self._copy(op)
+                return
+            self._changing = None
         outer, self.source = self.source, op
         self.visit_op(op)
-        self.source = outer
+        self.source, self._changing = outer, changing
+
+    def _copy(self, op: Operation) -> None:
+        """Emit a loop in which nothing changes: what `visit_op` would do, faster."""
+        values: dict[SSAValue, SSAValue] = {}
+        for inner in op.walk():
+            for operand in inner.operands:
+                if operand not in values and (operand in self._values or operand in self._exprs):
+                    values[operand] = self.value(operand)
+        new = op.clone(values)
+        self.block.add_op(new)
+        for before, after in zip(op.results, new.results, strict=True):
+            self.bind(before, after)
 
     def visit_op(self, op: Operation) -> None:
         """Emit what takes the place of an old operation, by its kind."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -27,7 +27,7 @@ from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
 
 STEP = "loop-split"
-TAILS = ("peel", "mask", "split")
+TAILS = ("peel", "mask", "split", "cases")
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,10 @@ class SplitNames:
     def tail(self) -> str:
         """The loop over the iterations that are left."""
         return self.inner + self.suffix
+
+    def case(self, left: int) -> SplitNames:
+        """The names in the nest for just so many iterations that are left, with tail "cases"."""
+        return replace(self, suffix=f"{self.suffix}{left}")
 
 
 def split_names(kernel: KernelOp, loop: str) -> SplitNames:
@@ -73,9 +77,15 @@ def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel") -> Kerne
         ->  for i0 to n ceildiv f: for i1 to min(f, n - f * i0): ...     (tail "mask")
         ->  for i0 to n floordiv f: for i1 to f: ...                     (tail "split")
             for i0t to (n mod f) ceildiv f: for i1t to min(f, n mod f): ...
+        ->  for i0 to n floordiv f: for i1 to f: ...                     (tail "cases")
+            for i0t to (n mod f) ceildiv f:
+                for i0t1 to (1 if n mod f == 1 else 0): for i1t1 to 1: ...
+                for i0t2 to (1 if n mod f == 2 else 0): for i1t2 to 2: ...     (up to f - 1)
 
     The tail "split" keeps the chunks whole and puts what is left into one masked chunk; its
-    outer loop has at most one iteration. Where `factor` divides the size there is no tail.
+    outer loop has at most one iteration. The tail "cases" has a nest for each number that may
+    be left, of which one runs: as fast as for a size that is known, and as large as all of them.
+    For a size that is known that is "peel". Where `factor` divides the size there is no tail.
 
     Raises:
         ScheduleError: for an entries loop, and for a tail other than "peel" of a reduction.
@@ -100,7 +110,7 @@ class _Split(Rebuild):
     def __init__(
         self, kernel: KernelOp, target: ForOp | ReduceOp, factor: int, tail: str, names: SplitNames
     ) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, [target])
         self.target, self.factor, self.tail, self.names = target, factor, tail, names
 
     def visit_for(self, op: ForOp) -> None:
@@ -134,12 +144,28 @@ class _Split(Rebuild):
         if self.tail == "peel":
             self.chunk(op, tail, [rest], full * f)
         elif value_of(rest) is not None:
-            self.chunk(op, tail, [whole, rest], full * f)
+            bounds = [rest] if self.tail == "cases" else [whole, rest]
+            self.chunk(op, tail, bounds, full * f)
+        elif self.tail == "cases":
+            name = self.names.outer + self.suffix
+            with self.loop(name, [rounded_up_quotient(rest, f)], _inner_kind(op), op):
+                for left in range(1, f):
+                    self.case(op, left, full * f)
         else:
             name = self.names.outer + self.suffix
             with self.loop(name, [rounded_up_quotient(rest, f)], _inner_kind(op), op):
                 self.chunk(op, tail, [whole, rest], full * f)
         self.suffix = outside
+
+    # 1 if n mod f == m else 0  ==  (n + f - m) floordiv f - (n + f - 1 - m) floordiv f
+    def case(self, op: ForOp, left: int, start: AffineExpr) -> None:
+        """What runs if just so many iterations are left."""
+        (bound,), f, names = self.bound(op), self.factor, self.names.case(left)
+        self.suffix = names.suffix
+        least, more = (quotient(bound + (f - n), f) for n in (left, left + 1))
+        with self.loop(names.outer + names.suffix, [minus(least, more)], _inner_kind(op), op):
+            self.chunk(op, names.tail, [AffineExpr.constant(left)], start)
+        self.suffix = self.names.suffix
 
     def chunk(self, op: ForOp, name: str, bound: Sequence[AffineExpr], start: AffineExpr) -> None:
         """A loop over the iterations of one chunk."""
@@ -221,7 +247,7 @@ class LoopSplitPass(ModulePass):
     factor: int = 1
     """The iterations of a chunk."""
     tail: str = "peel"
-    """What becomes of the rest: `peel`, `mask` or `split`."""
+    """What becomes of the rest: `peel`, `mask`, `split` or `cases`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kernel = split(kernel_named(self.name, op, self.kernel), self.loop, self.factor, self.tail)

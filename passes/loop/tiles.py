@@ -43,7 +43,7 @@ def tiles(kernel: KernelOp, loop: str) -> KernelOp:
 
 class _Kind(Rebuild):
     def __init__(self, kernel: KernelOp, target: ForOp, kind: LoopKind) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, [target])
         self.target, self.kind = target, kind
 
     def visit_for(self, op: ForOp) -> None:

@@ -50,7 +50,9 @@ _CLASSES: dict[str, type[Operation]] = {op.name: op for op in Arith.operations}
 """The classes that take blocks; xDSL's own of the same name may be for scalars only."""
 
 
-def vectorize(kernel: KernelOp, loops: Sequence[str]) -> KernelOp:
+def vectorize(
+    kernel: KernelOp, loops: Sequence[str], cases: int = 0, suffix: str = "t"
+) -> KernelOp:
     """Turn loops into axes of blocks, all those of a nest at once, the lanes last.
 
         for i1 to 12: for j1 to 32: s = reduce k: fma(x[i1, k], w[k, j1], acc); y[i1, j1] = s
@@ -60,19 +62,27 @@ def vectorize(kernel: KernelOp, loops: Sequence[str]) -> KernelOp:
     some are valid. The inner half of a split reduction becomes partial accumulators, which a
     `loop.fold` joins after the outer half.
 
+    `cases` says the same of the nests for 1, 2, ... of the iterations that the tail "cases" of a
+    split has left, up to that many: their loops are called i1t1 and j1t1, i1t2 and j1t2, ...
+    where `suffix` is t.
+
     Raises:
         ScheduleError: naming the loop that cannot be an axis, and why.
     """
     if not loops:
         return kernel
-    targets = [loop_named(STEP, kernel, name) for name in loops]
-    return noted(_Vectorize(kernel, Axes(STEP, kernel, targets)).run(), "vectorize", *loops)
+    suffixes = ["", *(f"{suffix}{left}" for left in range(1, cases + 1))]
+    nests = [[loop_named(STEP, kernel, name + suffix) for name in loops] for suffix in suffixes]
+    new = _Vectorize(kernel, [Axes(STEP, kernel, nest) for nest in nests]).run()
+    named = {"cases": cases, "suffix": suffix} if suffix != "t" else {"cases": cases}
+    return noted(new, "vectorize", *loops, **named if cases else {})
 
 
 class _Vectorize(Rebuild):
-    def __init__(self, kernel: KernelOp, axes: Axes) -> None:
-        super().__init__(kernel)
-        self.axes = axes
+    def __init__(self, kernel: KernelOp, nests: Sequence[Axes]) -> None:
+        super().__init__(kernel, [axes.root for axes in nests])
+        self.nests: dict[Operation, Axes] = {axes.root: axes for axes in nests}
+        self.axes = nests[0]
         self.limits: dict[int, SSAValue] = {}
         self.base = 0
         self._types: dict[tuple[Attribute, AxisSet], Attribute] = {}
@@ -109,8 +119,9 @@ class _Vectorize(Rebuild):
     # Loops.
 
     def visit(self, op: Operation) -> None:
-        if op is self.axes.root:
-            self.base = len(self.open) - 1
+        if op in self.nests:
+            self.axes, self.base = self.nests[op], len(self.open) - 1
+            self.limits, self._types, self._wide = {}, {}, {}
         super().visit(op)
 
     def visit_for(self, op: ForOp) -> None:
@@ -308,7 +319,12 @@ class LoopVectorizePass(ModulePass):
     """The kernel; may be left out where there is one only."""
     loops: tuple[str, ...] = ()
     """The loops, in the order of the axes; the last one runs along the lanes."""
+    cases: int = 0
+    """Up to how many iterations left over there are nests for, which get the same axes."""
+    suffix: str = "t"
+    """What is between the names of the loops in these and those numbers."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = vectorize(kernel_named(self.name, op, self.kernel), self.loops)
+        found = kernel_named(self.name, op, self.kernel)
+        kernel = vectorize(found, self.loops, self.cases, self.suffix)
         decide(ctx, kernel, str(self), "the pipeline asks for it")

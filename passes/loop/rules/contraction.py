@@ -173,7 +173,8 @@ def choose_tile(
     """The register tile for M rows and N columns, None where they are unknown.
 
     NV leaves the smallest part of the last panel empty, MR the smallest part of the last tile;
-    among equals NV is 2 and MR as large as it can be by the rules above.
+    among equals NV is 2 and MR as large as it can be by the rules above. Rows whose number is
+    unknown are most often a power of two: MR is one, where that makes accumulators enough.
 
     Args:
         target: the machine.
@@ -193,11 +194,12 @@ def choose_tile(
     most = min(addresses, _most_rows(registers, vectors))
     if apart and apart % target.l1_way_bytes == 0:
         most = min(most, target.l1_ways)
+    wanted = target.in_flight * 3 // 2
     if rows is None:
-        return Tile(most, vectors, lanes)
+        power = 1 << (most.bit_length() - 1)
+        return Tile(power if power * vectors >= wanted else most, vectors, lanes)
     if rows <= most:
         return Tile(max(1, rows), vectors, lanes)
-    wanted = target.in_flight * 3 // 2
     least = min(most, -(-wanted // vectors))
     best = min(range(most, least - 1, -1), key=lambda m: -rows % m)
     return Tile(best, vectors, lanes)
@@ -351,19 +353,16 @@ def _cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile)
         schedule.vectorize(parts.inner, lane)
         _unroll(schedule, roles, "", size * tile.vectors)
         return parts.outer
-    parts = schedule.split(row, size, "peel" if rows is not None else "split")
-    schedule.vectorize(parts.inner, lane)
+    # A batch of unknown size is as fast as one of a known size: there is a tile for each rest.
+    cases = size - 1 if rows is None else 0
+    parts = schedule.split(row, size, "cases" if cases else "peel")
+    schedule.vectorize(parts.inner, lane, cases=cases, suffix=parts.suffix)
     _unroll(schedule, roles, "", size * tile.vectors)
-    tail, tail_lane = parts.tail, lane + parts.suffix
+    for left in range(1, cases + 1):
+        _unroll(schedule, roles, parts.case(left).suffix, left * tile.vectors)
     if rows is not None and rows % size:
-        schedule.vectorize(tail, tail_lane)
+        schedule.vectorize(parts.tail, lane + parts.suffix)
         _unroll(schedule, roles, parts.suffix, rows % size * tile.vectors)
-    if rows is None:
-        # One tile for all that may be left would waste most of itself on a batch of one.
-        fewer = max(1, size // 3)
-        pieces = schedule.split(tail, fewer, "mask")
-        schedule.vectorize(pieces.inner, tail_lane)
-        _unroll(schedule, roles, parts.suffix, fewer * tile.vectors)
     return parts.outer
 
 

@@ -107,9 +107,9 @@ class Schedule:
         """Lay an argument out; see `pack`."""
         self._take(pack, argument, loops)
 
-    def vectorize(self, *loops: str) -> None:
+    def vectorize(self, *loops: str, cases: int = 0, suffix: str = "t") -> None:
         """Turn loops into axes; see `vectorize`."""
-        self._take(vectorize, loops)
+        self._take(vectorize, loops, cases, suffix)
 
     def tiles(self, loop: str) -> None:
         """Share the iterations of a loop among threads; see `tiles`."""

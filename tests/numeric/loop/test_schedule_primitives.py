@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from stepwell.passes.loop.vectorize import vectorize
 
 SIZES = st.integers(0, 7)
 FACTORS = st.integers(1, 5)
-TAILS = st.sampled_from(["peel", "mask", "split"])
+TAILS = st.sampled_from(["peel", "mask", "split", "cases"])
 QUICK = settings(max_examples=25, deadline=None)
 
 
@@ -119,7 +120,14 @@ def test_register_tile(
             kernel = pack(kernel, 1, ["j0", "k", "j1"])
         names = split_names(kernel, "i")
         kernel = split(kernel, "i", rows, tail)
-        for axes in (("i1", "j1"), (names.tail, "j1" + names.suffix)):
+        cases = [names.case(left) for left in range(1, rows)]
+        copies = [("i1", "j1"), *((n.tail, "j1" + n.suffix) for n in (names, *cases))]
+        if cases and all(set(axes) <= loop_names(kernel) for axes in (copies[0], copies[-1])):
+            # Where all at once are refused, one by one shows whether that was right.
+            with suppress(ScheduleError):
+                kernel = vectorize(kernel, ("i1", "j1"), len(cases), names.suffix)
+                copies = []
+        for axes in copies:
             if set(axes) <= loop_names(kernel):
                 kernel = _vectorized_or_refused(kernel, axes)
         return drop_unit_loops(kernel)

@@ -41,6 +41,30 @@ loop.kernel @dense(%x: memref<53x24xf32>, %w: memref<128x24xf32> {loop.constant}
   }
 }
 
+// Rows of an unknown number: a tile for each number that may be left.
+// V4-LABEL: loop.kernel @any_rows
+// V4-SAME:  "split(j, 32, tail=mask); reorder(i, j0, j1); pack(1, j0, k, j1); split(i, 8, tail=cases); vectorize(i1, j1, cases=7);
+// V4:       loop.for "i00" {{.*}} tiles
+// V4:         loop.reduce "k" {{.*}} vector<8x32xf32>
+// V4:         loop.reduce "kt1" {{.*}} unroll 4 {{.*}} vector<1x32xf32>
+// V4:         loop.reduce "kt7" {{.*}} vector<7x32xf32>
+loop.kernel @any_rows(%x: memref<?x24xf32>, %w: memref<64x24xf32> {loop.constant}) -> (%y: memref<?x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %n = memref.dim %x, %c0 : memref<?x24xf32>
+  loop.for "i" %i to %n {
+    loop.for "j" %j to 64 {
+      %s = loop.reduce "k" %k to 24 combine add carry(%acc = %z : f32) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<?x24xf32>, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<64x24xf32>, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x64xf32>
+    }
+  }
+}
+
 // One batch is nothing to share: the first loop of enough iterations is, here that over panels.
 // V4-LABEL: loop.kernel @one_batch
 // V4:       loop.for "j0" %j0 to 4 tiles {

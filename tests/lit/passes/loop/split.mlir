@@ -3,6 +3,8 @@
 // RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=16 tail=split}" | filecheck %s --check-prefix=SPLIT
 // RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=25}" | filecheck %s --check-prefix=EVEN
 // RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=16 tail=split}" | filecheck %s --check-prefix=ANY
+// RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=3 tail=cases}" | filecheck %s --check-prefix=CASES
+// RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=16 tail=cases}" | filecheck %s --check-prefix=PEEL
 // RUN: stepwell-opt %s -p "loop-split{kernel=sum loop=k factor=16}" | filecheck %s --check-prefix=SUM
 // RUN: not stepwell-opt %s -p "loop-split{kernel=sum loop=k factor=16 tail=mask}" 2>&1 | filecheck %s --check-prefix=RAGGED
 // RUN: not stepwell-opt %s -p "loop-split{kernel=row loop=j factor=4}" 2>&1 | filecheck %s --check-prefix=NAME
@@ -16,7 +18,7 @@
 // RAGGED: loop-split: loop "k" of @sum: a reduction has no masked tail, expected tail=peel, got mask
 // NAME: loop-split: no loop "j" in @row, expected "i"
 // FACTOR: loop-split: loop "i" of @row: wrong factor, expected at least 1, got 0
-// TAIL: loop-split: loop "i" of @row: unknown tail, expected peel, mask, split, got cut
+// TAIL: loop-split: loop "i" of @row: unknown tail, expected peel, mask, split, cases, got cut
 // ENTRIES: loop-split: loop "e" of @entries: rows differ in length; unroll its entries
 // SEVERAL: loop-split: loop "i" of @smaller: its bound is the smaller of several, which tail=peel cannot cut
 // WHICH: loop-split: which kernel is meant is not said, expected one of @row, @any, @sum, @entries, @smaller
@@ -51,6 +53,17 @@ loop.kernel @row(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
     loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<100xf32>
   }
 }
+
+// CASES-LABEL: loop.kernel @any
+// CASES:       loop.for "i0" %i0 to min (d0) -> ((d0 floordiv 3))(%n) {
+// CASES-NEXT:    loop.for "i1" %i1 to 3 {
+// CASES:       loop.for "i0t" %i0t to min (d0) -> (((d0 mod 3) ceildiv 3))(%n) {
+// CASES-NEXT:    loop.for "i0t1" %i0t1 to min (d0) -> ((((d0 + 2) floordiv 3) + (((d0 + 1) floordiv 3) * -1)))(%n) {
+// CASES-NEXT:      loop.for "i1t1" %i1t1 to 1 {
+// CASES:         loop.for "i0t2" %i0t2 to min (d0) -> ((((d0 + 1) floordiv 3) + ((d0 floordiv 3) * -1)))(%n) {
+// CASES-NEXT:      loop.for "i1t2" %i1t2 to 2 {
+// CASES-NOT:     loop.for
+// CASES-LABEL: loop.kernel @sum
 
 // ANY-LABEL: loop.kernel @any
 // ANY:       loop.for "i0" %i0 to min (d0) -> ((d0 floordiv 16))(%n) {
