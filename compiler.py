@@ -39,6 +39,7 @@ def compile(
     max_ulp: float | None = None,
     hooks: Sequence[PassHook] = (),
     records: str | Path | bool | None = None,
+    verify_each: bool = False,
 ) -> Executable:
     """Compile a module to machine code.
 
@@ -62,6 +63,8 @@ def compile(
             `STEPWELL_TUNING`, or of the user, False for none. See `docs/scheduling.md`.
         hooks: what is told of each pass, before and after it, and may leave it out. See
             `docs/driver.md`.
+        verify_each: whether the module is verified after each pass, and not at the end of each
+            stage only.
 
     Raises:
         CompileError: if the module is not valid or has something that cannot be compiled, or
@@ -100,6 +103,7 @@ def compile(
         ctx.legalize = table_for(legalize, start, passes)
     ctx.schedules = _schedules(records, chosen, threads)
     ctx.hooks += _checked_hooks(hooks)
+    ctx.verify = "pass" if verify_each else "stage"
     checker = _checker(module, check, max_ulp)
     if checker is not None:
         # The first hook is the last after a pass: what the others measure is without it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -87,6 +88,17 @@ class Change:
         if not self.elements:
             return f"{self.pass_name}: same bits"
         return f"{self.pass_name}: {self.ulp:.3g} ulp, {self.elements} elements, {self.how}"
+
+    def record(self) -> dict[str, Any]:
+        """The same as an object of JSON; an infinite `ulp` is null."""
+        return {
+            "report": "change",
+            "stage": self.stage or None,
+            "pass": self.pass_name,
+            "ulp": self.ulp if math.isfinite(self.ulp) else None,
+            "elements": self.elements,
+            "how": self.how or None,
+        }
 
 
 class PassHook:

@@ -284,7 +284,7 @@ class StepwellOptMain(xDSLOptMain):
 
         module = Module(prog, self.context.weights)
         inputs = read_archive(self.args.check, module.inputs) if self.args.check else None
-        return Checker(module, inputs, None, tell=lambda c: print(c, file=sys.stderr))
+        return Checker(module, inputs, None, tell=self._instruments.tell)
 
     def run(self) -> None:
         """Read, transform, write."""

@@ -160,6 +160,15 @@ def test_compile_tells_hooks(module: sw.Module) -> None:
     assert np.array_equal(exe(np.full((3, 4), -1.0, np.float32)), np.zeros((3, 4), np.float32))
 
 
+def test_compile_verifies_each_pass_on_request(module: sw.Module) -> None:
+    logs: dict[bool, list[str]] = {False: [], True: []}
+    for verify_each, log in logs.items():
+        sw.compile(module, hooks=[Told(log)], verify_each=verify_each)
+    passes = sum(line.startswith("after ") for line in logs[True])
+    assert logs[True].count("verify done") == passes
+    assert logs[False].count("verify done") == 7, "once for each stage"
+
+
 def test_a_pass_that_is_left_out_of_a_program_is_left_out_of_its_stages(module: sw.Module) -> None:
     exe = sw.compile(module, hooks=[Told([], veto="loop-schedule")])
     assert exe.ir("scheduled") == exe.ir("kernels")
