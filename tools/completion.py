@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-SHELLS = ("bash", "zsh")
 _FUNCTION = "_stepwell_opt_passes"
 
 _BASH = """\
@@ -35,20 +34,20 @@ def completion_script(
     Args:
         parser: the options of the command.
         passes: the names of passes; in a list one is completed after each comma.
-        shell: one of `SHELLS`.
+        shell: "bash" or "zsh".
         command: the name of the command.
     """
     import shtab
 
-    names = " ".join(sorted(passes))
+    names, functions = " ".join(sorted(passes)), {"bash": _BASH, "zsh": _ZSH}
     for action in parser._actions:
         if action.dest in _LISTS_OF_PASSES:
-            action.complete = dict.fromkeys(SHELLS, _FUNCTION)  # type: ignore[attr-defined]
+            action.complete = dict.fromkeys(functions, _FUNCTION)  # type: ignore[attr-defined]
         elif action.dest in _FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         elif action.dest == "print_ir_tree_dir":
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
         action.help = (action.help or "").replace("\n", " ")
     parser.prog = command
-    function = {"bash": _BASH, "zsh": _ZSH}[shell].format(function=_FUNCTION, names=names)
+    function = functions[shell].format(function=_FUNCTION, names=names)
     return shtab.complete(parser, shell, preamble=function)

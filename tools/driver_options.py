@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import difflib
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +11,7 @@ from typing import Any, NoReturn
 
 from ..core.errors import StepwellError, explain
 from ..core.registry import passes
-from .completion import SHELLS, completion_script
 from .instruments import InstrumentOptions
-from .pass_help import help_of_pass, list_of_passes
 
 
 class _Print(argparse.Action):
@@ -55,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_checks(parser.add_argument_group("finding the wrong step"))
     parser.add_argument(
         "--show-completion",
-        choices=SHELLS,
+        choices=("bash", "zsh"),
         action=_Print,
         text=functools.partial(_completion, parser),
         help="print a script that completes this command in a shell, and exit",
@@ -67,13 +64,29 @@ def _fail(parser: argparse.ArgumentParser, message: str) -> NoReturn:
     unknown = message.removeprefix("unrecognized arguments: ")
     if unknown != message:
         name = unknown.partition(" ")[0].partition("=")[0]
+        import difflib
+
         near = difflib.get_close_matches(name, parser._option_string_actions, 3)
         message += f"; nearest names: {', '.join(near)}" if near else ""
     parser.exit(2, f"stepwell-opt: error: {message}\n")
 
 
 def _completion(parser: argparse.ArgumentParser, shell: str) -> str:
+    from .completion import completion_script
+
     return completion_script(parser, passes(), shell, "stepwell-opt")
+
+
+def _list_of_passes() -> str:
+    from .pass_help import list_of_passes
+
+    return list_of_passes()
+
+
+def _help_of_pass(name: str) -> str:
+    from .pass_help import help_of_pass
+
+    return help_of_pass(name)
 
 
 def _add_passes(group: argparse._ArgumentGroup) -> None:
@@ -89,14 +102,14 @@ def _add_passes(group: argparse._ArgumentGroup) -> None:
         "--list-passes",
         nargs=0,
         action=_Print,
-        text=list_of_passes,
+        text=_list_of_passes,
         help="name every pass, what it does and its options, and exit",
     )
     group.add_argument(
         "--help-pass",
         metavar="NAME",
         action=_Print,
-        text=help_of_pass,
+        text=_help_of_pass,
         help="print the whole documentation of a pass, and exit",
     )
 

@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..core.context import CompilerContext, Decision, PassHook
 from ..core.errors import StepwellError, explain
-from ..core.instrumentation.ir_printer import ALL, IRPrinter
-from ..core.instrumentation.ir_tree import IRTree
-from ..core.instrumentation.pass_statistics import PassStatistics
-from ..core.instrumentation.pass_timing import PassTiming
-from ..core.instrumentation.remarks import KINDS, Remark, Remarks
 from ..core.instrumentation.report import Report, tell_json, tell_text
 from ..core.pipeline_text import check_known
+
+if TYPE_CHECKING:
+    from ..core.instrumentation.ir_printer import IRPrinter
+    from ..core.instrumentation.ir_tree import IRTree
+    from ..core.instrumentation.pass_statistics import PassStatistics
+    from ..core.instrumentation.pass_timing import PassTiming
+    from ..core.instrumentation.remarks import Remarks
 
 ELIDED_ABOVE = 16
 """The elements of the largest constant that is printed whole where nothing else is asked for."""
@@ -78,10 +80,11 @@ class Instruments:
     ) -> None:
         self._options, self._available = options, set(available)
         self.tell = tell_json if options.json else tell_text
-        self._on_remark = on_remark or (lambda decision: self.tell(Remark(decision)))
+        self._on_remark = on_remark
         self._elide = _limit(options.elide_constants)
-        self._timing = PassTiming() if options.timing else None
-        self._statistics = PassStatistics() if options.statistics else None
+        # The clock starts here.
+        self._timing = self._make_timing()
+        self._statistics = self._make_statistics()
         self._printer, self._remarks = self._make_printer(), self._make_remarks()
         self._tree = self._make_tree("")
 
@@ -113,17 +116,35 @@ class Instruments:
         for report in reports:
             self.tell(report)
 
+    # What nobody asks for is not loaded.
+
+    def _make_timing(self) -> PassTiming | None:
+        if not self._options.timing:
+            return None
+        from ..core.instrumentation.pass_timing import PassTiming
+
+        return PassTiming()
+
+    def _make_statistics(self) -> PassStatistics | None:
+        if not self._options.statistics:
+            return None
+        from ..core.instrumentation.pass_statistics import PassStatistics
+
+        return PassStatistics()
+
     def _make_printer(self) -> IRPrinter | None:
         options = self._options
         before = self._passes("--print-ir-before", options.print_ir_before)
         after = self._passes("--print-ir-after", options.print_ir_after)
         if options.print_ir_before_all:
-            before = ALL
+            before = "all"
         changes = options.print_ir_after_change or options.print_ir_diff
         if options.print_ir_after_all or (changes and not after):
-            after = ALL
+            after = "all"
         if not (before or after or options.print_ir_after_failure):
             return None
+        from ..core.instrumentation.ir_printer import IRPrinter
+
         return IRPrinter(
             self.tell,
             before=before,
@@ -138,6 +159,8 @@ class Instruments:
         folder = self._options.print_ir_tree_dir
         if folder is None:
             return None
+        from ..core.instrumentation.ir_tree import IRTree
+
         elide = self._elide if self._options.elide_constants else None
         return IRTree(Path(folder, below), elide)
 
@@ -145,6 +168,8 @@ class Instruments:
         options = self._options
         if options.remarks is None and options.remarks_filter is None:
             return None
+        from ..core.instrumentation.remarks import KINDS, Remark, Remarks
+
         kinds = _listed(options.remarks) or ["all"]
         if kinds == ["all"]:
             kinds = list(KINDS)
@@ -158,7 +183,8 @@ class Instruments:
         except re.error as error:
             fact = f"{options.remarks_filter!r} is no regular expression: {error}"
             raise StepwellError(explain("--remarks-filter", fact)) from error
-        return Remarks(self._on_remark, kinds, only)
+        told = self._on_remark or (lambda decision: self.tell(Remark(decision)))
+        return Remarks(told, kinds, only)
 
     def _passes(self, option: str, text: str | None) -> list[str] | Literal["all"]:
         names = _listed(text)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import IO, TYPE_CHECKING, ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -42,10 +42,12 @@ from ..core.printing import module_text
 from ..core.registry import make_context, passes
 from ..core.weights import WeightStore, write_atomically
 from ..reproducer import defects_named, defects_told, differing_versions, from_metadata
-from .diagnostics import Diagnostics
 from .driver_options import add_options, instrument_options, pipeline_text
 from .instruments import Instruments
 from .messages import worded
+
+if TYPE_CHECKING:
+    from .diagnostics import Diagnostics
 
 _DESCRIPTION = """\
 Reads MLIR text, runs passes on it, and prints the result.
@@ -100,6 +102,8 @@ class StepwellOptMain(xDSLOptMain):
         self._parts, self._failed = 0, False
         self._diagnostics = None
         if self.args.verify_diagnostics:
+            from .diagnostics import Diagnostics
+
             self._diagnostics = Diagnostics(self.get_input_name())
             self.args.verify_diagnostics = False  # what xDSL means by it is to print them
         on_remark = None if self._diagnostics is None else self._diagnostics.add_remark

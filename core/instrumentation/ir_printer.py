@@ -13,8 +13,6 @@ from ..printing import module_text
 from .ir_text import changed, difference, texts_by_symbol
 from .report import Tell
 
-ALL = "all"
-
 
 @dataclass(frozen=True)
 class Dump:
@@ -125,7 +123,7 @@ class IRPrinter(PassHook):
 
 def _is_in(ctx: CompilerContext, names: Collection[str]) -> bool:
     """Whether a pass is among those named, by itself or nested in an operation."""
-    if names == ALL:
+    if names == "all":
         return True
     nested = getattr(ctx.step, "step", None)
     return ctx.pass_name in names or getattr(nested, "name", None) in names
