@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..core.dims import Dim
@@ -30,14 +30,16 @@ class ArenaPlan:
     slot_of: tuple[int, ...]
 
 
-def plan_arena(buffers: Sequence[Lifetime]) -> ArenaPlan:
+def plan_arena(
+    buffers: Sequence[Lifetime], may_share: Callable[[int], bool] = lambda _: True
+) -> ArenaPlan:
     """Put buffers that do not live at the same time into the same slot.
 
     A buffer takes the place of one that it may be written over, else a free slot of the same size,
     else the smallest free static slot that is
     large enough, else it enlarges the largest free static slot, else it gets a new one.
     Symbolic sizes share a slot only where they are the same polynomial. `buffers` are in
-    order of their first step.
+    order of their first step. `may_share` is asked for each that would get the slot of another.
     """
     slots: list[Dim] = []
     busy_until: list[int] = []
@@ -49,7 +51,7 @@ def plan_arena(buffers: Sequence[Lifetime]) -> ArenaPlan:
         slot = next((slot_of[n] for n in dying if holder[slot_of[n]] == n), None)
         if slot is None:
             slot = _choose(buffer.size, slots, free)
-        if slot is None:
+        if slot is None or not may_share(number):
             slot = len(slots)
             slots.append(buffer.size)
             busy_until.append(buffer.last)

@@ -29,6 +29,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
+from ..core.actions import allowed
 from ..core.context import count, decide
 from ..core.dims import Dim, product
 from ..core.errors import explain
@@ -213,7 +214,8 @@ class _MainConverter:
                 over = tuple(values[v] for v in self._overwritable(value) if v in values)
                 values[value] = len(values)
                 lifetimes.append(Lifetime(size, step[op], max(uses, default=step[op]), over))
-        plan = plan_arena(lifetimes)
+        calls = [cast(Operation, value.owner) for value in values]
+        plan = plan_arena(lifetimes, lambda number: allowed("share a slot", calls[number]))
         size = sum(slot.value for slot in plan.slots if slot.is_static)
         if size > LARGEST_ARENA:
             fact = f"buffers of {size} bytes are needed at a time"

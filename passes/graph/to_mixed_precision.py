@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
+from ...core.actions import allowed
 from ...core.context import decide
 from ...core.errors import explain
 from ...core.weights import weights_of
@@ -89,6 +90,8 @@ class Narrowing:
         if not all(array is not None and self._fits(array) for array in arrays):
             why = f"its weights are not known, or beyond {LARGEST[self.type]:g}"
             self._keep(op, why)
+            return
+        if not allowed("narrow", op):
             return
         bytes = sum(array.nbytes for array in arrays if array is not None)
         cost = f"{bytes // 2} instead of {bytes} bytes of weights" if bytes else None
