@@ -26,6 +26,7 @@ from .reproducer import defects_told
 
 if TYPE_CHECKING:
     from .backends.llvm.jit import Effort
+    from .core.fate import Fate
     from .profiling import Profiler
     from .runtime.profile import Profile
 
@@ -126,21 +127,35 @@ class Staircase:
 
         profiling.check(repeat)
         if self._profiler is None:
-            work, ctx = self._begin()
+            work, ctx = self.begin()
             start = self._start
             self._profiler = profiling.profiler(work, ctx, self._passes, start, self.listing())
         return self._profiler.run(inputs, repeat)
 
+    def why(self, node: str) -> Fate:
+        """What becomes of a node of the model.
+
+        Raises:
+            InputError: if there is no such node.
+        """
+        from .why import fate
+
+        return fate(self, node)
+
     def _walk(self, stage: str) -> Iterator[tuple[str, Module]]:
         """The module at each stage, changed in place from one to the next."""
         pipelines.check_stage(stage)
-        work, ctx = self._begin()
+        work, ctx = self.begin()
         ctx.hooks += self._hooks
-        with defects_told(ctx, self._source, self._start):
-            for reached, op in pipelines.walk_stages(ctx, work.op, self._passes, self._start):
-                yield reached, Module(op, ctx.weights)
+        for reached, op in self.descend(work, ctx):
+            yield reached, Module(op, ctx.weights)
 
-    def _begin(self) -> tuple[Module, CompilerContext]:
+    def descend(self, work: Module, ctx: CompilerContext) -> Iterator[tuple[str, ModuleOp]]:
+        """The module that `begin` gives at each stage, changed in place from one to the next."""
+        with defects_told(ctx, self._source, self._start):
+            yield from pipelines.walk_stages(ctx, work.op, self._passes, self._start)
+
+    def begin(self) -> tuple[Module, CompilerContext]:
         """A copy of the module, and a context for its way down."""
         work = self._source.clone()
         ctx = make_context(work.weights, self._target)

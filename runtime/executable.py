@@ -26,6 +26,7 @@ from .vectorcall import attach, boundary, fast_type
 if TYPE_CHECKING:
     from ..backends.llvm.boundary.code import Boundary
     from ..core.context import Change, Decision
+    from ..core.fate import Fate
     from .profile import Profile
 
 
@@ -42,6 +43,10 @@ class Staircase(Protocol):
 
     def profile(self, inputs: Sequence[object], repeat: int | None) -> Profile:
         """Where the time goes."""
+        ...
+
+    def why(self, node: str) -> Fate:
+        """What becomes of a node."""
         ...
 
 
@@ -161,6 +166,14 @@ class Executable:
             StepwellError: if this machine has no clock that can be read.
         """
         return self._way_down.profile(inputs, repeat)
+
+    def why(self, node: str) -> Fate:
+        """What became of a node of the model, at every stage and by which passes.
+
+        Raises:
+            InputError: if the model has no such node; it names those with the nearest names.
+        """
+        return self._way_down.why(node)
 
     @property
     def _way_down(self) -> Staircase:

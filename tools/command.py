@@ -13,10 +13,12 @@ from rich.console import Console
 from ..core.context import PassHook
 from ..core.errors import StepwellError
 from ..core.module import Module
+from ..core.target import named
 from .models import load_model, parse_shapes
 
 if TYPE_CHECKING:
     from ..runtime.executable import Executable
+    from ..staircase import Staircase
 
 out = Console()
 err = Console(stderr=True)
@@ -74,6 +76,23 @@ def compiled(
     with err.status("compiling"):
         exe = compile_module(module, target, threads, level, text, hooks=hooks)
     return exe, time.perf_counter() - start
+
+
+def way_down(
+    module: Module,
+    level: int,
+    target: str,
+    threads: int | None,
+    passes: Path | None,
+    hooks: Sequence[PassHook] = (),
+) -> Staircase:
+    """The stages of a module; the target need not be one that this machine can run."""
+    from ..compiler import passes_of
+    from ..staircase import Staircase, stage_of
+
+    start, machine = stage_of(module.op), named(target)
+    texts = passes_of(read_passes(passes), start, level, machine, threads)
+    return Staircase(module, machine, texts, start, {}, hooks)
 
 
 def read_passes(path: Path | None) -> str | None:

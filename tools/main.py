@@ -36,7 +36,7 @@ from .command import (
     err,
     load,
     out,
-    read_passes,
+    way_down,
 )
 from .instrumented import instrumented
 from .instruments import Instruments
@@ -45,6 +45,7 @@ from .models import parse_sizes, read_inputs, write_arrays
 from .profile import profile
 from .timing import ROUNDS, duration, measure
 from .tune import tune
+from .why import why
 
 if TYPE_CHECKING:
     from ..core.context import Decision, PassHook
@@ -328,15 +329,13 @@ def _staircase(
     hooks: Sequence[PassHook],
 ) -> Staircase:
     """The way to a later stage; its target need not be one that this machine can run."""
-    from ..compiler import passes_of
-    from ..staircase import Staircase, stage_of
+    from ..staircase import stage_of
 
-    start, machine = stage_of(module.op), named(target)
+    start = stage_of(module.op)
     if stage not in pipelines.STAGES[pipelines.STAGES.index(start) :]:
         got = stage
         raise CompileError(explained("--emit", f"the model is at stage {start} already", got=got))
-    texts = passes_of(read_passes(passes), start, level, machine, threads)
-    return Staircase(module, machine, texts, start, {}, hooks)
+    return way_down(module, level, target, threads, passes, hooks)
 
 
 @contextmanager
@@ -362,6 +361,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 app.command()(profile)
+app.command()(why)
 
 
 def main(args: Sequence[str] | None = None) -> None:

@@ -16,7 +16,7 @@ those of the text that the program was compiled from, see `core.printing.Listing
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -28,6 +28,24 @@ from ...core.provenance import leaves, names_of
 
 _MOST_NAMES = 8
 _DWARF, _VERSION = 4, 3
+
+
+def scope_name(nodes: Sequence[str]) -> str:
+    """What the function is called that stands for some nodes in one instruction."""
+    shown = ", ".join(nodes[:_MOST_NAMES])
+    rest = len(nodes) - _MOST_NAMES
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def place(location: LocationAttr, source: Listing) -> tuple[str, int]:
+    """The file and the line of the first node of a location; line 0 where it is not known."""
+    for leaf in leaves(location):
+        if isinstance(leaf, FileLineColLoc):
+            return leaf.filename.data, leaf.line.data
+        for node in names_of(leaf):
+            if node in source.lines:
+                return source.file, source.lines[node]
+    return source.file, 0
 
 
 class DebugInfo:
@@ -50,7 +68,7 @@ class DebugInfo:
         """Describe a function; gives what makes debug locations in it of locations."""
         scope = self._subprogram(op.sym_name.data, op.location)
         function.set_metadata("dbg", scope)
-        line = self._place(op.location)[1]
+        line = place(op.location, self._source)[1]
         # What is of no node is of the function: a call must have a location.
         plain = self._location(0, scope)
         inlined = self._add("DILocation", {"line": line, "scope": scope}, True)
@@ -69,28 +87,15 @@ class DebugInfo:
         if not nodes:
             return plain
         if nodes not in self._nodes:
-            shown = ", ".join(nodes[:_MOST_NAMES])
-            rest = len(nodes) - _MOST_NAMES
-            name = f"{shown} and {rest} more" if rest > 0 else shown
-            self._nodes[nodes] = self._subprogram(name, location)
-        return self._location(self._place(location)[1], self._nodes[nodes], inlined)
-
-    def _place(self, location: LocationAttr) -> tuple[str, int]:
-        """The file and the line of the first node; line 0 where it is not known."""
-        for leaf in leaves(location):
-            if isinstance(leaf, FileLineColLoc):
-                return leaf.filename.data, leaf.line.data
-            for node in names_of(leaf):
-                if node in self._source.lines:
-                    return self._source.file, self._source.lines[node]
-        return self._source.file, 0
+            self._nodes[nodes] = self._subprogram(scope_name(nodes), location)
+        return self._location(place(location, self._source)[1], self._nodes[nodes], inlined)
 
     def _location(self, line: int, scope: Any, inlined: Any = None) -> Any:
         operands = {"line": line, "scope": scope}
         return self._add("DILocation", operands | ({"inlinedAt": inlined} if inlined else {}))
 
     def _subprogram(self, name: str, location: LocationAttr) -> Any:
-        file, line = self._place(location)
+        file, line = place(location, self._source)
         operands = {
             "name": name,
             "scope": self._file(file),

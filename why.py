@@ -1,0 +1,169 @@
+"""What became of a node of the model: at every stage, and by which passes."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import func, llvm
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation
+
+from .core.context import CompilerContext, PassHook
+from .core.errors import InputError, explain
+from .core.fate import MOST, Change, Fate, Place, listed
+from .core.printing import Listing
+from .core.provenance import names
+from .dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
+
+if TYPE_CHECKING:
+    from .staircase import Staircase
+
+_GRAPH_STAGES = ("graph", "optimized", "fused")
+"""The stages whose operations are told one by one."""
+
+_LONGEST = 160
+"""Characters of an operation that are told."""
+
+_FUNCTIONS = (func.FuncOp, llvm.FuncOp, KernelOp)
+
+
+def fate(staircase: Staircase, node: str) -> Fate:
+    """What becomes of a node on the way down a staircase.
+
+    Raises:
+        InputError: if the model has no such node; it names those with the nearest names.
+    """
+    listing = staircase.listing()
+    _check(node, listing)
+    work, ctx = staircase.begin()
+    watch = _Watch(node)
+    ctx.hooks.append(watch)
+    stages: dict[str, tuple[Place, ...]] = {}
+    for stage, op in staircase.descend(work, ctx):
+        stages[stage] = tuple(_places(op, node, stage in _GRAPH_STAGES))
+    return Fate(
+        node,
+        stages,
+        tuple(_debug_lines(work.op, node, listing)),
+        tuple(watch.changes),
+        tuple(d for d in ctx.decisions if node in d.nodes),
+        watch.vanished if not stages["llvm"] else None,
+    )
+
+
+def _check(node: str, listing: Listing) -> None:
+    if node in listing.lines:
+        return
+    near = difflib.get_close_matches(str(node), listing.lines, 3, 0.5)
+    hint = f"nearest names: {', '.join(near)}" if near else None
+    if not listing.lines:
+        hint = "no operation of the module says where it comes from"
+    raise InputError(explain("why", f'the model has no node "{node}"', hint=hint))
+
+
+class _Watch(PassHook):
+    """Notes which passes change the operations of a node, and which one leaves none."""
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+        self.changes: list[Change] = []
+        self.vanished: str | None = None
+        self._before: list[Operation] = []
+        self._names: tuple[str, ...] = ()
+        self._unused = False
+
+    def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Note what there is of the node."""
+        self._before = list(_of(op, self.node))
+        self._names = _kinds(self._before)
+        self._unused = not any(
+            use.operation not in self._before
+            for inner in self._before
+            for result in inner.results
+            for use in result.uses
+        )
+
+    def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Note what is left."""
+        after = _kinds(_of(op, self.node))
+        if ctx.stage in _GRAPH_STAGES and after != self._names:
+            self.changes.append(Change(ctx.stage, ctx.pass_name, self._names, after))
+        if self._names and not after:
+            self.vanished = f"nothing is left of it after {ctx.pass_name} ({ctx.stage}): "
+            self.vanished += self._reason(ctx)
+
+    def _reason(self, ctx: CompilerContext) -> str:
+        """Why the pass left nothing: its own words, or what it is there for."""
+        for decision in reversed(ctx.decisions):
+            told = (decision.stage, decision.pass_name) == (ctx.stage, ctx.pass_name)
+            if told and self.node in decision.nodes:
+                return f"{decision.what}, because {decision.why}"
+        if self._unused:
+            return "nothing used its results"
+        summary = (inspect.getdoc(type(ctx.step)) or "").partition("\n")[0]
+        return summary[:1].lower() + summary[1:].rstrip(".")
+
+
+def _of(op: Operation, node: str) -> Iterator[Operation]:
+    """The operations of a node, functions aside."""
+    for inner in op.walk():
+        if not isinstance(inner, _FUNCTIONS) and node in names(inner):
+            yield inner
+
+
+def _kinds(ops: Iterable[Operation]) -> tuple[str, ...]:
+    return tuple(sorted(op.name for op in ops))
+
+
+def _places(module: ModuleOp, node: str, as_text: bool) -> Iterator[Place]:
+    """What each function of a module has of a node."""
+    for function in module.ops:
+        found = list(_of(function, node))
+        if not found:
+            continue
+        count = sum(not isinstance(op, _FUNCTIONS) for op in function.walk())
+        told = as_text and len(found) <= MOST
+        texts = tuple(map(_text, found)) if told else (listed(_kinds(found)),)
+        others = dict.fromkeys(name for op in found for name in names(op) if name != node)
+        yield Place(_symbol(function), texts, len(found), count, tuple(others), _loops(found))
+
+
+def _loops(ops: Iterable[Operation]) -> tuple[str, ...]:
+    """The loops of a kernel among some operations, each with its kind."""
+    found: list[str] = []
+    for op in ops:
+        match op:
+            case ForOp():
+                found.append(f"{op.loop_name.data} {op.kind.data.value}")
+            case ReduceOp() | ReduceEntriesOp():
+                found.append(f"{op.loop_name.data} reduction")
+            case _:
+                pass
+    return tuple(found)
+
+
+def _text(op: Operation) -> str:
+    """An operation in one line, without the end of a long literal."""
+    text = " ".join(str(op).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _debug_lines(module: ModuleOp, node: str, listing: Listing) -> Iterator[str]:
+    """The functions of the debug information that stand for a node."""
+    from .backends.llvm.debug import place, scope_name
+
+    for function in module.ops:
+        scopes = Counter((scope_name(names(op)), op.location) for op in _of(function, node))
+        for (scope, location), count in scopes.items():
+            file, line = place(location, listing)
+            times = "once" if count == 1 else f"{count} times"
+            yield f'"{scope}", line {line} of {file}, {times} in @{_symbol(function)}'
+
+
+def _symbol(function: Operation) -> str:
+    symbol = function.properties.get("sym_name")
+    return symbol.data if isinstance(symbol, StringAttr) else function.name
