@@ -49,7 +49,8 @@ def pack(kernel: KernelOp, argument: int, loops: Sequence[str]) -> KernelOp:
         raise _refusal(kernel, argument, "no such input", f"below {len(kernel.inputs)}", argument)
     attrs, kind = kernel.attrs_of(argument), args[argument].type
     if "loop.constant" not in attrs or not isinstance(kind, MemRefType):
-        raise _refusal(kernel, argument, "is not a constant", "loop.constant")
+        hint = "stage copies what comes with each call"
+        raise _refusal(kernel, argument, "is not a constant", "loop.constant", hint=hint)
     if "loop.packing" in attrs:
         raise _refusal(kernel, argument, "is packed already")
     sizes: list[int] = []
