@@ -368,8 +368,10 @@ def _cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile)
 
 def _unroll(schedule: Schedule, roles: Roles, suffix: str, accumulators: int) -> None:
     """Cut the innermost reduction where a tile has too few accumulators."""
-    factor = 1
-    while accumulators * factor < schedule.target.in_flight and factor < MOST_UNROLLED:
+    # A third of the registers is for what each copy of a step loads.
+    factor, target = 1, schedule.target
+    most = min(MOST_UNROLLED, target.vector_registers * 2 // 3 // accumulators)
+    while accumulators * factor < target.in_flight and factor * 2 <= most:
         factor *= 2
     last = [name + suffix for name in roles.reductions if schedule.has(name + suffix)][-1]
     name, size = last, schedule.extent(last)
