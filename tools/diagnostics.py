@@ -94,7 +94,7 @@ class Diagnostics:
 
     def add_invalid(self, module: ModuleOp) -> bool:
         """Note what does not verify, one operation of each function; False if there is none."""
-        found = list(_invalid(module))
+        found = list(invalid_operations(module))
         for op, text in found:
             self.told.append(Diagnostic("error", text, _line(op)))
         return bool(found)
@@ -165,7 +165,7 @@ def _pattern(text: str, regular: bool) -> re.Pattern[str]:
     return re.compile("".join(p if n % 2 else re.escape(p) for n, p in enumerate(parts)))
 
 
-def _invalid(module: ModuleOp) -> Iterator[tuple[Operation, str]]:
+def invalid_operations(module: ModuleOp) -> Iterator[tuple[Operation, str]]:
     """The first operation of each function that does not verify by itself, with the reason."""
     for outer in (*module.ops, module):
         for op in outer.walk(region_first=True) if outer is not module else (module,):

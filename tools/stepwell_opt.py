@@ -12,17 +12,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import metadata
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, ClassVar
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.printer import Printer
-from xdsl.targets.mlir import MLIRTarget
 from xdsl.utils.exceptions import (
     ArgSpecParseError,
     DiagnosticException,
@@ -38,13 +35,14 @@ from ..core.module import Module
 from ..core.parsing import MlirParser
 from ..core.pass_manager import run_steps
 from ..core.pipeline_text import canonical, parse_passes
-from ..core.printing import module_text
+from ..core.provenance import places
 from ..core.registry import make_context, passes
 from ..core.weights import WeightStore, write_atomically
 from ..reproducer import defects_named, defects_told, differing_versions, from_metadata
 from .driver_options import add_options, instrument_options, pipeline_text
 from .instruments import Instruments
 from .messages import worded
+from .targets import AliasedMlirTarget
 
 if TYPE_CHECKING:
     from .diagnostics import Diagnostics
@@ -67,25 +65,6 @@ class _KeptText(StringIO):
         pass
 
 
-@dataclass(frozen=True)
-class AliasedMlirTarget(MLIRTarget):
-    """xDSL's target `mlir`, with the aliases of sparse encodings."""
-
-    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        """Write the module."""
-        if self.syntax_highlight:
-            super().emit(ctx, module, output)
-            return
-        text = module_text(
-            module,
-            locations=self.print_debuginfo,
-            print_generic_format=self.print_generic_format,
-            print_properties_as_attributes=self.print_properties_as_attributes,
-        )
-        output.write(text)
-        Printer(stream=output).print_metadata(ctx.loaded_dialects)
-
-
 class StepwellOptMain(xDSLOptMain):
     """The driver: xDSL's, on a `CompilerContext`, with errors of one line."""
 
@@ -96,6 +75,7 @@ class StepwellOptMain(xDSLOptMain):
     resources: Mapping[str, Mapping[str, str | bool]]
     """What the text has in its metadata."""
     _parser: MlirParser
+    _text: str
 
     def __init__(self, args: Sequence[str] | None = None) -> None:
         super().__init__(description=_DESCRIPTION, args=args)
@@ -125,10 +105,8 @@ class StepwellOptMain(xDSLOptMain):
         super().register_all_frontends()
 
         def parse(stream: IO[bytes]) -> ModuleOp:
-            text = stream.read().decode()
-            self._parser = parser = MlirParser(self.ctx, text, self.get_input_name())
-            if self._keeps_places():
-                parser.keep_places(self._offset)
+            self._text = stream.read().decode()
+            parser = self._make_parser(placed=self._keeps_places())
             module = parser.parse_module(not self.args.no_implicit_module)
             self.resources = parser.external_resources
             return module
@@ -226,8 +204,7 @@ class StepwellOptMain(xDSLOptMain):
         ctx.verify = "never" if self.args.disable_verify else "pass"
         if self._diagnostics is None:
             if ctx.verify == "pass":
-                with ctx.phase("verify"):
-                    prog.verify()
+                self._verify(prog)
             self._run_passes(prog)
             return
         if ctx.verify == "pass" and self._diagnostics.add_invalid(prog):
@@ -246,6 +223,32 @@ class StepwellOptMain(xDSLOptMain):
             return ""
         with self.context.phase("print"):
             return super().output_resulting_program(prog)
+
+    def _make_parser(self, *, placed: bool) -> MlirParser:
+        """A parser of the part of the input that it is the turn of."""
+        self._parser = MlirParser(self.ctx, self._text, self.get_input_name())
+        if placed:
+            self._parser.keep_places(self._offset)
+        return self._parser
+
+    def _verify(self, prog: ModuleOp) -> None:
+        """Verify the input.
+
+        Raises:
+            StepwellError: if it is not valid; its message names the line.
+        """
+        try:
+            with self.context.phase("verify"):
+                prog.verify()
+        except VerifyException as error:
+            from .diagnostics import invalid_operations
+
+            # Lines cost time to keep: the text is parsed again to know this one.
+            again = self._make_parser(placed=True).parse_module(not self.args.no_implicit_module)
+            for op, text in invalid_operations(again):
+                where = next(iter(places(op)), self.get_input_name())
+                raise StepwellError(f"{where}: {text}") from error
+            raise
 
     def _keeps_places(self) -> bool:
         """Whether operations are to know their lines: for what is told of them."""

@@ -71,7 +71,15 @@ def test_bad_pipeline(
         ('"foo.bar"() : () -> ()', "m.mlir:1:10: Operation foo.bar is not registered"),
         (
             "func.func @f() -> i32 { func.return }",
-            "function output types: expected [i32], got []",
+            "m.mlir:1:25: Expected arguments to have the same types as the function output types",
+        ),
+        (
+            "func.func @f() { func.return }\nfunc.func @g() {\n  %x = graph.sqrt\n}",
+            "m.mlir:4:1: ",
+        ),
+        (
+            '"test.op"() ({\n  "test.op"() : () -> ()\n^b:\n "test.op"() : () -> ()\n}) : () -> ()',
+            "m.mlir:2:3: Operation test.op terminates block",
         ),
         ("(" * 20_000, "m.mlir:1:1: "),
     ],
