@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,6 +123,8 @@ class Profiler:
         self, exe: Executable, times: np.ndarray, sites: Sequence[Site], threads: int
     ) -> None:
         self._exe, self._times, self._sites, self._threads = exe, times, sites, threads
+        # All calls note their times in one table.
+        self._lock = threading.Lock()
 
     def run(self, inputs: Sequence[object], repeat: int | None) -> Profile:
         """Profile calls with these inputs.
@@ -129,12 +132,13 @@ class Profiler:
         Raises:
             InputError: if the inputs do not fit.
         """
-        self._exe(*inputs)
-        start = time.perf_counter()
-        self._exe(*inputs)
-        once = time.perf_counter() - start
-        count = repeat or int(min(max(_SECONDS / once, _LEAST_RUNS), _MOST_RUNS))
-        rows = self._measured(inputs, count)
+        with self._lock:
+            self._exe(*inputs)
+            start = time.perf_counter()
+            self._exe(*inputs)
+            once = time.perf_counter() - start
+            count = repeat or int(min(max(_SECONDS / once, _LEAST_RUNS), _MOST_RUNS))
+            rows = self._measured(inputs, count)
         limits = known_limits(self._threads)
         sizes = self._exe.sizes_of(*inputs)
         amounts = [

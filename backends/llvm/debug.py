@@ -1,8 +1,9 @@
 """Locations as debug information of LLVM: which node an instruction comes from.
 
 A node of the model is to a debugger or profiler what an inlined function is: a function (a
-subprogram) of its own, called by its name, whose code lies in that of a kernel. So `perf`, `gdb`
-and `addr2line -i` name both, and a reader of the IR finds the name where `!dbg` leads:
+subprogram) of its own, called by its name, whose code lies in that of a kernel. So `gdb`, to which
+LLVM's linker tells code in memory, and `addr2line -i` name both, and a reader of the IR finds the
+name where `!dbg` leads:
 
     %x = fadd float %a, %b, !dbg !7
     !7 = !DILocation(line: 4, scope: !5, inlinedAt: !6)
