@@ -59,7 +59,7 @@ def test_bash(
 def test_zsh_gets_the_same_names(capsys: pytest.CaptureFixture[str]) -> None:
     text = script("zsh", capsys)
     assert text.startswith("#compdef stepwell-opt")
-    assert "compadd -S '' -- " in text
+    assert "compset -P '*[,(]'\n  compadd -S '' -- " in text
     assert " graph-fuse-ops " in text
 
 

@@ -27,6 +27,8 @@ def compared(text: str, *told: tuple[str, str, int | None], offset: int = 0) -> 
         ("// expected-error@+2{{no}}\n\nop", 3),
         ("op\n// expected-error @-1 {{no}}", 1),
         ("// expected-error @below {{no}}\n// expected-remark @below {{r}}\nop", 3),
+        ("op\nop\n// expected-error @above {{no}}", 2),
+        ("// expected-error @below {{no}}\nop\nop", 2),
         ("op\n// expected-remark @above {{r}}\n// expected-error @above {{no}}", 1),
         ("// expected-error @unknown {{no}}", None),
         ("op // expected-error-re {{n{{[a-z]}} way}}", 1),

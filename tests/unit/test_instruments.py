@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 import stepwell as sw
 from stepwell.core.instrumentation.ir_tree import IRTree
 from stepwell.core.instrumentation.pass_statistics import PassStatistics
 from stepwell.core.instrumentation.pass_timing import PassTiming
 from stepwell.core.pipelines import IR_STAGES
+from stepwell.core.registry import make_context
 from stepwell.tools import main as command
 
 
@@ -125,6 +127,23 @@ def test_hooks_measure_and_count_in_python(model: Path) -> None:
     counters = statistics.report().counters["fused", "graph-fuse-ops"]
     assert counters["operators fused with others"] == 2
     assert counters["decisions: passed"] == 1
+
+
+def test_the_clock_of_a_pass_stands_still_while_it_is_verified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = iter([0.0, 1.0, 4.0, 9.0, 16.0, 25.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(times))
+    timing, ctx, module = PassTiming(), make_context(), ModuleOp([])
+    timing.before_pass(ctx, module)
+    timing.before_phase(ctx, "verify")
+    timing.after_phase(ctx, "verify")
+    timing.after_pass(ctx, module)
+    report = timing.report()
+    assert report.total == 25
+    assert [(row.name, row.seconds) for row in report.rows] == [("None", 10), ("verify", 5)]
+    last = str(report).splitlines()[-1]
+    assert last.split() == ["10.0000", "s", "40.0", "%", "rest"]
 
 
 def test_statistics_leave_rewriting_as_it_was(model: Path) -> None:

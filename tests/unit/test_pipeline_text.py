@@ -38,6 +38,10 @@ def read(text: str) -> str:
             "builtin.module(builtin.module(cse,cse))",
         ),
         (
+            "graph-bind-params{names=x,y},cse",
+            'builtin.module(graph-bind-params{names="x","y"},cse)',
+        ),
+        (
             'graph-bind-params{path="a,b(c"},cse',
             'builtin.module(graph-bind-params{path="a,b(c"},cse)',
         ),

@@ -4,15 +4,16 @@
 // RUN: not stepwell-opt %s --remarks=done 2>&1 | filecheck %s --check-prefix KIND
 // RUN: not stepwell-opt %s --remarks-filter "(" 2>&1 | filecheck %s --check-prefix FILTER
 
-// MISSED: {{.*}}remarks.mlir:17:3: remark (missed): graph-fuse-ops: @fused_neg: one kernel for graph.neg, because no other operator may be in it
+// MISSED-NOT: (passed)
+// MISSED: {{.*}}remarks.mlir:18:3: remark (missed): graph-fuse-ops: @fused_neg: one kernel for graph.neg, because no other operator may be in it
 // MISSED-NOT: (passed)
 // KIND: stepwell-opt: error: --remarks: unknown kind of remarks, expected passed, missed, analysis, got done
 // FILTER: stepwell-opt: error: --remarks-filter: '(' is no regular expression: missing ), unterminated subpattern at position 0
 // JSON-NOT: graph-cse
-// JSON: {"report": "remark", "stage": null, "pass": "graph-fuse-ops", "kind": "passed", "subject": "@fused_neg_add_relu", "nodes": ["{{.*}}remarks.mlir:17", "{{.*}}remarks.mlir:18", "sum", "act"], "places": ["{{.*}}remarks.mlir:17:3", "{{.*}}remarks.mlir:18:3", "{{.*}}remarks.mlir:19:3", "{{.*}}remarks.mlir:20:3"], "what": "one kernel for graph.neg, graph.add, graph.relu",
+// JSON: {"report": "remark", "stage": null, "pass": "graph-fuse-ops", "kind": "passed", "subject": "@fused_neg_add_relu", "nodes": ["{{.*}}remarks.mlir:18", "{{.*}}remarks.mlir:19", "sum", "act"], "places": ["{{.*}}remarks.mlir:18:3", "{{.*}}remarks.mlir:19:3", "{{.*}}remarks.mlir:20:3", "{{.*}}remarks.mlir:21:3"], "what": "one kernel for graph.neg, graph.add, graph.relu",
 
-// CHECK: {{.*}}remarks.mlir:17:3: remark (passed): graph-cse: node "{{.*}}remarks.mlir:17", node "{{.*}}remarks.mlir:18": compute graph.neg once, because
-// CHECK-NEXT: {{.*}}remarks.mlir:17:3: remark (passed): graph-fuse-ops: @fused_neg_add_relu: one kernel for graph.neg, graph.add, graph.relu, because {{.*}} [12 FLOP]
+// CHECK: {{.*}}remarks.mlir:18:3: remark (passed): graph-cse: node "{{.*}}remarks.mlir:18", node "{{.*}}remarks.mlir:19": compute graph.neg once, because
+// CHECK-NEXT: {{.*}}remarks.mlir:18:3: remark (passed): graph-fuse-ops: @fused_neg_add_relu: one kernel for graph.neg, graph.add, graph.relu, because {{.*}} [12 FLOP]
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = graph.neg %x : (tensor<4xf32>) -> tensor<4xf32>
   %1 = graph.neg %x : (tensor<4xf32>) -> tensor<4xf32>
