@@ -114,8 +114,8 @@ class PassHook:
         Returns False to leave the pass out: hooks after this one are not asked.
         """
 
-    def pass_left_out(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Be told that a hook after this one left out the pass that was to begin."""
+    def pass_dropped(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        """Be told that the pass does not count: a later hook left it out, or it was interrupted."""
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Look at what became of it."""

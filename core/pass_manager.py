@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
-from .context import CompilerContext, decide
+from .context import CompilerContext, PassHook, decide
 from .errors import CompileError, StepwellError
 
 
@@ -40,6 +40,10 @@ def run_steps(
             # Whatever it is, it goes on: hooks may tell what the module looks like.
             _tell_failure(ctx, op, error)
             raise
+        except BaseException:
+            # An interrupt says nothing of the pass.
+            _drop(ctx, op, ctx.hooks)
+            raise
     if ctx.verify == "stage":
         try:
             _verify(ctx, op)
@@ -50,13 +54,24 @@ def run_steps(
 
 def _begins(ctx: CompilerContext, op: ModuleOp) -> bool:
     """Tell hooks that a pass begins; False if one of them leaves it out."""
-    for number, hook in enumerate(ctx.hooks):
-        if hook.before_pass(ctx, op) is False:
-            for told in reversed(ctx.hooks[:number]):
-                told.pass_left_out(ctx, op)
+    told: list[PassHook] = []
+    for hook in ctx.hooks:
+        try:
+            begins = hook.before_pass(ctx, op) is not False
+        except BaseException:
+            _drop(ctx, op, told)
+            raise
+        if not begins:
+            _drop(ctx, op, told)
             decide(ctx, "pipeline", "leaves the pass out", "a hook says so", kind="missed")
             return False
+        told.append(hook)
     return True
+
+
+def _drop(ctx: CompilerContext, op: ModuleOp, hooks: Sequence[PassHook]) -> None:
+    for hook in reversed(hooks):
+        hook.pass_dropped(ctx, op)
 
 
 def _apply(ctx: CompilerContext, op: ModuleOp, step: ModulePass) -> None:
@@ -83,7 +98,11 @@ def _verify(ctx: CompilerContext, op: ModuleOp) -> None:
 
 def _tell_failure(ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
     for hook in reversed(ctx.hooks):
-        hook.pass_failed(ctx, op, error)
+        try:
+            hook.pass_failed(ctx, op, error)
+        except Exception as other:
+            # What users are told is what went wrong first.
+            error.add_note(f"{type(hook).__name__} failed as well: {other}")
 
 
 def first_line(error: Exception) -> str:

@@ -59,7 +59,7 @@ class PassStatistics(PassHook):
         self._declared = Counter(ctx.statistics)
         self._actions = self._counting.enter_context(counting())
 
-    def pass_left_out(self, ctx: CompilerContext, op: ModuleOp) -> None:
+    def pass_dropped(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Count nothing."""
         self._counting.close()
 

@@ -109,7 +109,7 @@ class PassTiming(PassHook):
         row.before += _operations(op)
         self._begin(row)
 
-    def pass_left_out(self, ctx: CompilerContext, op: ModuleOp) -> None:
+    def pass_dropped(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Forget it."""
         self._rows.pop((ctx.stage, len(ctx.pending)), None)
         self._open.pop()

@@ -30,7 +30,7 @@ class Told(PassHook):
         self.log.append(f"{self.name}before {ctx.pass_name}, {len(ctx.pending)} to come")
         return ctx.pass_name != self.veto
 
-    def pass_left_out(self, ctx: CompilerContext, op: ModuleOp) -> None:
+    def pass_dropped(self, ctx: CompilerContext, op: ModuleOp) -> None:
         self.log.append(f"{self.name}left out {ctx.pass_name}")
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
@@ -158,6 +158,55 @@ def test_compile_tells_hooks(module: sw.Module) -> None:
     assert log[-2:] == ["codegen", "codegen done"]
     assert "before convert-to-llvm, 0 to come" in log
     assert np.array_equal(exe(np.full((3, 4), -1.0, np.float32)), np.zeros((3, 4), np.float32))
+
+
+class Interrupted(ModulePass):
+    name = "interrupted"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise KeyboardInterrupt
+
+
+def test_hooks_let_go_of_a_pass_that_is_interrupted() -> None:
+    log: list[str] = []
+    ctx = make_context()
+    ctx.hooks = [Told(log, "1 "), Told(log, "2 ")]
+    with pytest.raises(KeyboardInterrupt):
+        run_steps(ctx, ModuleOp([]), [Interrupted()])
+    assert log[2:] == ["2 left out interrupted", "1 left out interrupted"]
+
+
+class Breaks(PassHook):
+    """A hook that is wrong itself."""
+
+    def __init__(self, at: str) -> None:
+        self.at = at
+
+    def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
+        if self.at == "before":
+            raise ValueError("broken")
+
+    def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
+        raise ValueError("broken")
+
+
+def test_hooks_let_go_of_a_pass_before_which_another_raises() -> None:
+    log: list[str] = []
+    ctx = make_context()
+    ctx.hooks = [Told(log), Breaks("before"), Told(log)]
+    with pytest.raises(ValueError, match="broken"):
+        run_steps(ctx, ModuleOp([]), [Adds()])
+    assert log == ["before adds, 0 to come", "left out adds"]
+
+
+def test_what_a_pass_says_goes_on_whatever_hooks_do() -> None:
+    log: list[str] = []
+    ctx = make_context()
+    ctx.hooks = [Told(log), Breaks("failed")]
+    with pytest.raises(sw.CompileError, match="no such luck") as caught:
+        run_steps(ctx, ModuleOp([]), [Refuses()])
+    assert caught.value.__notes__ == ["Breaks failed as well: broken"]
+    assert log[-1] == "failed refuses: refuses: no such luck"
 
 
 def test_compile_verifies_each_pass_on_request(module: sw.Module) -> None:
