@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ..context import CompilerContext, PassHook
 from ..printing import module_text
-from .ir_text import changed, difference, texts_by_symbol
+from .ir_text import changed, difference, text_of_wrong, texts_by_symbol
 from .report import Tell
 
 
@@ -105,7 +105,7 @@ class IRPrinter(PassHook):
     def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
         """Print what is left of the module."""
         if self._after_failure:
-            self._print(ctx, "failed", self._text(op))
+            self._print(ctx, "failed", text_of_wrong(op, self._elide))
 
     def _text(self, op: ModuleOp) -> str:
         return module_text(op, elide=self._elide)

@@ -23,6 +23,15 @@ def texts_by_symbol(op: ModuleOp, elide: int | None = None) -> dict[str, str]:
     return texts
 
 
+def text_of_wrong(op: ModuleOp, elide: int | None = None) -> str:
+    """The text of a module that need not be valid: in the generic form where no other can be."""
+    try:
+        return module_text(op, elide=elide)
+    except Exception:
+        # What prints an operation relies on all that its verifier demands.
+        return module_text(op, elide=elide, print_generic_format=True)
+
+
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     """The names of what is new, gone or different, in order."""
     names = dict.fromkeys([*before, *after])

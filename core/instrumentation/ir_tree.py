@@ -11,6 +11,7 @@ from ..context import CompilerContext, PassHook
 from ..errors import StepwellError, explain
 from ..printing import module_text
 from ..weights import write_atomically
+from .ir_text import text_of_wrong
 
 
 class IRTree(PassHook):
@@ -39,23 +40,22 @@ class IRTree(PassHook):
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Write the module that the first pass gets."""
         if self._number == 0:
-            self._write(self.folder / "000_input.mlir", op)
+            self._write(self.folder / "000_input.mlir", module_text(op, elide=self._elide))
         self._number += 1
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Write the module."""
-        self._write(self._path(ctx, ""), op)
+        self._write(self._path(ctx, ""), module_text(op, elide=self._elide))
 
     def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
         """Write what is left of the module."""
-        self._write(self._path(ctx, ".failed"), op)
+        self._write(self._path(ctx, ".failed"), text_of_wrong(op, self._elide))
 
     def _path(self, ctx: CompilerContext, suffix: str) -> Path:
         name = ctx.pass_name.replace("(", "-").replace(")", "")
         return self.folder / ctx.stage / f"{self._number:03}_{name}{suffix}.mlir"
 
-    def _write(self, path: Path, op: ModuleOp) -> None:
-        text = module_text(op, elide=self._elide)
+    def _write(self, path: Path, text: str) -> None:
         try:
             path.parent.mkdir(exist_ok=True)
             write_atomically(path, text.encode())

@@ -9,12 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.passes import ModulePass
 
 import stepwell as sw
+from stepwell.core.instrumentation.ir_printer import IRPrinter
 from stepwell.core.instrumentation.ir_tree import IRTree
 from stepwell.core.instrumentation.pass_statistics import PassStatistics
 from stepwell.core.instrumentation.pass_timing import PassTiming
+from stepwell.core.pass_manager import run_steps
 from stepwell.core.pipelines import IR_STAGES
 from stepwell.core.registry import make_context
 from stepwell.tools import main as command
@@ -144,6 +149,26 @@ def test_the_clock_of_a_pass_stands_still_while_it_is_verified(
     assert [(row.name, row.seconds) for row in report.rows] == [("None", 10), ("verify", 5)]
     last = str(report).splitlines()[-1]
     assert last.split() == ["10.0000", "s", "40.0", "%", "rest"]
+
+
+def test_what_is_left_is_shown_however_wrong_it_is(tmp_path: Path) -> None:
+    class Spoils(ModulePass):
+        name = "spoils"
+
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            function = func.FuncOp("f", ((i32,), ()))
+            function.properties["function_type"] = i32
+            op.body.block.add_op(function)
+
+    dumps: list[Any] = []
+    ctx = make_context()
+    ctx.verify = "pass"
+    ctx.hooks = [IRPrinter(dumps.append, after_failure=True), IRTree(tmp_path)]
+    with pytest.raises(sw.CompileError, match="spoils: result does not verify"):
+        run_steps(ctx, ModuleOp([]), [Spoils()])
+    (dump,) = dumps
+    assert '"func.func"() <{sym_name = "f", function_type = i32' in dump.text
+    assert (tmp_path / "001_spoils.failed.mlir").read_text() == dump.text
 
 
 def test_statistics_leave_rewriting_as_it_was(model: Path) -> None:
