@@ -18,6 +18,7 @@ from ...dialects.loop.nests import ScheduleError, body_of, extent_of, perfect_ne
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp
 from ...dialects.loop.trace import structure_of, trace_of
 from .rules.accesses import UNKNOWN_EXTENT, cost, has_unknown_extent
+from .rules.borders import cut_border
 from .rules.contraction import schedule_contraction
 from .rules.knobs import ANALYTIC, Knobs
 from .rules.lanes import schedule_lanes
@@ -97,6 +98,8 @@ def _inside(
 ) -> None:
     """Schedule a nest that no thread is needed for, or the nests in its body."""
     loop = schedule.for_loop(nest)
+    if _cut(schedule, loop, reasons, rules):
+        return
     inner = perfect_nest(loop)[-1]
     nested = [op.loop_name.data for op in inner.body.block.ops if isinstance(op, ForOp)]
     reductions = [op.loop_name.data for op in inner.body.block.ops if isinstance(op, ReduceOp)]
@@ -117,6 +120,18 @@ def _inside(
     # Nothing inside runs along memory: perhaps all of it does along an outer loop.
     if reason := schedule.attempt(lambda: schedule_lanes(schedule, nest)):
         reasons.append(reason)
+
+
+def _cut(schedule: Schedule, nest: ForOp, reasons: list[str], rules: Sequence[Rule]) -> bool:
+    """Cut the first loop of a perfect nest that has a border, and schedule the parts."""
+    for loop in perfect_nest(nest):
+        name = loop.loop_name.data
+        if parts := schedule.attempt(lambda name=name: cut_border(schedule, name)):
+            reasons.append("loops are cut at their borders")
+            for part in parts:
+                _inside(schedule, part, reasons, rules)
+            return True
+    return False
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from ..prefetch import prefetch
 from ..reorder import reorder
 from ..sink import sink
 from ..split import SplitNames, split, split_names
+from ..split_border import split_border
 from ..stage import stage
 from ..tiles import tiles
 from ..unroll import unroll
@@ -94,6 +95,10 @@ class Schedule:
         names = split_names(self.kernel, loop)
         self._take(split, loop, factor, tail)
         return names
+
+    def split_border(self, loop: str, before: int, after: int) -> None:
+        """Cut the first and the last iterations off; see `split_border`."""
+        self._take(split_border, loop, before, after)
 
     def reorder(self, *loops: str) -> None:
         """Change the order of loops; see `reorder`."""

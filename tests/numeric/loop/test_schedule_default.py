@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp, VectorType
 
+import stepwell as sw
 from stepwell.core.context import CompilerContext
 from stepwell.core.target import named
 from stepwell.dialects.loop.ops import FoldOp, KernelOp, LocalOp, ReduceEntriesOp, ReduceOp
+from stepwell.dialects.loop.trace import trace_of
 from stepwell.passes.loop.rules.contraction import choose_tile
 from stepwell.passes.loop.schedule import LoopSchedulePass, schedule_kernel
 
@@ -173,6 +175,32 @@ loop.kernel @normalise(%x: {x}) -> (%y: {x}) {{
     inputs = [normal(5, count), normal(5, count)]
     after = same_before_and_after(text, inputs, schedule_for("x86-64-v4"))
     assert {shape for shape in blocks(after) if shape != (1,)}
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (5, 40), (7, 300), (64, 3)])
+@pytest.mark.parametrize("border", [(0, 0), (1, 1), (3, 0), (0, 2)])
+def test_padded_rows(kernels, normal, same_compiled, sizes, border) -> None:
+    """Cut at the border, the interior runs along memory; border rows are one value."""
+    around = sum(border)
+    inputs = [normal(*sizes), normal(sizes[0] + around, sizes[1] + around)]
+    text = kernels.padded(*sizes, *border)
+    after = same_compiled(text, inputs, schedule_for("host"))
+    if around and sizes[1] >= 40:
+        assert "split_border(j, " in trace_of(after)
+        assert any(len(shape) == 1 and shape[0] >= 16 for shape in blocks(after))
+
+
+@pytest.mark.parametrize("columns", [(3, 4), (40, 50), (33, 1, 64), (8,) * 40])
+def test_columns_beside_each_other(columns) -> None:
+    """A concatenation along memory: each part is copied by vectors, but not a great many."""
+    b = sw.Builder("main")
+    names = [b.input(f"x{n}", (5, size), "f32") for n, size in enumerate(columns)]
+    b.output(b.exp(b.concat(names, axis=1)), name="y")
+    exe = sw.compile(b.module(), threads=1)
+    rng = np.random.default_rng(3)
+    inputs = [rng.standard_normal((5, size)).astype(np.float32) for size in columns]
+    np.testing.assert_allclose(exe(*inputs), np.exp(np.concatenate(inputs, 1)), rtol=1e-5)
+    assert exe.ir("scheduled").count("loop.for") < 60
 
 
 LEFT_ALONE = {

@@ -294,6 +294,31 @@ loop.kernel @sums(%x: memref<3x70xf32>) -> (%y: memref<3xf32>) {
   }
 }
 
+// A padded row: its interior runs along memory, the little that is beside it stays.
+// V4-LABEL: loop.kernel @pad
+// V4-SAME:  attributes {loop.schedule = "split_border(i, 1, 2); split(i, 64, tail=split); vectorize(i1); vectorize(i1t)
+// V4:       loop.store %{{.*}}, %y () -> (0)() : f32, memref<203xf32>
+// V4:         loop.load %x (d0)[s0] -> (((d0 * 64) + s0))(%i0) : memref<200xf32>, vector<64xf32>
+// V4-NOT:   arith.select
+// V3-LABEL: loop.kernel @pad
+// V3-SAME:  attributes {loop.schedule = "split_border(i, 1, 2);
+loop.kernel @pad(%x: memref<200xf32>) -> (%y: memref<203xf32>) {
+  %z = arith.constant 0.0 : f32
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %last = arith.constant 199 : index
+  %size = arith.constant 200 : index
+  loop.for "i" %i to 203 {
+    %j = arith.subi %i, %one : index
+    %c = arith.cmpi ult, %j, %size : index
+    %k = arith.minsi %j, %last : index
+    %l = arith.maxsi %k, %zero : index
+    %v = loop.load %x (d0) -> (d0)(%l) : memref<200xf32>, f32
+    %r = arith.select %c, %v, %z : f32
+    loop.store %r, %y (d0) -> (d0)(%i) : f32, memref<203xf32>
+  }
+}
+
 // A nest that nothing fits stays as it is.
 // V4-LABEL: loop.kernel @reversed
 // V4-NEXT:  loop.for "i" %i to 8 {

@@ -1,0 +1,82 @@
+"""Loops with a border: padded tensors, and tensors behind each other.
+
+A place outside of a tensor is recognised by the index, `(i - low) as unsigned < size`. Where that
+is asked in each iteration nothing runs along memory. Cut at the border, each part knows.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from ....dialects.loop.nests import constant_index, extent_of, loop_names
+from ....dialects.loop.ops import ForOp
+from ....dialects.upstream import CmpiOp
+from .accesses import cost
+from .steps import Schedule
+
+LITTLE = 16
+"""A part with less than one of so many parts of the work is not worth vectors."""
+MOST_LOOPS = 24
+"""A kernel of more loops is not cut any further: a hundred tensors behind each other."""
+SLT, ULT = 2, 6
+"""The predicates of `arith.cmpi` that compare as signed and as unsigned numbers."""
+
+
+def border_of(loop: ForOp) -> tuple[int, int] | None:
+    """How many iterations at the beginning and at the end of a loop are outside of a tensor."""
+    extent = extent_of(loop)
+    if extent is None:
+        return None
+    before = after = 0
+    for use in loop.variable.uses:
+        for low, index in _shifted(use.operation, loop.variable):
+            for other in index.uses:
+                first, last = _inside(other.operation, index, low) or (0, extent)
+                if max(0, first) < min(last, extent):
+                    before, after = max(before, first), max(after, extent - last)
+    return (before, after) if 0 < before + after < extent else None
+
+
+def _shifted(op: Operation, variable: SSAValue) -> list[tuple[int, SSAValue]]:
+    """The variable less a number, and that number."""
+    if isinstance(op, CmpiOp | arith.CmpiOp):
+        return [(0, variable)]
+    if not isinstance(op, arith.SubiOp | arith.AddiOp) or op.lhs is not variable:
+        return []
+    number = constant_index(op.rhs)
+    if number is None:
+        return []
+    return [(number if isinstance(op, arith.SubiOp) else -number, op.result)]
+
+
+def _inside(op: Operation, index: SSAValue, low: int) -> tuple[int, int] | None:
+    """From where to where a loop variable is, if a comparison of it less `low` is true."""
+    if not isinstance(op, CmpiOp | arith.CmpiOp) or op.lhs is not index:
+        return None
+    size, predicate = constant_index(op.rhs), op.predicate.value.data
+    if size is None or predicate not in (SLT, ULT):
+        return None
+    return (low if predicate == ULT else 0), low + size
+
+
+def cut_border(schedule: Schedule, loop: str) -> list[str] | None:
+    """Cut a loop at its border; gives the loops that come of it, None where there is no border.
+
+    Those with little work stay as they are, and are not among them.
+    """
+    border = border_of(schedule.for_loop(loop))
+    if border is None or len(loop_names(schedule.kernel)) > MOST_LOOPS:
+        return None
+    before = {op.loop_name.data for op in _siblings(schedule, loop)}
+    schedule.split_border(loop, *border)
+    parts = [op for op in _siblings(schedule, loop) if op.loop_name.data not in before - {loop}]
+    work = {op.loop_name.data: cost(op) for op in parts}
+    return [name for name in work if LITTLE * work[name] >= sum(work.values())]
+
+
+def _siblings(schedule: Schedule, loop: str) -> list[ForOp]:
+    """The loops beside a loop, and the loop itself."""
+    block = schedule.for_loop(loop).parent
+    assert block is not None
+    return [op for op in block.ops if isinstance(op, ForOp)]
