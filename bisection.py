@@ -83,7 +83,12 @@ class Bisection:
         return self.failure.pass_name
 
     def diff(self) -> str:
-        """What the step, or the pass, changed, as lines to add and to take away."""
+        """What the step, or the pass, changed, as lines to add and to take away.
+
+        That of a crash is nothing.
+        """
+        if not self.ir_after:
+            return ""
         before, after = self.ir_before.splitlines(), self.ir_after.splitlines()
         lines = difflib.unified_diff(before, after, "before", "after", lineterm="", n=2)
         return "\n".join(lines)

@@ -69,6 +69,8 @@ def compile(
     Raises:
         CompileError: if the module is not valid or has something that cannot be compiled, or
             if the pipeline is malformed, stops short, or does not use `legalize`.
+        InternalError: if a pass crashes, or makes what is not valid; the error names a file that
+            shows it. See `docs/debugging.md`.
         TargetError: if the target is unknown or this machine cannot run code for it (which
             `stepwell compile --emit asm` shows all the same), or `STEPWELL_NUM_THREADS` is no
             number.

@@ -177,7 +177,8 @@ def show(found: Bisection) -> None:
     """Print what is to blame, and the beginning of what it changed."""
     print(found)
     lines = found.diff().splitlines()
-    print("\n".join(lines[:_MOST_LINES]))
+    for line in lines[:_MOST_LINES]:
+        print(line)
     if len(lines) > _MOST_LINES:
         print(f"... {len(lines) - _MOST_LINES} more lines")
 

@@ -103,6 +103,8 @@ def test_a_crash(plant: Plant, tmp_path: Path, capsys: pytest.CaptureFixture[str
     plant("graph-fuse-ops", crash_on_tanh)
     found = sw.reduce(program(200), threads=1)
     assert names(found.module) == ["graph.tanh", "func.return"]
+    assert found.blame is not None
+    assert found.blame.diff() == ""
     path = found.save(tmp_path / "small.mlir")
     with pytest.raises(SystemExit):
         stepwell_opt.main(["--run-reproducer", str(path)])
