@@ -229,10 +229,11 @@ def wrong_fold(op: ModuleOp) -> None:
 
 
 def dropped_mask(op: ModuleOp) -> None:
-    load = first(op, loop.StoreOp, lambda store: len(store.limits) > 0)
-    owner = load.limits[0].owner
-    assert isinstance(owner, Operation)
-    mapped(owner, "map", lambda limit: limit * 0 + 1)
+    store = first(op, loop.StoreOp, lambda store: len(store.limits) > 0)
+    one = arith.ConstantOp(IntegerAttr(1, IndexType()))
+    assert store.parent is not None
+    store.parent.insert_op_before(one, store)
+    store.operands[list(store.operands).index(store.limits[0])] = one.result
 
 
 def off_by_one_tail(op: ModuleOp) -> None:
@@ -321,12 +322,18 @@ def wrong_slot(op: ModuleOp) -> None:
 
 
 def wrong_product(op: ModuleOp) -> None:
-    replaced(first(op, llvm.FMulOp, in_kernel), llvm.FAddOp)
+    # All of them: not every tile of a kernel runs on inputs that are made up.
+    products = [inner for inner in op.walk() if isinstance(inner, llvm.FMulOp) and in_kernel(inner)]
+    assert products, "no product to break"
+    for product in products:
+        replaced(product, llvm.FAddOp)
 
 
 def wrong_sum(op: ModuleOp) -> None:
-    fma = first(op, llvm.FMAOp, in_kernel)
-    fma.operands[2] = fma.operands[0] if fma.operands[0].type == fma.operands[2].type else fma.a
+    sums = [inner for inner in op.walk() if isinstance(inner, llvm.FMAOp) and in_kernel(inner)]
+    assert sums, "no sum to break"
+    for fma in sums:
+        fma.operands[2] = fma.operands[0]
 
 
 PLANTED: list[tuple[str, Callable[[], sw.Module], Callable[[ModuleOp], None]]] = [
