@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import (
 
 from .errors import InternalError, MiscompilationError, StepwellError
 from .pass_manager import first_line
+from .refusal import InvalidProgram
 
 
 class Kind(Enum):
@@ -78,6 +79,8 @@ def kind_of(error: Exception) -> Kind:
     root = _root(error)
     if isinstance(root, MiscompilationError):
         return Kind.RESULT
+    if isinstance(root, InvalidProgram):
+        return Kind.REFUSAL
     if isinstance(root, VerifyException):
         return Kind.VERIFICATION
     if isinstance(root, InternalError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.ir import Operation
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from .errors import explain
 from .provenance import origin
@@ -15,6 +15,13 @@ class OperationRefused(PassFailedException):
     def __init__(self, message: str, op: Operation) -> None:
         super().__init__(message)
         self.op = op
+
+
+class InvalidProgram(VerifyException):
+    """A program breaks a rule that only shows when all of it is looked at, such as recursion.
+
+    No pass is to blame for it, unlike for an operation that does not verify.
+    """
 
 
 def refused(

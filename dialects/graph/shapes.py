@@ -19,11 +19,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import SymbolTable
-from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
 from ...core.errors import explain
 from ...core.provenance import origin
+from ...core.refusal import InvalidProgram
 from ..sparse_tensor import is_sparse
 from .interfaces import GraphOp, ShapeFacts
 from .ops_call import CallLikeOp
@@ -100,7 +100,7 @@ class SymbolicShapes:
                 if known.setdefault(symbol, size) != size:
                     here, there = (self._argument_name(n) for n in (number, first))
                     fact = f'size "{symbol}" is not that of {there}'
-                    raise VerifyException(explain(here, fact, expected=known[symbol], got=size))
+                    raise InvalidProgram(explain(here, fact, expected=known[symbol], got=size))
         return self._follow(known)
 
     def _follow(self, known: dict[str, int]) -> dict[str, int]:
@@ -114,7 +114,7 @@ class SymbolicShapes:
                 if (a - b).is_static and a != b:
                     fact = f"sizes {left} and {right} differ"
                     where = origin(op)
-                    raise VerifyException(explain(op.name, fact, expected=a, got=b, origin=where))
+                    raise InvalidProgram(explain(op.name, fact, expected=a, got=b, origin=where))
                 if root is not None:
                     known.setdefault(*root)
             if len(known) == before:
@@ -184,7 +184,7 @@ class SymbolicShapes:
     def _fail(self, fact: str, expected: object, got: object) -> None:
         where = origin(self.function)
         subject = f"{self.function.name} @{self.function.sym_name.data}"
-        raise VerifyException(explain(subject, fact, expected=expected, got=got, origin=where))
+        raise InvalidProgram(explain(subject, fact, expected=expected, got=got, origin=where))
 
     def _visit(
         self, function: func.FuncOp, shapes: dict[SSAValue, Shape], nnz: dict[SSAValue, Dim | None]
@@ -289,7 +289,7 @@ def equal_sizes(function: func.FuncOp) -> list[tuple[Dim, Dim]]:
             pairs.append((left, right))
     except (TypeError, AttributeError, ValueError) as error:
         subject = f"{function.name} @{function.sym_name.data}"
-        raise VerifyException(
+        raise InvalidProgram(
             explain(subject, f"wrong {EQUAL}", expected="pairs of sizes", got=attr)
         ) from error
     return pairs
