@@ -228,7 +228,10 @@ LOOPS = st.sampled_from(
 )
 STEPS = st.one_of(
     st.tuples(
-        st.just("split"), LOOPS, st.integers(0, 5), st.sampled_from(["peel", "mask", "split"])
+        st.just("split"),
+        LOOPS,
+        st.integers(0, 5),
+        st.sampled_from(["peel", "mask", "split", "cases"]),
     ),
     st.tuples(st.sampled_from(["tiles", "sink"]), LOOPS),
     st.tuples(st.sampled_from(["reorder", "vectorize"]), LOOPS),
