@@ -36,22 +36,21 @@ _PLACES = {
     "ValueSpec": "core.module",
     "WeightStore": "core.weights",
     "bind_params": "binding",
-    "bisect": "bisection",
+    "bisect": "diagnosis.bisection",
     "compile": "compiler",
     "from_mlir": "frontends.mlir",
     "from_onnx": "frontends.onnx.importer",
     "kernel": "dialects.graph.kernels",
     "patterns": "",
-    "reduce": "reduction",
+    "reduce": "diagnosis.reduction",
     "register_function": "core.functions",
     "to_mixed_precision": "precision",
-    "tune": "tuning",
+    "tune": "tuning.search",
 }
 
 if TYPE_CHECKING:
     from . import patterns
     from .binding import bind_params
-    from .bisection import bisect
     from .compiler import compile
     from .core.context import PassHook
     from .core.errors import (
@@ -68,14 +67,15 @@ if TYPE_CHECKING:
     from .core.module import Module, SparseSpec, TensorSpec, ValueSpec
     from .core.target import Target
     from .core.weights import WeightStore
+    from .diagnosis.bisection import bisect
+    from .diagnosis.reduction import reduce
     from .dialects.graph.kernels import kernel
     from .frontends.builder import Builder
     from .frontends.mlir import from_mlir
     from .frontends.onnx.importer import from_onnx
     from .precision import to_mixed_precision
-    from .reduction import reduce
     from .runtime.executable import Executable
-    from .tuning import tune
+    from .tuning.search import tune
 
 __all__ = [
     "Builder",

@@ -15,7 +15,7 @@ from .core.module import Module, specs_of
 from .core.records import default_path, read_records
 from .core.registry import make_context
 from .core.target import Target, default_threads, named
-from .reproducer import code_defects_told, defects_told
+from .diagnosis.reproducer import code_defects_told, defects_told
 from .runtime.executable import Executable, Program, executable
 from .runtime.interface import Interface, checked_signature, interface_of
 from .staircase import Staircase, effort_for, stage_of
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from .backends.llvm.jit import Effort
-    from .checking import Checker
     from .core.printing import Listing
+    from .diagnosis.checking import Checker
 
 
 def compile(
@@ -204,7 +204,7 @@ def _checker(
         return None
     if max_ulp is not None and not max_ulp >= 0:
         raise CompileError(explain("compile", "wrong max_ulp", expected="0 or more", got=max_ulp))
-    from .checking import Checker
+    from .diagnosis.checking import Checker
 
     return Checker(module, None if isinstance(check, bool) else check, max_ulp)
 

@@ -17,17 +17,17 @@ from .core.module import Module
 from .core.printing import Listing, listing
 from .core.registry import make_context
 from .core.target import Target
+from .diagnosis.reproducer import defects_told
 from .dialects import rt
 from .dialects.graph.interfaces import GraphOp
 from .dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp
 from .dialects.loop.attrs import LoopKind
 from .dialects.loop.ops import ForOp, KernelOp
-from .reproducer import defects_told
 
 if TYPE_CHECKING:
     from .backends.llvm.jit import Effort
     from .core.fate import Fate
-    from .profiling import Profiler
+    from .diagnosis.profiling import Profiler
     from .runtime.profile import Profile
 
 _INTERPRETED = ("buffers", "loops", "llvm")
@@ -123,7 +123,7 @@ class Staircase:
             InputError: if the inputs do not fit, or `repeat` is below 1.
             StepwellError: if this machine has no clock that can be read.
         """
-        from . import profiling
+        from .diagnosis import profiling
 
         profiling.check(repeat)
         if self._profiler is None:
@@ -138,7 +138,7 @@ class Staircase:
         Raises:
             InputError: if there is no such node.
         """
-        from .why import fate
+        from .diagnosis.why import fate
 
         return fate(self, node)
 

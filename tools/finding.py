@@ -25,7 +25,7 @@ from .command import (
 from .models import read_inputs
 
 if TYPE_CHECKING:
-    from ..bisection import Bisection
+    from ..diagnosis.bisection import Bisection
 
 _MOST_LINES = 40
 """As many lines of a difference are shown; a reproducer has all of it."""
@@ -89,7 +89,7 @@ def bisect(
     a crash, an invalid module or another result, is repeated with ever fewer steps of its pass.
     A reproducer brings its own passes. Exits with 1 if nothing fails.
     """
-    from ..bisection import bisect as find
+    from ..diagnosis.bisection import bisect as find
 
     case = _case(model, inputs, shapes, target, passes, pipeline, max_ulp)
     wanted = None
@@ -150,8 +150,8 @@ def reduce(
     Operations, results, inputs and sizes go, as long as the same pass fails in the same way, or,
     as with `mlir-reduce`, as long as the command of `--test` fails.
     """
-    from ..reduction import Command
-    from ..reduction import reduce as shrink
+    from ..diagnosis.reduction import Command
+    from ..diagnosis.reduction import reduce as shrink
 
     case = _case(model, inputs, shapes, target, passes, pipeline, max_ulp)
     with err.status("reducing"):
@@ -193,7 +193,7 @@ def _case(
     max_ulp: float | None,
 ) -> _Case:
     """What the arguments say, or a reproducer."""
-    from ..reproducer import load as load_reproducer
+    from ..diagnosis.reproducer import load as load_reproducer
 
     if passes is not None and pipeline is not None:
         raise InputError(explain("--passes", "is given beside --pipeline", expected="one of them"))

@@ -38,7 +38,7 @@ from ..core.pipeline_text import canonical, parse_passes
 from ..core.provenance import places
 from ..core.registry import make_context, passes
 from ..core.weights import WeightStore, write_atomically
-from ..reproducer import defects_named, defects_told, differing_versions, from_metadata
+from ..diagnosis.reproducer import defects_named, defects_told, differing_versions, from_metadata
 from .driver_options import add_options, instrument_options, pipeline_text
 from .instruments import Instruments
 from .messages import worded
@@ -287,7 +287,7 @@ class StepwellOptMain(xDSLOptMain):
 
     def _checker(self, prog: ModuleOp) -> PassHook:
         """What runs the module after each pass."""
-        from ..checking import Checker
+        from ..diagnosis.checking import Checker
 
         module = Module(prog, self.context.weights)
         inputs = read_archive(self.args.check, module.inputs) if self.args.check else None

@@ -46,8 +46,8 @@ def tune(
     Every command, and `stepwell.compile`, then uses them. Ctrl-C ends the search, and keeps what
     was found; the next search goes on from there.
     """
-    from ..tuning import Progress as Step
-    from ..tuning import tune as tune_module
+    from ..tuning.search import Progress as Step
+    from ..tuning.search import tune as tune_module
 
     module = load(model, shapes)
     columns = (

@@ -18,8 +18,8 @@ from stepwell.backends.llvm import translate
 from stepwell.core.context import CompilerContext, PassHook
 from stepwell.core.errors import InternalError
 from stepwell.core.registry import passes
+from stepwell.diagnosis.reproducer import FOLDER
 from stepwell.dialects.loop.ops import ForOp
-from stepwell.reproducer import FOLDER
 from stepwell.tools import stepwell_opt
 
 Plant = Callable[[str, Callable[[ModuleOp], None]], None]

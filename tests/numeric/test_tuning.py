@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell import tuning
 from stepwell.core.errors import CompileError, StepwellError
 from stepwell.core.pipelines import pipeline
 from stepwell.core.records import Record, read_records, write_records
@@ -22,7 +21,8 @@ from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of
 from stepwell.staircase import Staircase
 from stepwell.tools.main import main
-from stepwell.tuning import Progress, tune
+from stepwell.tuning import search
+from stepwell.tuning.search import Progress, tune
 
 pytest.importorskip("optuna")
 
@@ -75,7 +75,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Pa
         asked = tmp_path / "asked"
         text = textwrap.dedent(PLANTED).replace("RATIO", ratio).replace("FINAL", final)
         command = [sys.executable, "-c", text, str(asked)]
-        monkeypatch.setattr(tuning, "worker_command", lambda folder: command)
+        monkeypatch.setattr(search, "worker_command", lambda folder: command)
         return asked
 
     return plant

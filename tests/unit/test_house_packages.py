@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("backends", "conversions", "core", "dialects", "frontends", "passes", "runtime", "tools")
+ROOMS = (
+    *("backends", "conversions", "core", "diagnosis", "dialects", "frontends"),
+    *("passes", "runtime", "tools", "tuning"),
+)
 
 
 @pytest.fixture(scope="module")

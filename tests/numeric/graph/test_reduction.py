@@ -16,8 +16,8 @@ from xdsl.passes import ModulePass
 
 import stepwell as sw
 from stepwell.core.registry import passes
+from stepwell.diagnosis.reduction import Command
 from stepwell.dialects.graph import ops as graph
-from stepwell.reduction import Command
 from stepwell.tools import main, stepwell_opt
 
 Plant = Callable[[str, Callable[[ModuleOp], None]], None]

@@ -27,21 +27,21 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
-from .core.archives import read_archive, write_archive
-from .core.context import CompilerContext, PassHook
-from .core.errors import ImportModelError, InternalError, StepwellError, explain
-from .core.failures import failure, is_defect
-from .core.module import Module
-from .core.parsing import MlirParser
-from .core.pass_manager import run_steps
-from .core.registry import make_context
-from .core.target import Target
-from .core.weights import write_atomically
+from ..core.archives import read_archive, write_archive
+from ..core.context import CompilerContext, PassHook
+from ..core.errors import ImportModelError, InternalError, StepwellError, explain
+from ..core.failures import failure, is_defect
+from ..core.module import Module
+from ..core.parsing import MlirParser
+from ..core.pass_manager import run_steps
+from ..core.registry import make_context
+from ..core.target import Target
+from ..core.weights import write_atomically
 
 if TYPE_CHECKING:
+    from ..runtime.executable import Executable
+    from ..staircase import Staircase
     from .checking import Checker
-    from .runtime.executable import Executable
-    from .staircase import Staircase
 
 FOLDER = "STEPWELL_REPRODUCERS"
 """The environment variable that names the folder for files that are written by themselves."""
@@ -142,7 +142,7 @@ class Reproducer:
 
     def compile(self) -> Executable:
         """Take the module down to machine code, as `stepwell.compile` does."""
-        from .compiler import compile
+        from ..compiler import compile
 
         inputs, limit = self.inputs, self.max_ulp
         check = False if inputs is None else inputs
@@ -208,7 +208,7 @@ def load(path: str | os.PathLike[str]) -> Reproducer | None:
     Raises:
         ImportModelError: if the file cannot be read, or is damaged.
     """
-    from .frontends.mlir import from_mlir
+    from ..frontends.mlir import from_mlir
 
     module = from_mlir(os.fspath(path))
     text = Path(path).read_text(encoding="utf-8")
@@ -232,7 +232,7 @@ def differing_versions(resources: Mapping[str, Mapping[str, str | bool]]) -> lis
 
 def _target(own: Mapping[str, str | bool]) -> Target:
     """The machine that a file was written for; this one where it says nothing."""
-    from .core.target import host
+    from ..core.target import host
 
     if "target_name" not in own:
         return host()
@@ -338,7 +338,7 @@ def reproducer_at(
     notes = {"legalize": ", ".join(ctx.legalize)} if ctx.legalize else {}
     target = ctx.target
     if target is None:
-        from .core.target import host
+        from ..core.target import host
 
         target = host()
     return Reproducer(before, ",".join(map(str, rest)), target, stage=stage, notes=notes)

@@ -16,18 +16,18 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from .backends.reference.interpreter import run
-from .backends.reference.samples import small_inputs
-from .backends.reference.writes import Writes
-from .core.context import Change, CompilerContext, PassHook
-from .core.errors import InputError, MiscompilationError, StepwellError, explain
-from .core.module import Module, is_real
-from .core.printing import module_text
-from .core.provenance import names
-from .dialects import rt
-from .runtime.executable import Executable
-from .runtime.interface import Interface, interface_of
-from .runtime.interpreted import interpreted
+from ..backends.reference.interpreter import run
+from ..backends.reference.samples import small_inputs
+from ..backends.reference.writes import Writes
+from ..core.context import Change, CompilerContext, PassHook
+from ..core.errors import InputError, MiscompilationError, StepwellError, explain
+from ..core.module import Module, is_real
+from ..core.printing import module_text
+from ..core.provenance import names
+from ..dialects import rt
+from ..runtime.executable import Executable
+from ..runtime.interface import Interface, interface_of
+from ..runtime.interpreted import interpreted
 from .traces import Calls, Trace, dense
 
 _DIFFERENT = float("inf")

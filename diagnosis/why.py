@@ -12,15 +12,15 @@ from xdsl.dialects import func, llvm
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from .core.context import CompilerContext, PassHook
-from .core.errors import InputError, explain
-from .core.fate import MOST, Change, Fate, Place, listed
-from .core.printing import Listing
-from .core.provenance import names
-from .dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
+from ..core.context import CompilerContext, PassHook
+from ..core.errors import InputError, explain
+from ..core.fate import MOST, Change, Fate, Place, listed
+from ..core.printing import Listing
+from ..core.provenance import names
+from ..dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
 
 if TYPE_CHECKING:
-    from .staircase import Staircase
+    from ..staircase import Staircase
 
 _GRAPH_STAGES = ("graph", "optimized", "fused")
 """The stages whose operations are told one by one."""
@@ -154,7 +154,7 @@ def _text(op: Operation) -> str:
 
 def _debug_lines(module: ModuleOp, node: str, listing: Listing) -> Iterator[str]:
     """The functions of the debug information that stand for a node."""
-    from .backends.llvm.debug import place, scope_name
+    from ..backends.llvm.debug import place, scope_name
 
     for function in module.ops:
         scopes = Counter((scope_name(names(op)), op.location) for op in _of(function, node))

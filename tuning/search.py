@@ -20,21 +20,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .backends.llvm.machine import check_runs_here
-from .backends.reference.samples import random_inputs
-from .compiler import passes_of
-from .core.errors import CompileError, StepwellError, explain
-from .core.module import Module
-from .core.pipelines import passes_in
-from .core.records import Record, default_path, read_records, write_records
-from .core.target import Target, default_threads, named
-from .core.worker import Worker
-from .dialects.loop.ops import ForOp, KernelOp, ReduceOp
-from .dialects.loop.trace import structure_of
-from .passes.loop.rules.accesses import cost
-from .passes.loop.rules.knobs import ANALYTIC, CHOICES, Knobs
-from .passes.loop.schedule import schedule_kernel
-from .staircase import Staircase, stage_of
+from ..backends.llvm.machine import check_runs_here
+from ..backends.reference.samples import random_inputs
+from ..compiler import passes_of
+from ..core.errors import CompileError, StepwellError, explain
+from ..core.module import Module
+from ..core.pipelines import passes_in
+from ..core.records import Record, default_path, read_records, write_records
+from ..core.target import Target, default_threads, named
+from ..core.worker import Worker
+from ..dialects.loop.ops import ForOp, KernelOp, ReduceOp
+from ..dialects.loop.trace import structure_of
+from ..passes.loop.rules.accesses import cost
+from ..passes.loop.rules.knobs import ANALYTIC, CHOICES, Knobs
+from ..passes.loop.schedule import schedule_kernel
+from ..staircase import Staircase, stage_of
 
 QUICK, FINAL = 0.15, 1.0
 """Seconds for timing a candidate and the default beside each other, at first and in the end."""
@@ -138,7 +138,7 @@ def tune(
 
 _SERVE = """import sys
 sys.path[:0] = sys.argv[1:-1]
-from stepwell.measuring import serve
+from stepwell.tuning.measuring import serve
 serve()"""
 
 

@@ -18,24 +18,24 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.ir import Operation
 
-from .core import pipelines
-from .core.context import CompilerContext, Work, target_of
-from .core.dims import Dim
-from .core.errors import InputError, StepwellError, explain
-from .core.module import Module
-from .core.provenance import names
-from .dialects import rt
-from .dialects.graph.moved import bytes_of
-from .dialects.graph.ops_call import CallDpsOp, CallLikeOp
-from .dialects.graph.shapes import SymbolicShapes
-from .passes.rt.profile import timed_operations
-from .runtime.executable import Executable, executable
-from .runtime.interface import interface_of
-from .runtime.limits import Limits, known_limits
-from .runtime.profile import Profile, Row
+from ..core import pipelines
+from ..core.context import CompilerContext, Work, target_of
+from ..core.dims import Dim
+from ..core.errors import InputError, StepwellError, explain
+from ..core.module import Module
+from ..core.provenance import names
+from ..dialects import rt
+from ..dialects.graph.moved import bytes_of
+from ..dialects.graph.ops_call import CallDpsOp, CallLikeOp
+from ..dialects.graph.shapes import SymbolicShapes
+from ..passes.rt.profile import timed_operations
+from ..runtime.executable import Executable, executable
+from ..runtime.interface import interface_of
+from ..runtime.limits import Limits, known_limits
+from ..runtime.profile import Profile, Row
 
 if TYPE_CHECKING:
-    from .core.printing import Listing
+    from ..core.printing import Listing
 
 _LEAST_RUNS, _MOST_RUNS, _SECONDS = 10, 1000, 0.3
 """How many runs there are where nobody says it: as many as take this time, within limits."""
@@ -213,8 +213,8 @@ def profiler(
     work: Module, ctx: CompilerContext, passes: Mapping[str, str], start: str, source: Listing
 ) -> Profiler:
     """Compile a module of stage `start`, which is changed, with clocks in it."""
-    from .compiler import machine_code
-    from .staircase import effort_for
+    from ..compiler import machine_code
+    from ..staircase import effort_for
 
     if start == "loops":
         pipelines.run_passes(ctx, work.op, _PASS, start)

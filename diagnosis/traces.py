@@ -12,10 +12,10 @@ from xdsl.dialects import func, llvm
 from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.ir import Operation
 
-from .backends.reference.memory import Pointer
-from .core.provenance import names
-from .dialects import rt
-from .dialects.graph.ops import CallDpsOp
+from ..backends.reference.memory import Pointer
+from ..core.provenance import names
+from ..dialects import rt
+from ..dialects.graph.ops import CallDpsOp
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """A process of its own that compiles and times schedules of one module.
 
-    python -c "from stepwell.measuring import serve; serve()" FOLDER
+    python -c "from stepwell.tuning.measuring import serve; serve()" FOLDER
 
 Tuning starts it and writes a line of JSON for each comparison; it answers with a line. What it
 compiles may be wrong or never end: then this process is lost, and nothing else.
@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from . import compile as compile_module
-from . import from_mlir
-from .core.errors import StepwellError
+from .. import compile as compile_module
+from .. import from_mlir
+from ..core.errors import StepwellError
 
 ROUND_SECONDS = 0.001
 """How long the calls of one round are at least: shorter than what a busy machine interrupts."""

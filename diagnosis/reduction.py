@@ -21,12 +21,12 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import ConstantLike
 
+from ..core.errors import CompileError, InputError, StepwellError, explain
+from ..core.failures import Failure, Kind
+from ..core.module import Module, specs_of
+from ..core.target import Target
 from .bisection import Bisection, Route, blamed, first_failure, reproducer_of
 from .checking import Checker
-from .core.errors import CompileError, InputError, StepwellError, explain
-from .core.failures import Failure, Kind
-from .core.module import Module, specs_of
-from .core.target import Target
 from .reproducer import Reproducer
 from .shrinking import KEEPING_INPUTS, SHRINKINGS, Shrinking, tidied
 

@@ -29,12 +29,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import ConstantLike, IsTerminator
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from .core.module import Module, argument_attrs, is_public, numpy_dtype
-from .dialects import rt
-from .dialects.graph.interfaces import GraphOp
-from .dialects.graph.ops import CallDpsOp, ConstantOp
-from .dialects.sparse_tensor import is_sparse
-from .passes.graph.dce import references
+from ..core.module import Module, argument_attrs, is_public, numpy_dtype
+from ..dialects import rt
+from ..dialects.graph.interfaces import GraphOp
+from ..dialects.graph.ops import CallDpsOp, ConstantOp
+from ..dialects.sparse_tensor import is_sparse
+from ..passes.graph.dce import references
 
 Place = TypeVar("Place")
 

@@ -19,30 +19,30 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from ..compiler import machine_code, natives, passes_of, table_for
+from ..core import pipelines
+from ..core.actions import Action, ActionCounter, counting
+from ..core.context import CompilerContext
+from ..core.errors import CompileError, InputError, MiscompilationError, StepwellError, explain
+from ..core.failures import Failure, Kind, failure
+from ..core.module import Module
+from ..core.pass_manager import run_steps
+from ..core.pipeline_text import parse_passes
+from ..core.provenance import origin
+from ..core.registry import make_context, passes
+from ..core.target import Target, named
+from ..dialects import rt
+from ..runtime.executable import Executable
+from ..runtime.interface import Interface, interface_of
+from ..staircase import effort_for, stage_of
 from .checking import Checker
-from .compiler import machine_code, natives, passes_of, table_for
-from .core import pipelines
-from .core.actions import Action, ActionCounter, counting
-from .core.context import CompilerContext
-from .core.errors import CompileError, InputError, MiscompilationError, StepwellError, explain
-from .core.failures import Failure, Kind, failure
-from .core.module import Module
-from .core.pass_manager import run_steps
-from .core.pipeline_text import parse_passes
-from .core.provenance import origin
-from .core.registry import make_context, passes
-from .core.target import Target, named
-from .dialects import rt
 from .reproducer import Reproducer, reproducer_at
-from .runtime.executable import Executable
-from .runtime.interface import Interface, interface_of
-from .staircase import effort_for, stage_of
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-    from .backends.llvm.jit import Effort
+    from ..backends.llvm.jit import Effort
 
 CODE_GENERATION = "code generation"
 

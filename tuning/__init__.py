@@ -1,0 +1,1 @@
+"""Search for schedules by measured runs."""
