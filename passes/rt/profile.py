@@ -27,6 +27,12 @@ def timed_operations(function: Operation) -> list[Operation]:
     return [op for op in function.walk() if isinstance(op, _TIMED)]
 
 
+def _is_on_buffers(function: func.FuncOp) -> bool:
+    """Whether a function is the public one of a program, with the context of a call."""
+    inputs = function.function_type.inputs.data
+    return is_public(function) and bool(inputs) and inputs[0] == rt.ContextType()
+
+
 def _instrument(function: func.FuncOp, key: str, slot: int) -> None:
     """Time operations of a function, and the function as a whole in the last row."""
     timed = timed_operations(function)
@@ -83,7 +89,7 @@ class RtProfilePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         slots = {c.slot.value.data for c in op.walk() if isinstance(c, rt.ConstantOp)}
         weights = weights_of(ctx)
-        for function in [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]:
+        for function in [f for f in op.ops if isinstance(f, func.FuncOp) and _is_on_buffers(f)]:
             rows = len(timed_operations(function)) + 1
             key = weights.add(TABLE, np.zeros((rows, rt.RECORD_WORDS), np.int64))
             _instrument(function, key, len(slots))
