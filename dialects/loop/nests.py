@@ -66,9 +66,18 @@ def kernel_named(step: str, module: ModuleOp, name: str | None) -> KernelOp:
 
 def loops_of(kernel: KernelOp) -> Iterator[Loop]:
     """The loops of a kernel, outer ones first."""
-    for op in kernel.walk():
+    return _loops_in(kernel.body.block)
+
+
+def _loops_in(block: Block) -> Iterator[Loop]:
+    for op in block.ops:
+        if not op.regions:
+            continue
         if isinstance(op, Loop):
             yield op
+        for region in op.regions:
+            for inner in region.blocks:
+                yield from _loops_in(inner)
 
 
 def loop_names(kernel: KernelOp) -> set[str]:

@@ -190,7 +190,14 @@ class Rebuild:
     ) -> list[AffineExpr]:
         """The results of an old map on old operands, over new indices and `symbols`."""
         dims = [self.expr(operand) for operand in operands]
-        return [normalized(e.replace_dims_and_symbols(dims, symbols)) for e in map.results]
+        return [
+            normalized(
+                dims[e.position]
+                if type(e) is AffineDimExpr  # an ABC: isinstance is slow
+                else e.replace_dims_and_symbols(dims, symbols)
+            )
+            for e in map.results
+        ]
 
     def bound(self, loop: ForOp | ReduceOp) -> list[AffineExpr]:
         """The bounds of an old loop over new indices."""

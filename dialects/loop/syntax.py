@@ -72,10 +72,14 @@ def compress(
         operands: index values; more than are used may be given.
         num_symbols: how many symbols (axes) the map has; they keep their numbers.
     """
-    used = [d.position for e in exprs for d in e.dfs() if isinstance(d, AffineDimExpr)]
+    # Expressions are of an ABC: isinstance is slow, and so is to replace what is a mere dimension.
+    used = [d.position for e in exprs for d in e.dfs() if type(d) is AffineDimExpr]
     unique: dict[SSAValue, int] = {}
     for position in used:
         unique.setdefault(operands[position], len(unique))
+    if all(type(e) is AffineDimExpr for e in exprs):
+        results = tuple(AffineExpr.dimension(unique[operands[position]]) for position in used)
+        return AffineMap(len(unique), num_symbols, results), list(unique)
     dims = [AffineExpr.dimension(unique.get(value, 0)) for value in operands]
     symbols = [AffineExpr.symbol(s) for s in range(num_symbols)]
     results = tuple(e.replace_dims_and_symbols(dims, symbols) for e in exprs)
