@@ -62,7 +62,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-app.command()(tune)
 
 
 def _version(wanted: bool) -> None:
@@ -288,10 +287,6 @@ def pipeline(
         print(f"{stage:10} {passes or '(none at this level)'}")
 
 
-app.command("bisect")(finding.bisect)
-app.command("reduce")(finding.reduce)
-
-
 def show(exe: Executable, seconds: float) -> None:
     """Print what an executable is made of."""
     for title, specs in (("takes", exe.inputs), ("gives", exe.outputs)):
@@ -360,8 +355,8 @@ def _tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-app.command()(profile)
-app.command()(why)
+for command in (profile, why, tune, finding.bisect, finding.reduce):
+    app.command(command.__name__)(command)
 
 
 def main(args: Sequence[str] | None = None) -> None:
