@@ -1,16 +1,50 @@
-"""Structured control flow to branches, by xDSL's patterns."""
+"""Structured control flow to branches, by xDSL's patterns and one for `scf.while`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from xdsl.context import Context
+from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+from xdsl.rewriter import BlockInsertPoint, InsertPoint
 from xdsl.transforms.convert_scf_to_cf import ForLowering, IfLowering, SwitchLowering
 
 from ..core.provenance import Located
+
+
+# scf.while (%a = %x) { before; condition(%c) %b } do { ^bb0(%b): after; yield %d }
+#   == br ^before(%x)
+#      ^before(%a): before; cond_br %c, ^after(%b), ^end(%b)
+#      ^after(%b): after; br ^before(%d)
+class WhileLowering(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: scf.WhileOp, rewriter: PatternRewriter) -> None:
+        before, after, start = op.before_region.first_block, op.after_region.first_block, op.parent
+        test, again = (list(region.walk())[-1] for region in op.regions)
+        if not isinstance(test, scf.ConditionOp) or not isinstance(again, scf.YieldOp):
+            return
+        assert before is not None
+        assert after is not None
+        assert start is not None
+        end = start.split_before(op)
+        for number, kind in enumerate(op.result_types):
+            rewriter.insert_block_argument(end, number, kind)
+        rewriter.insert(cf.BranchOp(before, *op.arguments), InsertPoint.at_end(start))
+        branches = (after, test.args, end, test.args)
+        rewriter.replace(test, cf.ConditionalBranchOp(test.condition, *branches))
+        rewriter.replace(again, cf.BranchOp(before, *again.arguments))
+        for region in op.regions:
+            rewriter.inline_region(region, BlockInsertPoint.before(end))
+        rewriter.replace(op, [], end.args)
 
 
 @dataclass(frozen=True)
@@ -42,11 +76,11 @@ class ConvertScfToCfPass(ModulePass):
     }
     ```
     Requires: nothing.
-    Leaves: no `scf.for`, `scf.if` and `scf.index_switch`.
+    Leaves: no `scf.for`, `scf.while`, `scf.if` and `scf.index_switch`.
     """
 
     name = "convert-scf-to-cf"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        patterns = [SwitchLowering(), IfLowering(), ForLowering()]
+        patterns = [SwitchLowering(), IfLowering(), ForLowering(), WhileLowering()]
         PatternRewriteWalker(Located(GreedyRewritePatternApplier(patterns))).rewrite_module(op)

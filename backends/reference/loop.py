@@ -35,6 +35,7 @@ from ...dialects.loop.ops import (
     KernelOp,
     LoadOp,
     LocalOp,
+    PartitionPointOp,
     PrefetchOp,
     ReduceEntriesOp,
     ReduceOp,
@@ -152,6 +153,19 @@ class LoopFunctions(InterpreterFunctions):
             entry = (p, int(indices[p]), total)
             (total,) = interpreter.run_ssacfg_region(op.body, entry, "loop.reduce_entries")
         return (total,)
+
+    @impl(PartitionPointOp)
+    def run_partition_point(
+        self, interpreter: Interpreter, op: PartitionPointOp, args: PythonValues
+    ) -> PythonValues:
+        """Look at the rows one after the other."""
+        indptr, rows, part, parts = args
+        if not 0 <= rows < len(indptr):
+            raise outside(op, 0, rows, len(indptr))
+        weight = op.weight.value.data
+        costs = [int(indptr[row]) + weight * row for row in range(rows + 1)]
+        found = (row for row in range(rows) if costs[row] * parts >= part * costs[rows])
+        return (next(found, rows),)
 
     @impl(LoadOp)
     def run_load(self, interpreter: Interpreter, op: LoadOp, args: PythonValues) -> PythonValues:

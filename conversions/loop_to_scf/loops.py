@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from xdsl.dialects import arith, func, memref, scf, vector
+from xdsl.dialects import arith, func, scf, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
@@ -30,7 +30,8 @@ from .blocks import join, neutral
 from .indices import ZERO, Form, fixed
 from .layouts import Chunk
 from .scopes import INDEX
-from .statements import HANDLERS, Handler, Statements, refuse
+from .searches import Searches
+from .statements import HANDLERS, Handler, refuse
 
 _TOGETHER_BITS = 128
 """How much is loaded at a time of numbers that each fill a vector: within so many bits, all
@@ -68,7 +69,7 @@ def convert_kernel(kernel: loop.KernelOp, target: Target) -> func.FuncOp:
     )
 
 
-class Loops(Statements):
+class Loops(Searches):
     """The conversion of one kernel into a block, with its loops."""
 
     def __init__(self, kernel: loop.KernelOp, body: IRBlock, target: Target) -> None:
@@ -248,26 +249,17 @@ class Loops(Statements):
         """`loop.reduce_entries`: from one row pointer to the next."""
         assert isinstance(op, loop.ReduceEntriesOp)
         (row,) = self.evaluate(op, op.row.data.results, [self.form(v) for v in op.row_operands])
-        start, end = self._entry(op.indptr, row), self._entry(op.indptr, row + 1)
+        start, end = self.entry(op.indptr, row), self.entry(op.indptr, row + 1)
 
         def step(position: Form, parts: Sequence[SSAValue]) -> list[SSAValue]:
             self.values[op.position] = position
-            self.values[op.column] = self._entry(op.indices, position)
+            self.values[op.column] = self.entry(op.indices, position)
             self.whole(op.accumulator, parts)
             self.statements(op.body.block)
             return self.parts(op.yielded)
 
         self._reduction(op, op.position, start, end, [end], step)
         return True
-
-    def _entry(self, buffer: SSAValue, place: Form) -> Form:
-        """An element of a row pointer or index array, which is not negative."""
-        emit = self.emitter
-        operands = self.buffers.operands(self.scalar(buffer), (place,), False)
-        kind = cast(MemRefType, buffer.type).element_type
-        value = emit.emit(memref.LoadOp, operands, [kind]).results[0]
-        index = emit.emit(upstream.IndexCastOp, [value], [INDEX]).results[0]
-        return self.indices.atom(index, nonnegative=True)
 
     def _reduction(
         self,
@@ -379,6 +371,7 @@ LOOP_HANDLERS: dict[str, Handler] = {
     "loop.for": Loops.for_loop,
     "loop.reduce": Loops.reduce,
     "loop.reduce_entries": Loops.reduce_entries,
+    "loop.partition_point": Loops.partition_point,
 }
 """How loops are converted."""
 

@@ -1,9 +1,10 @@
 """Operations of the loop dialect.
 
 Kernels are here; loops and reductions are in `ops_loops.py`, operations on values in
-`ops_values.py`, hints in `ops_prefetch.py`. Parsing and printing are written by hand where an
-operation applies an affine map to index values (see `syntax.py`) or names its loop variable;
-the declarative format has neither.
+`ops_values.py`, hints in `ops_prefetch.py`, shares of sparse work in `ops_partition.py`.
+Parsing and printing are written by hand where an operation applies an affine map to index values
+(see `syntax.py`), names its loop variable or has numbers without a type; the declarative format
+has none of these.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from xdsl.traits import (
 from xdsl.utils.hints import isa
 
 from .ops_loops import ForOp, ReduceEntriesOp, ReduceOp, YieldOp
+from .ops_partition import PartitionPointOp
 from .ops_prefetch import PrefetchOp
 from .ops_values import (
     FoldOp,
@@ -63,6 +65,7 @@ __all__ = [
     "KernelOp",
     "LoadOp",
     "LocalOp",
+    "PartitionPointOp",
     "PrefetchOp",
     "ReduceEntriesOp",
     "ReduceOp",

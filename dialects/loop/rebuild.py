@@ -39,6 +39,7 @@ from .ops import (
     ForOp,
     KernelOp,
     LoadOp,
+    PartitionPointOp,
     PrefetchOp,
     ReduceEntriesOp,
     ReduceOp,
@@ -439,4 +440,4 @@ def _erase_unused(block: Block) -> None:
 
 
 def _only_reads(op: Operation) -> bool:
-    return isinstance(op, LoadOp | memref.DimOp) or is_side_effect_free(op)
+    return isinstance(op, LoadOp | PartitionPointOp | memref.DimOp) or is_side_effect_free(op)

@@ -197,6 +197,28 @@ loop.kernel @hint(%w: memref<9x32xf32>) -> (%y: memref<9xf32>) {
   }
 }
 
+// Where a part of rows begins: what the rows before it cost at least, without products that
+// overflow, then a binary search. A step chooses between two numbers, not between two ways.
+
+// CHECK-LABEL: func.func private @part(
+// CHECK:         %[[LAST:[a-z0-9_]+]] = memref.load %indptr[%n] : memref<?xi32>
+// CHECK:         %[[W:[a-z0-9_]+]] = arith.muli %n, %{{.*}} : index
+// CHECK:         %[[TOTAL:[a-z0-9_]+]] = arith.addi %[[W]], %{{.*}} : index
+// CHECK-NEXT:    arith.divui %[[TOTAL]], %p : index
+// CHECK-NEXT:    arith.remui %[[TOTAL]], %p : index
+// CHECK:         %[[R:[a-z0-9_]+]], %{{.*}} = scf.while (%[[F:[a-z0-9_]+]] = %{{.*}}, %[[L:[a-z0-9_]+]] = %n) : (index, index) -> (index, index) {
+// CHECK-NEXT:      %[[MORE:[a-z0-9_]+]] = arith.cmpi ne, %[[L]], %{{.*}} : index
+// CHECK-NEXT:      scf.condition(%[[MORE]]) %[[F]], %[[L]] : index, index
+// CHECK:           memref.load %indptr
+// CHECK:           %[[BELOW:[a-z0-9_]+]] = arith.cmpi slt, %{{.*}}, %{{.*}} : index
+// CHECK-NEXT:      arith.select %[[BELOW]]
+// CHECK:         memref.store %{{.*}}, %y[%[[R]]]
+loop.kernel @part(%indptr: memref<?xi32>, %v: memref<1xf32>, %n: index, %t: index, %p: index) -> (%y: memref<?xf32>) {
+  %a = loop.load %v () -> (0)() : memref<1xf32>, f32
+  %r = loop.partition_point %indptr rows %n part %t of %p weight 4 : memref<?xi32>
+  loop.store %a, %y (d0) -> (d0)(%r) : f32, memref<?xf32>
+}
+
 // A function of many vectors is computed for some of them at a time, so that they stand together.
 
 // CHECK-LABEL: func.func private @together(

@@ -41,6 +41,32 @@ func.func @condition(%c: i1, %a: f32, %b: f32) -> f32 {
 
 // -----
 
+// CHECK-LABEL: func.func @while(
+// CHECK: cf.br ^bb1(%n : index) loc("spmm1")
+// CHECK-NEXT: ^bb1(%a: index
+// CHECK-NEXT: %more = arith.cmpi ne, %a, %zero : index
+// CHECK-NEXT: cf.cond_br %more, ^bb2(%a : index), ^bb3(%a : index) loc("spmm1")
+// CHECK-NEXT: ^bb2(%b: index
+// CHECK-NEXT: %half = arith.shrui %b, %one : index
+// CHECK-NEXT: cf.br ^bb1(%half : index) loc("spmm1")
+// CHECK-NEXT: ^bb3(%{{.*}}: index
+// CHECK-NEXT: func.return %{{.*}} : index
+func.func @while(%n: index) -> index {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %r = scf.while (%a = %n) : (index) -> index {
+    %more = arith.cmpi ne, %a, %zero : index
+    scf.condition(%more) %a : index
+  } do {
+  ^bb0(%b: index):
+    %half = arith.shrui %b, %one : index
+    scf.yield %half : index
+  } loc("spmm1")
+  func.return %r : index
+}
+
+// -----
+
 // What is no structured control flow stays, and so does what has no location.
 // CHECK-LABEL: func.func @branches(
 // CHECK-NEXT: cf.cond_br %c, ^bb1, ^bb1 loc(unknown)

@@ -326,6 +326,11 @@ def run_compiled(kernel: KernelOp, arrays: Sequence[np.ndarray]) -> None:
 
 
 @pytest.fixture(scope="session")
+def compiled_kernel() -> Callable[[KernelOp, Sequence[np.ndarray]], None]:
+    return run_compiled
+
+
+@pytest.fixture(scope="session")
 def same_compiled() -> Check:
     """As `same_before_and_after`, and the machine code of the scheduled kernel as well."""
 

@@ -183,6 +183,34 @@ loop.kernel @k(%x: memref<4xf32>, %i: index) -> () {
 
 // -----
 
+loop.kernel @k(%x: memref<4x4xi32>, %i: index) -> () {
+  // expected-error @+1 {{loop.partition_point: wrong row pointer, expected a memref of integers of rank 1, got memref<4x4xi32>}}
+  %r = loop.partition_point %x rows %i part %i of %i weight 1 : memref<4x4xi32>
+}
+
+// -----
+
+loop.kernel @k(%x: memref<4xf32>, %i: index) -> () {
+  // expected-error @+1 {{loop.partition_point: wrong row pointer, expected a memref of integers of rank 1, got memref<4xf32>}}
+  %r = loop.partition_point %x rows %i part %i of %i weight 1 : memref<4xf32>
+}
+
+// -----
+
+loop.kernel @k(%x: memref<4xi32>, %i: index) -> () {
+  // expected-error @+1 {{loop.partition_point: wrong weight, expected 1 to 65536, got 0}}
+  %r = loop.partition_point %x rows %i part %i of %i weight 0 : memref<4xi32>
+}
+
+// -----
+
+loop.kernel @k(%x: memref<4xi32>, %i: index) -> () {
+  // expected-error @+1 {{loop.partition_point: wrong weight, expected 1 to 65536, got 65537}}
+  %r = loop.partition_point %x rows %i part %i of %i weight 65537 : memref<4xi32>
+}
+
+// -----
+
 loop.kernel @k() -> () {
   // expected-error @+1 {{loop.local: size is not static, expected a static shape, got memref<?xf32>}}
   %h = loop.local : memref<?xf32>

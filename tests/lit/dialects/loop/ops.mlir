@@ -86,6 +86,13 @@ loop.kernel @hint(%w: memref<9x32xf32>, %i: index) -> () {
   loop.prefetch %w (d0) -> (8, d0 * 32)(%i) {note = "kept"} : memref<9x32xf32>
 }
 
+// The rows of a CSR matrix in parts of about as many entries.
+// CHECK-LABEL: loop.kernel @parts
+// CHECK:       loop.partition_point %indptr rows %n part %t of %n weight 4 {note = "kept"} : memref<?xi64>
+loop.kernel @parts(%indptr: memref<?xi64>, %n: index, %t: index) -> () {
+  %r = loop.partition_point %indptr rows %n part %t of %n weight 4 {note = "kept"} : memref<?xi64>
+}
+
 // CHECK-LABEL: loop.kernel @packed
 // CHECK-SAME: %w: memref<2x9x16xf32> {loop.constant, loop.packing = affine_map<(d0, d1, d2) -> (((d0 * 16) + d2), d1)>}
 // CHECK-SAME: attributes {note = "kept"}

@@ -1,0 +1,113 @@
+"""Rows in parts of about equal cost: each row once, wherever the entries are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import ModuleOp
+
+from stepwell.backends.reference.machine import Machine, call, run_kernel
+from stepwell.core.errors import CompileError
+from stepwell.core.pipelines import run_passes
+from stepwell.core.registry import make_context
+from stepwell.core.target import named
+
+QUICK = settings(max_examples=40, deadline=None)
+ROWS = st.one_of(
+    st.lists(st.integers(0, 9), max_size=12),
+    st.lists(st.just(0), max_size=5),
+    st.tuples(st.integers(0, 5), st.integers(0, 5)).map(lambda n: [0] * n[0] + [90] + [1] * n[1]),
+    st.lists(st.integers(0, 9), max_size=12).map(sorted),
+)
+"""How many entries rows have: any, none, one with most of them, the most ones last."""
+
+
+def owners(labels: int, weight: int, rows: int | None, kind: str, each: int = 1) -> str:
+    """A kernel that adds each label to the rows of the parts, `each` of them, which it is for."""
+    y = f"memref<{'?' if rows is None else rows}xf32>"
+    size = f"memref.dim %y, %c0 : {y}" if rows is None else f"arith.constant {rows} : index"
+    of = f"of %parts weight {weight} : memref<?x{kind}>"
+    return f"""
+loop.kernel @owners(%indptr: memref<?x{kind}>, %labels: memref<{labels}xf32>) -> (%y: {y}) {{
+  %c0 = arith.constant 0 : index
+  %n = {size}
+  %parts = arith.constant {labels * each} : index
+  loop.for "t" %t to {labels} {{
+    %label = loop.load %labels (d0) -> (d0)(%t) : memref<{labels}xf32>, f32
+    %first = affine.apply affine_map<(d0) -> (d0 * {each})> (%t)
+    %next = affine.apply affine_map<(d0) -> (d0 * {each} + {each})> (%t)
+    %a = loop.partition_point %indptr rows %n part %first {of}
+    %b = loop.partition_point %indptr rows %n part %next {of}
+    loop.for "i" %i to min (d0, d1) -> (d1 - d0)(%a, %b) {{
+      %old = loop.load %y (d0, d1) -> (d0 + d1)(%a, %i) : {y}, f32
+      %sum = arith.addf %old, %label : f32
+      loop.store %sum, %y (d0, d1) -> (d0 + d1)(%a, %i) : f32, {y}
+    }}
+  }}
+}}"""
+
+
+def begin(indptr: list[int], part: int, parts: int, weight: int) -> int:
+    """The definition, in integers that do not overflow."""
+    costs = [start + weight * row for row, start in enumerate(indptr)]
+    return next(r for r, cost in enumerate(costs) if cost * parts >= part * costs[-1])
+
+
+@QUICK
+@given(
+    entries=ROWS,
+    parts=st.integers(1, 15),
+    weight=st.one_of(st.integers(1, 9), st.just(1 << 16)),
+    known=st.booleans(),
+    kind=st.sampled_from(["i32", "i64"]),
+    first=st.integers(0, 3),
+)
+@example(entries=[], parts=1, weight=1, known=False, kind="i32", first=0)
+def test_parts_are_as_defined_at_every_stage(
+    kernel_of, compiled_kernel, entries, parts, weight, known, kind, first
+) -> None:
+    """Each row is in one part, and that is the one which the definition says."""
+    starts = [first, *(first + np.cumsum(entries, dtype=int)).tolist()]
+    rows = len(entries)
+    expected = np.zeros(rows, np.float32)
+    for part in range(parts):
+        ends = (begin(starts, t, parts, weight) for t in (part, part + 1))
+        expected[slice(*ends)] += 2.0**part
+    assert all(owner in 2.0 ** np.arange(parts) for owner in expected)
+    kernel = kernel_of(owners(parts, weight, rows if known else None, kind))
+    indptr = np.array(starts, kind.replace("i", "int"))
+    labels = 2.0 ** np.arange(parts, dtype=np.float32)
+
+    def arrays() -> list[np.ndarray]:
+        return [indptr, labels, np.zeros(rows, np.float32)]
+
+    run_kernel(kernel, given := arrays())
+    np.testing.assert_array_equal(given[-1], expected)
+    module = ModuleOp([kernel.clone()])
+    for step in ("convert-loop-to-scf", "convert-scf-to-cf"):
+        run_passes(make_context(target=named("host")), module, step)
+        call(Machine(module), next(iter(module.ops)), given := arrays())
+        np.testing.assert_array_equal(given[-1], expected, step)
+    compiled_kernel(kernel, given := arrays())
+    np.testing.assert_array_equal(given[-1], expected)
+
+
+def test_costs_near_the_end_of_64_bits(kernel_of, compiled_kernel) -> None:
+    """Products of costs and numbers of parts would overflow: 2**61 entries, 2**30 parts."""
+    text = owners(4, 1 << 16, None, "i64", each=1 << 28)
+    rows = np.array([0, 2**58, 2**58 + 1, 2**59, 2**59, 2**60, 2**61], np.int64)
+    arrays = [rows, np.arange(1, 5, dtype=np.float32), np.zeros(6, np.float32)]
+    run_kernel(kernel_of(text), arrays)
+    np.testing.assert_array_equal(arrays[-1], [1, 1, 1, 2, 2, 3])
+    arrays[-1].fill(0)
+    compiled_kernel(kernel_of(text), arrays)
+    np.testing.assert_array_equal(arrays[-1], [1, 1, 1, 2, 2, 3])
+
+
+def test_more_rows_than_there_are(kernel_of) -> None:
+    arrays = [np.array([0, 2], np.int32), np.ones(2, np.float32), np.zeros(2, np.float32)]
+    expected = r"loop.partition_point: index of dimension 0 is outside .* 0 <= index < 2, got 2"
+    with pytest.raises(CompileError, match=expected):
+        run_kernel(kernel_of(owners(2, 1, None, "i32")), arrays)
