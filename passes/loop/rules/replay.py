@@ -15,6 +15,7 @@ from ....core.errors import explain
 from ....dialects.loop.nests import ScheduleError, kernel_named
 from ....dialects.loop.ops import KernelOp
 from ....dialects.loop.trace import Argument, Step, parse_traces
+from ..balance import balance
 from ..compute_at import compute_at
 from ..drop_unit_loops import drop_unit_loops
 from ..fuse import fuse
@@ -36,6 +37,7 @@ Primitive = Callable[..., KernelOp]
 PRIMITIVES: Mapping[str, Primitive] = {
     primitive.__name__: primitive
     for primitive in (
+        balance,
         compute_at,
         drop_unit_loops,
         fuse,

@@ -16,6 +16,7 @@ from ....dialects.loop.nests import (
 )
 from ....dialects.loop.ops import ForOp, KernelOp
 from ....dialects.loop.trace import trace_of
+from ..balance import balance
 from ..drop_unit_loops import drop_unit_loops, has_unit_loop
 from ..pack import pack
 from ..prefetch import prefetch
@@ -94,6 +95,12 @@ class Schedule:
         """Cut a loop; see `split`."""
         names = split_names(self.kernel, loop)
         self._take(split, loop, factor, tail)
+        return names
+
+    def balance(self, loop: str, entries: str, factor: int, weight: int) -> SplitNames:
+        """Cut a loop over rows into parts of about as many entries; see `balance`."""
+        names = split_names(self.kernel, loop)
+        self._take(balance, loop, entries, factor, weight)
         return names
 
     def split_border(self, loop: str, before: int, after: int) -> None:

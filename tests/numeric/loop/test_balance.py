@@ -13,6 +13,7 @@ from stepwell.core.errors import CompileError
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
+from stepwell.passes.loop.rules.replay import replay
 
 QUICK = settings(max_examples=40, deadline=None)
 ROWS = st.one_of(
@@ -111,3 +112,72 @@ def test_more_rows_than_there_are(kernel_of) -> None:
     expected = r"loop.partition_point: index of dimension 0 is outside .* 0 <= index < 2, got 2"
     with pytest.raises(CompileError, match=expected):
         run_kernel(kernel_of(owners(2, 1, None, "i32")), arrays)
+
+
+def products(rows: int | None, features: int, kind: str) -> str:
+    """y = A x for a CSR matrix A, and the number of times that each row of y is written."""
+    y = f"memref<{'?' if rows is None else rows}x{features + 1}xf32>"
+    of = f"memref<?x{kind}>, memref<?x{kind}>"
+    return f"""
+loop.kernel @products(%indptr: memref<?x{kind}>, %indices: memref<?x{kind}>, %v: memref<?xf32>,
+                      %x: memref<?x{features}xf32>, %one: memref<1xf32>) -> (%y: {y}) {{
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = memref.dim %y, %c0 : {y}
+  loop.for "i" %i to {"%n" if rows is None else rows} {{
+    %old = loop.load %y (d0) -> (d0, {features})(%i) : {y}, f32
+    %more = loop.load %one () -> (0)() : memref<1xf32>, f32
+    %count = arith.addf %old, %more : f32
+    loop.store %count, %y (d0) -> (d0, {features})(%i) : f32, {y}
+    loop.for "j" %j to {features} {{
+      %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i)
+          combine add carry(%acc = %zero : f32) : {of} {{
+        %a = loop.load %v (d0) -> (d0)(%p) : memref<?xf32>, f32
+        %b = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : memref<?x{features}xf32>, f32
+        %t = math.fma %a, %b, %acc : f32
+        loop.yield %t : f32
+      }}
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, {y}
+    }}
+  }}
+}}"""
+
+
+@QUICK
+@given(
+    entries=ROWS,
+    factor=st.integers(1, 9),
+    weight=st.integers(1, 9),
+    known=st.booleans(),
+    kind=st.sampled_from(["i32", "i64"]),
+    steps=st.sampled_from(
+        ["", "tiles(i0)", "tiles(i0); unroll(e, 3)", "split(i1, 2)", "unroll(e, 2)"]
+    ),
+)
+def test_balanced_products_are_the_same_numbers(
+    kernel_of, compiled_kernel, entries, factor, weight, known, kind, steps
+) -> None:
+    """Bit by bit where sums are not unrolled, every row once; interpreted and as machine code."""
+    rng = np.random.default_rng(sum(entries))
+    columns, features, rows = 100, 3, len(entries)
+    starts = np.concatenate([[0], np.cumsum(entries, dtype=int)])
+    chosen = [np.sort(rng.choice(columns, n, replace=False)) for n in entries]
+    dtype = kind.replace("i", "int")
+    inputs = [
+        starts.astype(dtype),
+        np.concatenate([*chosen, []]).astype(dtype),
+        rng.standard_normal(starts[-1]).astype(np.float32),
+        rng.standard_normal((columns, features)).astype(np.float32),
+        np.ones(1, np.float32),
+    ]
+    kernel = kernel_of(products(rows if known else None, features, kind))
+    run_kernel(kernel, [*inputs, expected := np.zeros((rows, features + 1), np.float32)])
+    assert (expected[:, features] == 1).all()
+    trace = f"balance(i, e, {factor}, weight={weight})"
+    scheduled = replay(kernel, "; ".join(filter(None, [trace, steps])))
+    for run in (run_kernel, compiled_kernel):
+        run(scheduled, [*inputs, got := np.zeros_like(expected)])
+        if "unroll" in steps:
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+        else:
+            np.testing.assert_array_equal(got, expected)

@@ -233,6 +233,7 @@ STEPS = st.one_of(
         st.integers(0, 5),
         st.sampled_from(["peel", "mask", "split", "cases"]),
     ),
+    st.tuples(st.just("balance"), LOOPS, LOOPS, st.integers(0, 5), st.integers(0, 3)),
     st.tuples(st.sampled_from(["tiles", "sink"]), LOOPS),
     st.tuples(st.sampled_from(["reorder", "vectorize"]), LOOPS),
     st.tuples(st.sampled_from(["reorder", "vectorize"]), LOOPS, LOOPS),

@@ -1,0 +1,165 @@
+"""Cut the rows of a sparse matrix into parts of about as many entries: `loop-balance`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.passes import ModulePass
+
+from ...core.context import decide
+from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.linear import minus, rounded_up_quotient
+from ...dialects.loop.nests import bound_of, enclosing, kernel_named, loop_named, refusal
+from ...dialects.loop.ops import ForOp, KernelOp, PartitionPointOp, ReduceEntriesOp, StoreOp
+from ...dialects.loop.ops_partition import MOST_WEIGHT
+from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.trace import noted
+from .split import SplitNames, split_names
+
+STEP = "loop-balance"
+
+
+def balance(kernel: KernelOp, loop: str, entries: str, factor: int, weight: int = 1) -> KernelOp:
+    """Cut the loop over the rows of a sparse matrix into parts of about the same cost.
+
+        for i to n: body(i)
+        ->  for i0 to n ceildiv f:
+                a, b = partition_point(i0), partition_point(i0 + 1)
+                for i1 to b - a: body(a + i1)
+
+    There are as many parts as `split` with tail "mask" makes, of `factor` rows in the mean. How
+    many rows one has is known when the kernel runs: an entry of the reduction `entries` costs
+    1, a row `weight`. A row is never cut.
+
+    Raises:
+        ScheduleError: if the loop is not a parallel one over the rows that `entries` reads, or
+            their row pointer is not an input that stays as it is.
+    """
+    target, reduction = loop_named(STEP, kernel, loop), loop_named(STEP, kernel, entries)
+    if not isinstance(target, ForOp):
+        raise refusal(STEP, kernel, target, "its iterations share an accumulator")
+    if target.kind.data != LoopKind.PARALLEL:
+        raise refusal(STEP, kernel, target, "wrong kind", LoopKind.PARALLEL, target.kind.data)
+    if factor < 1:
+        raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
+    if not 1 <= weight <= MOST_WEIGHT:
+        raise refusal(STEP, kernel, target, "wrong weight", f"1 to {MOST_WEIGHT}", weight)
+    if len(bound_of(target)) > 1:
+        raise refusal(STEP, kernel, target, "its bound is the smaller of several")
+    if not isinstance(reduction, ReduceEntriesOp) or target not in enclosing(reduction):
+        fact = f'"{entries}" is no reduction over entries in it'
+        raise refusal(STEP, kernel, target, fact)
+    if not is_row_loop(target, reduction):
+        raise refusal(STEP, kernel, target, f'does not go through the rows of "{entries}"')
+    indptr = reduction.indptr
+    if indptr not in kernel.inputs or any(isinstance(u.operation, StoreOp) for u in indptr.uses):
+        raise refusal(STEP, kernel, target, f'the row pointer of "{entries}" is no mere input')
+    names = split_names(kernel, loop)
+    new = _Balance(kernel, target, indptr, factor, weight, names).run()
+    return noted(new, "balance", loop, entries, factor, weight=weight)
+
+
+def is_row_loop(loop: ForOp, entries: ReduceEntriesOp) -> bool:
+    """Whether an iteration of a loop reads the entries of the row of its number."""
+    (row,) = entries.row.data.results
+    return isinstance(row, AffineDimExpr) and entries.row_operands[row.position] is loop.variable
+
+
+class _Balance(Rebuild):
+    def __init__(
+        self,
+        kernel: KernelOp,
+        target: ForOp,
+        indptr: SSAValue,
+        factor: int,
+        weight: int,
+        names: SplitNames,
+    ) -> None:
+        super().__init__(kernel, [target])
+        self.target, self.indptr = target, indptr
+        self.factor, self.weight, self.names = factor, weight, names
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is not self.target:
+            super().visit_for(op)
+            return
+        (rows,) = self.bound(op)
+        parts = rounded_up_quotient(rows, self.factor)
+        with self.loop(self.names.outer, [parts], LoopKind.PARALLEL, op) as i0:
+            begin, end = (self.begin(rows, part, parts) for part in (i0, i0 + 1))
+            count = [minus(end, begin)]
+            with self.loop(self.names.inner, count, LoopKind.PARALLEL, op) as i1:
+                self.bind(op.variable, begin + i1)
+                self.visit_body(op.body.block)
+
+    def begin(self, rows: AffineExpr, part: AffineExpr, parts: AffineExpr) -> AffineExpr:
+        """The first row of a part."""
+        numbers = [self.compute(expr) for expr in (rows, part, parts)]
+        op = self.emit(PartitionPointOp(self.value(self.indptr), *numbers, self.weight))
+        return self.number(op.result)
+
+
+@dataclass(frozen=True)
+class LoopBalancePass(ModulePass):
+    """Cut the rows of a sparse matrix into parts of about as many entries.
+
+    Before:
+
+    ```mlir
+    loop.kernel @degrees(%ptr: memref<?xi32>, %col: memref<?xi32>) -> (%y: memref<99xf32>) {
+      %one = arith.constant 1.0 : f32
+      loop.for "i" %i to 99 {
+        %s = loop.reduce_entries "e" %p, %j of %ptr, %col row (d0) -> (d0)(%i)
+            combine add carry(%acc = %one : f32) : memref<?xi32>, memref<?xi32> {
+          %t = arith.addf %acc, %one : f32
+          loop.yield %t : f32
+        }
+        loop.store %s, %y (d0) -> (d0)(%i) : f32, memref<99xf32>
+      }
+    }
+    ```
+
+    Options: `loop=i entries=e factor=16 weight=4`
+
+    After:
+
+    ```mlir
+    loop.kernel @degrees(%ptr: memref<?xi32>, %col: memref<?xi32>) -> (%y: memref<99xf32>)
+        attributes {loop.schedule = "balance(i, e, 16, weight=4)"} {
+      %one = arith.constant 1.0 : f32 loop.for "i0" %i0 to 7 {
+        %n = arith.constant 99 : index %parts = arith.constant 7 : index
+        %a = loop.partition_point %ptr rows %n part %i0 of %parts weight 4 : memref<?xi32>
+        %c = arith.constant 1 : index %next = arith.addi %i0, %c : index
+        %b = loop.partition_point %ptr rows %n part %next of %parts weight 4 : memref<?xi32>
+        loop.for "i1" %i1 to min (d0, d1) -> (d0 * -1 + d1)(%a, %b) {
+          %s = loop.reduce_entries "e" %p, %j of %ptr, %col row (d0, d1) -> (d0 + d1)(%a, %i1)
+              combine add carry(%acc = %one : f32) : memref<?xi32>, memref<?xi32> {
+            %t = arith.addf %acc, %one : f32 loop.yield %t : f32 }
+          loop.store %s, %y (d0, d1) -> (d0 + d1)(%a, %i1) : f32, memref<99xf32> } } }
+    ```
+
+    Requires: a parallel loop over the rows of that reduction, whose row pointer is an input.
+    Leaves: loops named after it, with 0 and 1 at their ends.
+    """
+
+    name = "loop-balance"
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    loop: str = ""
+    """The loop over rows that is cut."""
+    entries: str = ""
+    """The reduction over the entries that are counted."""
+    factor: int = 1
+    """The rows of a part in the mean."""
+    weight: int = 1
+    """What a row costs beside its entries, in entries."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        old = kernel_named(self.name, op, self.kernel)
+        kernel = balance(old, self.loop, self.entries, self.factor, self.weight)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")
