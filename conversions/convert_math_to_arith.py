@@ -24,7 +24,7 @@ from xdsl.utils.type import get_element_type_or_self
 
 from ..core.actions import allowed
 from ..core.context import target_of
-from ..core.target import Target
+from ..core.target import Target, named
 from ..dialects import upstream
 from .math_to_arith import halves, polynomials
 from .math_to_arith.arithmetic import Arithmetic
@@ -116,6 +116,7 @@ def _isolated_region(op: Operation) -> Region:
 class _Places:
     """The `Arithmetic` of each type in each isolated region."""
 
+    target: Target
     found: dict[tuple[Region, Attribute], Arithmetic] = field(default_factory=dict)
 
     def at(self, op: Operation) -> Arithmetic:
@@ -123,7 +124,7 @@ class _Places:
         key = _isolated_region(op), op.results[0].type
         place = self.found.get(key)
         if place is None:
-            place = self.found[key] = Arithmetic(key[1])
+            place = self.found[key] = Arithmetic(key[1], self.target)
         place.location = op.location
         return place
 
@@ -219,6 +220,7 @@ class ConvertMathToArithPass(ModulePass):
     f64 stay for `convert-math-to-llvm`; on a target without fma that one is a product and a
     sum. Numbers of 16 bits are computed with in f32 where the target has no arithmetic for
     them, and f16 is converted by arithmetic on its bits where it has no instruction for that.
+    With AVX-512 16 lanes are multiplied by 2^n by `x86vector.avx512.mask.scalef`.
     Constants stand once at the entry of the function. Neighbours of one kind are expanded
     together, a step of each in turn.
 
@@ -227,9 +229,12 @@ class ConvertMathToArithPass(ModulePass):
 
     name = "convert-math-to-arith"
 
+    target: str | None = None
+    """The name of the machine that the code is for; by default that of the compilation."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        places = _Places()
-        target = target_of(ctx)
+        target = target_of(ctx) if self.target is None else named(self.target)
+        places = _Places(target)
         widen(op, (bf16,) if target.half else (f16, bf16))
         for run in _runs(op, target):
             if allowed("expand", run[0]):

@@ -16,7 +16,10 @@ from .convert_memref_to_llvm import MEMREF
 from .convert_vector_to_llvm import VECTOR
 from .to_llvm.lowering import lower_module
 
-_SOURCES = ("arith", "math", "memref", "vector", "cf", "func", "scf", "rt", "loop", "graph")
+_SOURCES = (
+    *("arith", "math", "memref", "vector", "x86vector", "cf", "func"),
+    *("scf", "rt", "loop", "graph"),
+)
 
 
 @dataclass(frozen=True)

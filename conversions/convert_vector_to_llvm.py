@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ..dialects import upstream
+from ..dialects import upstream, x86vector
 from .to_llvm.addresses import element_address
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
 from .to_llvm.types import (
@@ -43,7 +43,7 @@ from .to_llvm.types import (
 )
 
 VECTOR = LoweringTable()
-"""How to lower each operation of `vector`."""
+"""How to lower each operation of `vector` and `x86vector`."""
 
 _PLAIN = int_attr(0, 64)
 _NOT_EQUAL, _GREATER = int_attr(1, 64), int_attr(4, 64)
@@ -306,6 +306,13 @@ def lower_bitcast(op: Operation, low: Lowering) -> SSAValue:
     return value if value.type == target else low.emit(llvm.BitcastOp, (value,), target)
 
 
+@VECTOR.on("x86vector.avx512.mask.scalef")
+def lower_scale(op: Operation, low: Lowering) -> SSAValue:
+    src, a, b, k, rounding = (low.value(operand) for operand in op.operands)
+    call = llvm.CallIntrinsicOp(x86vector.SCALE, [a, b, src, k, rounding], op.result_types)
+    return low.perform(call).results[0]
+
+
 @dataclass(frozen=True)
 class ConvertVectorToLlvmPass(ModulePass):
     """Lower operations on machine vectors to the LLVM dialect.
@@ -330,10 +337,10 @@ class ConvertVectorToLlvmPass(ModulePass):
     }
     ```
     Requires: vectors of one fixed dimension, contiguous buffers.
-    Leaves: no operation of `vector`.
+    Leaves: no operation of `vector` or `x86vector`.
     """
 
     name = "convert-vector-to-llvm"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lower_module(op, VECTOR, ["vector"])
+        lower_module(op, VECTOR, ["vector", "x86vector"])

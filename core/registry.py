@@ -36,6 +36,7 @@ _DIALECTS = {
     "loop": ("dialects.loop.dialect", "Loop"),
     "rt": ("dialects.rt", "Rt"),
     "sparse_tensor": ("dialects.sparse_tensor", "SparseTensor"),
+    "x86vector": ("dialects.x86vector", "X86Vector"),
 }
 
 _CORRECTED = {

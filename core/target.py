@@ -46,6 +46,8 @@ class Target:
     """Whether a * b + c is one instruction; where it is not, `fma` is a call for each lane."""
     half: bool = True
     """Whether f16 is converted from and to f32 by an instruction, and not by a function."""
+    scale: bool = False
+    """Whether x * 2^n is one instruction, AVX-512's on 16 lanes of f32."""
     legalize: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """What `graph-legalize` does on this target with operators, by name."""
 
@@ -80,7 +82,8 @@ _RISCV = "riscv64-unknown-linux-gnu"
 
 
 def _x86(cpu: str, bits: int, **facts: Any) -> Target:
-    return Target(cpu, _X86, cpu, "", bits, 32 if bits == 512 else 16, **facts)
+    wide = bits == 512
+    return Target(cpu, _X86, cpu, "", bits, 32 if wide else 16, scale=wide, **facts)
 
 
 def _arm(cpu: str, triple: str = _ARM, **facts: Any) -> Target:
@@ -188,6 +191,7 @@ def host() -> Target:
         cores=_cores(),
         fma=arm or bool(features.get("fma")),
         half=arm or bool(features.get("f16c")),
+        scale=bits == 512,
     )
 
 

@@ -30,8 +30,9 @@ from xdsl.ir import Attribute, Operation
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from ...dialects import rt, upstream
+from ...dialects.x86vector import SCALE
 from .memory import Pointer, at
-from .numbers import LIBM, dtype_of, shape_of, typed, unknown
+from .numbers import LIBM, dtype_of, scaled, shape_of, typed, unknown
 from .rt import call_words
 
 if TYPE_CHECKING:
@@ -266,9 +267,11 @@ class LlvmFunctions(InterpreterFunctions):
     def run_intrinsic(
         self, interpreter: Interpreter, op: llvm.CallIntrinsicOp, args: PythonValues
     ) -> PythonValues:
-        """Copy bytes; hints do nothing."""
+        """Copy bytes, scale by powers of two; hints do nothing."""
         if op.intrin.data == "llvm.prefetch.p0":
             return ()
+        if op.intrin.data == SCALE:
+            return (scaled(op, args),)
         if op.intrin.data != "llvm.memcpy.p0.p0.i64":
             raise UnsupportedError(explain(op.name, "cannot be run", got=op.intrin.data))
         target, source, size, _ = args

@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, impl, register_impls
 from xdsl.ir import Attribute, Dialect, Operation
 
+from ...core.errors import UnsupportedError, explain
 from ...core.module import is_real, numpy_dtype
 from ...dialects import upstream
 
@@ -160,6 +161,19 @@ def fused(op: Operation, a: Any, b: Any, c: Any) -> Any:
     """A product and a sum with one rounding: the product of two f32 is exact in f64."""
     wide = np.float64 if np.asarray(a).dtype.itemsize < 8 else np.longdouble
     return np.multiply(a, b, dtype=wide) + c
+
+
+def scaled(op: Operation, args: Sequence[Any]) -> Any:
+    """a * 2^floor(b) in the lanes of a mask, from (a, b, rest, mask, rounding)."""
+    a, b, rest, mask, rounding = args
+    if rounding != 4:
+        raise UnsupportedError(explain(op.name, "cannot be run", expected="rounding 4"))
+    allowed = (int(mask) >> np.arange(a.size)) & 1 == 1
+    with np.errstate(all="ignore"):
+        # Exact in f64: it is rounded where it becomes an f32.
+        return typed(
+            np.where(allowed, a * np.exp2(np.floor(b, dtype=np.float64)), rest), op.results[0].type
+        )
 
 
 def _apply(op: Operation, *operands: int) -> int:

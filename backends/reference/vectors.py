@@ -17,9 +17,9 @@ from xdsl.interpreter import (
 )
 from xdsl.ir import Operation
 
-from ...dialects import upstream
+from ...dialects import upstream, x86vector
 from .loop import outside
-from .numbers import REDUCTIONS, dtype_of, fused, reinterpret, shape_of, typed
+from .numbers import REDUCTIONS, dtype_of, fused, reinterpret, scaled, shape_of, typed
 
 _COMBINE = {
     "add": "add",
@@ -166,6 +166,14 @@ class VectorFunctions(InterpreterFunctions):
     ) -> PythonValues:
         """A product and a sum with one rounding."""
         return (typed(fused(op, *args), op.results[0].type),)
+
+    @impl(x86vector.Avx512MaskScalefOp)
+    def run_scale(
+        self, interpreter: Interpreter, op: x86vector.Avx512MaskScalefOp, args: PythonValues
+    ) -> PythonValues:
+        """A product with a power of two with one rounding."""
+        rest, a, b, mask, rounding = args
+        return (scaled(op, (a, b, rest, mask, rounding)),)
 
     @impl(vector.BitcastOp)
     def run_bitcast(

@@ -42,7 +42,7 @@ Value = SSAValue | Block | Form
 
 _NO_SIZES = DenseArrayBase.from_list(i32, [0, 0])
 _STACK_ALIGNMENT = Integer(64, i64)
-_TO_BE_READ = upstream.prefetch_properties(is_write=False, locality=2, is_data=True)
+_TO_BE_READ = upstream.prefetch_properties(is_write=False, locality=3, is_data=True)
 
 
 def refuse(op: Operation, fact: str, expected: object = None, got: object = None) -> NoReturn:
@@ -354,7 +354,7 @@ class Statements:
         return True
 
     def prefetch(self, op: Operation) -> bool:
-        """`loop.prefetch`: `memref.prefetch`, for a cache that holds panels."""
+        """`loop.prefetch`: `memref.prefetch` into the nearest cache."""
         assert isinstance(op, loop.PrefetchOp)
         buffer = self.scalar(op.buffer)
         dims = [self.form(value) for value in op.indices]

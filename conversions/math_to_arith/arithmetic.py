@@ -19,13 +19,15 @@ from xdsl.dialects.builtin import (
     f32,
     f64,
     i1,
+    i16,
     i32,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
-from ...dialects import upstream
+from ...core.target import Target
+from ...dialects import upstream, x86vector
 
 _NO_FAST_MATH: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 _NO_OVERFLOW: dict[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}
@@ -43,8 +45,9 @@ class Arithmetic:
     costs about as long to build as a thousand of its executions.
     """
 
-    def __init__(self, type: Attribute):
+    def __init__(self, type: Attribute, target: Target):
         self.type = type
+        self.can_scale = target.scale and type == x86vector.LANES
         self.f32 = upstream.with_element_type(type, f32)
         self.f64 = upstream.with_element_type(type, f64)
         self.i1 = upstream.with_element_type(type, i1)
@@ -120,6 +123,11 @@ class Arithmetic:
     def fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
         """a * b + c, rounded once."""
         return self._emit(math.FmaOp, (a, b, c), a.type, _NO_FAST_MATH)
+
+    def scale(self, a: SSAValue, n: SSAValue) -> SSAValue:
+        """a * 2^n for an integral n, rounded once; only where `can_scale`."""
+        every, nearest = self.constant(-1, i16), self.constant(4, i32)
+        return self._emit(x86vector.Avx512MaskScalefOp, (a, a, n, every, nearest), a.type, {})
 
     def minimum(self, x: SSAValue, high: SSAValue) -> SSAValue:
         """The smaller one; NaN if one of them is."""

@@ -126,12 +126,14 @@ def _two_to(e: Arithmetic, rounded: SSAValue) -> SSAValue:
     return e.bitcast(shifted, e.f32)
 
 
-def _times_two_to(e: Arithmetic, p: SSAValue, rounded: SSAValue) -> SSAValue:
-    """p 2^n of `rounded`, which is n + _ROUND_HALVES; |n| < 254.
+def _times_two_to(e: Arithmetic, p: SSAValue, n: SSAValue, rounded: SSAValue) -> SSAValue:
+    """p 2^n, where `rounded` is n + _ROUND_HALVES; |n| < 254.
 
-    2^n = 2^floor(n / 2) 2^ceil(n / 2): the two reach denormals and inf without a case, and only
-    the second product is rounded.
+    Where it is no instruction, 2^n = 2^floor(n / 2) 2^ceil(n / 2): the two reach denormals and
+    inf without a case, and only the second product is rounded.
     """
+    if e.can_scale:
+        return e.scale(p, n)
     bits = e.bitcast(rounded, e.i32)
     floor = e.wrapping(arith.ShLIOp, bits, e.bits(22))
     floor = e.integer(arith.AndIOp, floor, e.bits(_EXPONENT))
@@ -146,15 +148,15 @@ def exp(e: Arithmetic, x: SSAValue) -> SSAValue:
     n = e.sub(rounded, e.constant(_ROUND_HALVES))
     r = e.fma(n, e.constant(-_LN2_HIGH), x)
     r = e.fma(n, e.constant(-_LN2_LOW), r)
-    return _times_two_to(e, e.polynomial(r, _EXP), rounded)
+    return _times_two_to(e, e.polynomial(r, _EXP), n, rounded)
 
 
 def exp2(e: Arithmetic, x: SSAValue) -> SSAValue:
     """2^x to 0.88 ulp: x = n + r as in `exp`."""
     x = e.clamp(x, e.constant(-152.0), e.constant(129.0))
     rounded = e.add(x, e.constant(_ROUND_HALVES))
-    r = e.sub(x, e.sub(rounded, e.constant(_ROUND_HALVES)))
-    return _times_two_to(e, e.polynomial(r, _EXP2), rounded)
+    n = e.sub(rounded, e.constant(_ROUND_HALVES))
+    return _times_two_to(e, e.polynomial(e.sub(x, n), _EXP2), n, rounded)
 
 
 def expm1(e: Arithmetic, x: SSAValue) -> SSAValue:
@@ -370,8 +372,9 @@ def _exp2_f64(e: Arithmetic, z: SSAValue) -> SSAValue:
     round_ = e.double(1.5 * 2.0**52)
     n = e.sub(e.add(z, round_), round_)
     r = e.cast(arith.TruncFOp, e.sub(z, n), e.f32)
-    rounded = e.add(e.cast(arith.TruncFOp, n, e.f32), e.constant(_ROUND_HALVES))
-    return _times_two_to(e, e.polynomial(r, _EXP2), rounded)
+    n = e.cast(arith.TruncFOp, n, e.f32)
+    rounded = e.add(n, e.constant(_ROUND_HALVES))
+    return _times_two_to(e, e.polynomial(r, _EXP2), n, rounded)
 
 
 def power(e: Arithmetic, x: SSAValue, y: SSAValue) -> SSAValue:

@@ -22,7 +22,15 @@ from ...dialects.loop.nests import (
     loop_named,
     refusal,
 )
-from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, PrefetchOp, ReduceOp, block_shape
+from ...dialects.loop.ops import (
+    ForOp,
+    KernelOp,
+    LoadOp,
+    PrefetchOp,
+    ReduceEntriesOp,
+    ReduceOp,
+    block_shape,
+)
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
 
@@ -42,18 +50,23 @@ def prefetch(kernel: KernelOp, argument: int, loop: str, ahead: int = 0) -> Kern
     evenly, so that memory is asked for at a constant rate: the rest of w[j] while the first of
     them reads it, then the beginning of w[j + 1].
 
-    A reduction along some rows of a block, w[8 * i + s, k], asks for the rows after them.
+    A reduction along some rows of a block, w[8 * i + s, k], asks for the rows after them. A
+    loop that is none asks for what lies `ahead` of the block that an iteration reads:
+
+        for j: y[16 * j + s] = exp x[16 * j + s]
+        ->  for j: prefetch x[16 * j] + ahead
+                   y[16 * j + s] = exp x[16 * j + s]
 
     Args:
         ahead: bytes by which hints are earlier than that.
 
     Raises:
         ScheduleError: if the reduction does not read rows of the argument one after the other,
-            or a size is unknown.
+            the loop a part of one row, or a size is unknown.
     """
     target = loop_named(STEP, kernel, loop)
-    if not isinstance(target, ReduceOp):
-        raise refusal(STEP, kernel, target, "is no reduction over an extent")
+    if isinstance(target, ReduceEntriesOp):
+        raise refusal(STEP, kernel, target, "is over the entries of a row")
     if not 0 <= argument < len(kernel.inputs):
         fact = "no such input"
         raise refusal(STEP, kernel, target, fact, f"below {len(kernel.inputs)}", argument)
@@ -61,7 +74,10 @@ def prefetch(kernel: KernelOp, argument: int, loop: str, ahead: int = 0) -> Kern
     loads = [op for op in target.body.block.ops if isinstance(op, LoadOp) and op.buffer is buffer]
     if len(loads) != 1:
         raise refusal(STEP, kernel, target, f"reads of argument {argument}", 1, len(loads))
-    new = _Prefetch(kernel, target, _stream(kernel, target, loads[0], ahead)).run()
+    if isinstance(target, ForOp):
+        new = _PrefetchBlocks(kernel, target, loads[0], ahead).run()
+    else:
+        new = _Prefetch(kernel, target, _stream(kernel, target, loads[0], ahead)).run()
     return noted(new, "prefetch", argument, loop, ahead)
 
 
@@ -95,8 +111,7 @@ def _stream(kernel: KernelOp, loop: ReduceOp, load: LoadOp, ahead: int) -> _Stre
     is_part = any(isinstance(e, AffineDimExpr) for e in inner)
     if is_part or size is None or size != shape[dimension]:
         raise refusal(STEP, kernel, loop, "does not read all of the rows, or parts of them")
-    bits = kind.element_type.bitwidth if isinstance(kind.element_type, FixedBitwidthType) else 0
-    line = max(1, LINE_BITS // max(1, bits))
+    bits, line = bits_of(kind), _line(kind)
     if (height := _height(load, dimension)) > 1:
         start = height * size + ahead * 8 // max(1, bits)
         return _Stream(load, dimension, start, height, line, (), size)
@@ -110,6 +125,16 @@ def _stream(kernel: KernelOp, loop: ReduceOp, load: LoadOp, ahead: int) -> _Stre
         raise refusal(STEP, kernel, loop, fact, f"at most {row}", times)
     start = size - size // times + -(-8 * ahead // (row * bits))
     return _Stream(load, dimension, start, row // times, line, tuple(repeats), size)
+
+
+def bits_of(kind: MemRefType) -> int:
+    """The size of an element, 0 where it is not known."""
+    return kind.element_type.bitwidth if isinstance(kind.element_type, FixedBitwidthType) else 0
+
+
+def _line(kind: MemRefType) -> int:
+    """The elements of a line."""
+    return max(1, LINE_BITS // max(1, bits_of(kind)))
 
 
 def _height(load: LoadOp, dimension: int) -> int:
@@ -129,6 +154,41 @@ def _repeats(loop: ReduceOp, load: LoadOp) -> list[ForOp]:
             break
         found.insert(0, outer)
     return found
+
+
+class _PrefetchBlocks(Rebuild):
+    def __init__(self, kernel: KernelOp, target: ForOp, load: LoadOp, ahead: int) -> None:
+        super().__init__(kernel, [target])
+        self.target, self.load, self.bytes_ahead = target, load, ahead
+        kind, map = cast(MemRefType, load.buffer.type), load.map.data
+        *outer, last = map.results or (AffineExpr.constant(0),)
+        if not bits_of(kind) or not map.results:
+            raise refusal(STEP, kernel, target, "does not read elements of one size in a row")
+        if any(isinstance(e, AffineSymExpr) for result in outer for e in result.dfs()):
+            raise refusal(STEP, kernel, target, "reads parts of several rows")
+        axes = [e.position for e in last.dfs() if isinstance(e, AffineSymExpr)]
+        self.width = math.prod(block_shape(load.result.type)[axis] for axis in axes)
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is not self.target:
+            super().visit_for(op)
+            return
+        name = self.name(op.loop_name.data)
+        with self.loop(name, self.bound(op), op.kind.data, op) as variable:
+            self.bind(op.variable, variable)
+            self.hints()
+            self.visit_body(op.body.block)
+
+    def hints(self) -> None:
+        """One for each line of a block."""
+        kind, map = cast(MemRefType, self.load.buffer.type), self.load.map.data
+        lanes = [AffineExpr.constant(0)] * map.num_symbols
+        *outer, last = self.composed(map, self.load.indices, lanes)
+        last += self.bytes_ahead * 8 // bits_of(kind)
+        buffer = self.value(self.load.buffer)
+        for offset in range(0, self.width, _line(kind)):
+            place, operands = self.map([*outer, normalized(last + offset)])
+            self.emit(PrefetchOp(buffer, place, operands), self.load)
 
 
 class _Prefetch(Rebuild):
@@ -166,7 +226,7 @@ class _Prefetch(Rebuild):
 
 @dataclass(frozen=True)
 class LoopPrefetchPass(ModulePass):
-    """Ask for the rows of an argument before a reduction reads them.
+    """Ask for the rows of an argument before a reduction or another loop reads them.
 
     Before:
 
@@ -200,7 +260,8 @@ class LoopPrefetchPass(ModulePass):
     }
     ```
 
-    Requires: a reduction that reads an argument row by row, once in each iteration.
+    Requires: a reduction that reads an argument row by row, once in each iteration, or a loop
+        that reads a part of one row.
     Leaves: `loop.prefetch` in it; such a nest is vectorised already, or never.
     """
 
@@ -211,9 +272,9 @@ class LoopPrefetchPass(ModulePass):
     argument: int = 0
     """The number of the argument."""
     loop: str = ""
-    """The reduction that reads it."""
+    """The reduction or the loop that reads it."""
     ahead: int = 0
-    """Bytes by which hints are earlier than evenly spread ones."""
+    """Bytes by which hints are earlier than evenly spread ones, or than the reads of a loop."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kernel = kernel_named(self.name, op, self.kernel)

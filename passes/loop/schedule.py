@@ -22,6 +22,7 @@ from .rules.borders import cut_border
 from .rules.contraction import schedule_contraction
 from .rules.knobs import ANALYTIC, Knobs
 from .rules.lanes import schedule_lanes
+from .rules.panels import ask_for_next_rows
 from .rules.replay import read_trace, replay, replay_all
 from .rules.rows import schedule_row
 from .rules.steps import HeldBackError, Schedule
@@ -115,6 +116,7 @@ def _inside(
             reasons.append(reason)
     for name in nested:
         _inside(schedule, name, reasons)
+    ask_for_next_rows(schedule, inner.loop_name.data)
     if not nested or len(reasons) > before:
         return
     # Nothing inside runs along memory: perhaps all of it does along an outer loop.

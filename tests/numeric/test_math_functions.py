@@ -27,6 +27,7 @@ from xdsl.parser import Parser
 from xdsl.utils.type import get_element_type_or_self
 
 from stepwell.backends.llvm.jit import compile_module
+from stepwell.backends.reference.machine import Machine, call
 from stepwell.conversions.convert_math_to_arith import ConvertMathToArithPass
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
@@ -38,7 +39,14 @@ EXHAUSTIVE = os.environ.get("STEPWELL_EXHAUSTIVE") == "1"
 STEP = 8191  # prime, so that low bits vary
 CHUNK = 1 << 22
 
-DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "i1": np.bool_}
+DTYPES = {
+    "f32": np.float32,
+    "f64": np.float64,
+    "i64": np.int64,
+    "i32": np.int32,
+    "i16": np.int16,
+    "i1": np.bool_,
+}
 
 PREDICATES: dict[int, Callable[[Array, Array], Array]] = {
     1: np.equal,
@@ -74,6 +82,7 @@ ELEMENTWISE: dict[str, Callable[..., Array]] = {
     "math.fma": fma,
     "math.roundeven": np.rint,
     "math.sqrt": np.sqrt,
+    "x86vector.avx512.mask.scalef": lambda _, a, b, *__: np.ldexp(a, np.nan_to_num(b).astype(int)),
 }
 
 
@@ -112,20 +121,21 @@ def evaluate(module: ModuleOp, *arguments: Array) -> Array:
     raise AssertionError("no return")
 
 
-def expanded(name: str, arity: int = 1, type: str = "f32") -> ModuleOp:
+def expanded(name: str, arity: int = 1, type: str = "f32", target: str | None = None) -> ModuleOp:
     """A function that does `math.<name>`, expanded."""
     arguments = ", ".join(f"%x{i}: {type}" for i in range(arity))
     operands = ", ".join(f"%x{i}" for i in range(arity))
     return convert(
         f"func.func @f({arguments}) -> {type} {{ %y = math.{name} {operands} : {type} "
-        f"func.return %y : {type} }}"
+        f"func.return %y : {type} }}",
+        target,
     )
 
 
-def convert(text: str) -> ModuleOp:
+def convert(text: str, target: str | None = None) -> ModuleOp:
     ctx = make_context()
     module = Parser(ctx, text).parse_module()
-    ConvertMathToArithPass().apply(ctx, module)
+    ConvertMathToArithPass(target).apply(ctx, module)
     module.verify()
     return module
 
@@ -318,7 +328,42 @@ def test_constant_powers(exponent: float, type: str) -> None:
 def test_lanes_are_like_scalars() -> None:
     """A vector is expanded into the operations of a scalar."""
     for name in FUNCTIONS:
-        scalar, lanes = expanded(name), expanded(name, type="vector<16xf32>")
+        scalar, lanes = expanded(name), expanded(name, type="vector<8xf32>")
         assert [op.name for op in scalar.walk()] == [op.name for op in lanes.walk()]
         x = next(sample())[:1000]
         np.testing.assert_array_equal(evaluate(scalar, x), evaluate(lanes, x))
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+def test_scaling_by_an_instruction(name: str) -> None:
+    """What AVX-512 does in one instruction gives what any processor computes, bit by bit."""
+    scaled = expanded(name, type="vector<16xf32>", target="x86-64-v4")
+    assert any(op.name == "x86vector.avx512.mask.scalef" for op in scaled.walk())
+    x = next(sample())
+    np.testing.assert_array_equal(evaluate(scaled, x), evaluate(expanded(name), x))
+
+
+SCALE = """
+func.func @f(%rest: vector<16xf32>, %a: vector<16xf32>, %b: vector<16xf32>) -> vector<16xf32> {
+  %mask = arith.constant 30583 : i16
+  %nearest = arith.constant 4 : i32
+  %y = x86vector.avx512.mask.scalef %rest, %a, %b, %mask, %nearest : vector<16xf32>
+  func.return %y : vector<16xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("passes", ["", "convert-to-llvm"])
+def test_scaling_in_the_interpreter(passes: str) -> None:
+    """Lanes that the mask leaves out, halves that are rounded down, denormals, overflow, NaN."""
+    ctx = make_context()
+    module = Parser(ctx, SCALE).parse_module()
+    run_passes(ctx, module, passes)
+    rest = np.arange(16, dtype=np.float32)
+    a = np.array([1.5, -3, 1 + 2**-23, 7, nan, inf, 0, 1] * 2, np.float32)
+    b = np.array([2, -1.5, -127, 9, 1, 3, 100, nan, 127.5, 140, -149, 9, 1, -3, 0, 1], np.float32)
+    (y,) = call(Machine(module), module.ops.first, [rest, a, b])
+    with np.errstate(all="ignore"):
+        expected = (a * np.exp2(np.floor(b.astype(np.float64)))).astype(np.float32)
+    expected[[3, 7, 11, 15]] = rest[[3, 7, 11, 15]]
+    np.testing.assert_array_equal(y, expected)

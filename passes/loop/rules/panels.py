@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import FixedBitwidthType, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, VectorType
 from xdsl.ir import Attribute
+from xdsl.ir.affine import AffineExpr
 
-from ....dialects.loop.nests import enclosing, extent_of
-from .accesses import UNKNOWN_EXTENT
+from ....dialects.loop.linear import coefficient
+from ....dialects.loop.nests import body_of, enclosing, extent_of
+from ....dialects.loop.ops import ForOp, LoadOp, ReduceOp
+from ..prefetch import bits_of
+from .accesses import UNKNOWN_EXTENT, accesses, cost
 from .steps import Schedule
 
 KEPT = 8
@@ -18,6 +22,8 @@ FEW = 4
 """Panels that are read at most so many times are waited for."""
 AHEAD = 8192
 """By how many bytes panels are asked for before they are needed: what a latency lets pass."""
+ROWS_IN_CACHE = 4
+"""So many rows have to fit into the first-level cache for the next one to be asked for."""
 
 
 def copy_panels(schedule: Schedule, panels: str, reduction: str, columns: int) -> None:
@@ -87,6 +93,48 @@ def ask_for_rows(schedule: Schedule, reduction: str, packed: Sequence[int]) -> N
             schedule.attempt(_prefetching(schedule, argument, reduction, 0))
 
 
+def ask_for_next_rows(schedule: Schedule, rows: str) -> None:
+    """Ask for the next row of an argument whose rows are read several times, one after the other.
+
+    What reads a row first waits for memory. The dearest loop that reads it again finds it in a
+    cache and has time to ask for the row after it.
+
+    Args:
+        rows: the loop over rows.
+    """
+    loop = schedule.for_loop(rows)
+    passes = [op for op in body_of(loop) if isinstance(op, ForOp | ReduceOp)]
+    for argument, buffer in enumerate(schedule.kernel.inputs):
+        reading = [op for op in passes if any(a.buffer is buffer for a in accesses(op))]
+        again = [op for op in reading[1:] if isinstance(op, ForOp)]
+        if not again:
+            continue
+        dearest = max(again, key=cost)
+        access = next(a for a in accesses(dearest) if a.buffer is buffer)
+        if not isinstance(access, LoadOp) or not isinstance(access.result.type, VectorType):
+            continue
+        ahead = _row_bytes(loop, access)
+        if 0 < ahead <= schedule.target.l1_bytes // ROWS_IN_CACHE:
+            name = dearest.loop_name.data
+            schedule.attempt(_prefetching(schedule, argument, name, ahead))
+
+
+def _row_bytes(loop: ForOp, access: LoadOp) -> int:
+    """How far an access moves with an iteration of a loop; 0 where that is not known."""
+    kind = access.buffer.type
+    operands = list(access.indices)
+    if not isinstance(kind, MemRefType) or operands.count(loop.variable) != 1:
+        return 0
+    dim, elements = AffineExpr.dimension(operands.index(loop.variable)), 0
+    for axis, result in enumerate(access.map.data.results):
+        factor = coefficient(result, dim)
+        below = kind.get_shape()[axis + 1 :]
+        if factor is None or (factor and DYNAMIC_INDEX in below):
+            return 0
+        elements += factor * math.prod(below)
+    return elements * bits_of(kind) // 8
+
+
 def _prefetching(schedule: Schedule, argument: int, loop: str, ahead: int) -> Callable[[], bool]:
     def step() -> bool:
         schedule.prefetch(argument, loop, ahead)
@@ -108,6 +156,4 @@ def _reads(schedule: Schedule, reduction: str, panels: str) -> int:
 
 def _bytes(kind: Attribute) -> int:
     assert isinstance(kind, MemRefType)
-    element = kind.element_type
-    bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 0
-    return math.prod(kind.get_shape()) * bits // 8
+    return math.prod(kind.get_shape()) * bits_of(kind) // 8

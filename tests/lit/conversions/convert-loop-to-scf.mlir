@@ -188,7 +188,7 @@ loop.kernel @fold_maxnum(%x: memref<2xf32>) -> (%y: memref<1xf32>) {
 
 // CHECK-LABEL: func.func private @hint(
 // CHECK:         scf.for %[[I:[a-z0-9_]+]] =
-// CHECK:           memref.prefetch %{{[a-z0-9_]+}}[%{{.*}}], read, locality<2>, data : memref<9x32xf32>
+// CHECK:           memref.prefetch %{{[a-z0-9_]+}}[%{{.*}}], read, locality<3>, data : memref<9x32xf32>
 loop.kernel @hint(%w: memref<9x32xf32>) -> (%y: memref<9xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 9 {

@@ -1,37 +1,55 @@
 // RUN: stepwell-opt %s -p convert-math-to-arith | filecheck %s
+// RUN: stepwell-opt %s -p "convert-math-to-arith{target=x86-64-v4}" | filecheck %s --check-prefix=SCALE
+// RUN: stepwell-opt %s -p "convert-math-to-arith{target=x86-64-v3}" | filecheck %s --check-prefix=HALVES
 
 // The range is clamped, n and r of x = n ln 2 + r are found, and a polynomial is scaled by the two
 // halves of 2^n.
-// CHECK-LABEL: func.func @exp(%x: vector<16xf32>) -> vector<16xf32> {
-// CHECK:         [[low:%.*]] = arith.constant dense<-1.040000e+02> : vector<16xf32>
-// CHECK-NEXT:    [[high:%.*]] = arith.constant dense<8.900000e+01> : vector<16xf32>
-// CHECK-NEXT:    [[log2e:%.*]] = arith.constant dense<1.44269502> : vector<16xf32>
-// CHECK-NEXT:    [[round:%.*]] = arith.constant dense<0x4B4000FE> : vector<16xf32>
+// CHECK-LABEL: func.func @exp(%x: vector<8xf32>) -> vector<8xf32> {
+// CHECK:         [[low:%.*]] = arith.constant dense<-1.040000e+02> : vector<8xf32>
+// CHECK-NEXT:    [[high:%.*]] = arith.constant dense<8.900000e+01> : vector<8xf32>
+// CHECK-NEXT:    [[log2e:%.*]] = arith.constant dense<1.44269502> : vector<8xf32>
+// CHECK-NEXT:    [[round:%.*]] = arith.constant dense<0x4B4000FE> : vector<8xf32>
 // CHECK-NEXT:    [[ln2h:%.*]] = arith.constant
 // CHECK-NEXT:    [[ln2l:%.*]] = arith.constant
-// CHECK:         [[one:%.*]] = arith.constant dense<1.000000e+00> : vector<16xf32>
-// CHECK-NEXT:    [[half:%.*]] = arith.constant dense<22> : vector<16xi32>
-// CHECK-NEXT:    [[field:%.*]] = arith.constant dense<-8388608> : vector<16xi32>
-// CHECK-NEXT:    [[whole:%.*]] = arith.constant dense<23> : vector<16xi32>
-// CHECK-NEXT:    [[less:%.*]] = arith.minimumf %x, [[high]] : vector<16xf32>
-// CHECK-NEXT:    [[z:%.*]] = arith.maximumf [[less]], [[low]] : vector<16xf32>
-// CHECK-NEXT:    [[t:%.*]] = math.fma [[z]], [[log2e]], [[round]] : vector<16xf32>
-// CHECK-NEXT:    [[n:%.*]] = arith.subf [[t]], [[round]] : vector<16xf32>
-// CHECK-NEXT:    [[r0:%.*]] = math.fma [[n]], [[ln2h]], [[z]] : vector<16xf32>
-// CHECK-NEXT:    [[r:%.*]] = math.fma [[n]], [[ln2l]], [[r0]] : vector<16xf32>
-// CHECK-COUNT-4: math.fma {{%.*}}, [[r]], {{%.*}} : vector<16xf32>
-// CHECK-NEXT:    [[p:%.*]] = math.fma {{%.*}}, [[r]], [[one]] : vector<16xf32>
-// CHECK-NEXT:    [[bits:%.*]] = arith.bitcast [[t]] : vector<16xf32> to vector<16xi32>
-// CHECK-NEXT:    [[s0:%.*]] = arith.shli [[bits]], [[half]] : vector<16xi32>
-// CHECK-NEXT:    [[f:%.*]] = arith.andi [[s0]], [[field]] : vector<16xi32>
-// CHECK-NEXT:    [[s1:%.*]] = arith.shli [[bits]], [[whole]] : vector<16xi32>
-// CHECK-NEXT:    [[c:%.*]] = arith.subi [[s1]], [[f]] : vector<16xi32>
-// CHECK-NEXT:    [[floor:%.*]] = arith.bitcast [[f]] : vector<16xi32> to vector<16xf32>
-// CHECK-NEXT:    [[once:%.*]] = arith.mulf [[p]], [[floor]] : vector<16xf32>
-// CHECK-NEXT:    [[ceil:%.*]] = arith.bitcast [[c]] : vector<16xi32> to vector<16xf32>
-// CHECK-NEXT:    %y = arith.mulf [[once]], [[ceil]] : vector<16xf32>
+// CHECK:         [[one:%.*]] = arith.constant dense<1.000000e+00> : vector<8xf32>
+// CHECK-NEXT:    [[half:%.*]] = arith.constant dense<22> : vector<8xi32>
+// CHECK-NEXT:    [[field:%.*]] = arith.constant dense<-8388608> : vector<8xi32>
+// CHECK-NEXT:    [[whole:%.*]] = arith.constant dense<23> : vector<8xi32>
+// CHECK-NEXT:    [[less:%.*]] = arith.minimumf %x, [[high]] : vector<8xf32>
+// CHECK-NEXT:    [[z:%.*]] = arith.maximumf [[less]], [[low]] : vector<8xf32>
+// CHECK-NEXT:    [[t:%.*]] = math.fma [[z]], [[log2e]], [[round]] : vector<8xf32>
+// CHECK-NEXT:    [[n:%.*]] = arith.subf [[t]], [[round]] : vector<8xf32>
+// CHECK-NEXT:    [[r0:%.*]] = math.fma [[n]], [[ln2h]], [[z]] : vector<8xf32>
+// CHECK-NEXT:    [[r:%.*]] = math.fma [[n]], [[ln2l]], [[r0]] : vector<8xf32>
+// CHECK-COUNT-4: math.fma {{%.*}}, [[r]], {{%.*}} : vector<8xf32>
+// CHECK-NEXT:    [[p:%.*]] = math.fma {{%.*}}, [[r]], [[one]] : vector<8xf32>
+// CHECK-NEXT:    [[bits:%.*]] = arith.bitcast [[t]] : vector<8xf32> to vector<8xi32>
+// CHECK-NEXT:    [[s0:%.*]] = arith.shli [[bits]], [[half]] : vector<8xi32>
+// CHECK-NEXT:    [[f:%.*]] = arith.andi [[s0]], [[field]] : vector<8xi32>
+// CHECK-NEXT:    [[s1:%.*]] = arith.shli [[bits]], [[whole]] : vector<8xi32>
+// CHECK-NEXT:    [[c:%.*]] = arith.subi [[s1]], [[f]] : vector<8xi32>
+// CHECK-NEXT:    [[floor:%.*]] = arith.bitcast [[f]] : vector<8xi32> to vector<8xf32>
+// CHECK-NEXT:    [[once:%.*]] = arith.mulf [[p]], [[floor]] : vector<8xf32>
+// CHECK-NEXT:    [[ceil:%.*]] = arith.bitcast [[c]] : vector<8xi32> to vector<8xf32>
+// CHECK-NEXT:    %y = arith.mulf [[once]], [[ceil]] : vector<8xf32>
 // CHECK-NEXT:    func.return %y
-func.func @exp(%x: vector<16xf32>) -> vector<16xf32> {
+func.func @exp(%x: vector<8xf32>) -> vector<8xf32> {
+  %y = math.exp %x : vector<8xf32>
+  func.return %y : vector<8xf32>
+}
+
+// AVX-512 multiplies 16 lanes by 2^n in one instruction.
+// SCALE-LABEL: func.func @wide
+// SCALE-DAG:     [[every:%.*]] = arith.constant -1 : i16
+// SCALE-DAG:     [[nearest:%.*]] = arith.constant 4 : i32
+// SCALE:         [[n:%.*]] = arith.subf
+// SCALE-COUNT-7: math.fma
+// SCALE-NEXT:    %y = x86vector.avx512.mask.scalef [[p:%.*]], [[p]], [[n]], [[every]], [[nearest]] : vector<16xf32>
+// SCALE-NEXT:    func.return %y
+// HALVES-LABEL: func.func @wide
+// HALVES-COUNT-2: arith.shli
+// HALVES-NOT:   x86vector
+func.func @wide(%x: vector<16xf32>) -> vector<16xf32> {
   %y = math.exp %x : vector<16xf32>
   func.return %y : vector<16xf32>
 }

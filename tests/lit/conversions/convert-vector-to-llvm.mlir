@@ -169,6 +169,15 @@ func.func @gather(%x: memref<?xf32>, %i: index, %at: vector<4xi32>, %m: vector<4
 
 // -----
 
+// CHECK-LABEL: func.func @scale(
+// CHECK-NEXT: %r = llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"(%a, %b, %src, %k, %rounding) : (vector<16xf32>, vector<16xf32>, vector<16xf32>, i16, i32) -> vector<16xf32>
+func.func @scale(%src: vector<16xf32>, %a: vector<16xf32>, %b: vector<16xf32>, %k: i16, %rounding: i32) -> vector<16xf32> {
+  %r = x86vector.avx512.mask.scalef %src, %a, %b, %k, %rounding : vector<16xf32>
+  func.return %r : vector<16xf32>
+}
+
+// -----
+
 // Scalars are not touched.
 // CHECK-LABEL: func.func @other(
 // CHECK-SAME: %x: memref<?xf32>, %i: index) -> f32 {

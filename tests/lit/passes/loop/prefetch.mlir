@@ -1,5 +1,5 @@
 // RUN: stepwell-opt %s -p "loop-prefetch{kernel=twice argument=0 loop=k ahead=128}" | filecheck %s
-// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=twice argument=0 loop=i}" 2>&1 | filecheck %s --check-prefix=KIND
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=entries argument=1 loop=e}" 2>&1 | filecheck %s --check-prefix=KIND
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=twice argument=1 loop=k}" 2>&1 | filecheck %s --check-prefix=INPUT
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=a}" 2>&1 | filecheck %s --check-prefix=READS
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=b}" 2>&1 | filecheck %s --check-prefix=STEPS
@@ -9,7 +9,11 @@
 
 // RUN: stepwell-opt %s -p "loop-prefetch{kernel=rows argument=0 loop=k ahead=128}" | filecheck %s --check-prefix=ROWS
 
-// KIND: loop-prefetch: loop "i" of @twice: is no reduction over an extent
+// RUN: stepwell-opt %s -p "loop-prefetch{kernel=blocks argument=0 loop=j ahead=256}" | filecheck %s --check-prefix=BLOCKS
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=blocks argument=0 loop=t}" 2>&1 | filecheck %s --check-prefix=SEVERAL
+
+// KIND: loop-prefetch: loop "e" of @entries: is over the entries of a row
+// SEVERAL: loop-prefetch: loop "t" of @blocks: reads parts of several rows
 // INPUT: loop-prefetch: loop "k" of @twice: no such input, expected below 1, got 1
 // READS: loop-prefetch: loop "a" of @others: reads of argument 0, expected 1, got 0
 // STEPS: loop-prefetch: loop "b" of @others: does not read one row after the other
@@ -84,4 +88,32 @@ loop.kernel @others(%w: memref<8x16xf32>, %n: index) -> (%y: memref<17xf32>) {
   loop.store %a, %y () -> (0)() : f32, memref<17xf32>
   loop.store %b, %y () -> (1)() : f32, memref<17xf32>
   loop.store %c, %y () -> (2)() : f32, memref<17xf32>
+}
+
+// An iteration of a loop reads two lines of a row; those of the row after it are asked for.
+// BLOCKS-LABEL: loop.kernel @blocks
+// BLOCKS:         loop.for "j"
+// BLOCKS-NEXT:      loop.prefetch %x (d0, d1) -> (d0, ((d1 * 32) + 64))(%i, %j) : memref<4x64xf32>
+// BLOCKS-NEXT:      loop.prefetch %x (d0, d1) -> (d0, ((d1 * 32) + 80))(%i, %j) : memref<4x64xf32>
+// BLOCKS-NEXT:      loop.load %x (d0, d1)[s0] -> (d0, ((d1 * 32) + s0))(%i, %j)
+loop.kernel @blocks(%x: memref<4x64xf32>) -> (%y: memref<4x64xf32>) {
+  loop.for "i" %i to 4 {
+    loop.for "j" %j to 2 {
+      %v = loop.load %x (d0, d1)[s0] -> (d0, d1 * 32 + s0)(%i, %j) : memref<4x64xf32>, vector<32xf32>
+      loop.store %v, %y (d0, d1)[s0] -> (d0, d1 * 32 + s0)(%i, %j) : vector<32xf32>, memref<4x64xf32>
+    }
+  }
+  loop.for "t" %j to 4 {
+    %v = loop.load %x (d0)[s0, s1] -> (s0, d0 * 16 + s1)(%j) : memref<4x64xf32>, vector<4x16xf32>
+    loop.store %v, %y (d0)[s0, s1] -> (s0, d0 * 16 + s1)(%j) : vector<4x16xf32>, memref<4x64xf32>
+  }
+}
+
+loop.kernel @entries(%indptr: memref<?xi32>, %indices: memref<?xi32>) -> (%y: memref<1xf32>) {
+  %z = arith.constant 1.0 : f32
+  %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row () -> (0)() combine add carry(%acc = %z : f32) : memref<?xi32>, memref<?xi32> {
+    %t = arith.addf %acc, %z : f32
+    loop.yield %t : f32
+  }
+  loop.store %s, %y () -> (0)() : f32, memref<1xf32>
 }

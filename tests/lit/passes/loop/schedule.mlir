@@ -331,3 +331,47 @@ loop.kernel @reversed(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
     loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
   }
 }
+
+// What reads a row again asks for the next one: 4096 bytes further; not for rows of 64 KB.
+// V4-LABEL: loop.kernel @shifted
+// V4-SAME:  prefetch(0, j0, 4096)
+// V4:         loop.reduce
+// V4-NOT:     loop.prefetch
+// V4:         loop.for "j0"
+// V4-NEXT:        loop.prefetch %x (d0, d1, d2) -> (((d0 * 32) + d1), ((d2 * 64) + 1024))(%i0, %i1, %j0) : memref<512x1024xf32>
+// V3-LABEL: loop.kernel @shifted
+// V3-SAME:  prefetch(0, j0, 4096)
+loop.kernel @shifted(%x: memref<512x1024xf32>) -> (%y: memref<512x1024xf32>) {
+  %z = arith.constant 0xFF800000 : f32
+  loop.for "i" %i to 512 {
+    %m = loop.reduce "k" %k to 1024 combine max carry(%acc = %z : f32) {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<512x1024xf32>, f32
+      %t = arith.maximumf %acc, %v : f32
+      loop.yield %t : f32
+    }
+    loop.for "j" %j to 1024 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<512x1024xf32>, f32
+      %d = arith.subf %v, %m : f32
+      loop.store %d, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<512x1024xf32>
+    }
+  }
+}
+
+// V4-LABEL: loop.kernel @long
+// V4-NOT:   prefetch
+// V3-LABEL: loop.kernel @long
+loop.kernel @long(%x: memref<8x16384xf32>) -> (%y: memref<8x16384xf32>) {
+  %z = arith.constant 0xFF800000 : f32
+  loop.for "i" %i to 8 {
+    %m = loop.reduce "k" %k to 16384 combine max carry(%acc = %z : f32) {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<8x16384xf32>, f32
+      %t = arith.maximumf %acc, %v : f32
+      loop.yield %t : f32
+    }
+    loop.for "j" %j to 16384 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<8x16384xf32>, f32
+      %d = arith.subf %v, %m : f32
+      loop.store %d, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<8x16384xf32>
+    }
+  }
+}
