@@ -43,6 +43,7 @@ _CORRECTED = {
     "arith": ("dialects.upstream", "Arith"),
     "llvm": ("dialects.upstream", "Llvm"),
     "memref": ("dialects.upstream", "MemRef"),
+    "scf": ("dialects.upstream", "Scf"),
     "vector": ("dialects.upstream", "Vector"),
 }
 """xDSL's dialects with the operations put in that it lacks or restricts to scalars."""

@@ -2,7 +2,7 @@
 
 xDSL's `arith`, `vector` and `llvm` dialects cover most of what is needed. What they miss is
 here and nowhere else, in upstream MLIR's text form, so that `mlir-opt` reads what we print.
-`Arith`, `Vector` and `Llvm` are xDSL's dialects with these operations put in; a context that
+`Arith`, `Scf`, `Vector` and `Llvm` are xDSL's dialects with these operations put in; a context that
 holds them parses `arith.select` as `SelectOp` below. An operation that xDSL itself builds
 (the `arith.cmpi` of a lowered loop, say) may still be xDSL's class: code that must take both
 asks for the name, not for the class.
@@ -16,7 +16,7 @@ from abc import ABC
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, cast
 
-from xdsl.dialects import arith, llvm, memref
+from xdsl.dialects import arith, llvm, memref, scf
 from xdsl.dialects import vector as vector_dialect
 from xdsl.dialects.builtin import (
     I1,
@@ -55,9 +55,11 @@ from xdsl.irdl import (
     opt_operand_def,
     opt_prop_def,
     prop_def,
+    region_def,
     result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -352,6 +354,37 @@ class IndexCastUIOp(_IndexCast):
     """`%r = arith.index_castui %a : i32 to index`: the integer is unsigned. Not in xDSL."""
 
     name = "arith.index_castui"
+
+
+# scf
+
+
+@irdl_op_definition
+class WhileOp(scf.WhileOp):
+    """`%r = scf.while (%a = %x) : (index) -> index { ... } do { ... }`.
+
+    xDSL's prints its location before its regions, where nothing reads it.
+    """
+
+    name = "scf.while"
+
+    arguments = var_operand_def()
+    res = var_result_def()
+    before_region = region_def("single_block")
+    after_region = region_def("single_block")
+
+    def print(self, printer: Printer) -> None:
+        pairs = zip(self.before_region.block.args, self.arguments, strict=True)
+        printer.print_string(" (")
+        printer.print_list(pairs, lambda pair: self._print_pair(printer, pair))
+        printer.print_string(") : ")
+        printer.print_function_type(self.operand_types, self.result_types)
+        printer.print_string(" ")
+        printer.print_region(self.before_region, print_entry_block_args=False)
+        printer.print_string(" do ")
+        printer.print_region(self.after_region)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes, print_keyword=True)
 
 
 # vector
@@ -927,6 +960,8 @@ Arith = _with(
 )
 
 MemRef = _with(memref.MemRef, PrefetchOp)
+
+Scf = _with(scf.Scf, WhileOp)
 
 Vector = _with(vector_dialect.Vector, BroadcastOp, ReductionOp, GatherOp)
 

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
-from xdsl.interpreter import Interpreter, PythonValues, ReturnedValues, Successor
+from xdsl.interpreter import (
+    Interpreter,
+    PythonValues,
+    ReturnedValues,
+    Successor,
+    impl,
+    register_impls,
+)
 from xdsl.interpreters.cf import CfFunctions
 from xdsl.interpreters.func import FuncFunctions
 from xdsl.interpreters.scf import ScfFunctions
@@ -18,6 +25,7 @@ from xdsl.utils.scoped_dict import ScopedDict
 
 from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.provenance import origin
+from ...dialects import upstream
 from ...dialects.loop.ops import KernelOp
 from .buffers import BufferFunctions
 from .llvm import LlvmFunctions, call_external, call_native
@@ -27,6 +35,18 @@ from .numbers import number_functions
 from .rt import RtFunctions
 from .vectors import VectorFunctions
 from .writes import CallListener
+
+
+@register_impls
+class StructuredFunctions(ScfFunctions):
+    """What xDSL runs for `scf`, also for the operations that are corrected."""
+
+    @impl(upstream.WhileOp)
+    def run_corrected_while(
+        self, interpreter: Interpreter, op: upstream.WhileOp, args: PythonValues
+    ) -> PythonValues:
+        """As xDSL's."""
+        return self.run_while(interpreter, op, args).values
 
 
 class Machine(Interpreter):
@@ -42,7 +62,7 @@ class Machine(Interpreter):
         super().__init__(module, index_bitwidth=64)
         self.memory = Memory()
         own = (LoopFunctions(), BufferFunctions(), VectorFunctions(), RtFunctions())
-        standard = (ScfFunctions(), CfFunctions(), FuncFunctions(), LlvmFunctions())
+        standard = (StructuredFunctions(), CfFunctions(), FuncFunctions(), LlvmFunctions())
         for functions in (*number_functions(), *own, *standard):
             self.register_implementations(functions)
 

@@ -33,6 +33,8 @@ class Searches(Statements):
 
         The row is one of `left` rows from `first` on, or the one after them. A step looks at
         the last row of their first half, and goes on with as many as are in the other half.
+        Where to is masked by a sign: of a choice LLVM would make a branch, which goes the wrong
+        way half of the time.
         """
         assert isinstance(op, loop.PartitionPointOp)
         emit, indices = self.emitter, self.indices
@@ -46,14 +48,15 @@ class Searches(Statements):
         emit.open(after)
         first, left = (indices.atom(arg, nonnegative=True) for arg in after.args)
         half = indices.divide(left + 1, 2)
-        below = emit.compare("slt", indices.value(self._cost(op, first + half - 1)), aim)
-        choices = [below, indices.value(first + half), indices.value(first)]
-        chosen = emit.pure(upstream.SelectOp, choices, INDEX)
-        emit.emit(scf.YieldOp, [chosen, indices.value(left - half)])
+        cost = indices.value(self._cost(op, first + half - 1))
+        sign = emit.pure(arith.SubiOp, [cost, aim], INDEX)
+        below = emit.pure(arith.ShRSIOp, [sign, emit.index(63)], INDEX)
+        taken = indices.atom(emit.pure(arith.AndIOp, [indices.value(half), below], INDEX))
+        emit.emit(scf.YieldOp, [indices.value(form) for form in (first + taken, left - half)])
         emit.close()
         start = [indices.value(ZERO), indices.value(rows)]
         regions = [Region(before), Region(after)]
-        found = emit.emit(scf.WhileOp, start, [INDEX, INDEX], regions=regions)
+        found = emit.emit(upstream.WhileOp, start, [INDEX, INDEX], regions=regions)
         self.values[op.result] = indices.atom(found.results[0], True, indices.range(rows)[1])
         return True
 

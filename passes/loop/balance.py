@@ -98,9 +98,9 @@ class _Balance(Rebuild):
 
     def begin(self, rows: AffineExpr, part: AffineExpr, parts: AffineExpr) -> AffineExpr:
         """The first row of a part."""
-        numbers = [self.compute(expr) for expr in (rows, part, parts)]
-        op = self.emit(PartitionPointOp(self.value(self.indptr), *numbers, self.weight))
-        return self.number(op.result)
+        n, t, count = (self.compute(expr) for expr in (rows, part, parts))
+        op = PartitionPointOp(self.value(self.indptr), n, t, count, self.weight)
+        return self.number(self.emit(op).result)
 
 
 @dataclass(frozen=True)

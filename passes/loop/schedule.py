@@ -13,11 +13,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.context import decide, target_of
 from ...core.target import Target, named
-from ...dialects.loop.attrs import LoopKind
-from ...dialects.loop.nests import ScheduleError, body_of, extent_of, perfect_nest
+from ...dialects.loop.nests import ScheduleError, body_of, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp
 from ...dialects.loop.trace import structure_of, trace_of
-from .rules.accesses import UNKNOWN_EXTENT, cost, has_unknown_extent
+from .rules.accesses import cost, has_unknown_extent
 from .rules.borders import cut_border
 from .rules.contraction import schedule_contraction
 from .rules.knobs import ANALYTIC, Knobs
@@ -25,16 +24,13 @@ from .rules.lanes import schedule_lanes
 from .rules.panels import ask_for_next_rows
 from .rules.replay import read_trace, replay, replay_all
 from .rules.rows import schedule_row
+from .rules.shares import share
 from .rules.steps import HeldBackError, Schedule
 
 Rule = Callable[[Schedule, str], str | None]
 
-TILE_COST = 200_000
-"""About how many scalar instructions a tile of a nest that is no contraction holds."""
 RULES: tuple[Rule, ...] = (schedule_contraction, schedule_lanes)
 """What a nest may be, in the order in which it is tried."""
-LEAST_TILES = 4
-"""Fewer tiles than this are not worth sharing among threads."""
 
 
 def schedule_kernel(
@@ -66,9 +62,9 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
         _inside(schedule, nest, reasons, (schedule_lanes,))
         left = [name for name in _top_loops(schedule.kernel) if name not in others]
         if left:
-            schedule.attempt(lambda: _share(schedule, left[0], work))
+            schedule.attempt(lambda: share(schedule, left[0], work))
         return True
-    shared = schedule.attempt(lambda: _share(schedule, nest, work))
+    shared = schedule.attempt(lambda: share(schedule, nest, work))
     _inside(schedule, shared or nest, reasons, (schedule_lanes,))
     return True
 
@@ -76,22 +72,6 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
 def _top_loops(kernel: KernelOp) -> list[str]:
     """The loops that are in no other loop."""
     return [op.loop_name.data for op in kernel.body.block.ops if isinstance(op, ForOp)]
-
-
-def _share(schedule: Schedule, nest: str, work: int | None) -> str | None:
-    """Cut a nest into tiles for threads; gives the loop inside of a tile."""
-    loop = schedule.for_loop(nest)
-    if loop.kind.data != LoopKind.PARALLEL:
-        return None
-    size = extent_of(loop)
-    iteration = max(1, cost(loop) // (UNKNOWN_EXTENT if size is None else max(1, size)))
-    tile = int(TILE_COST * schedule.knobs.share)
-    chunk = max(1, tile // iteration)
-    if size is not None and (size < LEAST_TILES * chunk or (work or tile) < tile):
-        return None
-    parts = schedule.split(nest, chunk, "mask")
-    schedule.tiles(parts.outer)
-    return parts.inner
 
 
 def _inside(

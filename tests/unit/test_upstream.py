@@ -38,6 +38,12 @@ func.func @f(%v: vector<4xf32>, %i: vector<4xi32>, %m: memref<?xf32>, %at: index
   %16 = vector.reduction <maxsi>, %i, %s : vector<4xi32> into i32
   %17 = vector.gather %m[%at] [%i], %0, %v
       : memref<?xf32>, vector<4xi32>, vector<4xi1>, vector<4xf32> into vector<4xf32>
+  %18 = scf.while (%a = %at) : (index) -> index {
+    scf.condition(%c) %a : index
+  } do {
+  ^bb0(%b: index):
+    scf.yield %b : index
+  } attributes {note = "kept"}
   func.return
 }
 """

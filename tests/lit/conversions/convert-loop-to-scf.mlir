@@ -198,7 +198,7 @@ loop.kernel @hint(%w: memref<9x32xf32>) -> (%y: memref<9xf32>) {
 }
 
 // Where a part of rows begins: what the rows before it cost at least, without products that
-// overflow, then a binary search. A step chooses between two numbers, not between two ways.
+// overflow, then a binary search, in which a sign is a mask.
 
 // CHECK-LABEL: func.func private @part(
 // CHECK:         %[[LAST:[a-z0-9_]+]] = memref.load %indptr[%n] : memref<?xi32>
@@ -209,9 +209,14 @@ loop.kernel @hint(%w: memref<9x32xf32>) -> (%y: memref<9xf32>) {
 // CHECK:         %[[R:[a-z0-9_]+]], %{{.*}} = scf.while (%[[F:[a-z0-9_]+]] = %{{.*}}, %[[L:[a-z0-9_]+]] = %n) : (index, index) -> (index, index) {
 // CHECK-NEXT:      %[[MORE:[a-z0-9_]+]] = arith.cmpi ne, %[[L]], %{{.*}} : index
 // CHECK-NEXT:      scf.condition(%[[MORE]]) %[[F]], %[[L]] : index, index
+// CHECK-NEXT:    } do {
+// CHECK-NEXT:    ^bb0(%[[F2:[a-z0-9_]+]]: index, %{{.*}}: index):
 // CHECK:           memref.load %indptr
-// CHECK:           %[[BELOW:[a-z0-9_]+]] = arith.cmpi slt, %{{.*}}, %{{.*}} : index
-// CHECK-NEXT:      arith.select %[[BELOW]]
+// CHECK:           %[[SIGN:[a-z0-9_]+]] = arith.subi
+// CHECK-NEXT:      %[[BELOW:[a-z0-9_]+]] = arith.shrsi %[[SIGN]], %{{.*}} : index
+// CHECK-NEXT:      %[[STEP:[a-z0-9_]+]] = arith.andi %{{.*}}, %[[BELOW]] : index
+// CHECK-NEXT:      %[[NEW:[a-z0-9_]+]] = arith.addi %[[F2]], %[[STEP]] : index
+// CHECK:           scf.yield %[[NEW]], %{{.*}} : index, index
 // CHECK:         memref.store %{{.*}}, %y[%[[R]]]
 loop.kernel @part(%indptr: memref<?xi32>, %v: memref<1xf32>, %n: index, %t: index, %p: index) -> (%y: memref<?xf32>) {
   %a = loop.load %v () -> (0)() : memref<1xf32>, f32

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from xdsl.dialects.builtin import ModuleOp
 
+import stepwell as sw
 from stepwell.backends.reference.machine import Machine, call, run_kernel
 from stepwell.core.errors import CompileError
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
+from stepwell.frontends import gnn
+from stepwell.passes.loop.rules import shares
+from stepwell.passes.loop.rules.knobs import Knobs
 from stepwell.passes.loop.rules.replay import replay
+from stepwell.passes.loop.schedule import schedule_kernel
 
 QUICK = settings(max_examples=40, deadline=None)
 ROWS = st.one_of(
@@ -181,3 +189,68 @@ def test_balanced_products_are_the_same_numbers(
             np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
         else:
             np.testing.assert_array_equal(got, expected)
+
+
+@pytest.fixture
+def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles so small that the rows of a little graph are many of them."""
+    monkeypatch.setattr(shares, "TILE_COST", 600)
+
+
+@pytest.mark.parametrize("hidden", [None, 7])
+def test_default_shares_rows_by_their_entries(kernels, kernel_of, hidden) -> None:
+    kernel = kernel_of(kernels.spmm(16, hidden))
+    kernel.detach()
+    schedule, _ = schedule_kernel(kernel, named("x86-64-v4"))
+    assert re.match(r"balance\(i, e, \d+, weight=\d+\); tiles\(i0\); ", str(schedule))
+    half = schedule_kernel(kernel, named("x86-64-v4"), Knobs(share=0.5))[0]
+    rows, fewer = (int(re.findall(r"\d+", str(s))[0]) for s in (schedule, half))
+    assert rows // 2 - 1 <= fewer <= rows // 2
+
+
+def test_rows_weigh_more_where_they_are_more_work(kernels, kernel_of) -> None:
+    def weight(text: str) -> int:
+        kernel = kernel_of(text)
+        kernel.detach()
+        trace = str(schedule_kernel(kernel, named("x86-64-v3"))[0])
+        (found,) = re.findall(r"weight=(\d+)", trace)
+        return int(found)
+
+    narrow, wide, layer = kernels.spmm(2), kernels.spmm(256), kernels.spmm(16, 64)
+    assert weight(wide) < weight(narrow) < weight(layer)
+
+
+def graph() -> csr_array:
+    """A power law, with the rows of many entries last, and some without any."""
+    rng = np.random.default_rng(3)
+    degrees = np.minimum(90 // np.arange(1, 61), 50)[::-1] * (np.arange(60) % 7 > 0)
+    rows = np.repeat(np.arange(60), degrees)
+    columns = np.concatenate([rng.choice(60, degree, replace=False) for degree in degrees])
+    return csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(60, 60))
+
+
+def layers(kind: str) -> sw.Module:
+    """A layer of a network on any graph."""
+    rng = np.random.default_rng(4)
+    w, v = rng.standard_normal((5, 6), np.float32), rng.standard_normal((6, 3), np.float32)
+    convolution = {
+        "gcn": [gnn.GCNConv(w, w[0]), gnn.ReLU(), gnn.GCNConv(v, v[0])],
+        "gat": [gnn.GATConv(w.T.copy(), w[None, :1], w[None, 1:2])],
+        "sage": [gnn.SAGEConv(w.T.copy(), w[0], w.T.copy())],
+    }
+    features = sw.TensorSpec((None, 5), "f32")
+    return gnn.Sequential(*convolution[kind]).to_module(gnn.GraphSpec(), features=features)
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("kind", ["gcn", "gat", "sage"])
+def test_networks_after_each_pass_and_on_any_number_of_threads(kind) -> None:
+    x = np.random.default_rng(5).standard_normal((60, 5), np.float32)
+    module, inputs = layers(kind), (graph(), x)
+    exe = sw.compile(module, threads=1, check=inputs)
+    assert "balance(i" in exe.ir("scheduled")
+    expected = exe(*inputs)
+    for threads in (1, 2, 3):
+        many = sw.compile(module, threads=threads)
+        for _ in range(3):
+            np.testing.assert_array_equal(many(*inputs), expected)

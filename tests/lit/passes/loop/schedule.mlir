@@ -249,10 +249,13 @@ loop.kernel @exp_any(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
   }
 }
 
-// A sparse product: a row of features in registers over the entries.
+// A sparse product: a row of features in registers over the entries, rows shared by their entries.
 // V4-LABEL: loop.kernel @spmm
+// V4-SAME:  attributes {loop.schedule = "balance(i, e, 378, weight=9); tiles(i0); vectorize(j); unroll(e, 4)"} {
 // V4:       loop.for "i0" {{.*}} tiles {
-// V4-NEXT:    loop.for "i1" %i1 to min (d0, d1) -> (
+// V4:         %[[A:.*]] = loop.partition_point %indptr rows %n part %i0 of
+// V4:         %[[B:.*]] = loop.partition_point %indptr rows %n part
+// V4-NEXT:    loop.for "i1" %i1 to min (d0, d1) -> (((d0 * -1) + d1))(%[[A]], %[[B]])
 // V4:           loop.reduce_entries "e" {{.*}} combine add unroll 4 carry(%{{.*}} = %{{.*}} : vector<16xf32>)
 // V3-LABEL: loop.kernel @spmm
 // V3:           loop.reduce_entries "e" {{.*}} combine add unroll 2 carry(%{{.*}} = %{{.*}} : vector<16xf32>)

@@ -1,0 +1,75 @@
+"""Tiles for threads: the iterations of a nest in parts of about the same cost."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from xdsl.ir import SSAValue
+
+from ....dialects.loop.attrs import LoopKind
+from ....dialects.loop.nests import enclosing, extent_of
+from ....dialects.loop.ops import ForOp, ReduceEntriesOp
+from ....dialects.loop.ops_partition import MOST_WEIGHT
+from ..balance import is_row_loop
+from ..split import SplitNames
+from .accesses import UNKNOWN_ENTRIES, UNKNOWN_EXTENT, cost, lanes_for
+from .steps import Schedule
+
+TILE_COST = 200_000
+"""About how many scalar instructions a tile of a nest that is no contraction holds."""
+LEAST_TILES = 4
+"""Fewer tiles than this are not worth sharing among threads."""
+ROW_COST = 32
+"""What it takes to begin a sparse row, in instructions: most of it is a branch not foreseen."""
+
+
+def share(schedule: Schedule, nest: str, work: int | None) -> str | None:
+    """Cut a nest into tiles for threads; gives the loop inside of a tile.
+
+    Args:
+        work: what all of the nest costs, None where a size is not known.
+    """
+    loop = schedule.for_loop(nest)
+    if loop.kind.data != LoopKind.PARALLEL:
+        return None
+    size = extent_of(loop)
+    iteration = max(1, cost(loop) // (UNKNOWN_EXTENT if size is None else max(1, size)))
+    tile = int(TILE_COST * schedule.knobs.share)
+    chunk = max(1, tile // iteration)
+    if size is not None and (size < LEAST_TILES * chunk or (work or tile) < tile):
+        return None
+    parts = schedule.attempt(lambda: _balanced(schedule, loop, chunk, iteration))
+    parts = parts or schedule.split(nest, chunk, "mask")
+    schedule.tiles(parts.outer)
+    return parts.inner
+
+
+def _balanced(schedule: Schedule, loop: ForOp, chunk: int, row: int) -> SplitNames | None:
+    """Parts with about as many entries, where the loop goes through rows of a sparse matrix.
+
+    Reductions over the rows of one matrix have the same entries: one that is named counts them
+    for all. Of several matrices the one counts whose entries cost most.
+    """
+    reductions = [op for op in loop.walk() if isinstance(op, ReduceEntriesOp)]
+    reductions = [op for op in reductions if is_row_loop(loop, op)]
+    lanes = lanes_for(schedule.target, loop)
+    entries: Counter[SSAValue] = Counter()
+    for op in reductions:
+        entries[op.indptr] += _cost_of_entry(loop, op, lanes)
+    if not entries:
+        return None
+    ((indptr, entry),) = entries.most_common(1)
+    counted = [op for op in reductions if op.indptr is indptr]
+    rest = row - UNKNOWN_ENTRIES * sum(_cost_of_entry(loop, op, 1) for op in counted)
+    weight = -(-(ROW_COST + rest // lanes) // max(1, entry))
+    name = counted[0].loop_name.data
+    return schedule.balance(loop.loop_name.data, name, chunk, min(weight, MOST_WEIGHT))
+
+
+def _cost_of_entry(loop: ForOp, reduction: ReduceEntriesOp, lanes: int) -> int:
+    """What an entry costs in an iteration of the loop, in vectors of so many lanes."""
+    around = list(enclosing(reduction))
+    sizes = [extent_of(inner) for inner in around[: around.index(loop)]]
+    times = math.prod(UNKNOWN_EXTENT if size is None else size for size in sizes)
+    return -(-times // lanes) * sum(cost(op) for op in reduction.body.block.ops)
