@@ -12,6 +12,9 @@ ROUNDS = 15
 ROUND_SECONDS = 0.02
 PAUSE_SECONDS = 0.01
 """Between candidates: threads of a pool that spin after its last call are in nobody's way then."""
+TURN_SECONDS = 1e-4
+"""In a pair: shorter than what a busy machine gives a process at a time."""
+PAIR_SECONDS = 0.4
 WARM_CALLS = 3
 """How many calls after a pause are not counted: threads wake up in them."""
 
@@ -58,6 +61,38 @@ def measure(
         if collecting:
             gc.enable()
     return {name: Timing(min(times), statistics.median(times)) for name, times in samples.items()}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two candidates that were timed in turn."""
+
+    first: Timing
+    second: Timing
+    ratio: float
+    """How many times longer the second takes: the median over turns that follow each other."""
+
+
+def measure_pair(first: Callable[[], object], second: Callable[[], object]) -> Pair:
+    """Time two candidates in turns so short that both find the same machine, however busy."""
+    count = min(_calls_in_a_round(call) for call in (first, second))
+    count = max(1, round(count * TURN_SECONDS / ROUND_SECONDS))
+    times: list[tuple[float, float]] = []
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        end = time.perf_counter() + PAIR_SECONDS
+        while time.perf_counter() < end or len(times) < ROUNDS:
+            times.append((_seconds(first, count), _seconds(second, count)))
+    finally:
+        if collecting:
+            gc.enable()
+    ones, others = zip(*times, strict=True)
+    return Pair(
+        Timing(min(ones), statistics.median(ones)),
+        Timing(min(others), statistics.median(others)),
+        statistics.median(other / one for one, other in times),
+    )
 
 
 def _calls_in_a_round(call: Callable[[], object]) -> int:

@@ -132,6 +132,8 @@ class Loops(Searches):
                 self.statements(op.body.block)
         elif kind == LoopKind.TILES and not self.emitter.frame:
             self.tiles(op)
+        elif self.indices.range(extent)[1] == 1:
+            self.at_most_once(op, bounds)
         else:
 
             def fill(variable: Form, _: object) -> list[list[SSAValue]]:
@@ -143,11 +145,26 @@ class Loops(Searches):
             self.loop(op, op.variable.name_hint, ZERO, extent, 1, [], fill)
         return True
 
+    # min(1, n) > 0  ==  n > 0
+    def at_most_once(self, op: loop.ForOp, bounds: Sequence[Form]) -> None:
+        """A loop of no or one iteration is its body under a condition."""
+        self.forget_written(op)
+        emit, indices = self.emitter, self.indices
+        facts, pending = len(indices.positive), len(self.pending)
+        unknown = indices.least([bound for bound in bounds if bound.value is None])
+        with emit.guarded(emit.compare("slt", emit.index(0), indices.value(unknown))):
+            indices.assume_below(ZERO, bounds)
+            self.values[op.variable] = ZERO
+            self.statements(op.body.block)
+            emit.location = op.location
+        del indices.positive[facts:], self.pending[pending:]
+        self.forget_written(op)
+
     def tiles(self, op: loop.ForOp) -> None:
         """Tile loops, one directly inside the other, become one range of tiles."""
         nest = _perfect_nest(op)
         bounds = [self.bound(inner) for inner in nest]
-        extents = [self.indices.least(b) for b in bounds]
+        extents = [self._number_of_tiles(b) for b in bounds]
         total = fixed(1)
         for extent in extents:
             total = total * extent
@@ -175,6 +192,12 @@ class Loops(Searches):
         self.forget_written(op)
         captures = self._captures(block)
         emit.emit(rt.ParallelTilesOp, [count, *captures], regions=[Region(block)])
+
+    def _number_of_tiles(self, bounds: Sequence[Form]) -> Form:
+        """The iterations of a loop, which are none where its bound is below 0."""
+        extent = self.indices.least(bounds)
+        known = self.indices.nonnegative(extent)
+        return extent if known else self.indices.greatest([extent, ZERO])
 
     def _divided(self, tile: Form, extents: Sequence[Form]) -> list[Form]:
         """The variables of nested loops from the number of a tile, the last one fastest."""

@@ -85,6 +85,16 @@ def loop_names(kernel: KernelOp) -> set[str]:
     return {loop.loop_name.data for loop in loops_of(kernel)}
 
 
+def case_suffixes(kernel: KernelOp, loop: str, cases: int, suffix: str) -> list[str]:
+    """What the names of loops end with in each nest of a split with the tail "cases".
+
+    First comes "", for that of the chunks; there is none for as many iterations as a chunk has.
+    """
+    names = loop_names(kernel) if cases else set[str]()
+    found = [f"{suffix}{number}" for number in range(1, cases + 1)]
+    return ["", *(end for end in found if loop + end in names)]
+
+
 def loop_named(step: str, kernel: KernelOp, name: str) -> Loop:
     """The loop called `name`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,6 +16,8 @@ from xdsl.passes import ModulePass
 from ...core.context import decide
 from ...dialects.loop.linear import normalized
 from ...dialects.loop.nests import (
+    Loop,
+    case_suffixes,
     enclosing,
     extent_of,
     kernel_named,
@@ -27,7 +29,6 @@ from ...dialects.loop.ops import (
     KernelOp,
     LoadOp,
     PrefetchOp,
-    ReduceEntriesOp,
     ReduceOp,
     block_shape,
 )
@@ -39,7 +40,14 @@ LINE_BITS = 512
 """The line of a cache, which one hint is for."""
 
 
-def prefetch(kernel: KernelOp, argument: int, loop: str, ahead: int = 0) -> KernelOp:
+def prefetch(
+    kernel: KernelOp,
+    argument: int,
+    loop: str,
+    ahead: int = 0,
+    cases: int = 0,
+    suffix: str = "t",
+) -> KernelOp:
     """Ask for the rows of an argument that a reduction reads, before it reads them.
 
         for j: for i to 2: reduce k to n: w[j, k, :]
@@ -48,7 +56,8 @@ def prefetch(kernel: KernelOp, argument: int, loop: str, ahead: int = 0) -> Kern
 
     Between two rows of `w` that are new, some loops repeat all of them. They share the hints
     evenly, so that memory is asked for at a constant rate: the rest of w[j] while the first of
-    them reads it, then the beginning of w[j + 1].
+    them reads it, then the beginning of w[j + 1]. Where it is not known how often they do, each
+    repetition asks for all.
 
     A reduction along some rows of a block, w[8 * i + s, k], asks for the rows after them. A
     loop that is none asks for what lies `ahead` of the block that an iteration reads:
@@ -59,26 +68,39 @@ def prefetch(kernel: KernelOp, argument: int, loop: str, ahead: int = 0) -> Kern
 
     Args:
         ahead: bytes by which hints are earlier than that.
+        cases: the same for the nests that the tail "cases" of a split has for up to so many
+            iterations; see `vectorize`.
+        suffix: what is between the names of the loops in these and those numbers.
 
     Raises:
         ScheduleError: if the reduction does not read rows of the argument one after the other,
-            the loop a part of one row, or a size is unknown.
+            the loop a part of one row, or its size is unknown.
     """
-    target = loop_named(STEP, kernel, loop)
-    if isinstance(target, ReduceEntriesOp):
-        raise refusal(STEP, kernel, target, "is over the entries of a row")
+    first = loop_named(STEP, kernel, loop)
+    if isinstance(first, ForOp):
+        new = _PrefetchBlocks(kernel, first, _read(kernel, first, argument), ahead).run()
+        return noted(new, "prefetch", argument, loop, ahead)
+    streams: dict[ReduceOp, _Stream] = {}
+    for end in case_suffixes(kernel, loop, cases, suffix):
+        target = loop_named(STEP, kernel, loop + end)
+        if not isinstance(target, ReduceOp):
+            raise refusal(STEP, kernel, target, "is over the entries of a row")
+        streams[target] = _stream(kernel, target, _read(kernel, target, argument), ahead)
+    new = _Prefetch(kernel, streams).run()
+    named = {"cases": cases, "suffix": suffix} if suffix != "t" else {"cases": cases}
+    return noted(new, "prefetch", argument, loop, ahead, **named if cases else {})
+
+
+def _read(kernel: KernelOp, loop: Loop, argument: int) -> LoadOp:
+    """The one load in a loop that reads an argument."""
     if not 0 <= argument < len(kernel.inputs):
         fact = "no such input"
-        raise refusal(STEP, kernel, target, fact, f"below {len(kernel.inputs)}", argument)
+        raise refusal(STEP, kernel, loop, fact, f"below {len(kernel.inputs)}", argument)
     buffer = kernel.inputs[argument]
-    loads = [op for op in target.body.block.ops if isinstance(op, LoadOp) and op.buffer is buffer]
+    loads = [op for op in loop.body.block.ops if isinstance(op, LoadOp) and op.buffer is buffer]
     if len(loads) != 1:
-        raise refusal(STEP, kernel, target, f"reads of argument {argument}", 1, len(loads))
-    if isinstance(target, ForOp):
-        new = _PrefetchBlocks(kernel, target, loads[0], ahead).run()
-    else:
-        new = _Prefetch(kernel, target, _stream(kernel, target, loads[0], ahead)).run()
-    return noted(new, "prefetch", argument, loop, ahead)
+        raise refusal(STEP, kernel, loop, f"reads of argument {argument}", 1, len(loads))
+    return loads[0]
 
 
 @dataclass(frozen=True)
@@ -112,14 +134,14 @@ def _stream(kernel: KernelOp, loop: ReduceOp, load: LoadOp, ahead: int) -> _Stre
     if is_part or size is None or size != shape[dimension]:
         raise refusal(STEP, kernel, loop, "does not read all of the rows, or parts of them")
     bits, line = bits_of(kind), _line(kind)
+    if not bits:
+        raise refusal(STEP, kernel, loop, "does not read elements of one size")
     if (height := _height(load, dimension)) > 1:
-        start = height * size + ahead * 8 // max(1, bits)
+        start = height * size + ahead * 8 // bits
         return _Stream(load, dimension, start, height, line, (), size)
-    repeats = _repeats(loop, load)
-    extents = [extent_of(repeat) for repeat in repeats]
-    if None in extents or not bits:
-        raise refusal(STEP, kernel, loop, "how often it is repeated is not known")
-    times, row = math.prod(cast(list[int], extents)), math.prod(shape[dimension + 1 :])
+    repeats = [repeat for repeat in _repeats(loop, load) if extent_of(repeat) is not None]
+    times = math.prod(cast(int, extent_of(repeat)) for repeat in repeats)
+    row = math.prod(shape[dimension + 1 :])
     if not times or row < times:
         fact = "is repeated too often to share a row"
         raise refusal(STEP, kernel, loop, fact, f"at most {row}", times)
@@ -192,22 +214,21 @@ class _PrefetchBlocks(Rebuild):
 
 
 class _Prefetch(Rebuild):
-    def __init__(self, kernel: KernelOp, target: ReduceOp, stream: _Stream) -> None:
+    def __init__(self, kernel: KernelOp, streams: Mapping[ReduceOp, _Stream]) -> None:
         super().__init__(kernel)
-        self.target, self.stream = target, stream
+        self.streams = streams
 
     def step(self, op: ReduceOp, variable: AffineExpr, accumulator: SSAValue) -> SSAValue:
-        if op is self.target:
-            self.hints(variable)
+        if op in self.streams:
+            self.hints(op, self.streams[op], variable)
         return super().step(op, variable, accumulator)
 
-    def hints(self, variable: AffineExpr) -> None:
+    def hints(self, loop: ReduceOp, stream: _Stream, variable: AffineExpr) -> None:
         """One for each line of an iteration's share."""
-        stream = self.stream
-        self.bind(self.target.variable, AffineExpr.constant(0))
+        self.bind(loop.variable, AffineExpr.constant(0))
         passed: AffineExpr = AffineExpr.constant(0)
-        for loop in stream.repeats:
-            passed = passed * cast(int, extent_of(loop)) + self.expr(loop.variable)
+        for repeat in stream.repeats:
+            passed = passed * cast(int, extent_of(repeat)) + self.expr(repeat.variable)
         iteration = passed * stream.size + variable
         map = stream.load.map.data
         lanes = [AffineExpr.constant(0)] * map.num_symbols
@@ -215,13 +236,12 @@ class _Prefetch(Rebuild):
         place[stream.dimension] = AffineExpr.constant(stream.start)
         for offset in range(0, stream.share, stream.line):
             *outer, last = place
-            self.hint([*outer, last + iteration * stream.share + offset])
+            self.hint(stream.load, [*outer, last + iteration * stream.share + offset])
 
-    def hint(self, place: Sequence[AffineExpr]) -> None:
-        """Ask for one place."""
-        buffer = self.value(self.stream.load.buffer)
+    def hint(self, load: LoadOp, place: Sequence[AffineExpr]) -> None:
+        """Ask for one place of what a load reads."""
         map, operands = self.map([normalized(expr) for expr in place])
-        self.emit(PrefetchOp(buffer, map, operands), self.stream.load)
+        self.emit(PrefetchOp(self.value(load.buffer), map, operands), load)
 
 
 @dataclass(frozen=True)
@@ -275,8 +295,12 @@ class LoopPrefetchPass(ModulePass):
     """The reduction or the loop that reads it."""
     ahead: int = 0
     """Bytes by which hints are earlier than evenly spread ones, or than the reads of a loop."""
+    cases: int = 0
+    """Up to how many iterations there are nests for, which get the same hints."""
+    suffix: str = "t"
+    """What is between the name of the loop in these and those numbers."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = kernel_named(self.name, op, self.kernel)
-        kernel = prefetch(kernel, self.argument, self.loop, self.ahead)
+        found = kernel_named(self.name, op, self.kernel)
+        kernel = prefetch(found, self.argument, self.loop, self.ahead, self.cases, self.suffix)
         decide(ctx, kernel, str(self), "the pipeline asks for it")

@@ -45,7 +45,7 @@ class SplitNames:
         return self.inner + self.suffix
 
     def case(self, left: int) -> SplitNames:
-        """The names in the nest for just so many iterations that are left, with tail "cases"."""
+        """The names in the nest for just so many iterations, with tail "cases"."""
         return replace(self, suffix=f"{self.suffix}{left}")
 
 
@@ -68,7 +68,7 @@ def loops_of_body(loop: Loop) -> list[Loop]:
     return [op for op in inside if isinstance(op, Loop)]
 
 
-def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel") -> KernelOp:
+def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel", cases: int = 0) -> KernelOp:
     """Cut a loop into one over chunks of `factor` iterations and one inside of a chunk.
 
         for i to n: body(i)
@@ -78,17 +78,27 @@ def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel") -> Kerne
         ->  for i0 to n floordiv f: for i1 to f: ...                     (tail "split")
             for i0t to (n mod f) ceildiv f: for i1t to min(f, n mod f): ...
         ->  for i0 to n floordiv f: for i1 to f: ...                     (tail "cases")
-            for i0t to (n mod f) ceildiv f:
+            for i0t to min(1, n mod f):
                 for i0t1 to (1 if n mod f == 1 else 0): for i1t1 to 1: ...
                 for i0t2 to (1 if n mod f == 2 else 0): for i1t2 to 2: ...     (up to f - 1)
 
     The tail "split" keeps the chunks whole and puts what is left into one masked chunk; its
     outer loop has at most one iteration. The tail "cases" has a nest for each number that may
     be left, of which one runs: as fast as for a size that is known, and as large as all of them.
+    With `cases` above `f` there are nests for f + 1 up to so many as well: one or a few
+    iterations are not left alone after a chunk, but run together with it.
     For a size that is known that is "peel". Where `factor` divides the size there is no tail.
 
+    Args:
+        kernel: the kernel.
+        loop: the loop that is cut.
+        factor: f, the iterations of a chunk.
+        tail: what becomes of the rest.
+        cases: with the tail "cases" the most iterations that there is a nest for; 0 is f - 1.
+
     Raises:
-        ScheduleError: for an entries loop, and for a tail other than "peel" of a reduction.
+        ScheduleError: for an entries loop, for a tail other than "peel" of a reduction, and for
+            a number of cases that is neither f - 1 nor from f + 1 to 2 * f - 1.
     """
     target = loop_named(STEP, kernel, loop)
     if isinstance(target, ReduceEntriesOp):
@@ -97,21 +107,35 @@ def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel") -> Kerne
         raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
     if tail not in TAILS:
         raise refusal(STEP, kernel, target, "unknown tail", ", ".join(TAILS), tail)
+    if cases and (tail != "cases" or cases not in (factor - 1, *range(factor + 1, 2 * factor))):
+        wanted = f"{factor - 1}, or from {factor + 1} to {2 * factor - 1}, with tail=cases"
+        raise refusal(STEP, kernel, target, "wrong number of cases", wanted, cases)
     if isinstance(target, ReduceOp) and tail != "peel":
         raise refusal(STEP, kernel, target, "a reduction has no masked tail", "tail=peel", tail)
     if tail != "mask" and len(bound_of(target)) > 1:
         fact = f"its bound is the smaller of several, which tail={tail} cannot cut"
         raise refusal(STEP, kernel, target, fact)
-    new = _Split(kernel, target, factor, tail, split_names(kernel, loop)).run()
-    return noted(new, "split", loop, factor, tail=tail)
+    names = split_names(kernel, loop)
+    new = _Split(kernel, target, factor, tail, max(cases, factor - 1), names).run()
+    named = {"cases": cases} if cases else {}
+    return noted(new, "split", loop, factor, tail=tail, **named)
 
 
 class _Split(Rebuild):
     def __init__(
-        self, kernel: KernelOp, target: ForOp | ReduceOp, factor: int, tail: str, names: SplitNames
+        self,
+        kernel: KernelOp,
+        target: ForOp | ReduceOp,
+        factor: int,
+        tail: str,
+        cases: int,
+        names: SplitNames,
     ) -> None:
         super().__init__(kernel, [target])
         self.target, self.factor, self.tail, self.names = target, factor, tail, names
+        self.cases = cases
+        self.joined = max(0, cases - factor)
+        """Of the iterations that may be left so many run together with the last chunk."""
 
     def visit_for(self, op: ForOp) -> None:
         if op is not self.target:
@@ -134,6 +158,9 @@ class _Split(Rebuild):
         (bound,), f = self.bound(op), self.factor
         full, rest = quotient(bound, f), remainder(bound, f)
         whole = AffineExpr.constant(f)
+        if self.tail == "cases" and value_of(rest) is None:
+            self.chunks_and_cases(op, bound)
+            return
         if value_of(full) != 0:
             with self.loop(self.names.outer, [full], op.kind.data, op) as i0:
                 self.chunk(op, self.names.inner, [whole], i0 * f)
@@ -146,25 +173,42 @@ class _Split(Rebuild):
         elif value_of(rest) is not None:
             bounds = [rest] if self.tail == "cases" else [whole, rest]
             self.chunk(op, tail, bounds, full * f)
-        elif self.tail == "cases":
-            name = self.names.outer + self.suffix
-            with self.loop(name, [rounded_up_quotient(rest, f)], _inner_kind(op), op):
-                for left in range(1, f):
-                    self.case(op, left, full * f)
         else:
             name = self.names.outer + self.suffix
             with self.loop(name, [rounded_up_quotient(rest, f)], _inner_kind(op), op):
                 self.chunk(op, tail, [whole, rest], full * f)
         self.suffix = outside
 
-    # 1 if n mod f == m else 0  ==  (n + f - m) floordiv f - (n + f - 1 - m) floordiv f
-    def case(self, op: ForOp, left: int, start: AffineExpr) -> None:
+    def chunks_and_cases(self, op: ForOp, bound: AffineExpr) -> None:
+        """Whole chunks, less one where few iterations would be left, then a nest for each rest."""
+        f, outside, outer = self.factor, self.suffix, self.names.outer
+        full = minus(quotient(bound, f), self.rest_is(bound, 1, self.joined))
+        with self.loop(outer, [full], op.kind.data, op) as i0:
+            self.chunk(op, self.names.inner, [AffineExpr.constant(f)], i0 * f)
+        self.suffix = self.names.suffix
+        once = [AffineExpr.constant(1), remainder(bound, f)]
+        with self.loop(outer + self.suffix, once, _inner_kind(op), op):
+            for number in [n for n in range(1, self.cases + 1) if n != f]:
+                self.case(op, number, bound)
+        self.suffix = outside
+
+    # 1 if a <= n mod f <= b else 0  ==  (n + f - a) floordiv f - (n + f - 1 - b) floordiv f
+    def rest_is(self, bound: AffineExpr, least: int, most: int) -> AffineExpr:
+        """1 if from `least` to `most` iterations are left after whole chunks, else 0."""
+        f = self.factor
+        return minus(quotient(bound + (f - least), f), quotient(bound + (f - 1 - most), f))
+
+    def case(self, op: ForOp, number: int, bound: AffineExpr) -> None:
         """What runs if just so many iterations are left."""
-        (bound,), f, names = self.bound(op), self.factor, self.names.case(left)
+        names, left = self.names.case(number), number % self.factor
+        bounds = [AffineExpr.constant(1), self.rest_is(bound, left, left)]
+        if left <= self.joined:
+            many = minus(bound, AffineExpr.constant(self.joined))
+            bounds.append(many if number > left else minus(AffineExpr.constant(1), many))
         self.suffix = names.suffix
-        least, more = (quotient(bound + (f - n), f) for n in (left, left + 1))
-        with self.loop(names.outer + names.suffix, [minus(least, more)], _inner_kind(op), op):
-            self.chunk(op, names.tail, [AffineExpr.constant(left)], start)
+        with self.loop(names.outer + names.suffix, bounds, _inner_kind(op), op):
+            whole = AffineExpr.constant(number)
+            self.chunk(op, names.tail, [whole], minus(bound, whole))
         self.suffix = self.names.suffix
 
     def chunk(self, op: ForOp, name: str, bound: Sequence[AffineExpr], start: AffineExpr) -> None:
@@ -248,7 +292,10 @@ class LoopSplitPass(ModulePass):
     """The iterations of a chunk."""
     tail: str = "peel"
     """What becomes of the rest: `peel`, `mask`, `split` or `cases`."""
+    cases: int = 0
+    """With `cases`, the most iterations that there is a nest for; by default a chunk's - 1."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = split(kernel_named(self.name, op, self.kernel), self.loop, self.factor, self.tail)
+        found = kernel_named(self.name, op, self.kernel)
+        kernel = split(found, self.loop, self.factor, self.tail, self.cases)
         decide(ctx, kernel, str(self), "the pipeline asks for it")

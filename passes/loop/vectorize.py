@@ -27,7 +27,7 @@ from ...core.context import decide
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.axes import NONE, Axes, AxisSet
 from ...dialects.loop.linear import coefficient
-from ...dialects.loop.nests import kernel_named, loop_named
+from ...dialects.loop.nests import case_suffixes, kernel_named, loop_named
 from ...dialects.loop.ops import (
     FoldOp,
     ForOp,
@@ -62,17 +62,17 @@ def vectorize(
     some are valid. The inner half of a split reduction becomes partial accumulators, which a
     `loop.fold` joins after the outer half.
 
-    `cases` says the same of the nests for 1, 2, ... of the iterations that the tail "cases" of a
-    split has left, up to that many: their loops are called i1t1 and j1t1, i1t2 and j1t2, ...
-    where `suffix` is t.
+    `cases` says the same of the nests that the tail "cases" of a split has for 1, 2, ... of the
+    iterations, up to that many: their loops are called i1t1 and j1t1, i1t2 and j1t2, ... where
+    `suffix` is t.
 
     Raises:
         ScheduleError: naming the loop that cannot be an axis, and why.
     """
     if not loops:
         return kernel
-    suffixes = ["", *(f"{suffix}{left}" for left in range(1, cases + 1))]
-    nests = [[loop_named(STEP, kernel, name + suffix) for name in loops] for suffix in suffixes]
+    ends = case_suffixes(kernel, loops[0], cases, suffix)
+    nests = [[loop_named(STEP, kernel, name + end) for name in loops] for end in ends]
     new = _Vectorize(kernel, [Axes(STEP, kernel, nest) for nest in nests]).run()
     named = {"cases": cases, "suffix": suffix} if suffix != "t" else {"cases": cases}
     return noted(new, "vectorize", *loops, **named if cases else {})
@@ -320,7 +320,7 @@ class LoopVectorizePass(ModulePass):
     loops: tuple[str, ...] = ()
     """The loops, in the order of the axes; the last one runs along the lanes."""
     cases: int = 0
-    """Up to how many iterations left over there are nests for, which get the same axes."""
+    """Up to how many iterations there are nests for, which get the same axes."""
     suffix: str = "t"
     """What is between the names of the loops in these and those numbers."""
 

@@ -10,7 +10,13 @@ where it is the other way round. Of the target the size of a tile depends by thr
 - MR rows need as many general registers for their addresses, beside `OTHER_ADDRESSES`; and where
   rows are a multiple of a way of the first-level cache apart, as many of its ways;
 - MR * NV is at least what is in flight (latency of an fma times how many begin in a cycle) and
-  half as much again, since loads hold some of them up.
+  half as much again, since loads hold some of them up; a tile of fewer rows cuts its reduction
+  into partial sums.
+
+Where the number of rows is not known there is a nest for each number that may be left. A tile of
+`ROWS_OF_ANY` is as fast as a larger one, and there are fewer of these nests. One or two rows that
+are left would take nearly as long as a whole tile, since they read the same panels: they run
+together with the last tile, where that does not spill.
 """
 
 from __future__ import annotations
@@ -58,6 +64,10 @@ COPIED_OUT = 16
 """A reduction of at most so many steps into one vector is copied out as a whole."""
 MOST_UNROLLED = 4
 """Accumulators for each place of a tile; more are not worth joining."""
+ROWS_OF_ANY = 8
+"""Rows of a tile where their number is unknown: each vector of a panel is used so often."""
+JOINED = 2
+"""So many rows are not left alone after a tile, where their number is unknown."""
 PANELS = 4
 """From so many panels on, the loop over them is outside and shared among threads."""
 PARALLEL_WORK = 1_000_000
@@ -89,11 +99,25 @@ class Tile:
     rows: int
     vectors: int
     lanes: int
+    most: int
+    """The rows of the largest tile that does not spill."""
 
     @property
     def columns(self) -> int:
         """The columns of the tile, and of a panel."""
         return self.vectors * self.lanes
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that have been cut into tiles."""
+
+    tiles: str
+    """The loop over them."""
+    cases: int = 0
+    """For up to how many rows there are nests, where their number is not known."""
+    suffix: str = "t"
+    """What is between the names of the loops in these and those numbers."""
 
 
 def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
@@ -173,8 +197,8 @@ def choose_tile(
     """The register tile for M rows and N columns, None where they are unknown.
 
     NV leaves the smallest part of the last panel empty, MR the smallest part of the last tile;
-    among equals NV is 2 and MR as large as it can be by the rules above. Rows whose number is
-    unknown are most often a power of two: MR is one, where that makes accumulators enough.
+    among equals NV is 2 and MR as large as it can be by the rules above. Where the number of rows
+    is unknown MR is `ROWS_OF_ANY`, or more where those would be too few accumulators.
 
     Args:
         target: the machine.
@@ -196,13 +220,25 @@ def choose_tile(
         most = min(most, target.l1_ways)
     wanted = target.in_flight * 3 // 2
     if rows is None:
-        power = 1 << (most.bit_length() - 1)
-        return Tile(power if power * vectors >= wanted else most, vectors, lanes)
+        few = min(ROWS_OF_ANY, most)
+        enough = (
+            m for m in range(few, most) if m * vectors * partial_sums(target, m * vectors) >= wanted
+        )
+        return Tile(next(enough, most), vectors, lanes, most)
     if rows <= most:
-        return Tile(max(1, rows), vectors, lanes)
+        return Tile(max(1, rows), vectors, lanes, most)
     least = min(most, -(-wanted // vectors))
     best = min(range(most, least - 1, -1), key=lambda m: -rows % m)
-    return Tile(best, vectors, lanes)
+    return Tile(best, vectors, lanes, most)
+
+
+def partial_sums(target: Target, accumulators: int) -> int:
+    """Into how many partial sums a tile of so many accumulators cuts its reduction."""
+    # A third of the registers is for what each copy of a step loads.
+    factor, most = 1, min(MOST_UNROLLED, target.vector_registers * 2 // 3 // accumulators)
+    while accumulators * factor < target.in_flight * 3 // 2 and factor * 2 <= most:
+        factor *= 2
+    return factor
 
 
 def _told(knobs: Knobs, tile: Tile, rows: int | None) -> Tile:
@@ -210,7 +246,7 @@ def _told(knobs: Knobs, tile: Tile, rows: int | None) -> Tile:
     told = tile.rows if knobs.rows is None else knobs.rows
     if rows is not None:
         told = min(told, max(1, rows))
-    return Tile(told, knobs.vectors or tile.vectors, tile.lanes)
+    return replace(tile, rows=told, vectors=knobs.vectors or tile.vectors)
 
 
 def _most_rows(registers: int, vectors: int) -> int:
@@ -276,22 +312,22 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         roles = replace(roles, reductions=(halves.outer, halves.inner))
         axes.insert(0, halves.inner)
     _pack(schedule, roles, panels.outer, panels.inner)
-    first = panels.outer
+    cut = Rows(panels.outer)
     if roles.row is None:
         schedule.vectorize(*axes)
         _unroll(schedule, roles, "", tile.vectors)
     else:
-        chunks = _cut_rows(schedule, roles, roles.row, panels.inner, tile)
-        first = first if panels_outside else chunks
+        cut = _cut_rows(schedule, roles, roles.row, panels.inner, tile)
     if panels_outside:
         copy_panels(schedule, panels.outer, roles.reductions[-1], tile.columns)
     if len(roles.reductions) == 1 and roles.row is not None:
         ask_for_rows(schedule, roles.reductions[0], roles.packed)
     streams = panels_outside and ask_for_panels(
-        schedule, panels.outer, roles.reductions[-1], roles.packed
+        schedule, panels.outer, roles.reductions[-1], roles.packed, cut.cases, cut.suffix
     )
     if not is_small:
         whole = row_work * (UNKNOWN_EXTENT if rows is None else rows)
+        first = panels.outer if panels_outside else cut.tiles
         shared = _loop_to_share(schedule, [*roles.outer, first], whole)
         rows_shared = shared not in roles.outer and shared != panels.outer
         work = int(TILE_WORK * schedule.knobs.share)
@@ -338,41 +374,37 @@ def _sink_all(schedule: Schedule, nest: str) -> None:
         schedule.sink(inner.loop_name.data)
 
 
-def _cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) -> str:
-    """Make tiles of rows and lanes, with smaller ones for what is left of the rows.
-
-    Returns the loop over the tiles.
-    """
+def _cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) -> Rows:
+    """Make tiles of rows and lanes, with smaller ones for what is left of the rows."""
     rows, size = schedule.extent(row), tile.rows
     if rows is not None and rows <= size:
         schedule.vectorize(row, lane)
         _unroll(schedule, roles, "", size * tile.vectors)
-        return row
+        return Rows(row)
     if rows is not None and schedule.knobs.tail == "mask":
         parts = schedule.split(row, size, "mask")
         schedule.vectorize(parts.inner, lane)
         _unroll(schedule, roles, "", size * tile.vectors)
-        return parts.outer
+        return Rows(parts.outer)
     # A batch of unknown size is as fast as one of a known size: there is a tile for each rest.
-    cases = size - 1 if rows is None else 0
-    parts = schedule.split(row, size, "cases" if cases else "peel")
+    cases = joined = 0
+    if rows is None and size > 1:
+        joined = max(0, min(JOINED, tile.most - size, size - 1))
+        cases = size + joined if joined else size - 1
+    parts = schedule.split(row, size, "cases" if cases else "peel", cases if joined else 0)
     schedule.vectorize(parts.inner, lane, cases=cases, suffix=parts.suffix)
     _unroll(schedule, roles, "", size * tile.vectors)
-    for left in range(1, cases + 1):
+    for left in [n for n in range(1, cases + 1) if n != size]:
         _unroll(schedule, roles, parts.case(left).suffix, left * tile.vectors)
     if rows is not None and rows % size:
         schedule.vectorize(parts.tail, lane + parts.suffix)
         _unroll(schedule, roles, parts.suffix, rows % size * tile.vectors)
-    return parts.outer
+    return Rows(parts.outer, cases, parts.suffix)
 
 
 def _unroll(schedule: Schedule, roles: Roles, suffix: str, accumulators: int) -> None:
     """Cut the innermost reduction where a tile has too few accumulators."""
-    # A third of the registers is for what each copy of a step loads.
-    factor, target = 1, schedule.target
-    most = min(MOST_UNROLLED, target.vector_registers * 2 // 3 // accumulators)
-    while accumulators * factor < target.in_flight and factor * 2 <= most:
-        factor *= 2
+    factor = partial_sums(schedule.target, accumulators)
     last = [name + suffix for name in roles.reductions if schedule.has(name + suffix)][-1]
     name, size = last, schedule.extent(last)
     if size is not None and size <= COPIED_OUT and accumulators == 1:

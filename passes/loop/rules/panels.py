@@ -57,7 +57,12 @@ def _staging(schedule: Schedule, argument: int, loop: str) -> Callable[[], bool]
 
 
 def ask_for_panels(
-    schedule: Schedule, panels: str, reduction: str, arguments: Sequence[int]
+    schedule: Schedule,
+    panels: str,
+    reduction: str,
+    arguments: Sequence[int],
+    cases: int,
+    suffix: str,
 ) -> bool:
     """Ask for packed weights before they are read, where they come from memory at each call.
 
@@ -67,13 +72,15 @@ def ask_for_panels(
         panels: the loop over panels.
         reduction: the loop along their rows.
         arguments: the packed weights.
+        cases: for how many rows there are nests, where their number is not known: they may be few.
+        suffix: what is between the names of the loops in these and those numbers.
     """
-    if _reads(schedule, reduction, panels) > FEW:
+    if not cases and _reads(schedule, reduction, panels) > FEW:
         return False
     found = False
     for argument in arguments:
         if _bytes(schedule.kernel.inputs[argument].type) > KEPT * schedule.target.l2_bytes:
-            step = _prefetching(schedule, argument, reduction, AHEAD)
+            step = _prefetching(schedule, argument, reduction, AHEAD, cases, suffix)
             found |= schedule.attempt(step) is not None
     return found
 
@@ -135,9 +142,11 @@ def _row_bytes(loop: ForOp, access: LoadOp) -> int:
     return elements * bits_of(kind) // 8
 
 
-def _prefetching(schedule: Schedule, argument: int, loop: str, ahead: int) -> Callable[[], bool]:
+def _prefetching(
+    schedule: Schedule, argument: int, loop: str, ahead: int, cases: int = 0, suffix: str = "t"
+) -> Callable[[], bool]:
     def step() -> bool:
-        schedule.prefetch(argument, loop, ahead)
+        schedule.prefetch(argument, loop, ahead, cases, suffix)
         return True
 
     return step

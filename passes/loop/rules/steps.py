@@ -91,10 +91,10 @@ class Schedule:
 
     # Steps.
 
-    def split(self, loop: str, factor: int, tail: str = "peel") -> SplitNames:
+    def split(self, loop: str, factor: int, tail: str = "peel", cases: int = 0) -> SplitNames:
         """Cut a loop; see `split`."""
         names = split_names(self.kernel, loop)
-        self._take(split, loop, factor, tail)
+        self._take(split, loop, factor, tail, *((cases,) if cases else ()))
         return names
 
     def balance(self, loop: str, entries: str, factor: int, weight: int) -> SplitNames:
@@ -134,9 +134,11 @@ class Schedule:
             self.kernel = self.kernel.clone()
         self._take(unroll, loop, factor)
 
-    def prefetch(self, argument: int, loop: str, ahead: int) -> None:
+    def prefetch(
+        self, argument: int, loop: str, ahead: int, cases: int = 0, suffix: str = "t"
+    ) -> None:
         """Ask for what a reduction will read; see `prefetch`."""
-        self._take(prefetch, argument, loop, ahead)
+        self._take(prefetch, argument, loop, ahead, *((cases, suffix) if cases else ()))
 
     def stage(self, argument: int, loop: str) -> None:
         """Copy what a loop reads repeatedly; see `stage`."""

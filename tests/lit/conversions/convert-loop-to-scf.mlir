@@ -283,6 +283,28 @@ loop.kernel @unrolled(%w: memref<2x4xf32>) -> (%y: memref<?x2x4xf32>) {
   }
 }
 
+// A loop of at most one iteration is a condition; a negative number of tiles is none.
+
+// CHECK-LABEL: func.func private @at_most_once(
+// CHECK:         %[[ONCE:[a-z0-9_]+]] = arith.addi %[[N:[a-z0-9_]+]], %{{.*}} : index
+// CHECK:         %[[IF:[a-z0-9_]+]] = arith.cmpi slt, %{{.*}}, %[[ONCE]] : index
+// CHECK-NEXT:    scf.if %[[IF]] {
+// CHECK-NEXT:      vector.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}]
+// CHECK-NEXT:    }
+// CHECK:         %[[TILES:[a-z0-9_]+]] = arith.maxsi %{{.*}}, %{{.*}} : index
+// CHECK:         rt.parallel_tiles %[[TILES]]
+loop.kernel @at_most_once() -> (%y: memref<?x4xf32>) {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant dense<0.0> : vector<4xf32>
+  %n = memref.dim %y, %c0 : memref<?x4xf32>
+  loop.for "i" %i to min (d0) -> (1, d0 - 3)(%n) {
+    loop.store %z, %y (d0)[s0] -> (d0, s0)(%i) : vector<4xf32>, memref<?x4xf32>
+  }
+  loop.for "j" %j to min (d0) -> (d0 floordiv 4 - 1)(%n) tiles {
+    loop.store %z, %y (d0)[s0] -> (d0 * 4, s0)(%j) : vector<4xf32>, memref<?x4xf32>
+  }
+}
+
 // What is no kernel does not change.
 
 // CHECK-LABEL: func.func @other(

@@ -13,7 +13,7 @@ from stepwell.core.context import CompilerContext
 from stepwell.core.target import named
 from stepwell.dialects.loop.ops import FoldOp, KernelOp, LocalOp, ReduceEntriesOp, ReduceOp
 from stepwell.dialects.loop.trace import trace_of
-from stepwell.passes.loop.rules.contraction import choose_tile
+from stepwell.passes.loop.rules.contraction import choose_tile, partial_sums
 from stepwell.passes.loop.schedule import LoopSchedulePass, schedule_kernel
 
 TARGETS = ("x86-64", "x86-64-v3", "x86-64-v4")
@@ -48,13 +48,30 @@ def test_dense(kernels, normal, same_before_and_after, schedule, m, n, k) -> Non
     same_before_and_after(kernels.dense(m, n, k), inputs, schedule)
 
 
-@pytest.mark.parametrize("m", [0, 1, 5, 13, 24])
+@pytest.mark.parametrize("m", [*range(12), 13, 16, 17, 18, 19, 24])
 @pytest.mark.parametrize("n", [10, 35])
 def test_dense_of_any_batch(kernels, normal, same_before_and_after, m, n) -> None:
     inputs = [normal(m, 3), normal(n, 3), normal(n), normal(m, n)]
     for target in ("x86-64-v4", "x86-64-v3"):
         after = same_before_and_after(kernels.dense(None, n, 3), inputs, schedule_for(target))
         assert max(len(shape) for shape in blocks(after)) == 2
+
+
+def test_large_weights_are_asked_for_whatever_the_batch(
+    kernels, normal, same_before_and_after
+) -> None:
+    """They come from memory if the batch is small, which it may be."""
+    small_caches = replace(named("x86-64-v4"), l2_bytes=1 << 9)
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel.detach()
+        return schedule_kernel(kernel, small_caches)[0].kernel
+
+    for m in (2, 11):
+        inputs = [normal(m, 9), normal(128, 9), normal(128), normal(m, 128)]
+        after = same_before_and_after(kernels.dense(None, 128, 9), inputs, schedule)
+        assert "prefetch(1, k, 8192, cases=10)" in trace_of(after)
+        assert str(after).count("loop.reduce") == 10
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 19, 8), (0, 3, 2), (3, 0, 2), (2, 3, 0)])
@@ -258,7 +275,12 @@ def test_register_tiles_follow_from_the_machine(machine, rows, columns) -> None:
     assert tile.rows * tile.vectors + tile.vectors + 1 <= target.vector_registers
     assert tile.rows <= target.general_registers - 4
     if (rows is None or rows >= 12) and target.vector_registers == 32 and target.in_flight <= 8:
-        assert tile.rows * tile.vectors >= target.in_flight * 3 // 2
+        accumulators = tile.rows * tile.vectors
+        if rows is None:
+            accumulators *= partial_sums(target, accumulators)
+        assert accumulators >= target.in_flight * 3 // 2
+    assert tile.rows <= tile.most
+    assert tile.most * tile.vectors + tile.vectors + 1 <= target.vector_registers
     if columns is not None and columns < lanes:
         assert tile.columns < 2 * columns * tile.vectors
 
@@ -275,7 +297,7 @@ def test_rows_a_way_of_the_cache_apart_need_ways() -> None:
 def test_a_longer_latency_needs_more_accumulators(kernels, kernel_of) -> None:
     """One row of a product: as many partial sums as keep the units busy."""
     accumulators = []
-    for latency in (2, 4):
+    for latency in (1, 4):
         target = replace(named("x86-64-v4"), fma_latency=latency)
         kernel = kernel_of(kernels.dense(1, 32, 64))
         kernel.detach()

@@ -108,9 +108,10 @@ def test_pack(kernels, operands, same_before_and_after, m, n, k, factor) -> None
     lanes=FACTORS,
     packed=st.booleans(),
     tail=TAILS,
+    joined=st.integers(0, 2),
 )
 def test_register_tile(
-    kernels, operands, same_before_and_after, known, m, n, k, rows, lanes, packed, tail
+    kernels, operands, same_before_and_after, known, m, n, k, rows, lanes, packed, tail, joined
 ) -> None:
     """Every way to cut rows and lanes, with and without packing: the tail may be masked."""
 
@@ -119,13 +120,14 @@ def test_register_tile(
         if packed and known and n and k:
             kernel = pack(kernel, 1, ["j0", "k", "j1"])
         names = split_names(kernel, "i")
-        kernel = split(kernel, "i", rows, tail)
-        cases = [names.case(left) for left in range(1, rows)]
+        more = min(joined, rows - 1) if tail == "cases" else 0
+        kernel = split(kernel, "i", rows, tail, rows + more if more else 0)
+        cases = [names.case(n) for n in range(1, rows + more + 1) if n != rows]
         copies = [("i1", "j1"), *((n.tail, "j1" + n.suffix) for n in (names, *cases))]
         if cases and all(set(axes) <= loop_names(kernel) for axes in (copies[0], copies[-1])):
             # Where all at once are refused, one by one shows whether that was right.
             with suppress(ScheduleError):
-                kernel = vectorize(kernel, ("i1", "j1"), len(cases), names.suffix)
+                kernel = vectorize(kernel, ("i1", "j1"), rows + more, names.suffix)
                 copies = []
         for axes in copies:
             if set(axes) <= loop_names(kernel):

@@ -4,7 +4,8 @@
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=a}" 2>&1 | filecheck %s --check-prefix=READS
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=b}" 2>&1 | filecheck %s --check-prefix=STEPS
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=c}" 2>&1 | filecheck %s --check-prefix=PART
-// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=d}" 2>&1 | filecheck %s --check-prefix=UNKNOWN
+// RUN: stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=d}" | filecheck %s --check-prefix=UNKNOWN
+// RUN: stepwell-opt %s -p "loop-prefetch{kernel=cases argument=0 loop=k ahead=128 cases=3}" | filecheck %s --check-prefix=CASES
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=e}" 2>&1 | filecheck %s --check-prefix=OFTEN
 
 // RUN: stepwell-opt %s -p "loop-prefetch{kernel=rows argument=0 loop=k ahead=128}" | filecheck %s --check-prefix=ROWS
@@ -18,7 +19,6 @@
 // READS: loop-prefetch: loop "a" of @others: reads of argument 0, expected 1, got 0
 // STEPS: loop-prefetch: loop "b" of @others: does not read one row after the other
 // PART: loop-prefetch: loop "c" of @others: does not read all of the rows, or parts of them
-// UNKNOWN: loop-prefetch: loop "d" of @others: how often it is repeated is not known
 // OFTEN: loop-prefetch: loop "e" of @others: is repeated too often to share a row, expected at most 16, got 17
 
 // Each panel is read twice: an iteration asks for half a row, from the middle on; two rows are 128 bytes.
@@ -57,6 +57,49 @@ loop.kernel @rows(%x: memref<12x16xf32>) -> (%y: memref<12x1xf32>) {
   }
 }
 
+// The nests of a split with the tail "cases": each asks for all, as it is not known how many run.
+// CASES-LABEL: loop.kernel @cases
+// CASES-SAME:    attributes {loop.schedule = "prefetch(0, k, 128, cases=3)"}
+// CASES:         loop.reduce "k"
+// CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %k) : memref<4x8x16xf32>
+// CASES:         loop.reduce "kt1"
+// CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %kt1) : memref<4x8x16xf32>
+// CASES:         loop.reduce "kt3"
+// CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %kt3) : memref<4x8x16xf32>
+loop.kernel @cases(%w: memref<4x8x16xf32>, %n: index) -> (%y: memref<4x?x16xf32>) {
+  %z = arith.constant dense<0.0> : vector<16xf32>
+  loop.for "j" %j to 4 {
+    loop.for "i" %i to %n {
+      %s = loop.reduce "k" %k to 8 combine add carry(%acc = %z : vector<16xf32>) {
+        %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x8x16xf32>, vector<16xf32>
+        %t = arith.addf %acc, %v : vector<16xf32>
+        loop.yield %t : vector<16xf32>
+      }
+      loop.store %s, %y (d0, d1)[s0] -> (d0, d1, s0)(%j, %i) : vector<16xf32>, memref<4x?x16xf32>
+    }
+    loop.for "it1" %i to min (d0) -> (1, d0)(%n) {
+      %s = loop.reduce "kt1" %k to 8 combine add carry(%acc = %z : vector<16xf32>) {
+        %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x8x16xf32>, vector<16xf32>
+        %t = arith.addf %acc, %v : vector<16xf32>
+        loop.yield %t : vector<16xf32>
+      }
+      loop.store %s, %y (d0, d1)[s0] -> (d0, d1, s0)(%j, %i) : vector<16xf32>, memref<4x?x16xf32>
+    }
+    loop.for "it3" %i to min (d0) -> (1, d0)(%n) {
+      %s = loop.reduce "kt3" %k to 8 combine add carry(%acc = %z : vector<16xf32>) {
+        %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x8x16xf32>, vector<16xf32>
+        %t = arith.addf %acc, %v : vector<16xf32>
+        loop.yield %t : vector<16xf32>
+      }
+      loop.store %s, %y (d0, d1)[s0] -> (d0, d1, s0)(%j, %i) : vector<16xf32>, memref<4x?x16xf32>
+    }
+  }
+}
+
+// UNKNOWN-LABEL: loop.kernel @others
+// UNKNOWN:       loop.reduce "d"
+// UNKNOWN-NEXT:    loop.prefetch %w (d0) -> (0, (d0 * 16))(%{{.*}}) : memref<8x16xf32>
+// UNKNOWN-NEXT:    loop.load %w
 loop.kernel @others(%w: memref<8x16xf32>, %n: index) -> (%y: memref<17xf32>) {
   %z = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index

@@ -41,13 +41,18 @@ loop.kernel @dense(%x: memref<53x24xf32>, %w: memref<128x24xf32> {loop.constant}
   }
 }
 
-// Rows of an unknown number: a tile for each number that may be left.
+// Rows of an unknown number: a tile for each number that may be left. One or two rows run together
+// with the last tile, where that does not spill.
 // V4-LABEL: loop.kernel @any_rows
-// V4-SAME:  "split(j, 32, tail=mask); reorder(i, j0, j1); pack(1, j0, k, j1); split(i, 8, tail=cases); vectorize(i1, j1, cases=7);
+// V4-SAME:  "split(j, 32, tail=mask); reorder(i, j0, j1); pack(1, j0, k, j1); split(i, 8, tail=cases, cases=10); vectorize(i1, j1, cases=10);
 // V4:       loop.for "i00" {{.*}} tiles
 // V4:         loop.reduce "k" {{.*}} vector<8x32xf32>
 // V4:         loop.reduce "kt1" {{.*}} unroll 4 {{.*}} vector<1x32xf32>
 // V4:         loop.reduce "kt7" {{.*}} vector<7x32xf32>
+// V4:         loop.reduce "kt9" {{.*}} vector<9x32xf32>
+// V4:         loop.reduce "kt10" {{.*}} vector<10x32xf32>
+// V3-LABEL: loop.kernel @any_rows
+// V3-SAME:  split(i, 6, tail=cases); vectorize(i1, j1, cases=5);
 loop.kernel @any_rows(%x: memref<?x24xf32>, %w: memref<64x24xf32> {loop.constant}) -> (%y: memref<?x64xf32>) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32

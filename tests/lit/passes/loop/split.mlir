@@ -4,12 +4,14 @@
 // RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=25}" | filecheck %s --check-prefix=EVEN
 // RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=16 tail=split}" | filecheck %s --check-prefix=ANY
 // RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=3 tail=cases}" | filecheck %s --check-prefix=CASES
+// RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=3 tail=cases cases=4}" | filecheck %s --check-prefix=JOINED
 // RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=16 tail=cases}" | filecheck %s --check-prefix=PEEL
 // RUN: stepwell-opt %s -p "loop-split{kernel=sum loop=k factor=16}" | filecheck %s --check-prefix=SUM
 // RUN: not stepwell-opt %s -p "loop-split{kernel=sum loop=k factor=16 tail=mask}" 2>&1 | filecheck %s --check-prefix=RAGGED
 // RUN: not stepwell-opt %s -p "loop-split{kernel=row loop=j factor=4}" 2>&1 | filecheck %s --check-prefix=NAME
 // RUN: not stepwell-opt %s -p "loop-split{kernel=row loop=i factor=0}" 2>&1 | filecheck %s --check-prefix=FACTOR
 // RUN: not stepwell-opt %s -p "loop-split{kernel=row loop=i factor=4 tail=cut}" 2>&1 | filecheck %s --check-prefix=TAIL
+// RUN: not stepwell-opt %s -p "loop-split{kernel=any loop=i factor=4 tail=cases cases=4}" 2>&1 | filecheck %s --check-prefix=NUMBER
 // RUN: not stepwell-opt %s -p "loop-split{kernel=entries loop=e factor=4}" 2>&1 | filecheck %s --check-prefix=ENTRIES
 // RUN: not stepwell-opt %s -p "loop-split{kernel=smaller loop=i factor=4}" 2>&1 | filecheck %s --check-prefix=SEVERAL
 // RUN: not stepwell-opt %s -p "loop-split{loop=i factor=4}" 2>&1 | filecheck %s --check-prefix=WHICH
@@ -19,6 +21,7 @@
 // NAME: loop-split: no loop "j" in @row, expected "i"
 // FACTOR: loop-split: loop "i" of @row: wrong factor, expected at least 1, got 0
 // TAIL: loop-split: loop "i" of @row: unknown tail, expected peel, mask, split, cases, got cut
+// NUMBER: loop-split: loop "i" of @any: wrong number of cases, expected 3, or from 5 to 7, with tail=cases, got 4
 // ENTRIES: loop-split: loop "e" of @entries: rows differ in length; unroll its entries
 // SEVERAL: loop-split: loop "i" of @smaller: its bound is the smaller of several, which tail=peel cannot cut
 // WHICH: loop-split: which kernel is meant is not said, expected one of @row, @any, @sum, @entries, @smaller
@@ -57,13 +60,27 @@ loop.kernel @row(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
 // CASES-LABEL: loop.kernel @any
 // CASES:       loop.for "i0" %i0 to min (d0) -> ((d0 floordiv 3))(%n) {
 // CASES-NEXT:    loop.for "i1" %i1 to 3 {
-// CASES:       loop.for "i0t" %i0t to min (d0) -> (((d0 mod 3) ceildiv 3))(%n) {
-// CASES-NEXT:    loop.for "i0t1" %i0t1 to min (d0) -> ((((d0 + 2) floordiv 3) + (((d0 + 1) floordiv 3) * -1)))(%n) {
+// CASES:       loop.for "i0t" %i0t to min (d0) -> (1, (d0 mod 3))(%n) {
+// CASES-NEXT:    loop.for "i0t1" %i0t1 to min (d0) -> (1, (((d0 + 2) floordiv 3) + (((d0 + 1) floordiv 3) * -1)))(%n) {
 // CASES-NEXT:      loop.for "i1t1" %i1t1 to 1 {
-// CASES:         loop.for "i0t2" %i0t2 to min (d0) -> ((((d0 + 1) floordiv 3) + ((d0 floordiv 3) * -1)))(%n) {
+// CASES:         loop.for "i0t2" %i0t2 to min (d0) -> (1, (((d0 + 1) floordiv 3) + ((d0 floordiv 3) * -1)))(%n) {
 // CASES-NEXT:      loop.for "i1t2" %i1t2 to 2 {
 // CASES-NOT:     loop.for
 // CASES-LABEL: loop.kernel @sum
+
+// One iteration is left alone only where it is the only one; after a chunk it makes that larger.
+// JOINED-LABEL: loop.kernel @any
+// JOINED:       loop.for "i0" %i0 to min (d0) -> ((((d0 floordiv 3) + (((d0 + 2) floordiv 3) * -1)) + ((d0 + 1) floordiv 3)))(%n) {
+// JOINED-NEXT:    loop.for "i1" %i1 to 3 {
+// JOINED:       loop.for "i0t" %i0t to min (d0) -> (1, (d0 mod 3))(%n) {
+// JOINED-NEXT:    loop.for "i0t1" %i0t1 to min (d0) -> (1, (((d0 + 2) floordiv 3) + (((d0 + 1) floordiv 3) * -1)), ((d0 * -1) + 2))(%n) {
+// JOINED-NEXT:      loop.for "i1t1" %i1t1 to 1 {
+// JOINED:         loop.for "i0t2" %i0t2 to min (d0) -> (1, (((d0 + 1) floordiv 3) + ((d0 floordiv 3) * -1)))(%n) {
+// JOINED-NEXT:      loop.for "i1t2" %i1t2 to 2 {
+// JOINED:         loop.for "i0t4" %i0t4 to min (d0) -> (1, (((d0 + 2) floordiv 3) + (((d0 + 1) floordiv 3) * -1)), (d0 + -1))(%n) {
+// JOINED-NEXT:      loop.for "i1t4" %i1t4 to 4 {
+// JOINED-NEXT:        loop.load %x (d0, d1) -> (((d0 + d1) + -4))(%n, %i1t4)
+// JOINED-LABEL: loop.kernel @sum
 
 // ANY-LABEL: loop.kernel @any
 // ANY:       loop.for "i0" %i0 to min (d0) -> ((d0 floordiv 16))(%n) {
