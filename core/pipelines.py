@@ -81,7 +81,12 @@ _FUSED = {
     2: "graph-fuse-ops",
     3: "graph-fuse-ops",
 }
-_SCHEDULED = {0: "", 1: "loop-schedule", 2: "loop-schedule", 3: "loop-schedule"}
+_SCHEDULED = {
+    0: "",
+    1: "loop-schedule",
+    2: "loop-align-rows,loop-schedule",
+    3: "loop-align-rows,loop-schedule",
+}
 
 _MAKES = {
     "graph-fuse-ops": "fused",

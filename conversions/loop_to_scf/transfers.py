@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import memref, vector
-from xdsl.dialects.builtin import MemRefType, VectorType
+from xdsl.dialects.builtin import AnyFloat, MemRefType, VectorType
 from xdsl.ir import Operation, SSAValue
 
 from .accesses import NOWHERE, Access, Place
@@ -70,6 +70,9 @@ class LoadBlock(Block):
         if count == 0:
             return emit.zero(self.element, width)
         place = access.place(access.lane(position, part.offset))
+        if count is not None and self._has_room(place, width, across):
+            # Lanes to spare may be anything; what is beside them in the row can be read.
+            mask = None
         if mask is None and (found := access.known(place, width)) is not None:
             return found
         operands = access.buffers.operands(access.buffer, place, across)
@@ -79,6 +82,13 @@ class LoadBlock(Block):
         operands += [mask, emit.zero(self.element, width)]
         depth = self._depth(place, count) if count is not None else self.depth
         return self._load(vector.MaskedLoadOp, operands, width, conditions, depth)
+
+    def _has_room(self, place: Place, width: int, across: bool) -> bool:
+        """Whether so many numbers from a place on are in the row of the buffer."""
+        size = cast(MemRefType, self.access.buffer.type).get_shape()[-1]
+        last = self.access.indices.range(place[-1])[1]
+        is_number = isinstance(self.element, AnyFloat)
+        return is_number and not across and last is not None and last + width <= size
 
     def _one_by_one(
         self, position: list[Form], part: Chunk, conditions: Sequence[SSAValue]

@@ -191,3 +191,20 @@ def test_any_forms_one_after_another(data: st.DataObject) -> None:
     b.output(a @ b.constant(w))
     dense.output(x @ dense.constant(w))
     check(b.module(), dense.module().run_reference(), matrix)
+
+
+@pytest.mark.parametrize("width", [7, 15, 40])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_that_are_gathered_are_aligned(width: int, threads: int) -> None:
+    """Rows of an intermediate tensor that are longer in memory change nothing, at any stage."""
+    x, w, a = floats(23, 50), floats(50, width), csr(23, 23)
+    b = sw.Builder("main")
+    hidden = b.matmul(b.input("x", (23, 50)), w)
+    b.output(b.relu(b.spmm(b.input("a", sw.SparseSpec((23, 23), "f32")), hidden)))
+    exe = sw.compile(b.module(), threads=threads)
+    expected = np.maximum(a @ (x @ w), 0)
+    longer = {7: 8, 15: 16}.get(width, width)
+    assert f"memref<23x{longer}xf32>" in exe.ir("scheduled")
+    for stage in ("scheduled", "loops", "llvm"):
+        np.testing.assert_allclose(exe.run_at(stage, x, a), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(exe(x, a), expected, rtol=1e-4, atol=1e-4)

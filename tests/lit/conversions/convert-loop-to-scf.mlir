@@ -312,3 +312,20 @@ loop.kernel @at_most_once() -> (%y: memref<?x4xf32>) {
 func.func @other(%x: f32) -> f32 {
   func.return %x : f32
 }
+
+// A row of 8 has room for the lane that 7 leave to spare: it is read whole. A row of 7 has not, nor have integers.
+// CHECK-LABEL: func.func private @room
+// CHECK-NOT:     vector.maskedload %x
+// CHECK:         vector.load %x[%{{.*}}, %{{.*}}] : memref<9x8xf32>, vector<8xf32>
+// CHECK:         vector.maskedload %z
+// CHECK:         vector.maskedload %n
+loop.kernel @room(%x: memref<9x8xf32>, %z: memref<9x7xf32>, %n: memref<9x8xi32>) -> (%y: memref<9x7xf32>, %m: memref<9x7xi32>) {
+  loop.for "i" %i to 9 {
+    %v = loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<9x8xf32>, vector<7xf32>
+    %w = loop.load %z (d0)[s0] -> (d0, s0)(%i) : memref<9x7xf32>, vector<7xf32>
+    %k = loop.load %n (d0)[s0] -> (d0, s0)(%i) : memref<9x8xi32>, vector<7xi32>
+    %r = arith.addf %v, %w : vector<7xf32>
+    loop.store %r, %y (d0)[s0] -> (d0, s0)(%i) : vector<7xf32>, memref<9x7xf32>
+    loop.store %k, %m (d0)[s0] -> (d0, s0)(%i) : vector<7xi32>, memref<9x7xi32>
+  }
+}

@@ -1,0 +1,177 @@
+"""Make rows that are gathered lie in as few cache lines as they can: `loop-align-rows`."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from xdsl.context import Context
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import (
+    FixedBitwidthType,
+    FunctionType,
+    MemRefType,
+    ModuleOp,
+    TensorType,
+)
+from xdsl.ir import Block, OpResult, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ...core.context import decide
+from ...dialects.graph import ops as graph
+from ...dialects.loop.in_place import sharing
+from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, PrefetchOp, ReduceOp, StoreOp
+from ...dialects.sparse_tensor import part_count
+from .prefetch import LINE_BITS
+
+_LINE = LINE_BITS // 8
+_PLAIN = LoadOp | StoreOp | PrefetchOp | memref.DimOp
+"""What may be done with a buffer whose rows become longer."""
+
+
+def lines_of_a_row(row: int) -> Fraction:
+    """How many lines a row of so many bytes touches on average, one row after the other."""
+    period = math.lcm(row, _LINE) // row
+    touched = sum((n * row + row - 1) // _LINE - n * row // _LINE + 1 for n in range(period))
+    return Fraction(touched, period)
+
+
+def aligned(row: int) -> int:
+    """The bytes of a row that is longer where that pays.
+
+    A row that divides a line or is a multiple of it touches the fewest lines. It pays where that
+    saves more than what all of the rows grow by.
+    """
+    longer = 1 << (row - 1).bit_length() if row < _LINE else -(-row // _LINE) * _LINE
+    saves = lines_of_a_row(row) * row > lines_of_a_row(longer) * longer
+    return longer if saves else row
+
+
+def _align(
+    ctx: Context, call: graph.CallDpsOp, result: OpResult, kernels: Mapping[str, KernelOp]
+) -> None:
+    """Make the rows of a result longer where that pays and nothing stands in the way."""
+    kind = result.type
+    assert isinstance(kind, TensorType)
+    rows, columns = (*kind.get_shape(), 0, 0)[:2]
+    element, size = kind.element_type, 0
+    if isinstance(element, FixedBitwidthType):
+        size = element.size
+    if kind.get_num_dims() != 2 or columns < 1 or size < 1:
+        return
+    longer = aligned(columns * size) // size
+    arguments = [] if longer == columns else _arguments(call, result, kernels)
+    if not any(_is_gathered(kernel.body.block.args[n]) for kernel, n in arguments):
+        return
+    for kernel, number in arguments:
+        _retype(kernel, number, MemRefType(element, (rows, longer)))
+    Rewriter.replace_value_with_new_type(result, TensorType(element, (rows, longer)))
+    what = f"rows of {columns} elements take the place of {longer}"
+    decide(ctx, call, what, "they are gathered, and lie in fewer cache lines so")
+
+
+def _arguments(
+    call: graph.CallDpsOp, result: OpResult, kernels: Mapping[str, KernelOp]
+) -> list[tuple[KernelOp, int]]:
+    """The arguments of kernels that are a result; none where something else looks at it.
+
+    Args:
+        kernels: those that only one call uses.
+    """
+    found: list[tuple[KernelOp, int]] = []
+    for user, place in [(call, -1), *((use.operation, use.index) for use in result.uses)]:
+        if not isinstance(user, graph.CallDpsOp):
+            return []
+        kernel = kernels.get(user.callee.root_reference.data)
+        if kernel is None:
+            return []
+        number = len(kernel.inputs) + result.index
+        if place >= 0:
+            number = sum(part_count(value.type) for value in user.arguments[:place])
+        uses = kernel.body.block.args[number].uses
+        if number in sharing(kernel) or not all(isinstance(use.operation, _PLAIN) for use in uses):
+            return []
+        found.append((kernel, number))
+    return found
+
+
+def _is_gathered(buffer: SSAValue) -> bool:
+    """Whether elements of a buffer are read whose place is no matter of loops alone."""
+    loads = [use.operation for use in buffer.uses if isinstance(use.operation, LoadOp)]
+    return any(not _is_counted(index) for load in loads for index in load.indices)
+
+
+def _is_counted(index: SSAValue) -> bool:
+    owner = index.owner
+    return isinstance(owner, Block) and isinstance(owner.parent_op(), ForOp | ReduceOp)
+
+
+def _retype(kernel: KernelOp, number: int, kind: MemRefType) -> None:
+    """Give an argument of a kernel another type."""
+    Rewriter.replace_value_with_new_type(kernel.body.block.args[number], kind)
+    types = [arg.type for arg in kernel.body.block.args]
+    count = len(kernel.function_type.inputs)
+    kernel.function_type = FunctionType.from_lists(types[:count], types[count:])
+
+
+@dataclass(frozen=True)
+class LoopAlignRowsPass(ModulePass):
+    """Make rows that are gathered lie in as few cache lines as they can.
+
+    A sparse product reads whole rows of its dense operand, in any order. Where that is the result
+    of another kernel its rows get some more elements at their ends, which nobody reads or writes,
+    so that none begins in one line and ends in the next.
+
+    Before:
+
+    ```mlir
+    func.func @main(%at: tensor<1xi64>) -> tensor<1xf32> {
+      %h = graph.call_dps @make() : () -> tensor<90x7xf32>
+      %y = graph.call_dps @pick(%h, %at) : (tensor<90x7xf32>, tensor<1xi64>) -> tensor<1xf32>
+      func.return %y : tensor<1xf32>
+    }
+    loop.kernel @make() -> (%y: memref<90x7xf32>) {}
+    loop.kernel @pick(%x: memref<90x7xf32>, %at: memref<1xi64>) -> (%y: memref<1xf32>) {
+      %n = loop.load %at () -> (0)() : memref<1xi64>, i64
+      %r = arith.index_cast %n : i64 to index
+      %v = loop.load %x (d0) -> (d0, 0)(%r) : memref<90x7xf32>, f32
+      loop.store %v, %y () -> (0)() : f32, memref<1xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @main(%at: tensor<1xi64>) -> tensor<1xf32> {
+      %h = graph.call_dps @make() : () -> tensor<90x8xf32>
+      %y = graph.call_dps @pick(%h, %at) : (tensor<90x8xf32>, tensor<1xi64>) -> tensor<1xf32>
+      func.return %y : tensor<1xf32>
+    }
+    loop.kernel @make() -> (%y: memref<90x8xf32>) {}
+    loop.kernel @pick(%x: memref<90x8xf32>, %at: memref<1xi64>) -> (%y: memref<1xf32>) {
+      %n = loop.load %at () -> (0)() : memref<1xi64>, i64
+      %r = arith.index_cast %n : i64 to index
+      %v = loop.load %x (d0) -> (d0, 0)(%r) : memref<90x8xf32>, f32
+      loop.store %v, %y () -> (0)() : f32, memref<1xf32>
+    }
+    ```
+
+    Requires: kernels that are not scheduled. A kernel that several calls use, or that may write
+        over its inputs, keeps its types, and so does what the program returns.
+    Leaves: the same program.
+    """
+
+    name = "loop-align-rows"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        calls = [call for call in op.walk() if isinstance(call, graph.CallDpsOp)]
+        times = Counter(call.callee.root_reference.data for call in calls)
+        kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, KernelOp)}
+        of_one_call = {name: kernel for name, kernel in kernels.items() if times[name] == 1}
+        for call in calls:
+            for result in call.results:
+                _align(ctx, call, result, of_one_call)
