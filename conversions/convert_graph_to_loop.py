@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i64,
 )
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -32,7 +32,7 @@ from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.shapes import EQUAL, SymbolicShapes, equal_attribute
 from ..dialects.loop import ops as loop
 from ..dialects.loop.in_place import overwritable
-from ..dialects.sparse_tensor import part_count
+from ..dialects.sparse_tensor import is_sparse, part_count
 from .kernel import build_kernel
 from .nest import UnmergedError
 from .splitting import split_primitive
@@ -201,6 +201,33 @@ def _mark_in_place(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> N
     kernel.arg_attrs = ArrayAttr(map(DictionaryAttr, attrs)) if any(attrs) else None
 
 
+def _mark_entries(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> None:
+    """Say how many entries the sparse matrices have that are passed to a kernel, where that is
+    known and the same in all calls."""
+    attrs = [kernel.attrs_of(number) for number in range(len(kernel.body.block.args))]
+    position = 0
+    for number, operand in enumerate(calls[0].arguments):
+        counts = {_entries(call.arguments[number]) for call in calls}
+        if is_sparse(operand.type) and len(counts) == 1 and (known := counts.pop()) is not None:
+            attrs[position + 1][loop.ENTRIES] = IntegerAttr(known, i64)
+        position += part_count(operand.type)
+    kernel.arg_attrs = ArrayAttr(map(DictionaryAttr, attrs)) if any(attrs) else None
+
+
+def _entries(value: SSAValue) -> int | None:
+    """The number of entries of a sparse constant or argument; None where it is not fixed."""
+    owner = value.owner
+    if isinstance(owner, graph.ConstantOp):
+        return None if owner.nnz is None else owner.nnz.value.data
+    if not isinstance(value, BlockArgument) or not isinstance(owner, Block):
+        return None
+    function = owner.parent_op()
+    if not isinstance(function, func.FuncOp) or function.arg_attrs is None:
+        return None
+    known = function.arg_attrs.data[value.index].data.get("graph.nnz")
+    return known.value.data if isinstance(known, IntegerAttr) else None
+
+
 def _is_dying(value: SSAValue, call: Operation) -> bool:
     """Whether a value comes from another call, and this one is the last that needs it."""
     if not isinstance(value.owner, Call):
@@ -290,3 +317,5 @@ class ConvertGraphToLoopPass(ModulePass):
                 Rewriter.erase_op(kernel)
         for kernel in [k for k in op.ops if isinstance(k, loop.KernelOp)]:
             _mark_in_place(kernel, users[kernel.sym_name.data])
+            if calls_of := users[kernel.sym_name.data]:
+                _mark_entries(kernel, calls_of)

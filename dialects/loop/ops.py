@@ -58,6 +58,7 @@ from .ops_values import (
 )
 
 __all__ = [
+    "ENTRIES",
     "IN_PLACE",
     "SCHEDULE",
     "FoldOp",
@@ -77,6 +78,8 @@ __all__ = [
     "new_store",
 ]
 
+ENTRIES = "loop.entries"
+"""The attribute of column indices with the number of entries of their matrix, if it is fixed."""
 IN_PLACE = "loop.in_place"
 """The attribute of an output with the numbers of the inputs that it may be written over."""
 SCHEDULE = "loop.schedule"
@@ -99,8 +102,9 @@ class KernelOp(IRDLOperation):
     affine map from an index of the (packed) argument to the index of the constant it is made
     of; `loop.bounds = ["x0.1"]`: its integers are indices below each of these extents (here
     dimension 1 of the first tensor that is passed), checked before the kernel runs;
-    `loop.in_place = [2]`: this output may be the buffer of each of these inputs after all (see
-    `in_place.py`).
+    `loop.entries = 13264` of column indices: so many entries the matrix has in every call, which
+    is for schedules to know; `loop.in_place = [2]`: this output may be the buffer of each of these
+    inputs after all (see `in_place.py`).
 
     The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
     `trace.py`); it is for readers and for replaying, and means nothing to a pass.

@@ -16,7 +16,6 @@ from ...core.target import Target, named
 from ...dialects.loop.nests import ScheduleError, body_of, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp
 from ...dialects.loop.trace import structure_of, trace_of
-from .rules.accesses import cost, has_unknown_extent
 from .rules.borders import cut_border
 from .rules.contraction import schedule_contraction
 from .rules.knobs import ANALYTIC, Knobs
@@ -55,16 +54,16 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
     if reason := schedule.attempt(lambda: schedule_contraction(schedule, nest)):
         reasons.append(reason)
         return True
-    work = None if has_unknown_extent(loop := schedule.for_loop(nest)) else cost(loop)
+    loop = schedule.for_loop(nest)
     if len(perfect_nest(loop)) == 1 and not any(isinstance(op, ForOp) for op in body_of(loop)):
         # The only loop: what is left of it when its inner half has become lanes is shared.
         others = set(_top_loops(schedule.kernel)) - {nest}
         _inside(schedule, nest, reasons, (schedule_lanes,))
         left = [name for name in _top_loops(schedule.kernel) if name not in others]
         if left:
-            schedule.attempt(lambda: share(schedule, left[0], work))
+            schedule.attempt(lambda: share(schedule, left[0]))
         return True
-    shared = schedule.attempt(lambda: share(schedule, nest, work))
+    shared = schedule.attempt(lambda: share(schedule, nest))
     _inside(schedule, shared or nest, reasons, (schedule_lanes,))
     return True
 

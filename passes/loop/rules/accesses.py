@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import cast
 
-from xdsl.dialects.builtin import AnyFloat, IntegerType, i1
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, MemRefType, i1
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....core.target import Target
 from ....dialects.loop.linear import coefficient
 from ....dialects.loop.nests import DEAR, Loop, extent_of
 from ....dialects.loop.ops import (
+    ENTRIES,
     ForOp,
+    KernelOp,
     LoadOp,
     ReduceEntriesOp,
     ReduceOp,
@@ -113,7 +115,7 @@ def cost(op: Operation) -> int:
     if isinstance(op, ForOp | ReduceOp | ReduceEntriesOp):
         body = sum(cost(inner) for inner in op.body.block.ops)
         if isinstance(op, ReduceEntriesOp):
-            return UNKNOWN_ENTRIES * body
+            return entries_of_a_row(op) * body
         size = extent_of(op)
         return (UNKNOWN_EXTENT if size is None else size) * body
     types = [value.type for value in (*op.results, *op.operands)]
@@ -121,10 +123,21 @@ def cost(op: Operation) -> int:
     return lanes * (_DEAR_COST if op.name in DEAR else 1)
 
 
-def has_unknown_extent(op: Operation) -> bool:
-    """Whether the size of a loop in an operation, or of itself, is not known."""
-    loops = [inner for inner in op.walk() if isinstance(inner, ForOp | ReduceOp | ReduceEntriesOp)]
-    return any(extent_of(cast(Loop, loop)) is None for loop in loops)
+def entries_of_a_row(loop: ReduceEntriesOp) -> int:
+    """How many entries a row has on average, at least 1."""
+    indices, rows = loop.indices, cast(MemRefType, loop.indptr.type).get_shape()[0] - 1
+    owner = indices.owner
+    kernel = owner.parent_op() if isinstance(owner, Block) else None
+    if isinstance(indices, BlockArgument) and isinstance(kernel, KernelOp) and rows > 0:
+        known = kernel.attrs_of(indices.index).get(ENTRIES)
+        if isinstance(known, IntegerAttr):
+            return max(1, round(known.value.data / rows))
+    return UNKNOWN_ENTRIES
+
+
+def power_of_two_up_to(count: int) -> int:
+    """The largest power of two that is not above `count`, at least 1."""
+    return 1 << max(0, count.bit_length() - 1)
 
 
 def power_of_two_from(count: int) -> int:

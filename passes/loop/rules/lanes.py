@@ -12,7 +12,17 @@ from collections.abc import Sequence
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.nests import bound_of, perfect_nest
 from ....dialects.loop.ops import ForOp, ReduceEntriesOp, StoreOp
-from .accesses import Stride, accesses, cost, dependents, is_dear, lanes_for, stride
+from .accesses import (
+    Stride,
+    accesses,
+    cost,
+    dependents,
+    entries_of_a_row,
+    is_dear,
+    lanes_for,
+    power_of_two_up_to,
+    stride,
+)
 from .steps import Schedule
 
 ROW_VECTORS = 8
@@ -105,11 +115,11 @@ def cost_of_body(loop: ForOp) -> int:
 
 
 def _unroll_entries(schedule: Schedule, entries: Sequence[str], vectors: int) -> None:
-    """Several accumulators where the block of one is small."""
-    factor = 4 if vectors == 1 else 2 if vectors <= WIDE_VECTORS else 1
-    factor = schedule.knobs.unroll or factor
+    """Several accumulators where the block of one is small and rows are not too short for them."""
+    most = 4 if vectors == 1 else 2 if vectors <= WIDE_VECTORS else 1
     for name in entries:
         loop = schedule.loop(name)
         assert isinstance(loop, ReduceEntriesOp)
+        factor = schedule.knobs.unroll or min(most, power_of_two_up_to(entries_of_a_row(loop) // 2))
         if factor > 1 and loop.combine.data != Combine.CUSTOM:
             schedule.unroll(name, factor)

@@ -13,31 +13,35 @@ from ....dialects.loop.ops import ForOp, ReduceEntriesOp
 from ....dialects.loop.ops_partition import MOST_WEIGHT
 from ..balance import is_row_loop
 from ..split import SplitNames
-from .accesses import UNKNOWN_ENTRIES, UNKNOWN_EXTENT, cost, lanes_for
+from .accesses import UNKNOWN_EXTENT, cost, entries_of_a_row, lanes_for
 from .steps import Schedule
 
-TILE_COST = 200_000
-"""About how many scalar instructions a tile of a nest that is no contraction holds."""
+TILES = 16
+"""A nest is cut into at least so many tiles, which several threads finish at about one time."""
+LARGEST = 50_000
+"""What a tile takes at most, in vector instructions: some 5 us."""
+SMALLEST = 12_500
+"""What it takes at least, since a thread has to fetch it and what it works on."""
 LEAST_TILES = 4
 """Fewer tiles than this are not worth sharing among threads."""
 ROW_COST = 32
 """What it takes to begin a sparse row, in instructions: most of it is a branch not foreseen."""
 
 
-def share(schedule: Schedule, nest: str, work: int | None) -> str | None:
-    """Cut a nest into tiles for threads; gives the loop inside of a tile.
-
-    Args:
-        work: what all of the nest costs, None where a size is not known.
-    """
+def share(schedule: Schedule, nest: str) -> str | None:
+    """Cut a nest into tiles for threads; gives the loop inside of a tile."""
     loop = schedule.for_loop(nest)
     if loop.kind.data != LoopKind.PARALLEL:
         return None
     size = extent_of(loop)
     iteration = max(1, cost(loop) // (UNKNOWN_EXTENT if size is None else max(1, size)))
-    tile = int(TILE_COST * schedule.knobs.share)
-    chunk = max(1, tile // iteration)
-    if size is not None and (size < LEAST_TILES * chunk or (work or tile) < tile):
+    lanes = lanes_for(schedule.target, loop)
+    iteration += ROW_COST * lanes * len(_sparse_rows(loop))
+    scale = schedule.knobs.share * lanes / iteration
+    smallest, largest = (max(1, int(n * scale)) for n in (SMALLEST, LARGEST))
+    chunk = math.isqrt(smallest * largest) if size is None else min(size // TILES, largest)
+    chunk = max(chunk, smallest)
+    if size is not None and size < LEAST_TILES * chunk:
         return None
     parts = schedule.attempt(lambda: _balanced(schedule, loop, chunk, iteration))
     parts = parts or schedule.split(nest, chunk, "mask")
@@ -46,13 +50,12 @@ def share(schedule: Schedule, nest: str, work: int | None) -> str | None:
 
 
 def _balanced(schedule: Schedule, loop: ForOp, chunk: int, row: int) -> SplitNames | None:
-    """Parts with about as many entries, where the loop goes through rows of a sparse matrix.
+    """Parts of about the same cost, where the loop goes through rows of a sparse matrix.
 
     Reductions over the rows of one matrix have the same entries: one that is named counts them
-    for all. Of several matrices the one counts whose entries cost most.
+    for all. Of several matrices the one counts whose entries cost most. `row` is what a row costs.
     """
-    reductions = [op for op in loop.walk() if isinstance(op, ReduceEntriesOp)]
-    reductions = [op for op in reductions if is_row_loop(loop, op)]
+    reductions = _sparse_rows(loop)
     lanes = lanes_for(schedule.target, loop)
     entries: Counter[SSAValue] = Counter()
     for op in reductions:
@@ -61,10 +64,16 @@ def _balanced(schedule: Schedule, loop: ForOp, chunk: int, row: int) -> SplitNam
         return None
     ((indptr, entry),) = entries.most_common(1)
     counted = [op for op in reductions if op.indptr is indptr]
-    rest = row - UNKNOWN_ENTRIES * sum(_cost_of_entry(loop, op, 1) for op in counted)
-    weight = -(-(ROW_COST + rest // lanes) // max(1, entry))
+    rest = row - sum(entries_of_a_row(op) * _cost_of_entry(loop, op, 1) for op in counted)
+    weight = -(-rest // (lanes * max(1, entry)))
     name = counted[0].loop_name.data
-    return schedule.balance(loop.loop_name.data, name, chunk, min(weight, MOST_WEIGHT))
+    return schedule.balance(loop.loop_name.data, name, chunk, min(max(1, weight), MOST_WEIGHT))
+
+
+def _sparse_rows(loop: ForOp) -> list[ReduceEntriesOp]:
+    """The reductions over rows of sparse matrices that a loop goes through."""
+    reductions = [op for op in loop.walk() if isinstance(op, ReduceEntriesOp)]
+    return [op for op in reductions if is_row_loop(loop, op)]
 
 
 def _cost_of_entry(loop: ForOp, reduction: ReduceEntriesOp, lanes: int) -> int:

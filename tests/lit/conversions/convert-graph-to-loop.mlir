@@ -297,3 +297,25 @@ func.func private @used_later(%x: tensor<?x4xf32> {graph.dims = ["n", ""]}, %z: 
   %y = graph.add %x, %z : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
   func.return %y : tensor<?x4xf32>
 }
+
+// -----
+
+// How many entries a matrix has is told where it is the same in all calls.
+// CHECK-LABEL: func.func @counted
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+func.func @counted(%a: tensor<5x4xf32, #csr> {graph.nnz = 9 : i64}, %b: tensor<5x4xf32, #csr> {graph.nnz = 7 : i64}, %x: tensor<4x8xf32>) -> (tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>) {
+  %y = func.call @one(%a, %x) : (tensor<5x4xf32, #csr>, tensor<4x8xf32>) -> tensor<5x8xf32>
+  %z = func.call @two(%a, %x) : (tensor<5x4xf32, #csr>, tensor<4x8xf32>) -> tensor<5x8xf32>
+  %w = func.call @two(%b, %x) : (tensor<5x4xf32, #csr>, tensor<4x8xf32>) -> tensor<5x8xf32>
+  func.return %y, %z, %w : tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>
+}
+// CHECK: loop.kernel @one(%a: memref<6xi32>, %{{.*}}: memref<?xi32> {loop.entries = 9 : i64}, %{{.*}}: memref<?xf32>, %x: memref<4x8xf32>)
+func.func private @one(%a: tensor<5x4xf32, #csr>, %x: tensor<4x8xf32>) -> tensor<5x8xf32> attributes {graph.primitive} {
+  %0 = graph.spmm %a, %x : (tensor<5x4xf32, #csr>, tensor<4x8xf32>) -> tensor<5x8xf32>
+  func.return %0 : tensor<5x8xf32>
+}
+// CHECK: loop.kernel @two(%a: memref<6xi32>, %{{.*}}: memref<?xi32>, %{{.*}}: memref<?xf32>, %x: memref<4x8xf32>)
+func.func private @two(%a: tensor<5x4xf32, #csr>, %x: tensor<4x8xf32>) -> tensor<5x8xf32> attributes {graph.primitive} {
+  %0 = graph.spmm %a, %x : (tensor<5x4xf32, #csr>, tensor<4x8xf32>) -> tensor<5x8xf32>
+  func.return %0 : tensor<5x8xf32>
+}

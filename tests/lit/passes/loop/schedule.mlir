@@ -256,7 +256,7 @@ loop.kernel @exp_any(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
 
 // A sparse product: a row of features in registers over the entries, rows shared by their entries.
 // V4-LABEL: loop.kernel @spmm
-// V4-SAME:  attributes {loop.schedule = "balance(i, e, 378, weight=9); tiles(i0); vectorize(j); unroll(e, 4)"} {
+// V4-SAME:  attributes {loop.schedule = "balance(i, e, 384, weight=9); tiles(i0); vectorize(j); unroll(e, 4)"} {
 // V4:       loop.for "i0" {{.*}} tiles {
 // V4:         %[[A:.*]] = loop.partition_point %indptr rows %n part %i0 of
 // V4:         %[[B:.*]] = loop.partition_point %indptr rows %n part
@@ -277,6 +277,26 @@ loop.kernel @spmm(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: memr
         loop.yield %t : f32
       }
       loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x16xf32>
+    }
+  }
+}
+
+// 13264 entries in 2708 rows: five in a row, which are too few for four accumulators.
+// V4-LABEL: loop.kernel @short
+// V4-SAME:  loop.schedule = "balance(i, e, 235, weight=9); tiles(i0); vectorize(j); unroll(e, 2)"
+// V3-LABEL: loop.kernel @short
+// V3-SAME:  unroll(e, 2)"
+loop.kernel @short(%indptr: memref<2709xi32>, %indices: memref<?xi32> {loop.entries = 13264 : i64}, %values: memref<?xf32>, %x: memref<2708x16xf32>) -> (%y: memref<2708x16xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 2708 {
+    loop.for "j" %j to 16 {
+      %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) combine add carry(%acc = %z : f32) : memref<2709xi32>, memref<?xi32> {
+        %a = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
+        %b = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : memref<2708x16xf32>, f32
+        %t = math.fma %a, %b, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<2708x16xf32>
     }
   }
 }
