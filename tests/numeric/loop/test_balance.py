@@ -194,7 +194,8 @@ def test_balanced_products_are_the_same_numbers(
 @pytest.fixture
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles so small that the rows of a little graph are many of them."""
-    monkeypatch.setattr(shares, "TILE_COST", 600)
+    for size in ("SMALLEST", "LARGEST"):
+        monkeypatch.setattr(shares, size, 200)
 
 
 @pytest.mark.parametrize("hidden", [None, 7])
