@@ -7,7 +7,7 @@ as a difference, which is longer, and its `c - e` is `e - c`.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -23,6 +23,27 @@ Terms = dict[AffineExpr, int]
 
 _ADD, _MUL = AffineBinaryOpKind.Add, AffineBinaryOpKind.Mul
 _FLOOR, _CEIL = AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv
+
+
+def with_dims(
+    expr: AffineExpr,
+    dims: Sequence[AffineExpr] | Mapping[int, AffineExpr],
+    symbols: Sequence[AffineExpr] | None = None,
+) -> AffineExpr:
+    """The expression with others in the place of dimensions, and of symbols where they are given.
+
+    It is not simplified: that is what `normalized` is for.
+    """
+    if type(expr) is AffineDimExpr:  # an ABC: isinstance is slow
+        return dims[expr.position]
+    if type(expr) is AffineBinaryOpExpr:
+        left, right = with_dims(expr.lhs, dims, symbols), with_dims(expr.rhs, dims, symbols)
+        if left is expr.lhs and right is expr.rhs:
+            return expr
+        return AffineBinaryOpExpr(expr.kind, left, right)
+    if symbols is not None and type(expr) is AffineSymExpr:
+        return symbols[expr.position]
+    return expr
 
 
 def linear(expr: AffineExpr) -> tuple[Terms, int]:

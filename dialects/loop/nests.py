@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...core.errors import explain
 from ...core.provenance import origin
-from .linear import normalized, value_of
+from .linear import normalized, value_of, with_dims
 from .ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
 
 Loop = ForOp | ReduceOp | ReduceEntriesOp
@@ -66,18 +66,20 @@ def kernel_named(step: str, module: ModuleOp, name: str | None) -> KernelOp:
 
 def loops_of(kernel: KernelOp) -> Iterator[Loop]:
     """The loops of a kernel, outer ones first."""
-    return _loops_in(kernel.body.block)
+    return loops_in(kernel.body.block)
 
 
-def _loops_in(block: Block) -> Iterator[Loop]:
-    for op in block.ops:
-        if not op.regions:
-            continue
-        if isinstance(op, Loop):
-            yield op
-        for region in op.regions:
-            for inner in region.blocks:
-                yield from _loops_in(inner)
+def loops_in(block: Block) -> Iterator[Loop]:
+    """The loops in a block, outer ones first."""
+    op = block.first_op
+    while op is not None:
+        if op.regions:
+            if isinstance(op, Loop):
+                yield op
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from loops_in(inner)
+        op = op.next_op
 
 
 def loop_names(kernel: KernelOp) -> set[str]:
@@ -95,17 +97,39 @@ def case_suffixes(kernel: KernelOp, loop: str, cases: int, suffix: str) -> list[
     return ["", *(end for end in found if loop + end in names)]
 
 
+def loops_by_name(kernel: KernelOp) -> dict[str, Loop]:
+    """The loops of a kernel by their names."""
+    found: dict[str, Loop] = {}
+    for loop in loops_of(kernel):
+        found.setdefault(loop.loop_name.data, loop)
+    return found
+
+
 def loop_named(step: str, kernel: KernelOp, name: str) -> Loop:
     """The loop called `name`.
 
     Raises:
         ScheduleError: if the kernel has no such loop.
     """
-    for loop in loops_of(kernel):
-        if loop.loop_name.data == name:
-            return loop
+    return loops_named(step, kernel, [name])[0]
+
+
+def loops_named(step: str, kernel: KernelOp, names: Sequence[str]) -> list[Loop]:
+    """The loops of these names.
+
+    Raises:
+        ScheduleError: if the kernel lacks one of them.
+    """
+    loops = loops_by_name(kernel)
+    for name in names:
+        if name not in loops:
+            raise _missing(step, kernel, name)
+    return [loops[name] for name in names]
+
+
+def _missing(step: str, kernel: KernelOp, name: str) -> ScheduleError:
     names = ", ".join(f'"{n.loop_name.data}"' for n in loops_of(kernel)) or "none"
-    raise ScheduleError(
+    return ScheduleError(
         explain(
             step,
             f'no loop "{name}" in @{kernel.sym_name.data}',
@@ -125,12 +149,15 @@ def constant_index(value: SSAValue) -> int | None:
 
 def bound_of(loop: ForOp | ReduceOp) -> list[AffineExpr]:
     """The bounds of a loop, over its operands; constants among these are filled in."""
-    dims: list[AffineExpr] = []
-    for number, operand in enumerate(loop.bounds):
-        value = constant_index(operand)
-        expr = AffineExpr.dimension(number) if value is None else AffineExpr.constant(value)
-        dims.append(expr)
-    return [normalized(e.replace_dims_and_symbols(dims, [])) for e in loop.bound.data.results]
+    constants = [constant_index(operand) for operand in loop.bounds]
+    results = loop.bound.data.results
+    if all(value is None for value in constants):
+        return list(results)
+    dims = [
+        AffineExpr.dimension(number) if value is None else AffineExpr.constant(value)
+        for number, value in enumerate(constants)
+    ]
+    return [normalized(with_dims(expr, dims)) for expr in results]
 
 
 def extent_of(loop: Loop) -> int | None:

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
     IRDLOperation,
@@ -80,8 +80,10 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     ) -> None:
         if isinstance(bound, int):
             bound = AffineMap.constant_map(bound)
-        super().__init__(
-            operands=[operands],
+        # Not by the general constructor: schedules make loops by the hundred.
+        Operation.__init__(
+            self,
+            operands=operands,
             properties={
                 "loop_name": StringAttr(name),
                 "bound": AffineMapAttr(bound),
@@ -142,7 +144,7 @@ class YieldOp(IRDLOperation):
     assembly_format = "$value attr-dict `:` type($value)"
 
     def __init__(self, value: SSAValue) -> None:
-        super().__init__(operands=[value])
+        Operation.__init__(self, operands=[value])
 
 
 @irdl_op_definition
@@ -185,14 +187,17 @@ class ReduceOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     ) -> None:
         if isinstance(bound, int):
             bound = AffineMap.constant_map(bound)
-        super().__init__(
-            operands=[operands, init],
-            properties={
-                "loop_name": StringAttr(name),
-                "bound": AffineMapAttr(bound),
-                "combine": CombineAttr(combine),
-                "unroll": IntegerAttr(unroll, i64) if unroll is not None else None,
-            },
+        properties: dict[str, Attribute] = {
+            "loop_name": StringAttr(name),
+            "bound": AffineMapAttr(bound),
+            "combine": CombineAttr(combine),
+        }
+        if unroll is not None:
+            properties["unroll"] = IntegerAttr(unroll, i64)
+        Operation.__init__(
+            self,
+            operands=[*operands, init],
+            properties=properties,
             result_types=[init.type],
             regions=[body or Region(Block(arg_types=[INDEX, init.type]))],
         )

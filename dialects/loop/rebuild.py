@@ -9,7 +9,7 @@ compressed to the indices it still needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -33,7 +33,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
 from .attrs import LoopKind
-from .linear import normalized
+from .linear import normalized, with_dims
 from .nests import Loop, constant_index, enclosing
 from .ops import (
     ForOp,
@@ -64,10 +64,11 @@ _INDEX_OPS: dict[AffineBinaryOpKind, Callable[[SSAValue, SSAValue], Operation]] 
 
 
 class Rebuild:
-    """Builds a copy of a kernel; a subclass overrides the operations it changes.
+    """Builds a kernel from another; a subclass overrides the operations it changes.
 
     Args:
-        kernel: the kernel, which stays as it is if it is in no module.
+        kernel: the kernel. It stays as it is if it is in no module; the new one takes its place
+            and what does not change of it in a module.
         changing: operations outside of which nothing changes; None where that is not known.
     """
 
@@ -79,8 +80,7 @@ class Rebuild:
         """The old operation that is being visited."""
         self.open: list[Block] = []
         self.suffix = ""
-        self._values: dict[SSAValue, SSAValue] = {}
-        self._exprs: dict[SSAValue, AffineExpr] = {}
+        self._bound: dict[SSAValue, SSAValue | AffineExpr] = {}
         self._indices: list[SSAValue] = []
         self._numbers: dict[SSAValue, AffineExpr] = {}
         self._computed: dict[tuple[Block, AffineExpr], SSAValue] = {}
@@ -92,10 +92,10 @@ class Rebuild:
         block = Block(arg_types=args)
         for before, after in zip(old.body.block.args, block.args, strict=True):
             after.name_hint = before.name_hint
-            self._values[before] = after
+            self._bound[before] = after
         with self.inside(block):
             self.visit_body(old.body.block)
-        _erase_unused(block)
+        erase_unused(block)
         new = KernelOp(
             old.sym_name.data, args[:count], args[count:], Region(block), self.argument_attrs()
         )
@@ -138,37 +138,32 @@ class Rebuild:
 
     def bind(self, old: SSAValue, new: SSAValue | AffineExpr) -> None:
         """Say what stands for an old value: a new one, or an expression over new indices."""
-        if isinstance(new, AffineExpr):
-            self._exprs[old] = new
-            self._values.pop(old, None)
-            return
-        self._values[old] = new
-        self._exprs.pop(old, None)
-        if new.name_hint is None:
+        self._bound[old] = new
+        if not isinstance(new, AffineExpr) and new.name_hint is None:
             new.name_hint = old.name_hint
 
     def value(self, old: SSAValue) -> SSAValue:
         """The new value that stands for an old one; an expression is computed here."""
-        if old in self._values:
-            return self._values[old]
-        return self.compute(self._exprs[old])
+        new = self._bound[old]
+        return new if isinstance(new, SSAValue) else self.compute(new)
 
     def expr(self, old: SSAValue) -> AffineExpr:
         """The expression over new indices that stands for an old index."""
-        if old in self._exprs:
-            return self._exprs[old]
-        return self.number(self._values[old])
+        new = self._bound[old]
+        return self.number(new) if isinstance(new, SSAValue) else new
 
     def number(self, new: SSAValue) -> AffineExpr:
         """The expression of a new index value: its constant, or a dimension of its own."""
-        if new not in self._numbers:
+        known = self._numbers.get(new)
+        if known is None:
             constant = constant_index(new)
             if constant is None:
+                known = AffineExpr.dimension(len(self._indices))
                 self._indices.append(new)
-                self._numbers[new] = AffineExpr.dimension(len(self._indices) - 1)
             else:
-                self._numbers[new] = AffineExpr.constant(constant)
-        return self._numbers[new]
+                known = AffineExpr.constant(constant)
+            self._numbers[new] = known
+        return known
 
     def compute(self, expr: AffineExpr) -> SSAValue:
         """An index expression as an `index` value."""
@@ -191,14 +186,7 @@ class Rebuild:
     ) -> list[AffineExpr]:
         """The results of an old map on old operands, over new indices and `symbols`."""
         dims = [self.expr(operand) for operand in operands]
-        return [
-            normalized(
-                dims[e.position]
-                if type(e) is AffineDimExpr  # an ABC: isinstance is slow
-                else e.replace_dims_and_symbols(dims, symbols)
-            )
-            for e in map.results
-        ]
+        return [normalized(with_dims(e, dims, symbols or None)) for e in map.results]
 
     def bound(self, loop: ForOp | ReduceOp) -> list[AffineExpr]:
         """The bounds of an old loop over new indices."""
@@ -221,7 +209,7 @@ class Rebuild:
         self, name: str, bound: Sequence[AffineExpr], kind: LoopKind, source: Operation
     ) -> Iterator[AffineExpr]:
         """Open a loop for as long as the context lasts; gives its variable."""
-        map, operands = self.map(_without_repeats(bound))
+        map, operands = self.map(without_repeats(bound))
         op = ForOp(name, map, operands, kind)
         op.variable.name_hint = name
         with self.inside(op.body.block):
@@ -237,7 +225,7 @@ class Rebuild:
         body: Callable[[AffineExpr, SSAValue], SSAValue],
     ) -> SSAValue:
         """Emit a reduction like `source`; `body` maps variable and accumulator to the result."""
-        map, operands = self.map(_without_repeats(bound))
+        map, operands = self.map(without_repeats(bound))
         unroll = source.unroll.value.data if source.unroll is not None else None
         op = ReduceOp(name, map, operands, source.combine.data, init, unroll=unroll)
         op.variable.name_hint = name
@@ -250,53 +238,46 @@ class Rebuild:
 
     def visit_body(self, block: Block) -> None:
         """Visit the operations of an old block, except for the yield at its end."""
-        for op in block.ops:
+        for op in list(block.ops):
             if not isinstance(op, YieldOp):
                 self.visit(op)
 
     def visit(self, op: Operation) -> None:
         """Emit what takes the place of an old operation."""
         changing = self._changing
-        if changing is not None and isinstance(op, Loop) and op not in self._around:
-            if op not in changing:
-                self._copy(op)
+        if changing is not None and isinstance(op, Loop):
+            if op in changing:
+                self._changing = None
+            elif op not in self._around:
+                self._keep(op)
                 return
-            self._changing = None
         outer, self.source = self.source, op
         self.visit_op(op)
         self.source, self._changing = outer, changing
 
-    def _copy(self, op: Operation) -> None:
+    def _keep(self, op: Operation) -> None:
         """Emit a loop in which nothing changes: what `visit_op` would do, faster."""
-        values: dict[SSAValue, SSAValue] = {}
-        for inner in op.walk():
-            for operand in inner.operands:
-                if operand not in values and (operand in self._values or operand in self._exprs):
-                    values[operand] = self.value(operand)
-        new = op.clone(values)
+        if self.kernel.parent is None:
+            values: dict[SSAValue, SSAValue] = {}
+            for inner in op.walk():
+                for operand in inner.operands:
+                    if operand not in values and operand in self._bound:
+                        values[operand] = self.value(operand)
+            new = op.clone(values)
+        else:
+            for inner in op.walk():
+                for place, operand in enumerate(inner.operands):
+                    if operand in self._bound:
+                        inner.operands[place] = self.value(operand)
+            op.detach()
+            new = op
         self.block.add_op(new)
         for before, after in zip(op.results, new.results, strict=True):
             self.bind(before, after)
 
     def visit_op(self, op: Operation) -> None:
         """Emit what takes the place of an old operation, by its kind."""
-        match op:
-            case ForOp():
-                self.visit_for(op)
-            case ReduceOp():
-                self.visit_reduce(op)
-            case ReduceEntriesOp():
-                self.visit_entries(op)
-            case LoadOp():
-                self.visit_load(op)
-            case StoreOp():
-                self.visit_store(op)
-            case PrefetchOp():
-                self.visit_prefetch(op)
-            case affine.MinOp() | affine.ApplyOp():
-                self.visit_affine(op)
-            case _:
-                self.visit_other(op)
+        getattr(self, _VISITS.get(type(op), "visit_other"))(op)
 
     def visit_for(self, op: ForOp) -> None:
         """A loop, as it is."""
@@ -352,6 +333,9 @@ class Rebuild:
 
     def visit_load(self, op: LoadOp) -> None:
         """A load, as it is."""
+        if not self._follows(op.indices):
+            self.visit_other(op)
+            return
         map, operands = self._access(op)
         limits = self._limits(op)
         new = new_load(self.value(op.buffer), map, operands, op.result.type, limits)
@@ -359,6 +343,9 @@ class Rebuild:
 
     def visit_store(self, op: StoreOp) -> None:
         """A store, as it is."""
+        if not self._follows(op.indices):
+            self.visit_other(op)
+            return
         map, operands = self._access(op)
         value, buffer = self.value(op.value), self.value(op.buffer)
         self.emit(new_store(value, buffer, map, operands, self._limits(op)), op)
@@ -368,10 +355,17 @@ class Rebuild:
         map, operands = self.map(self.composed(op.map.data, op.indices))
         self.emit(PrefetchOp(self.value(op.buffer), map, operands), op)
 
+    def _follows(self, indices: Sequence[SSAValue]) -> bool:
+        """Whether an expression or a constant stands for one of these indices."""
+        for index in indices:
+            new = self._bound[index]
+            if not isinstance(new, SSAValue) or isinstance(new.owner, arith.ConstantOp):
+                return True
+        return False
+
     def _access(self, op: LoadOp | StoreOp) -> tuple[AffineMap, list[SSAValue]]:
         count = op.map.data.num_symbols
-        symbols = [AffineExpr.symbol(s) for s in range(count)]
-        return self.map(self.composed(op.map.data, op.indices, symbols), count)
+        return self.map(self.composed(op.map.data, op.indices), count)
 
     def _limits(self, op: LoadOp | StoreOp) -> list[tuple[int, SSAValue]]:
         if len(op.operands) == len(op.indices) + (1 if isinstance(op, LoadOp) else 2):
@@ -415,7 +409,20 @@ class Rebuild:
             self.bind(before, after)
 
 
-def _without_repeats(exprs: Sequence[AffineExpr]) -> list[AffineExpr]:
+_VISITS: Mapping[type[Operation], str] = {
+    ForOp: Rebuild.visit_for.__name__,
+    ReduceOp: Rebuild.visit_reduce.__name__,
+    ReduceEntriesOp: Rebuild.visit_entries.__name__,
+    LoadOp: Rebuild.visit_load.__name__,
+    StoreOp: Rebuild.visit_store.__name__,
+    PrefetchOp: Rebuild.visit_prefetch.__name__,
+    affine.MinOp: Rebuild.visit_affine.__name__,
+    affine.ApplyOp: Rebuild.visit_affine.__name__,
+}
+"""What visits operations of a kind: classes of operations are ABCs, for which `match` is slow."""
+
+
+def without_repeats(exprs: Sequence[AffineExpr]) -> list[AffineExpr]:
     """The same minimum in fewer expressions.
 
     The first constant stays even where another one is smaller: it says how many lanes the
@@ -429,14 +436,17 @@ def _without_repeats(exprs: Sequence[AffineExpr]) -> list[AffineExpr]:
     return result
 
 
-def _erase_unused(block: Block) -> None:
+def erase_unused(block: Block) -> None:
     """Erase operations that only compute or read, and whose results nobody uses."""
-    for op in reversed(list(block.ops)):
+    op = block.last_op
+    while op is not None:
         for region in op.regions:
-            _erase_unused(region.block)
+            erase_unused(region.block)
+        before = op.prev_op
         if op.results and not any(r.first_use for r in op.results) and _only_reads(op):
             op.detach()
             op.erase()
+        op = before
 
 
 def _only_reads(op: Operation) -> bool:

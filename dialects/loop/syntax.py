@@ -15,6 +15,8 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.affine_parser import AffineParser
 from xdsl.printer import Printer
 
+from .linear import with_dims
+
 INDEX = IndexType()
 
 
@@ -72,15 +74,15 @@ def compress(
         operands: index values; more than are used may be given.
         num_symbols: how many symbols (axes) the map has; they keep their numbers.
     """
-    # Expressions are of an ABC: isinstance is slow, and so is to replace what is a mere dimension.
-    used = [d.position for e in exprs for d in e.dfs() if type(d) is AffineDimExpr]
-    unique: dict[SSAValue, int] = {}
-    for position in used:
-        unique.setdefault(operands[position], len(unique))
-    if all(type(e) is AffineDimExpr for e in exprs):
-        results = tuple(AffineExpr.dimension(unique[operands[position]]) for position in used)
-        return AffineMap(len(unique), num_symbols, results), list(unique)
-    dims = [AffineExpr.dimension(unique.get(value, 0)) for value in operands]
-    symbols = [AffineExpr.symbol(s) for s in range(num_symbols)]
-    results = tuple(e.replace_dims_and_symbols(dims, symbols) for e in exprs)
+    # Expressions are of an ABC: isinstance is slow.
+    unique: dict[SSAValue, AffineExpr] = {}
+    dims: dict[int, AffineExpr] = {}
+    for expr in exprs:
+        for part in expr.dfs():
+            if type(part) is AffineDimExpr and part.position not in dims:
+                operand = operands[part.position]
+                if operand not in unique:
+                    unique[operand] = AffineExpr.dimension(len(unique))
+                dims[part.position] = unique[operand]
+    results = tuple(with_dims(expr, dims) for expr in exprs)
     return AffineMap(len(unique), num_symbols, results), list(unique)

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineExpr
+from xdsl.ir import Block, Operation
+from xdsl.ir.affine import AffineExpr
 from xdsl.passes import ModulePass
 
 from ...core.context import decide
-from ...dialects.loop.nests import extent_of, loop_names, loops_of
-from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp
-from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.linear import value_of
+from ...dialects.loop.nests import bound_of, extent_of, loop_names, loops_of
+from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp, YieldOp
+from ...dialects.loop.rebuild import erase_unused
+from ...dialects.loop.substitution import Substitution, taken_over
 from ...dialects.loop.trace import noted
 
 
@@ -24,7 +26,10 @@ def drop_unit_loops(kernel: KernelOp) -> KernelOp:
     """
     if not has_unit_loop(kernel):
         return kernel
-    return noted(_DropUnitLoops(kernel).run(), "drop_unit_loops")
+    new = taken_over(kernel)
+    _drop(Substitution(new), new.body.block)
+    erase_unused(new.body.block)
+    return noted(new, "drop_unit_loops")
 
 
 def has_unit_loop(kernel: KernelOp) -> bool:
@@ -33,33 +38,44 @@ def has_unit_loop(kernel: KernelOp) -> bool:
     return any(size is not None and size <= 1 for size in sizes)
 
 
-def _iterations(bound: list[AffineExpr]) -> int | None:
-    known = [e.value for e in bound if isinstance(e, AffineConstantExpr)]
+def _drop(substitution: Substitution, block: Block) -> None:
+    """Drop the loops in a block, outer ones first."""
+    op = block.first_op
+    while op is not None:
+        if isinstance(op, ForOp | ReduceOp) and (count := _iterations(op)) in (0, 1):
+            op = _inlined(substitution, op, count)
+            continue
+        for region in op.regions:
+            _drop(substitution, region.block)
+        op = op.next_op
+
+
+def _iterations(loop: ForOp | ReduceOp) -> int | None:
+    bound = bound_of(loop)
+    known = [size for expr in bound if (size := value_of(expr)) is not None]
     if known and min(known) <= 0:
         return 0
     return min(known) if len(known) == len(bound) else None
 
 
-class _DropUnitLoops(Rebuild):
-    def visit_for(self, op: ForOp) -> None:
-        match _iterations(self.bound(op)):
-            case 0:
-                return
-            case 1:
-                self.bind(op.variable, AffineExpr.constant(0))
-                self.visit_body(op.body.block)
-            case _:
-                super().visit_for(op)
-
-    def visit_reduce(self, op: ReduceOp) -> None:
-        init: SSAValue = self.value(op.init)
-        match _iterations(self.bound(op)):
-            case 0:
-                self.bind(op.result, init)
-            case 1:
-                self.bind(op.result, self.step(op, AffineExpr.constant(0), init))
-            case _:
-                super().visit_reduce(op)
+def _inlined(substitution: Substitution, loop: ForOp | ReduceOp, count: int) -> Operation | None:
+    """Put the only iteration of a loop in its place, if it has one; gives what comes first now."""
+    block, body = loop.parent, list[Operation]()
+    assert block is not None
+    if count:
+        substitution.replace(loop.variable, AffineExpr.constant(0))
+        if isinstance(loop, ReduceOp):
+            loop.accumulator.replace_all_uses_with(loop.init)
+        body = [op for op in loop.body.block.ops if not isinstance(op, YieldOp)]
+    if isinstance(loop, ReduceOp):
+        loop.result.replace_all_uses_with(loop.yielded if count else loop.init)
+    for op in body:
+        op.detach()
+    block.insert_ops_before(body, loop)
+    first = body[0] if body else loop.next_op
+    loop.detach()
+    loop.erase()
+    return first
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from ...dialects.loop.nests import (
     kernel_named,
     loop_named,
     loop_names,
+    loops_in,
     refusal,
 )
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
@@ -64,8 +65,7 @@ def split_names(kernel: KernelOp, loop: str) -> SplitNames:
 
 def loops_of_body(loop: Loop) -> list[Loop]:
     """The loops inside of a loop."""
-    inside = [op for op in loop.walk() if op is not loop]
-    return [op for op in inside if isinstance(op, Loop)]
+    return list(loops_in(loop.body.block))
 
 
 def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel", cases: int = 0) -> KernelOp:

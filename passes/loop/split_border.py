@@ -89,8 +89,8 @@ class _SplitBorder(RangedRebuild):
     def free_suffix(self, suffix: str) -> str:
         """The suffix, lengthened until no loop has a name that ends in it."""
         names = [loop.loop_name.data for loop in (self.target, *loops_of_body(self.target))]
-        step = suffix
-        while suffix and any(name + suffix in loop_names(self.kernel) for name in names):
+        step, taken = suffix, loop_names(self.kernel)
+        while suffix and any(name + suffix in taken for name in names):
             suffix += step
         return suffix
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ...core.context import decide
-from ...dialects.loop.attrs import LoopKind
-from ...dialects.loop.nests import enclosing, kernel_named, loop_named, refusal
+from ...dialects.loop.attrs import LoopKind, LoopKindAttr
+from ...dialects.loop.nests import ScheduleError, enclosing, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
-from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.substitution import taken_over
 from ...dialects.loop.trace import noted
 
 STEP = "loop-tiles"
@@ -27,6 +28,22 @@ def tiles(kernel: KernelOp, loop: str) -> KernelOp:
         ScheduleError: if the iterations are not independent, or the loop is inside of a
             reduction or of another loop of tiles.
     """
+    _check(kernel, loop)
+    new = taken_over(kernel)
+    cast(ForOp, loop_named(STEP, new, loop)).kind = LoopKindAttr(LoopKind.TILES)
+    return noted(new, "tiles", loop)
+
+
+def may_be_tiles(kernel: KernelOp, loop: str) -> bool:
+    """Whether `tiles` takes a loop, or the outer one of two that it is cut into."""
+    try:
+        _check(kernel, loop)
+    except ScheduleError:
+        return False
+    return True
+
+
+def _check(kernel: KernelOp, loop: str) -> None:
     target = loop_named(STEP, kernel, loop)
     if not isinstance(target, ForOp):
         raise refusal(STEP, kernel, target, "its iterations share an accumulator")
@@ -38,22 +55,6 @@ def tiles(kernel: KernelOp, loop: str) -> KernelOp:
             raise refusal(STEP, kernel, target, f'is inside of the reduction "{name}"')
         if outer.kind.data == LoopKind.TILES:
             raise refusal(STEP, kernel, target, f'is inside of the tiles of "{name}"')
-    return noted(_Kind(kernel, target, LoopKind.TILES).run(), "tiles", loop)
-
-
-class _Kind(Rebuild):
-    def __init__(self, kernel: KernelOp, target: ForOp, kind: LoopKind) -> None:
-        super().__init__(kernel, [target])
-        self.target, self.kind = target, kind
-
-    def visit_for(self, op: ForOp) -> None:
-        if op is not self.target:
-            super().visit_for(op)
-            return
-        name = self.name(op.loop_name.data)
-        with self.loop(name, self.bound(op), self.kind, op) as variable:
-            self.bind(op.variable, variable)
-            self.visit_body(op.body.block)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
@@ -11,7 +12,8 @@ from xdsl.passes import ModulePass
 from ...core.context import decide
 from ...dialects.loop.attrs import Combine, LoopKind, LoopKindAttr
 from ...dialects.loop.nests import extent_of, kernel_named, loop_named, refusal
-from ...dialects.loop.ops import ForOp, KernelOp
+from ...dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
+from ...dialects.loop.substitution import taken_over
 from ...dialects.loop.trace import noted
 
 STEP = "loop-unroll"
@@ -22,8 +24,8 @@ def unroll(kernel: KernelOp, loop: str, factor: int | None = None) -> KernelOp:
 
         s = reduce k: s + x[k]  ->  s = (reduce k in steps of 4: s0 + x[k], s1 + x[k + 1], ...)
 
-    The accumulators are joined after the loop, in another order than before. The kernel is the
-    same operation, with another attribute of the loop: copies are made when it is lowered.
+    The accumulators are joined after the loop, in another order than before. The loop has
+    another attribute: copies are made when it is lowered.
 
     Raises:
         ScheduleError: for a reduction that joins in an unknown way, and for another loop whose
@@ -40,15 +42,18 @@ def unroll(kernel: KernelOp, loop: str, factor: int | None = None) -> KernelOp:
             raise refusal(STEP, kernel, target, "its iterations are shared among threads")
         if target.kind.data == LoopKind.SERIAL:
             raise refusal(STEP, kernel, target, "its iterations keep their order")
-        target.kind = LoopKindAttr(LoopKind.UNROLL)
-        return noted(kernel, "unroll", loop, size)
+        new = taken_over(kernel)
+        cast(ForOp, loop_named(STEP, new, loop)).kind = LoopKindAttr(LoopKind.UNROLL)
+        return noted(new, "unroll", loop, size)
     if factor is None or factor < 1:
         raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
     if target.combine.data == Combine.CUSTOM:
         fact = "it is not known how its accumulators would join"
         raise refusal(STEP, kernel, target, fact, "combine add, mul, max or min", "custom")
-    target.unroll = IntegerAttr(factor, i64) if factor > 1 else None
-    return noted(kernel, "unroll", loop, factor)
+    new = taken_over(kernel)
+    reduction = cast(ReduceOp | ReduceEntriesOp, loop_named(STEP, new, loop))
+    reduction.unroll = IntegerAttr(factor, i64) if factor > 1 else None
+    return noted(new, "unroll", loop, factor)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from ...core.context import decide
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.axes import NONE, Axes, AxisSet
 from ...dialects.loop.linear import coefficient
-from ...dialects.loop.nests import case_suffixes, kernel_named, loop_named
+from ...dialects.loop.nests import case_suffixes, kernel_named, loops_named
 from ...dialects.loop.ops import (
     FoldOp,
     ForOp,
@@ -72,7 +72,8 @@ def vectorize(
     if not loops:
         return kernel
     ends = case_suffixes(kernel, loops[0], cases, suffix)
-    nests = [[loop_named(STEP, kernel, name + end) for name in loops] for end in ends]
+    named_loops = iter(loops_named(STEP, kernel, [name + end for end in ends for name in loops]))
+    nests = [[next(named_loops) for _ in loops] for _ in ends]
     new = _Vectorize(kernel, [Axes(STEP, kernel, nest) for nest in nests]).run()
     named = {"cases": cases, "suffix": suffix} if suffix != "t" else {"cases": cases}
     return noted(new, "vectorize", *loops, **named if cases else {})

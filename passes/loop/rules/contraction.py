@@ -334,7 +334,8 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         several = -(-work // (tile.rows * row_work)) if rows_shared else 1
         if streams and count is not None and shared == panels.outer:
             several = max(1, count // STREAMS)
-        schedule.attempt(lambda: _share(schedule, shared, several))
+        if schedule.may_share(shared):
+            schedule.tiles(schedule.split(shared, several, "mask").outer if several > 1 else shared)
     return f"register tile of {tile.rows} x {tile.columns}"
 
 
@@ -414,12 +415,6 @@ def _unroll(schedule: Schedule, roles: Roles, suffix: str, accumulators: int) ->
         schedule.unroll(name, factor)
 
 
-def _share(schedule: Schedule, loop: str, several: int) -> bool:
-    """Share a loop among threads, several iterations at a time where one is too little."""
-    schedule.tiles(schedule.split(loop, several, "mask").outer if several > 1 else loop)
-    return True
-
-
 def _pack(schedule: Schedule, roles: Roles, outer: str, inner: str) -> None:
     """Lay out the constants that follow the lanes as panels, which are read as they lie."""
     for argument in roles.packed:
@@ -430,12 +425,8 @@ def _pack(schedule: Schedule, roles: Roles, outer: str, inner: str) -> None:
         if roles.row is not None:
             names.insert(0, roles.row)
         between = [n for n in names if _variable(schedule, n) in used]
-
-        def step(argument: int = argument, between: Sequence[str] = between) -> bool:
-            schedule.pack(argument, outer, *between, inner)
-            return True
-
-        if schedule.attempt(step) is None and roles.must_pack:
+        packed = schedule.takes(schedule.pack, argument, outer, *between, inner)
+        if not packed and roles.must_pack:
             raise ScheduleError(f"argument {argument} cannot be packed")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, VectorType
 from xdsl.ir import Attribute
@@ -45,15 +45,7 @@ def copy_panels(schedule: Schedule, panels: str, reduction: str, columns: int) -
             continue
         panel = None if steps is None else _bytes(MemRefType(kind.element_type, [steps, columns]))
         if _bytes(kind) > cache and panel is not None and panel <= cache:
-            schedule.attempt(_staging(schedule, argument, panels))
-
-
-def _staging(schedule: Schedule, argument: int, loop: str) -> Callable[[], bool]:
-    def step() -> bool:
-        schedule.stage(argument, loop)
-        return True
-
-    return step
+            schedule.takes(schedule.stage, argument, panels)
 
 
 def ask_for_panels(
@@ -80,8 +72,7 @@ def ask_for_panels(
     found = False
     for argument in arguments:
         if _bytes(schedule.kernel.inputs[argument].type) > KEPT * schedule.target.l2_bytes:
-            step = _prefetching(schedule, argument, reduction, AHEAD, cases, suffix)
-            found |= schedule.attempt(step) is not None
+            found |= schedule.takes(schedule.prefetch, argument, reduction, AHEAD, cases, suffix)
     return found
 
 
@@ -97,7 +88,7 @@ def ask_for_rows(schedule: Schedule, reduction: str, packed: Sequence[int]) -> N
         if argument in packed or not isinstance(kind, MemRefType) or not kind.has_static_shape():
             continue
         if _bytes(kind) > schedule.target.l2_bytes:
-            schedule.attempt(_prefetching(schedule, argument, reduction, 0))
+            schedule.takes(schedule.prefetch, argument, reduction, 0)
 
 
 def ask_for_next_rows(schedule: Schedule, rows: str) -> None:
@@ -123,7 +114,7 @@ def ask_for_next_rows(schedule: Schedule, rows: str) -> None:
         ahead = _row_bytes(loop, access)
         if 0 < ahead <= schedule.target.l1_bytes // ROWS_IN_CACHE:
             name = dearest.loop_name.data
-            schedule.attempt(_prefetching(schedule, argument, name, ahead))
+            schedule.takes(schedule.prefetch, argument, name, ahead)
 
 
 def _row_bytes(loop: ForOp, access: LoadOp) -> int:
@@ -140,16 +131,6 @@ def _row_bytes(loop: ForOp, access: LoadOp) -> int:
             return 0
         elements += factor * math.prod(below)
     return elements * bits_of(kind) // 8
-
-
-def _prefetching(
-    schedule: Schedule, argument: int, loop: str, ahead: int, cases: int = 0, suffix: str = "t"
-) -> Callable[[], bool]:
-    def step() -> bool:
-        schedule.prefetch(argument, loop, ahead, cases, suffix)
-        return True
-
-    return step
 
 
 def _reads(schedule: Schedule, reduction: str, panels: str) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from xdsl.dialects.builtin import ModuleOp
+
 from ....core.actions import allowed
 from ....core.target import Target
 from ....dialects.loop.nests import (
@@ -12,10 +14,10 @@ from ....dialects.loop.nests import (
     ScheduleError,
     extent_of,
     loop_named,
-    loop_names,
+    loops_by_name,
 )
 from ....dialects.loop.ops import ForOp, KernelOp
-from ....dialects.loop.trace import trace_of
+from ....dialects.loop.trace import Argument, trace_of
 from ..balance import balance
 from ..drop_unit_loops import drop_unit_loops, has_unit_loop
 from ..pack import pack
@@ -25,7 +27,7 @@ from ..sink import sink
 from ..split import SplitNames, split, split_names
 from ..split_border import split_border
 from ..stage import stage
-from ..tiles import tiles
+from ..tiles import may_be_tiles, tiles
 from ..unroll import unroll
 from ..vectorize import vectorize
 from .knobs import ANALYTIC, Knobs
@@ -43,7 +45,8 @@ class Schedule:
     """Applies primitives to a kernel that is in no module; the kernel keeps the trace of them.
 
     Args:
-        kernel: the kernel; each step makes another one, and leaves the one before as it was.
+        kernel: the kernel, which the schedule takes over: each step makes another one, which has
+            parts of the one before, unless that is one to come back to.
         target: the machine that the kernel is for.
         knobs: what rules are told to choose.
     """
@@ -51,6 +54,7 @@ class Schedule:
     def __init__(self, kernel: KernelOp, target: Target, knobs: Knobs = ANALYTIC) -> None:
         self.kernel, self.target, self.knobs = kernel, target, knobs
         self._kept: list[KernelOp] = []
+        self._loops: tuple[KernelOp | None, dict[str, Loop]] = None, {}
 
     def __str__(self) -> str:
         return trace_of(self.kernel)
@@ -69,21 +73,42 @@ class Schedule:
             self.kernel = kernel
         return result
 
+    def takes(self, step: Callable[..., object], *arguments: Argument) -> bool:
+        """Take one step, unless it is refused: an attempt of which nothing is to be undone."""
+        try:
+            step(*arguments)
+        except ScheduleError:
+            return False
+        return True
+
     # What the kernel is like now.
 
     def has(self, name: str) -> bool:
         """Whether there is a loop of this name."""
-        return name in loop_names(self.kernel)
+        return name in self._by_name()
 
     def loop(self, name: str) -> Loop:
         """The loop of this name."""
-        return loop_named(STEP, self.kernel, name)
+        found = self._by_name().get(name)
+        return loop_named(STEP, self.kernel, name) if found is None else found
+
+    def _by_name(self) -> dict[str, Loop]:
+        """The loops, which are looked for once after each step."""
+        kernel, loops = self._loops
+        if kernel is not self.kernel:
+            loops = loops_by_name(self.kernel)
+            self._loops = self.kernel, loops
+        return loops
 
     def for_loop(self, name: str) -> ForOp:
         """The loop of this name, which is a `loop.for`."""
         loop = self.loop(name)
         assert isinstance(loop, ForOp)
         return loop
+
+    def may_share(self, name: str) -> bool:
+        """Whether the iterations of a loop may be what threads take, or some of them each."""
+        return may_be_tiles(self.kernel, name)
 
     def extent(self, name: str) -> int | None:
         """The number of iterations of a loop, None where it is not known."""
@@ -129,9 +154,6 @@ class Schedule:
 
     def unroll(self, loop: str, factor: int) -> None:
         """Give a reduction more accumulators; see `unroll`."""
-        if self.kernel in self._kept:
-            # The one step that makes no new kernel: an attempt may come back to this one.
-            self.kernel = self.kernel.clone()
         self._take(unroll, loop, factor)
 
     def prefetch(
@@ -153,4 +175,10 @@ class Schedule:
         texts = [", ".join(a) if isinstance(a, tuple) else str(a) for a in arguments]
         if not allowed(f"{primitive.__name__}({', '.join(texts)})", self.kernel):
             raise HeldBackError
-        self.kernel = primitive(self.kernel, *arguments)
+        if self.kernel not in self._kept:
+            ModuleOp([self.kernel])
+        try:
+            self.kernel = primitive(self.kernel, *arguments)
+        finally:
+            if self.kernel.parent is not None:
+                self.kernel.detach()

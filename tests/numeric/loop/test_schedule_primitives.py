@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stepwell.dialects.loop.linear import value_of
 from stepwell.dialects.loop.nests import ScheduleError, bound_of, loop_names, loops_of
-from stepwell.dialects.loop.ops import KernelOp
+from stepwell.dialects.loop.ops import KernelOp, ReduceOp, block_shape
 from stepwell.passes.loop.drop_unit_loops import drop_unit_loops
 from stepwell.passes.loop.pack import pack
 from stepwell.passes.loop.prefetch import prefetch
@@ -136,6 +136,27 @@ def test_register_tile(
 
     text = kernels.dense(*sizes_in_type(known, m, n, k))
     same_before_and_after(text, operands(m, n, k), schedule)
+
+
+def test_cases_are_vectorized_as_they_are(kernels, operands, same_before_and_after) -> None:
+    """One of the cases is no copy of the one before it."""
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel = unroll(split(kernel, "i", 5, "cases"), "kt3", 2)
+        return vectorize(kernel, ("i1", "j"), 4)
+
+    text = kernels.dense(None, 7, 6)
+    for m in (9, 8, 7, 6, 5):
+        after = same_before_and_after(text, operands(m, 7, 6), schedule)
+    sums = {loop.loop_name.data: loop for loop in loops_of(after) if isinstance(loop, ReduceOp)}
+    assert {name: block_shape(loop.result.type) for name, loop in sums.items()} == {
+        "k": (5, 7),
+        "kt1": (1, 7),
+        "kt2": (2, 7),
+        "kt3": (3, 7),
+        "kt4": (4, 7),
+    }
+    assert [name for name, loop in sums.items() if loop.unroll is not None] == ["kt3"]
 
 
 def _vectorized_or_refused(kernel: KernelOp, axes: Sequence[str]) -> KernelOp:

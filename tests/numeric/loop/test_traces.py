@@ -136,10 +136,10 @@ REFUSED = {
     "reorder(j, k)": r'loop-reorder: loop "k" of @dense: a reduction stays where it is',
     "fly(i)": r"step 1, fly\(i\): fly: no such primitive$",
     "spilt(i, 4)": r"spilt: no such primitive; did you mean split$",
-    "split(i)": r"split: factor is missing, expected split\(loop, factor, tail\)$",
+    "split(i)": r"split: factor is missing, expected split\(loop, factor, tail, cases\)$",
     "split(4, i)": r"split: wrong loop, expected a name, got 4$",
     "split(i, j)": r"split: wrong factor, expected a number, got j$",
-    "split(i, 4, mask, 5)": r"split: 5 is one argument too many, expected split\(loop, factor, ",
+    "split(i, 4, cases, 5, 6)": r"split: 6 is one argument too many, expected split\(loop, ",
     "split(i, 4, tial=mask)": r"split: tial is one argument too many",
     "split(i, tail=mask, 4)": (
         r"^trace: cannot read split\(i, tail=mask, 4\), expected names after values, got 4$"
@@ -322,7 +322,7 @@ def test_the_structure_of_a_kernel_is_without_names(kernels, kernel_of) -> None:
 
 
 def test_steps_are_the_passes() -> None:
-    """Whatever a pass of this folder does to a kernel, a trace can say."""
+    """Whatever a pass of this folder does to a single kernel, a trace can say."""
     from stepwell.core.registry import own_passes
 
     names = {
@@ -330,7 +330,7 @@ def test_steps_are_the_passes() -> None:
         for name in own_passes()
         if name.startswith("loop-")
     }
-    assert names - {"schedule"} == set(PRIMITIVES)
+    assert names - {"schedule", "align_rows"} == set(PRIMITIVES)
 
 
 def test_steps_print_as_they_were_read() -> None:

@@ -1,0 +1,175 @@
+"""How long the default schedule of each kernel takes.
+
+    python benchmarks/schedules.py
+
+The kernels are those of the programs in `cases.py`, and of others, most of them with sizes that are
+not known. The time is that of `schedule_kernel` on a kernel in no module, as the processor counts
+it, the least of several runs in one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from cases import CASES, LeftOutError
+from rich.console import Console
+from rich.table import Table
+
+import stepwell as sw
+from stepwell.core.pipelines import pipeline, walk_stages
+from stepwell.core.registry import make_context
+from stepwell.core.target import Target, named
+from stepwell.dialects.loop.ops import KernelOp
+from stepwell.dialects.loop.trace import parse_traces
+from stepwell.frontends import gnn
+from stepwell.frontends.builder import Builder, Value
+from stepwell.passes.loop.schedule import schedule_kernel
+
+ROUNDS = 7
+
+
+def perceptron(widths: Sequence[int]) -> sw.Module:
+    """Layers for any number of rows."""
+    b, random = Builder("main"), np.random.default_rng(0)
+    x = b.input("x", ("batch", widths[0]), "f32")
+    for k, n in pairwise(widths):
+        layer = b.dense(x, random.standard_normal((n, k), np.float32))
+        layer = b.add(layer, random.standard_normal(n, np.float32))
+        x = b.relu(layer)
+    b.output(layer, name="y")
+    return b.module()
+
+
+def convolution() -> sw.Module:
+    """A convolution 3x3 with a border, for any number of images."""
+    b, random = Builder("main"), np.random.default_rng(0)
+    x = b.pad(b.input("x", ("batch", 16, 28, 28), "f32"), [0, 0, 1, 1], [0, 0, 1, 1])
+    b.output(b.relu(b.conv(x, random.standard_normal((32, 16, 3, 3), np.float32))), name="y")
+    return b.module()
+
+
+def products(*sizes: tuple[int | str, ...]) -> sw.Module:
+    """The products of two stacks of matrices of these shapes."""
+    b = Builder("main")
+    left, right = (b.input(name, shape, "f32") for name, shape in zip("ab", sizes, strict=True))
+    b.output(b.matmul(left, right), name="y")
+    return b.module()
+
+
+def rows(normalize: Callable[[Builder, Value], Value]) -> sw.Module:
+    """A normalisation of any number of rows."""
+    b = Builder("main")
+    b.output(normalize(b, b.input("x", ("rows", 1024), "f32")), name="y")
+    return b.module()
+
+
+def layer_norm(b: Builder, x: Value) -> Value:
+    """A layer norm with a scale and a shift."""
+    scale, shift = np.random.default_rng(0).standard_normal((2, 1024), np.float32)
+    return b.layer_norm(x, scale, shift, axis=1)
+
+
+def attention() -> sw.Module:
+    """A graph attention layer of 4 heads, its graph an input of any size."""
+    random = np.random.default_rng(0)
+    weights, source, target = (
+        random.standard_normal(shape, np.float32) for shape in ((64, 64), (4, 16), (4, 16))
+    )
+    layer = gnn.GATConv(weights, source, target)
+    return gnn.Sequential(layer).to_module(gnn.GraphSpec(), sw.TensorSpec((None, 64), "f32"))
+
+
+OTHERS: dict[str, Callable[[], sw.Module]] = {
+    "MLP 784-128-10, any batch": lambda: perceptron([784, 128, 10]),
+    "MLP 1024 x 4, any batch": lambda: perceptron([1024] * 4),
+    "MLP 4096-4096-4096-1000, any batch": lambda: perceptron([4096, 4096, 4096, 1000]),
+    "Product 512 x 512": lambda: products((512, 512), (512, 512)),
+    "Product of any size": lambda: products(("m", "k"), ("k", "n")),
+    "Products of a batch of 8": lambda: products((8, 100, 64), (8, 64, 100)),
+    "Products of any batch": lambda: products(("batch", 100, 64), ("batch", 64, 100)),
+    "Convolution 3x3, any batch": convolution,
+    "Softmax, any rows": lambda: rows(lambda b, x: b.softmax(x, axis=1)),
+    "Layer norm, any rows": lambda: rows(layer_norm),
+    "Gelu, any rows": lambda: rows(lambda b, x: b.gelu(x)),
+    "Graph attention, any graph": attention,
+}
+"""Programs beside those of `cases.py`."""
+
+
+def programs() -> Iterator[tuple[str, Callable[[], sw.Module]]]:
+    """The names of all programs, and what makes each."""
+    for name, entry in CASES.items():
+        yield name, lambda entry=entry: entry.make().module
+    yield from OTHERS.items()
+
+
+def kernels(module: sw.Module) -> list[KernelOp]:
+    """The kernels of a program before they are scheduled, each in no module."""
+    work = module.clone()
+    stages = walk_stages(make_context(work.weights), work.op, pipeline())
+    op = next(op for stage, op in stages if stage == "kernels")
+    found = [kernel for kernel in op.ops if isinstance(kernel, KernelOp)]
+    for kernel in found:
+        kernel.detach()
+    return found
+
+
+def scheduled(kernel: KernelOp, target: Target) -> tuple[float, str]:
+    """The seconds of processor time that a schedule takes, and its trace."""
+    best, trace = float("inf"), ""
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(ROUNDS):
+            copy = kernel.clone()
+            start = time.process_time()
+            schedule, _ = schedule_kernel(copy, target)
+            best = min(best, time.process_time() - start)
+            trace = str(schedule)
+    finally:
+        gc.enable()
+    return best, trace
+
+
+def main() -> None:
+    """Print the table, and store the numbers where that is wanted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="a file for the numbers, in seconds")
+    parser.add_argument("--target", default="host", help="the name of a machine")
+    options = parser.parse_args()
+    console, target = Console(width=110), named(options.target)
+    table = Table("program", "kernel", "operations", "steps", "time")
+    numbers: dict[str, dict[str, float]] = {}
+    for program, make in programs():
+        try:
+            module = make()
+        except LeftOutError as error:
+            print(f"left out: {program}: {error}", file=sys.stderr)
+            continue
+        for kernel in kernels(module):
+            seconds, trace = scheduled(kernel, target)
+            name, count = kernel.sym_name.data, sum(1 for _ in kernel.walk()) - 1
+            numbers.setdefault(program, {})[name] = seconds
+            steps = len(parse_traces(trace).get(None, []))
+            table.add_row(program, name, str(count), str(steps), f"{1e3 * seconds:.1f} ms")
+    console.print(table)
+    seconds, name, program = max(
+        (seconds, name, program)
+        for program, row in numbers.items()
+        for name, seconds in row.items()
+    )
+    console.print(f"longest: {1e3 * seconds:.1f} ms, @{name} of {program}")
+    if options.json:
+        options.json.write_text(json.dumps(numbers, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

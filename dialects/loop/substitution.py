@@ -1,0 +1,92 @@
+"""Changing a kernel in place: an expression where an index was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineExpr
+
+from .nests import Loop, constant_index
+from .ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
+from .rebuild import Rebuild, without_repeats
+
+
+def taken_over(kernel: KernelOp) -> KernelOp:
+    """A kernel to change: the given one if it is in a module, else a copy of it."""
+    return kernel if kernel.parent is not None else kernel.clone()
+
+
+class Substitution(Rebuild):
+    """Puts expressions in the place of indices of a kernel, which stays the same operation."""
+
+    def __init__(self, kernel: KernelOp) -> None:
+        super().__init__(kernel)
+        self._bound = _Itself()
+        self._constants: set[Operation] = set()
+
+    def replace(self, index: SSAValue, expr: AffineExpr) -> None:
+        """Let all that uses an index use an expression instead."""
+        self.bind(index, expr)
+        for user in reversed(list(dict.fromkeys(use.operation for use in index.uses))):
+            self._indices, self._numbers, self._computed = [], {}, {}
+            with self.inside(Block()):
+                self.source = user
+                self.visit_op(user)
+                made = list(self.block.ops)
+            assert user.parent is not None
+            for op in made:
+                op.detach()
+            user.parent.insert_ops_before(made, user)
+            if isinstance(user, Loop):
+                continue
+            for result in user.results:
+                new = self._bound[result]
+                if isinstance(new, AffineExpr):
+                    self.replace(result, new)
+                else:
+                    result.replace_all_uses_with(new)
+            user.detach()
+            user.erase()
+
+    def compute(self, expr: AffineExpr) -> SSAValue:
+        """An index expression as an `index` value; a constant is there once."""
+        if not isinstance(expr, AffineConstantExpr):
+            return super().compute(expr)
+        for op in _before(self.source):
+            if op in self._constants and constant_index(op.results[0]) == expr.value:
+                return op.results[0]
+        constant = super().compute(expr)
+        self._constants.add(cast(Operation, constant.owner))
+        return constant
+
+    def visit_for(self, op: ForOp) -> None:
+        map, op.operands = self.map(without_repeats(self.bound(op)))
+        op.bound = AffineMapAttr(map)
+
+    def visit_reduce(self, op: ReduceOp) -> None:
+        map, operands = self.map(without_repeats(self.bound(op)))
+        op.bound, op.operands = AffineMapAttr(map), [*operands, op.init]
+
+    def visit_entries(self, op: ReduceEntriesOp) -> None:
+        map, operands = self.map(self.composed(op.row.data, op.row_operands))
+        op.row, op.operands = AffineMapAttr(map), [op.indptr, op.indices, *operands, op.init]
+
+
+def _before(op: Operation | None) -> Iterator[Operation]:
+    """What comes before an operation, nearest first, in its block and in the blocks around."""
+    while op is not None and not isinstance(op, KernelOp):
+        before = op.prev_op
+        while before is not None:
+            yield before
+            before = before.prev_op
+        op = op.parent_op()
+
+
+class _Itself(dict[SSAValue, SSAValue | AffineExpr]):
+    """For a value that nothing else stands for the value."""
+
+    def __missing__(self, value: SSAValue) -> SSAValue:
+        return value
