@@ -214,6 +214,15 @@ class Access:
             self._step = found
         return found
 
+    def runs_along_rows(self) -> bool:
+        """Whether neighbours in memory are in different rows of a block of rows and lanes."""
+        if not self.is_linear or self.merged > 1 or len(self.shape) != 2 or not self.steps:
+            return False
+        *outer, last = ((along.value, lanes.value) for along, lanes in self.steps)
+        if last[0] != 1 or any(along != 0 for along, _ in outer):
+            return False
+        return min(self.shape) > 1 and last[1] == 0 and any(lanes != 0 for _, lanes in outer)
+
     def lane(self, position: Sequence[Form], lane: int) -> list[Form]:
         """The position of a lane of a row; `position` is that of the row."""
         if self.merged == 1:
@@ -239,6 +248,11 @@ class Access:
         if index == 0:
             return ZERO, None
         return self.indices.least([limit - 1, fixed(index)]), None
+
+    def is_outside(self, axis: int, index: int) -> bool:
+        """Whether an index along an axis is known to be outside the buffer."""
+        limit = self.limits.get(axis)
+        return limit is not None and limit.value is not None and index >= limit.value
 
     def inside(self, axis: int, index: int) -> SSAValue:
         """Whether an index along a limited axis is inside the buffer."""
@@ -270,12 +284,12 @@ class Access:
             conditions += [condition] if condition is not None else []
         return position, conditions
 
-    def mask(self, part: Chunk) -> tuple[int | None, SSAValue | None]:
+    def mask(self, part: Chunk, axis: int = -1) -> tuple[int | None, SSAValue | None]:
         """The lanes of a piece that are inside: how many, or as a mask where that is not known.
 
-        A piece that is inside with all of its lanes has neither.
+        A piece that is inside with all of its lanes has neither. `axis` is what it is along.
         """
-        limit = self.limits.get(len(self.shape) - 1) if self.merged == 1 else None
+        limit = self.limits.get(axis % len(self.shape)) if self.merged == 1 else None
         known = limit.value if limit is not None else part.offset + part.lanes
         if known is not None:
             count = max(0, min(known - part.offset, part.lanes))

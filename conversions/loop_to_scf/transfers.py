@@ -15,6 +15,7 @@ from .blocks import Block
 from .indices import Form, fixed
 from .layouts import Chunk, Layout, Row
 from .scopes import lane_number
+from .transposes import transposed
 
 
 class LoadBlock(Block):
@@ -31,6 +32,9 @@ class LoadBlock(Block):
 
     def make(self, row: Row, chunk: int) -> SSAValue:
         access, part = self.access, self.layout.chunks[chunk]
+        if access.runs_along_rows() and self.layout.shape[0] % part.width == 0:
+            self._pieces |= self._columns(row[0] - row[0] % part.width, chunk)
+            return self._pieces[row, chunk]
         lanes = len(row)
         found = access.readable(row)
         if found is None:
@@ -50,6 +54,30 @@ class LoadBlock(Block):
             conditions += [condition] if condition is not None else []
             position = [*position, place]
         return self.emitter.broadcast(self._scalar(position, conditions), part.width)
+
+    def _columns(self, first: int, chunk: int) -> dict[tuple[Row, int], SSAValue]:
+        """The pieces of a square: a vector is read along each column, then all are turned over."""
+        access, emit, part = self.access, self.emitter, self.layout.chunks[chunk]
+        width = part.width
+        count, mask = access.mask(Chunk(first, width, width), axis=0)
+        columns: list[SSAValue] = []
+        for lane in range(part.offset, part.offset + width):
+            place, condition = access.clamped(1, lane)
+            if count == 0 or access.is_outside(1, lane) or lane >= part.offset + part.lanes:
+                columns.append(emit.zero(self.element, width))
+                continue
+            conditions = [condition] if condition is not None else []
+            position = access.place([fixed(first), place])
+            operands = access.buffers.operands(access.buffer, position, False)
+            kind: type[Operation] = vector.LoadOp
+            if mask is not None:
+                kind, operands = (
+                    vector.MaskedLoadOp,
+                    [*operands, mask, emit.zero(self.element, width)],
+                )
+            columns.append(self._load(kind, operands, width, conditions, self.depth))
+        rows = transposed(emit, columns)
+        return {((first + number,), chunk): row for number, row in enumerate(rows)}
 
     def _scalar(self, position: list[Form], conditions: Sequence[SSAValue]) -> SSAValue:
         """One element; the pieces that need the same one share it."""

@@ -19,7 +19,7 @@ from ...dialects.loop.trace import structure_of, trace_of
 from .rules.borders import cut_border
 from .rules.contraction import schedule_contraction
 from .rules.knobs import ANALYTIC, Knobs
-from .rules.lanes import schedule_lanes
+from .rules.lanes import schedule_lanes, schedule_transpose
 from .rules.panels import ask_for_next_rows
 from .rules.replay import read_trace, replay, replay_all
 from .rules.rows import schedule_row
@@ -54,18 +54,28 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
     if reason := schedule.attempt(lambda: schedule_contraction(schedule, nest)):
         reasons.append(reason)
         return True
-    loop = schedule.for_loop(nest)
+    loop, others = schedule.for_loop(nest), set(_top_loops(schedule.kernel)) - {nest}
+    if reason := schedule.attempt(lambda: schedule_transpose(schedule, nest)):
+        reasons.append(reason)
+        _share_what_is_left(schedule, others)
+        return True
     if len(perfect_nest(loop)) == 1 and not any(isinstance(op, ForOp) for op in body_of(loop)):
         # The only loop: what is left of it when its inner half has become lanes is shared.
-        others = set(_top_loops(schedule.kernel)) - {nest}
         _inside(schedule, nest, reasons, (schedule_lanes,))
-        left = [name for name in _top_loops(schedule.kernel) if name not in others]
-        if left:
-            schedule.attempt(lambda: share(schedule, left[0]))
+        _share_what_is_left(schedule, others)
         return True
     shared = schedule.attempt(lambda: share(schedule, nest))
     _inside(schedule, shared or nest, reasons, (schedule_lanes,))
     return True
+
+
+def _share_what_is_left(schedule: Schedule, others: set[str]) -> None:
+    """Share the first loop that can be, of the nest that came of one beside these others."""
+    left = [name for name in _top_loops(schedule.kernel) if name not in others]
+    around = perfect_nest(schedule.for_loop(left[0])) if left else []
+    for name in [loop.loop_name.data for loop in around]:
+        if schedule.attempt(lambda name=name: share(schedule, name)):
+            return
 
 
 def _top_loops(kernel: KernelOp) -> list[str]:

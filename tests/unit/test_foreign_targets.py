@@ -125,8 +125,8 @@ def test_innermost_loops_do_not_spill(name: str, model: str) -> None:
 
 @pytest.mark.parametrize("name", ["x86-64-v3", "neoverse-n1", "rv64gcv"])
 def test_a_tile_that_is_too_large_is_seen_to_spill(name: str) -> None:
-    """What the test above would say of a target that claims more registers than there are."""
-    wrong = replace(named(name), vector_registers=60, general_registers=60)
+    """What the test above would say of a target that claims, and needs, too many registers."""
+    wrong = replace(named(name), vector_registers=60, general_registers=60, fma_latency=16)
     assert spills(innermost_loops(assembly(MODELS["dense of any batch"](), wrong)))
 
 

@@ -2,7 +2,8 @@
 
 The loop that becomes the lanes is the innermost one along which every access goes to the next
 element or stays where it is. Feature rows of a sparse product are carried over the entries of
-a row as one block, so that they stay in registers.
+a row as one block, so that they stay in registers. Where loads go to the next element along one
+loop and stores along another, both become axes of a square, which is turned over in registers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.nests import bound_of, perfect_nest
-from ....dialects.loop.ops import ForOp, ReduceEntriesOp, StoreOp
+from ....dialects.loop.ops import ForOp, LoadOp, ReduceEntriesOp, StoreOp
 from .accesses import (
     Stride,
     accesses,
@@ -29,6 +30,8 @@ ROW_VECTORS = 8
 """A feature row of at most so many vectors is carried over the entries whole."""
 WIDE_VECTORS = 4
 """How many vectors of a wider row, or of a loop of cheap statements, are taken at a time."""
+SQUARE = 16
+"""Rows of at most so many vectors are turned over in registers."""
 CHEAP = 12
 """Statements of at most this cost are taken several vectors at a time."""
 
@@ -45,6 +48,56 @@ def lane_loop(nest: Sequence[ForOp]) -> ForOp | None:
 
 def _fits(is_store: bool, how: Stride) -> bool:
     return how == Stride.UNIT or (how == Stride.INVARIANT and not is_store)
+
+
+def transposed_loops(nest: Sequence[ForOp]) -> tuple[ForOp, ForOp] | None:
+    """A loop along which loads go to the next element, and the one along which stores do."""
+    follows = {loop: dependents(loop) for loop in nest}
+
+    def strides(loop: ForOp, kind: type[LoadOp | StoreOp]) -> list[Stride]:
+        found = (a for a in accesses(nest[-1]) if isinstance(a, kind))
+        return [stride(access, loop.variable, follows[loop]) for access in found]
+
+    for columns in nest:
+        if any(how != Stride.UNIT for how in strides(columns, StoreOp)):
+            continue
+        for rows in nest:
+            if rows is not columns and Stride.UNIT in strides(rows, LoadOp):
+                return rows, columns
+    return None
+
+
+def schedule_transpose(schedule: Schedule, nest: str) -> str | None:
+    """Take squares of vectors where loads and stores run along different loops: a transpose."""
+    loops = perfect_nest(schedule.for_loop(nest))
+    if any(op.regions for op in loops[-1].body.block.ops) or lane_loop(loops) is not None:
+        return None
+    found = transposed_loops(loops)
+    if found is None:
+        return None
+    lanes = min(SQUARE, lanes_for(schedule.target, loops[0]))
+    sizes = [schedule.extent(loop.loop_name.data) for loop in found]
+    if lanes < 2 or any(size is not None and size < lanes // 2 for size in sizes):
+        return None
+    row, column = (loop.loop_name.data for loop in found)
+    names = [loop.loop_name.data for loop in loops]
+    order = [*(name for name in names if name not in (row, column)), row, column]
+    if order != names:
+        schedule.reorder(*order)
+    rows = schedule.split(row, lanes, _tail(sizes[0], lanes))
+    for end in ("", rows.suffix):
+        if not schedule.has(rows.inner + end):
+            continue
+        schedule.reorder(column + end, rows.inner + end)
+        columns = schedule.split(column + end, lanes, _tail(sizes[1], lanes))
+        for last in ("", columns.suffix):
+            if schedule.has(columns.inner + last):
+                schedule.vectorize(rows.inner + end + last, columns.inner + last)
+    return f"squares of {lanes} x {lanes}"
+
+
+def _tail(size: int | None, lanes: int) -> str:
+    return "split" if size is None or size % lanes else "mask"
 
 
 def schedule_lanes(schedule: Schedule, nest: str) -> str | None:

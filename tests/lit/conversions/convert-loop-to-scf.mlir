@@ -305,6 +305,41 @@ loop.kernel @at_most_once() -> (%y: memref<?x4xf32>) {
   }
 }
 
+// Neighbours in memory are in different rows: vectors along the columns are read and turned over.
+
+// CHECK-LABEL: func.func private @turned_over(
+// CHECK:         %[[A:[a-z0-9_]+]] = vector.load %x[%[[C0:[a-z0-9_]+]], %[[C0]]] : memref<4x4xf32>, vector<4xf32>
+// CHECK-NEXT:    %[[B:[a-z0-9_]+]] = vector.load %x[%{{.*}}, %[[C0]]] : memref<4x4xf32>, vector<4xf32>
+// CHECK-NEXT:    vector.load
+// CHECK-NEXT:    vector.load
+// CHECK-NEXT:    vector.shuffle %[[A]], %[[B]] [0, 4, 2, 6] : vector<4xf32>, vector<4xf32>
+// CHECK-NEXT:    vector.shuffle %[[A]], %[[B]] [1, 5, 3, 7] : vector<4xf32>, vector<4xf32>
+// CHECK-NEXT:    vector.shuffle {{.*}} [0, 4, 2, 6]
+// CHECK-NEXT:    vector.shuffle {{.*}} [1, 5, 3, 7]
+// CHECK-NEXT:    vector.shuffle {{.*}} [0, 1, 4, 5]
+// CHECK-NEXT:    vector.shuffle {{.*}} [2, 3, 6, 7]
+// CHECK-COUNT-4: vector.store
+loop.kernel @turned_over(%x: memref<4x4xf32>) -> (%y: memref<4x4xf32>) {
+  %v = loop.load %x ()[s0, s1] -> (s1, s0)() : memref<4x4xf32>, vector<4x4xf32>
+  loop.store %v, %y ()[s0, s1] -> (s0, s1)() : vector<4x4xf32>, memref<4x4xf32>
+}
+
+// What is inside of the buffer is masked along the columns; a column that is outside is zero.
+
+// CHECK-LABEL: func.func private @partly_turned_over(
+// CHECK-DAG:     %[[ZERO:[a-z0-9_]+]] = arith.constant dense<0.000000e+00> : vector<4xf32>
+// CHECK-DAG:     %[[MASK:[a-z0-9_]+]] = arith.constant dense<[true, true, true, false]> : vector<4xi1>
+// CHECK-COUNT-2: vector.maskedload %x[%{{.*}}, %{{.*}}], %[[MASK]], %[[ZERO]]
+// CHECK-NOT:     vector.maskedload
+// CHECK:         vector.shuffle {{.*}} [0, 4, 2, 6]
+// CHECK-COUNT-3: vector.maskedstore
+loop.kernel @partly_turned_over(%x: memref<2x3xf32>) -> (%y: memref<3x2xf32>) {
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %v = loop.load %x ()[s0, s1] -> (s1, s0)() valid(0 : %c3, 1 : %c2) : memref<2x3xf32>, vector<4x4xf32>
+  loop.store %v, %y ()[s0, s1] -> (s0, s1)() valid(0 : %c3, 1 : %c2) : vector<4x4xf32>, memref<3x2xf32>
+}
+
 // What is no kernel does not change.
 
 // CHECK-LABEL: func.func @other(

@@ -221,7 +221,7 @@ def test_columns_beside_each_other(columns) -> None:
 
 
 LEFT_ALONE = {
-    "lanes jump": "%v = loop.load %x (d0, d1) -> (d1, d0)(%i, %j) : memref<8x8xf32>, f32",
+    "lanes run back": "%v = loop.load %x (d0, d1) -> (d0, 7 - d1)(%i, %j) : memref<8x8xf32>, f32",
     "an index is computed": """%u = loop.load %w (d0) -> (d0)(%j) : memref<8xi32>, i32
       %c = arith.index_cast %u : i32 to index
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %c) : memref<8x8xf32>, f32""",

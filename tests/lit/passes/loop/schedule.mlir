@@ -70,6 +70,23 @@ loop.kernel @any_rows(%x: memref<?x24xf32>, %w: memref<64x24xf32> {loop.constant
   }
 }
 
+// Loads run along one loop and stores along another: squares of vectors, whole ones and what is left.
+// V4-LABEL: loop.kernel @transpose
+// V4-SAME:  "split(j, 16, tail=mask); reorder(i, j1); split(i, 16, tail=split); vectorize(j1, i1); vectorize(j1t, i1t)"}
+// V4:       loop.load %x {{.*}} -> (((d0 * 16) + s1), ((d1 * 16) + s0))({{.*}}) : memref<100x64xf32>, vector<16x16xf32>
+// V4:       loop.store {{.*}} vector<16x16xf32>, memref<64x100xf32>
+// V4:       loop.load %x {{.*}} valid(1 : %{{.*}}) : memref<100x64xf32>, vector<16x16xf32>
+// V3-LABEL: loop.kernel @transpose
+// V3:       loop.load %x {{.*}} vector<8x8xf32>
+loop.kernel @transpose(%x: memref<100x64xf32>) -> (%y: memref<64x100xf32>) {
+  loop.for "j" %j to 64 {
+    loop.for "i" %i to 100 {
+      %v = loop.load %x (d0, d1) -> (d1, d0)(%j, %i) : memref<100x64xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%j, %i) : f32, memref<64x100xf32>
+    }
+  }
+}
+
 // One batch is nothing to share: the first loop of enough iterations is, here that over panels.
 // V4-LABEL: loop.kernel @one_batch
 // V4:       loop.for "j0" %j0 to 4 tiles {
