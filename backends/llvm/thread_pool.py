@@ -74,11 +74,13 @@ define internal i1 @has_tile(i64 %index) nounwind {
   ret i1 %go
 }
 
-; Takes and runs one tile; false where there is none for this thread.
-define internal i1 @take(i64 %index) nounwind {
+; Takes and runs tiles until there is none for this thread; whether there was one.
+; What has been run is told at the end: until then the job cannot end, nor another begin.
+define internal i1 @work(i64 %index) nounwind {
 entry:
   br label %look
 look:
+  %ran = phi i64 [ 0, %entry ], [ %ran, %claim ], [ %more, %run ]
   %now = load atomic i64, ptr @ticket acquire, align 8
   %n = load atomic i64, ptr @count acquire, align 8
   %most = load atomic i64, ptr @limit acquire, align 8
@@ -96,10 +98,16 @@ claim:
   br i1 %mine, label %run, label %look
 run:
   call void %f(ptr %c, i64 %next)
-  %before = atomicrmw add ptr @done, i64 1 release
-  ret i1 true
+  %more = add i64 %ran, 1
+  br label %look
 none:
-  ret i1 false
+  %any = icmp ne i64 %ran, 0
+  br i1 %any, label %tell, label %end
+tell:
+  %before = atomicrmw add ptr @done, i64 %ran release
+  br label %end
+end:
+  ret i1 %any
 }
 
 define internal ptr @worker(ptr %argument) nounwind {
@@ -108,7 +116,7 @@ entry:
   br label %look
 look:
   %spins = phi i64 [ 0, %entry ], [ 0, %look ], [ %more, %idle ], [ 0, %awake ]
-  %ran = call i1 @take(i64 %index)
+  %ran = call i1 @work(i64 %index)
   br i1 %ran, label %look, label %idle
 idle:
   call void asm sideeffect "$PAUSE", ""()
@@ -232,8 +240,8 @@ wake_up:
   %unlocked = call i32 @pthread_mutex_unlock(ptr @mutex)
   br label %work
 work:
-  %ran = call i1 @take(i64 0)
-  br i1 %ran, label %work, label %join
+  %ran = call i1 @work(i64 0)
+  br label %join
 join:
   %spins = phi i64 [ 0, %work ], [ %again, %spin ], [ %again, %yield ]
   %finished = load atomic i64, ptr @done acquire, align 8

@@ -352,9 +352,9 @@ class GeluOp(FloatUnaryOp):
         GraphOp.__init__(self, operands=[x], properties=properties, result_type=result_type)
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        one, half = nest.constant(1.0, x.type), nest.constant(0.5, x.type)
+        half = nest.constant(0.5, x.type)
         if self.approximate.data == Approximation.TANH:
-            cubic = nest.constant(_GELU_CUBIC, x.type)
+            one, cubic = nest.constant(1.0, x.type), nest.constant(_GELU_CUBIC, x.type)
             square = scalars.mul(nest, x, x)
             inner = scalars.mul(nest, x, scalars.fma(nest, square, cubic, one))
             inner = scalars.mul(nest, inner, nest.constant(_GELU_SCALE, x.type))
@@ -362,7 +362,8 @@ class GeluOp(FloatUnaryOp):
         else:
             scale = nest.constant(scalar_math.sqrt(0.5), x.type)
             cdf = nest.insert(math.ErfOp(scalars.mul(nest, x, scale)))
-        return scalars.mul(nest, scalars.mul(nest, half, x), scalars.add(nest, one, cdf))
+        half_x = scalars.mul(nest, half, x)
+        return scalars.fma(nest, half_x, cdf, half_x)
 
     def array(self, x: np.ndarray) -> np.ndarray:
         from scipy.special import erf
