@@ -56,20 +56,19 @@ def with_remaining_self_loops(matrix: csr_array) -> csr_array:
     """
     from scipy.sparse import csr_array
 
-    size = matrix.shape[0]
+    matrix = with_sorted_rows(matrix)
+    size, columns = matrix.shape[0], matrix.indices
     rows = rows_of(matrix)
-    loops = np.flatnonzero(rows == matrix.indices)
+    edges = rows != columns
     diagonal = np.ones(size, dtype=matrix.dtype)
-    diagonal[rows[loops]] = matrix.data[loops]
-    edges = np.flatnonzero(rows != matrix.indices)
-    every_row = np.concatenate([rows[edges], np.arange(size)])
-    every_column = np.concatenate([matrix.indices[edges], np.arange(size)])
-    order = np.lexsort((every_column, every_row))
+    diagonal[rows[~edges]] = matrix.data[~edges]
+    counts = np.bincount(rows[edges], minlength=size)
+    places = np.cumsum(counts) - counts + np.bincount(rows[columns < rows], minlength=size)
     indptr = np.zeros(size + 1, dtype=matrix.indptr.dtype)
-    np.cumsum(np.bincount(every_row, minlength=size), out=indptr[1:])
-    values = np.concatenate([matrix.data[edges], diagonal])[order]
+    np.cumsum(counts + 1, out=indptr[1:])
+    values = np.insert(matrix.data[edges], places, diagonal)
     return csr_array(
-        (values, every_column[order].astype(matrix.indices.dtype), indptr), matrix.shape
+        (values, np.insert(columns[edges], places, np.arange(size)), indptr), matrix.shape
     )
 
 
