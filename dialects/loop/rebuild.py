@@ -190,6 +190,9 @@ class Rebuild:
 
     def bound(self, loop: ForOp | ReduceOp) -> list[AffineExpr]:
         """The bounds of an old loop over new indices."""
+        if not self._follows(loop.bounds):
+            dims = [self.expr(operand) for operand in loop.bounds]
+            return [with_dims(expr, dims) for expr in loop.bound.data.results]
         return self.composed(loop.bound.data, loop.bounds)
 
     def map(

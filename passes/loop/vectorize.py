@@ -87,6 +87,7 @@ class _Vectorize(Rebuild):
         self.limits: dict[int, SSAValue] = {}
         self.base = 0
         self._types: dict[tuple[Attribute, AxisSet], Attribute] = {}
+        self._blocks: dict[tuple[Attribute, tuple[int, ...]], Attribute] = {}
         self._wide: dict[tuple[Block, SSAValue, AxisSet], SSAValue] = {}
 
     # Shapes.
@@ -97,8 +98,10 @@ class _Vectorize(Rebuild):
             return element
         if (element, axes) not in self._types:
             lanes = enumerate(self.axes.lanes)
-            shape = [n if a in axes else 1 for a, n in lanes]
-            self._types[element, axes] = VectorType(element, shape)
+            shape = tuple(n if a in axes else 1 for a, n in lanes)
+            if (element, shape) not in self._blocks:
+                self._blocks[element, shape] = VectorType(element, shape)
+            self._types[element, axes] = self._blocks[element, shape]
         return self._types[element, axes]
 
     def widened(self, new: SSAValue, axes: AxisSet) -> SSAValue:
