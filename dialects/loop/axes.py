@@ -128,7 +128,7 @@ class Axes:
     # The walk.
 
     def _axes(self, values: Sequence[SSAValue]) -> AxisSet:
-        return NONE.union(*(self.of.get(value, NONE) for value in values))
+        return NONE.union(*[self.of.get(value, NONE) for value in values])
 
     def _blame(self, axes: AxisSet) -> Target:
         """The first of the loops that these axes come from."""
@@ -152,8 +152,7 @@ class Axes:
                     raise self.refuse(loop, f"its rows differ in length, see {entries}")
                 self._accumulate(op, op)
             case LoadOp():
-                self._check_index(op)
-                self.of[op.result] = self._axes(op.indices)
+                self.of[op.result] = self._place(op)
             case StoreOp():
                 self._visit_store(op)
             case LocalOp():
@@ -194,8 +193,7 @@ class Axes:
         self.of[op.result] = self.of[outer.result] = axes
 
     def _visit_store(self, op: StoreOp) -> None:
-        self._check_index(op)
-        value, place = self._axes([op.value]), self._axes(op.indices)
+        place, value = self._place(op), self._axes([op.value])
         if missing := value - place:
             raise self.refuse(self._blame(missing), "its iterations store to one place")
 
@@ -216,10 +214,13 @@ class Axes:
             fact = f'the bound of "{op.loop_name.data}" depends on it'
             raise self.refuse(self._blame(axes), fact)
 
-    def _check_index(self, op: LoadOp | StoreOp) -> None:
+    def _place(self, op: LoadOp | StoreOp) -> AxisSet:
+        """The axes of the index of an access."""
         if op.map.data.num_symbols:
             raise self.refuse(self.root, "has blocks already; all axes are made at once")
-        for operand in op.indices:
+        indices = op.indices
+        for operand in indices:
             if operand not in self._variables and (axes := self._axes([operand])):
                 fact = f"an index of {op.name} is computed from it"
                 raise self.refuse(self._blame(axes), fact)
+        return self._axes(indices)
