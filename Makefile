@@ -43,11 +43,13 @@ types: $(call MARKED,test) ## pyright
 	@mkdir -p $(VENV)/named && ln -sfn ../.. $(VENV)/named/stepwell
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-bench: $(call MARKED,run) ## time models beside all installed peers, calls, passes and schedules
+bench: $(call MARKED,run) ## time models beside all installed peers, calls, passes, schedules, moves
 	$(BIN)/python benchmarks/run.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/call_boundary.py
 	$(BIN)/python benchmarks/passes.py
 	$(BIN)/python benchmarks/schedules.py
+	$(BIN)/python benchmarks/symbolic_batch.py
+	$(BIN)/python benchmarks/moves.py
 
 weights: $(call MARKED,run) ## train the weights of the demo again
 	$(BIN)/python examples/train_karate.py

@@ -215,7 +215,7 @@ class _PrefetchBlocks(Rebuild):
 
 class _Prefetch(Rebuild):
     def __init__(self, kernel: KernelOp, streams: Mapping[ReduceOp, _Stream]) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, list(streams))
         self.streams = streams
 
     def step(self, op: ReduceOp, variable: AffineExpr, accumulator: SSAValue) -> SSAValue:
