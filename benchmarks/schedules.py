@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="a file for the numbers, in seconds")
     parser.add_argument("--target", default="host", help="the name of a machine")
     options = parser.parse_args()
-    console, target = Console(width=110), named(options.target)
+    console, target = Console(width=120), named(options.target)
     table = Table("program", "kernel", "operations", "steps", "time")
     numbers: dict[str, dict[str, float]] = {}
     for program, make in programs():
