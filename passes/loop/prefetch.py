@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FixedBitwidthType, MemRefType, ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Block
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineSymExpr
 from xdsl.passes import ModulePass
 
@@ -33,6 +33,7 @@ from ...dialects.loop.ops import (
     block_shape,
 )
 from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.substitution import Substitution, taken_over
 from ...dialects.loop.trace import noted
 
 STEP = "loop-prefetch"
@@ -81,12 +82,15 @@ def prefetch(
         new = _PrefetchBlocks(kernel, first, _read(kernel, first, argument), ahead).run()
         return noted(new, "prefetch", argument, loop, ahead)
     streams: dict[ReduceOp, _Stream] = {}
+    new = taken_over(kernel)
     for end in case_suffixes(kernel, loop, cases, suffix):
-        target = loop_named(STEP, kernel, loop + end)
+        target = loop_named(STEP, new, loop + end)
         if not isinstance(target, ReduceOp):
-            raise refusal(STEP, kernel, target, "is over the entries of a row")
-        streams[target] = _stream(kernel, target, _read(kernel, target, argument), ahead)
-    new = _Prefetch(kernel, streams).run()
+            raise refusal(STEP, new, target, "is over the entries of a row")
+        streams[target] = _stream(new, target, _read(new, target, argument), ahead)
+    hints = _Hints(new)
+    for target, stream in streams.items():
+        hints.ask(target, stream)
     named = {"cases": cases, "suffix": suffix} if suffix != "t" else {"cases": cases}
     return noted(new, "prefetch", argument, loop, ahead, **named if cases else {})
 
@@ -213,15 +217,22 @@ class _PrefetchBlocks(Rebuild):
             self.emit(PrefetchOp(buffer, place, operands), self.load)
 
 
-class _Prefetch(Rebuild):
-    def __init__(self, kernel: KernelOp, streams: Mapping[ReduceOp, _Stream]) -> None:
-        super().__init__(kernel, list(streams))
-        self.streams = streams
+class _Hints(Substitution):
+    """Puts hints at the beginning of reductions of a kernel, which stays the same operation."""
 
-    def step(self, op: ReduceOp, variable: AffineExpr, accumulator: SSAValue) -> SSAValue:
-        if op in self.streams:
-            self.hints(op, self.streams[op], variable)
-        return super().step(op, variable, accumulator)
+    def ask(self, loop: ReduceOp, stream: _Stream) -> None:
+        """Ask in each iteration for its share."""
+        self.source = stream.load
+        for around in reversed(list(enclosing(loop))):
+            self.number(around.body.block.args[0])  # sums are in the order of loops
+        with self.inside(Block()):
+            self.hints(loop, stream, self.number(loop.variable))
+            made = list(self.block.ops)
+        for op in made:
+            op.detach()
+        block = loop.body.block
+        assert block.first_op is not None
+        block.insert_ops_before(made, block.first_op)
 
     def hints(self, loop: ReduceOp, stream: _Stream, variable: AffineExpr) -> None:
         """One for each line of an iteration's share."""
