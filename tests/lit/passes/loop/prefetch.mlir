@@ -63,9 +63,9 @@ loop.kernel @rows(%x: memref<12x16xf32>) -> (%y: memref<12x1xf32>) {
 // CASES:         loop.reduce "k"
 // CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %k) : memref<4x8x16xf32>
 // CASES:         loop.reduce "kt1"
-// CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %kt1) : memref<4x8x16xf32>
+// CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %k_1) : memref<4x8x16xf32>
 // CASES:         loop.reduce "kt3"
-// CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %kt3) : memref<4x8x16xf32>
+// CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %k_2) : memref<4x8x16xf32>
 loop.kernel @cases(%w: memref<4x8x16xf32>, %n: index) -> (%y: memref<4x?x16xf32>) {
   %z = arith.constant dense<0.0> : vector<16xf32>
   loop.for "j" %j to 4 {
