@@ -31,7 +31,7 @@ class Substitution(Rebuild):
         """Let all that uses an index use an expression instead."""
         self.bind(index, expr)
         for user in reversed(list(dict.fromkeys(use.operation for use in index.uses))):
-            self._indices, self._numbers, self._computed = [], {}, {}
+            self._computed = {}
             with self.inside(Block()):
                 self.source = user
                 self.visit_op(user)

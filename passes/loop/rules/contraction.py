@@ -312,6 +312,9 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         roles = replace(roles, reductions=(halves.outer, halves.inner))
         axes.insert(0, halves.inner)
     _pack(schedule, roles, panels.outer, panels.inner)
+    if count == 1 and rows is None and not panels_outside and 1 not in sizes:
+        # The only panel needs no loop in any of the nests that there will be for the rows.
+        schedule.drop_unit_loops()
     cut = Rows(panels.outer)
     if roles.row is None:
         schedule.vectorize(*axes)

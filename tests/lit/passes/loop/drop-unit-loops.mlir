@@ -38,3 +38,21 @@ loop.kernel @unknown(%n: index) -> (%y: memref<?xf32>) {
     loop.store %z, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
   }
 }
+
+// An index that is computed from one that is dropped and another: its uses compute it.
+// CHECK-LABEL: loop.kernel @computed
+// CHECK:       loop.load %x (d0, d1, d2) -> (d0, ((d1 * 2) + d2))(%m, %j, %k)
+// CHECK-NEXT:  loop.store %{{.*}}, %y (d0, d1, d2) -> (d0, ((d1 * 2) + d2))(%m, %j, %k)
+loop.kernel @computed(%x: memref<8x9xf32>) -> (%y: memref<8x9xf32>) {
+  loop.for "m" %m to 8 {
+    loop.for "i" %i to 1 {
+      loop.for "j" %j to 3 {
+        %a = affine.apply affine_map<(d0, d1) -> (d0 + d1 * 2)> (%i, %j)
+        loop.for "k" %k to 2 {
+          %v = loop.load %x (d0, d1, d2) -> (d0, d1 + d2)(%m, %k, %a) : memref<8x9xf32>, f32
+          loop.store %v, %y (d0, d1, d2) -> (d0, d1 + d2)(%m, %k, %a) : f32, memref<8x9xf32>
+        }
+      }
+    }
+  }
+}
