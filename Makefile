@@ -43,13 +43,15 @@ types: $(call MARKED,test) ## pyright
 	@mkdir -p $(VENV)/named && ln -sfn ../.. $(VENV)/named/stepwell
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-bench: $(call MARKED,run) ## time models beside all installed peers, calls, passes, schedules, moves
+bench: $(call MARKED,run) ## time models and moves beside all installed peers; calls, passes, schedules
 	$(BIN)/python benchmarks/run.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/call_boundary.py
 	$(BIN)/python benchmarks/passes.py
 	$(BIN)/python benchmarks/schedules.py
 	$(BIN)/python benchmarks/symbolic_batch.py
+	$(BIN)/python benchmarks/sparse_products.py
 	$(BIN)/python benchmarks/moves.py
+	$(BIN)/python benchmarks/stress.py
 
 weights: $(call MARKED,run) ## train the weights of the demo again
 	$(BIN)/python examples/train_karate.py

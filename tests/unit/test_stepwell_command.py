@@ -167,7 +167,7 @@ def test_explain_on_a_terminal_says_the_same(
 ) -> None:
     assert run(["explain", str(model)]) == 0
     plain = capsys.readouterr().out
-    monkeypatch.setattr(command, "out", Console(force_terminal=True, width=400))
+    monkeypatch.setattr(command, "out", Console(force_terminal=True, width=4000))
     assert run(["explain", str(model)]) == 0
     coloured = capsys.readouterr().out
     assert "\x1b[" in coloured
