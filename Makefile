@@ -43,7 +43,7 @@ types: $(call MARKED,test) ## pyright
 	@mkdir -p $(VENV)/named && ln -sfn ../.. $(VENV)/named/stepwell
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-bench: $(call MARKED,run) ## time models and moves beside all installed peers; calls, passes, schedules
+bench: $(call MARKED,run) ## time models beside all installed peers; calls, passes, schedules
 	$(BIN)/python benchmarks/run.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/call_boundary.py
 	$(BIN)/python benchmarks/passes.py

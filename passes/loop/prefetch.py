@@ -79,6 +79,8 @@ def prefetch(
     """
     first = loop_named(STEP, kernel, loop)
     if isinstance(first, ForOp):
+        if cases:
+            raise refusal(STEP, kernel, first, "is no reduction, of which there are cases")
         new = _PrefetchBlocks(kernel, first, _read(kernel, first, argument), ahead).run()
         return noted(new, "prefetch", argument, loop, ahead)
     streams: dict[ReduceOp, _Stream] = {}

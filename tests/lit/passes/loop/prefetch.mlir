@@ -14,6 +14,9 @@
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=blocks argument=0 loop=t}" 2>&1 | filecheck %s --check-prefix=SEVERAL
 
 // KIND: loop-prefetch: loop "e" of @entries: is over the entries of a row
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=blocks argument=0 loop=j cases=2}" 2>&1 | filecheck %s --check-prefix=NOCASES
+
+// NOCASES: loop-prefetch: loop "j" of @blocks: is no reduction, of which there are cases
 // SEVERAL: loop-prefetch: loop "t" of @blocks: reads parts of several rows
 // INPUT: loop-prefetch: loop "k" of @twice: no such input, expected below 1, got 1
 // READS: loop-prefetch: loop "a" of @others: reads of argument 0, expected 1, got 0
