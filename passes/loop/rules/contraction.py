@@ -53,7 +53,7 @@ from .accesses import (
     stride,
 )
 from .knobs import Knobs
-from .panels import ask_for_panels, ask_for_rows, copy_panels
+from .panels import ask_for_panels, ask_for_rows, copy_panels, streamed
 from .steps import Schedule
 
 OTHER_ADDRESSES = 4
@@ -315,30 +315,33 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     if count == 1 and rows is None and not panels_outside and 1 not in sizes:
         # The only panel needs no loop in any of the nests that there will be for the rows.
         schedule.drop_unit_loops()
-    cut = Rows(panels.outer)
+    panel, shared, streams = panels.outer, None, list[int]()
+    whole = row_work * (UNKNOWN_EXTENT if rows is None else rows)
+    if panels_outside:
+        streams = streamed(schedule, roles.packed, 1 if rows is None else rows // tile.rows)
+    if panels_outside and not is_small:
+        shared = _loop_to_share(schedule, [*roles.outer, panel], whole)
+        several = count // STREAMS if streams and count is not None and shared == panel else 1
+        if several > 1:
+            # Now, and not when there are many nests in the loop.
+            neighbours = schedule.split(panel, several, "mask")
+            panel, shared = neighbours.inner, neighbours.outer
+    cut = Rows(panel)
     if roles.row is None:
         schedule.vectorize(*axes)
         _unroll(schedule, roles, "", tile.vectors)
     else:
         cut = _cut_rows(schedule, roles, roles.row, panels.inner, tile)
     if panels_outside:
-        copy_panels(schedule, panels.outer, roles.reductions[-1], tile.columns)
+        copy_panels(schedule, panel, roles.reductions[-1], tile.columns)
     if len(roles.reductions) == 1 and roles.row is not None:
         ask_for_rows(schedule, roles.reductions[0], roles.packed)
-    streams = panels_outside and ask_for_panels(
-        schedule, panels.outer, roles.reductions[-1], roles.packed, cut.cases, cut.suffix
-    )
+    ask_for_panels(schedule, roles.reductions[-1], streams, cut.cases, cut.suffix)
     if not is_small:
-        whole = row_work * (UNKNOWN_EXTENT if rows is None else rows)
-        first = panels.outer if panels_outside else cut.tiles
-        shared = _loop_to_share(schedule, [*roles.outer, first], whole)
-        rows_shared = shared not in roles.outer and shared != panels.outer
-        work = int(TILE_WORK * schedule.knobs.share)
-        several = -(-work // (tile.rows * row_work)) if rows_shared else 1
-        if streams and count is not None and shared == panels.outer:
-            several = max(1, count // STREAMS)
+        if shared is None:
+            shared = _shared_rows(schedule, roles.outer, cut.tiles, whole, tile.rows * row_work)
         if schedule.may_share(shared):
-            schedule.tiles(schedule.split(shared, several, "mask").outer if several > 1 else shared)
+            schedule.tiles(shared)
     return f"register tile of {tile.rows} x {tile.columns}"
 
 
@@ -355,6 +358,24 @@ def _loop_to_share(schedule: Schedule, nest: Sequence[str], work: int) -> str:
         if size is not None and size >= PANELS and around * work >= PARALLEL_WORK:
             return nest[position]
     return nest[0]
+
+
+def _shared_rows(
+    schedule: Schedule, outer: Sequence[str], tiles: str, whole: int, work: int
+) -> str:
+    """The loop to share where no loop over panels is: several tiles of rows at a time.
+
+    Args:
+        outer: the loops around those tiles.
+        tiles: the loop over them.
+        whole: the multiplications in all of them.
+        work: those in one.
+    """
+    shared = _loop_to_share(schedule, [*outer, tiles], whole)
+    several = -(-int(TILE_WORK * schedule.knobs.share) // work)
+    if shared in outer or several < 2 or not schedule.may_share(shared):
+        return shared
+    return schedule.split(shared, several, "mask").outer
 
 
 def _iterations_in_a_vector(schedule: Schedule, roles: Roles, tile: Tile, lanes: int) -> int:

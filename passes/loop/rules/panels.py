@@ -48,32 +48,31 @@ def copy_panels(schedule: Schedule, panels: str, reduction: str, columns: int) -
             schedule.takes(schedule.stage, argument, panels)
 
 
-def ask_for_panels(
-    schedule: Schedule,
-    panels: str,
-    reduction: str,
-    arguments: Sequence[int],
-    cases: int,
-    suffix: str,
-) -> bool:
-    """Ask for packed weights before they are read, where they come from memory at each call.
-
-    Whether any were: a product that reads each panel many times has it in a cache anyway.
+def streamed(schedule: Schedule, arguments: Sequence[int], reads: int) -> list[int]:
+    """The packed weights to ask for: they come from memory at each call, and are waited for.
 
     Args:
-        panels: the loop over panels.
-        reduction: the loop along their rows.
         arguments: the packed weights.
-        cases: for how many rows there are nests, where their number is not known: they may be few.
+        reads: how often each panel is read; one that is read many times is in a cache anyway.
+    """
+    if reads > FEW:
+        return []
+    large = KEPT * schedule.target.l2_bytes
+    return [n for n in arguments if _bytes(schedule.kernel.inputs[n].type) > large]
+
+
+def ask_for_panels(
+    schedule: Schedule, reduction: str, arguments: Sequence[int], cases: int, suffix: str
+) -> None:
+    """Ask for packed weights before they are read.
+
+    Args:
+        reduction: the loop along their rows.
+        cases: for how many rows there are nests, where their number is not known.
         suffix: what is between the names of the loops in these and those numbers.
     """
-    if not cases and _reads(schedule, reduction, panels) > FEW:
-        return False
-    found = False
     for argument in arguments:
-        if _bytes(schedule.kernel.inputs[argument].type) > KEPT * schedule.target.l2_bytes:
-            found |= schedule.takes(schedule.prefetch, argument, reduction, AHEAD, cases, suffix)
-    return found
+        schedule.takes(schedule.prefetch, argument, reduction, AHEAD, cases, suffix)
 
 
 def ask_for_rows(schedule: Schedule, reduction: str, packed: Sequence[int]) -> None:
