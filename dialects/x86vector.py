@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerType, VectorType, f32, i32
-from xdsl.ir import Dialect, SSAValue
+from xdsl.ir import Dialect
 from xdsl.irdl import (
     IRDLOperation,
     eq,
@@ -50,11 +50,6 @@ class Avx512MaskScalefOp(IRDLOperation):
     traits = traits_def(Pure())
 
     assembly_format = "$src `,` $a `,` $b `,` $k `,` $rounding attr-dict `:` type($dst)"
-
-    def __init__(
-        self, src: SSAValue, a: SSAValue, b: SSAValue, k: SSAValue, rounding: SSAValue
-    ) -> None:
-        super().__init__(operands=[src, a, b, k, rounding], result_types=[LANES])
 
 
 X86Vector = Dialect("x86vector", [Avx512MaskScalefOp])

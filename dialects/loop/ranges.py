@@ -57,8 +57,8 @@ def _quotient(term: AffineExpr, known: Mapping[AffineExpr, Range]) -> Range | No
 class RangedRebuild(Rebuild):
     """A `Rebuild` that knows what the variables of new loops may be."""
 
-    def __init__(self, kernel: KernelOp) -> None:
-        super().__init__(kernel)
+    def __init__(self, kernel: KernelOp, changing: Sequence[Operation] | None = None) -> None:
+        super().__init__(kernel, changing)
         self.ranges: dict[AffineExpr, Range] = {}
 
     @contextmanager

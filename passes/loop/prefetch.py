@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -32,13 +32,15 @@ from ...dialects.loop.ops import (
     ReduceOp,
     block_shape,
 )
-from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.substitution import Substitution, taken_over
 from ...dialects.loop.trace import noted
 
 STEP = "loop-prefetch"
 LINE_BITS = 512
 """The line of a cache, which one hint is for."""
+
+Place = Sequence[AffineExpr]
+"""The index of an element."""
 
 
 def prefetch(
@@ -77,22 +79,22 @@ def prefetch(
         ScheduleError: if the reduction does not read rows of the argument one after the other,
             the loop a part of one row, or its size is unknown.
     """
-    first = loop_named(STEP, kernel, loop)
+    new = taken_over(kernel)
+    hints, first = _Hints(new), loop_named(STEP, new, loop)
     if isinstance(first, ForOp):
         if cases:
-            raise refusal(STEP, kernel, first, "is no reduction, of which there are cases")
-        new = _PrefetchBlocks(kernel, first, _read(kernel, first, argument), ahead).run()
+            raise refusal(STEP, new, first, "is no reduction, of which there are cases")
+        load = _read(new, first, argument)
+        hints.ask(first, load, hints.after_block(load, _width(new, first, load), ahead))
         return noted(new, "prefetch", argument, loop, ahead)
     streams: dict[ReduceOp, _Stream] = {}
-    new = taken_over(kernel)
     for end in case_suffixes(kernel, loop, cases, suffix):
         target = loop_named(STEP, new, loop + end)
         if not isinstance(target, ReduceOp):
             raise refusal(STEP, new, target, "is over the entries of a row")
         streams[target] = _stream(new, target, _read(new, target, argument), ahead)
-    hints = _Hints(new)
     for target, stream in streams.items():
-        hints.ask(target, stream)
+        hints.ask(target, stream.load, hints.in_stream(target, stream))
     named = {"cases": cases, "suffix": suffix} if suffix != "t" else {"cases": cases}
     return noted(new, "prefetch", argument, loop, ahead, **named if cases else {})
 
@@ -184,51 +186,29 @@ def _repeats(loop: ReduceOp, load: LoadOp) -> list[ForOp]:
     return found
 
 
-class _PrefetchBlocks(Rebuild):
-    def __init__(self, kernel: KernelOp, target: ForOp, load: LoadOp, ahead: int) -> None:
-        super().__init__(kernel, [target])
-        self.target, self.load, self.bytes_ahead = target, load, ahead
-        kind, map = cast(MemRefType, load.buffer.type), load.map.data
-        *outer, last = map.results or (AffineExpr.constant(0),)
-        if not bits_of(kind) or not map.results:
-            raise refusal(STEP, kernel, target, "does not read elements of one size in a row")
-        if any(isinstance(e, AffineSymExpr) for result in outer for e in result.dfs()):
-            raise refusal(STEP, kernel, target, "reads parts of several rows")
-        axes = [e.position for e in last.dfs() if isinstance(e, AffineSymExpr)]
-        self.width = math.prod(block_shape(load.result.type)[axis] for axis in axes)
-
-    def visit_for(self, op: ForOp) -> None:
-        if op is not self.target:
-            super().visit_for(op)
-            return
-        name = self.name(op.loop_name.data)
-        with self.loop(name, self.bound(op), op.kind.data, op) as variable:
-            self.bind(op.variable, variable)
-            self.hints()
-            self.visit_body(op.body.block)
-
-    def hints(self) -> None:
-        """One for each line of a block."""
-        kind, map = cast(MemRefType, self.load.buffer.type), self.load.map.data
-        lanes = [AffineExpr.constant(0)] * map.num_symbols
-        *outer, last = self.composed(map, self.load.indices, lanes)
-        last += self.bytes_ahead * 8 // bits_of(kind)
-        buffer = self.value(self.load.buffer)
-        for offset in range(0, self.width, _line(kind)):
-            place, operands = self.map([*outer, normalized(last + offset)])
-            self.emit(PrefetchOp(buffer, place, operands), self.load)
+def _width(kernel: KernelOp, loop: ForOp, load: LoadOp) -> int:
+    """How many elements of a row a load in a loop reads, one after the other."""
+    *outer, last = load.map.data.results or (AffineExpr.constant(0),)
+    if not bits_of(cast(MemRefType, load.buffer.type)) or not load.map.data.results:
+        raise refusal(STEP, kernel, loop, "does not read elements of one size in a row")
+    if any(isinstance(e, AffineSymExpr) for result in outer for e in result.dfs()):
+        raise refusal(STEP, kernel, loop, "reads parts of several rows")
+    axes = [e.position for e in last.dfs() if isinstance(e, AffineSymExpr)]
+    return math.prod(block_shape(load.result.type)[axis] for axis in axes)
 
 
 class _Hints(Substitution):
-    """Puts hints at the beginning of reductions of a kernel, which stays the same operation."""
+    """Puts hints at the beginning of loops of a kernel, which stays the same operation."""
 
-    def ask(self, loop: ReduceOp, stream: _Stream) -> None:
-        """Ask in each iteration for its share."""
-        self.source = stream.load
+    def ask(self, loop: ForOp | ReduceOp, load: LoadOp, places: Iterable[Place]) -> None:
+        """Ask in each iteration of a loop for some places of what a load in it reads."""
+        self.source = load
         for around in reversed(list(enclosing(loop))):
             self.number(around.body.block.args[0])  # sums are in the order of loops
         with self.inside(Block()):
-            self.hints(loop, stream, self.number(loop.variable))
+            for place in places:
+                map, operands = self.map([normalized(expr) for expr in place])
+                self.emit(PrefetchOp(self.value(load.buffer), map, operands), load)
             made = list(self.block.ops)
         for op in made:
             op.detach()
@@ -236,25 +216,31 @@ class _Hints(Substitution):
         assert block.first_op is not None
         block.insert_ops_before(made, block.first_op)
 
-    def hints(self, loop: ReduceOp, stream: _Stream, variable: AffineExpr) -> None:
-        """One for each line of an iteration's share."""
+    def in_stream(self, loop: ReduceOp, stream: _Stream) -> Iterator[Place]:
+        """A place for each line of an iteration's share."""
+        variable = self.number(loop.variable)
         self.bind(loop.variable, AffineExpr.constant(0))
         passed: AffineExpr = AffineExpr.constant(0)
         for repeat in stream.repeats:
             passed = passed * cast(int, extent_of(repeat)) + self.expr(repeat.variable)
         iteration = passed * stream.size + variable
-        map = stream.load.map.data
-        lanes = [AffineExpr.constant(0)] * map.num_symbols
-        place = self.composed(map, stream.load.indices, lanes)
+        place = self._first(stream.load)
         place[stream.dimension] = AffineExpr.constant(stream.start)
+        *outer, last = place
         for offset in range(0, stream.share, stream.line):
-            *outer, last = place
-            self.hint(stream.load, [*outer, last + iteration * stream.share + offset])
+            yield [*outer, last + iteration * stream.share + offset]
 
-    def hint(self, load: LoadOp, place: Sequence[AffineExpr]) -> None:
-        """Ask for one place of what a load reads."""
-        map, operands = self.map([normalized(expr) for expr in place])
-        self.emit(PrefetchOp(self.value(load.buffer), map, operands), load)
+    def after_block(self, load: LoadOp, width: int, ahead: int) -> Iterator[Place]:
+        """A place for each line of a block, so many bytes after it."""
+        kind = cast(MemRefType, load.buffer.type)
+        *outer, last = self._first(load)
+        for offset in range(0, width, _line(kind)):
+            yield [*outer, last + ahead * 8 // bits_of(kind) + offset]
+
+    def _first(self, load: LoadOp) -> list[AffineExpr]:
+        """The place of the first element that a load reads."""
+        map = load.map.data
+        return self.composed(map, load.indices, [AffineExpr.constant(0)] * map.num_symbols)
 
 
 @dataclass(frozen=True)

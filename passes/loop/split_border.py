@@ -70,7 +70,7 @@ class _SplitBorder(RangedRebuild):
     def __init__(
         self, kernel: KernelOp, target: ForOp, parts: Sequence[tuple[str, int, int]]
     ) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, [target])
         self.target, self.parts = target, parts
         self.decided: dict[SSAValue, bool] = {}
 

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import cast
 
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, MemRefType, i1
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    i1,
+)
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
@@ -25,6 +32,7 @@ from ....dialects.loop.ops import (
     block_shape,
     element_type,
 )
+from ..prefetch import bits_of
 
 UNKNOWN_EXTENT = 64
 """What the size of a loop is taken for where it is unknown."""
@@ -81,6 +89,20 @@ def stride(access: LoadOp | StoreOp, variable: SSAValue, dependent: set[SSAValue
     if factors[-1] == 1 and not any(factors[:-1]):
         return Stride.UNIT
     return Stride.OTHER
+
+
+def bytes_apart(access: LoadOp | StoreOp, loop: ForOp) -> int | None:
+    """How far in memory an access moves with an iteration of a loop, None if it is not known."""
+    kind, operands = cast(MemRefType, access.buffer.type), list(access.indices)
+    if operands.count(loop.variable) != 1 or not bits_of(kind):
+        return None
+    dim, elements = AffineExpr.dimension(operands.index(loop.variable)), 0
+    for axis, result in enumerate(access.map.data.results):
+        factor, below = coefficient(result, dim), kind.get_shape()[axis + 1 :]
+        if factor is None or (factor and DYNAMIC_INDEX in below):
+            return None
+        elements += factor * math.prod(below)
+    return elements * bits_of(kind) // 8
 
 
 def _factor(expr: AffineExpr, dim: AffineExpr) -> float:

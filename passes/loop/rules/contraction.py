@@ -2,21 +2,12 @@
 
 Some rows times some lanes are accumulated in registers over the whole of the reduction. The
 lanes run along the loop that one operand follows and the other does not, the rows along a loop
-where it is the other way round. Of the target the size of a tile depends by three rules:
-
-- MR rows and NV vectors do not spill while MR * NV + NV + 1 vector registers are there:
-  accumulators, one row of the second operand, one splat of the first; and `AHEAD` more splats
-  where arithmetic takes no operand from memory, so that they are loaded ahead;
-- MR rows need as many general registers for their addresses, beside `OTHER_ADDRESSES`; and where
-  rows are a multiple of a way of the first-level cache apart, as many of its ways;
-- MR * NV is at least what is in flight (latency of an fma times how many begin in a cycle) and
-  half as much again, since loads hold some of them up; a tile of fewer rows cuts its reduction
-  into partial sums.
+where it is the other way round. How many there are of each is said in `register_tile.py`.
 
 Where the number of rows is not known there is a nest for each number that may be left. A tile of
-`ROWS_OF_ANY` is as fast as a larger one, and there are fewer of these nests. One or two rows that
-are left would take nearly as long as a whole tile, since they read the same panels: they run
-together with the last tile, where that does not spill.
+few rows is as fast as a larger one, and there are fewer of these nests. One or two rows that are
+left would take nearly as long as a whole tile, since they read the same panels: they run together
+with the last tile, where that does not spill.
 """
 
 from __future__ import annotations
@@ -26,13 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from xdsl.dialects.builtin import FixedBitwidthType, MemRefType
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineExpr
 
-from ....core.target import Target
 from ....dialects.loop.attrs import Combine
-from ....dialects.loop.linear import coefficient
 from ....dialects.loop.nests import ScheduleError, perfect_nest
 from ....dialects.loop.ops import (
     ForOp,
@@ -47,25 +34,18 @@ from .accesses import (
     UNKNOWN_EXTENT,
     Stride,
     accesses,
+    bytes_apart,
     dependents,
     lanes_for,
-    power_of_two_from,
     stride,
 )
 from .knobs import Knobs
 from .panels import ask_for_panels, ask_for_rows, copy_panels, streamed
+from .register_tile import Tile, choose_tile, partial_sums
 from .steps import Schedule
 
-OTHER_ADDRESSES = 4
-"""General registers for the stack, the panel, the counter and an offset."""
-AHEAD = 2
-"""Splats that a machine without operands in memory has on their way."""
 COPIED_OUT = 16
 """A reduction of at most so many steps into one vector is copied out as a whole."""
-MOST_UNROLLED = 4
-"""Accumulators for each place of a tile; more are not worth joining."""
-ROWS_OF_ANY = 8
-"""Rows of a tile where their number is unknown: each vector of a panel is used so often."""
 JOINED = 2
 """So many rows are not left alone after a tile, where their number is unknown."""
 PANELS = 4
@@ -90,22 +70,6 @@ class Roles:
     """Constant arguments that follow the lanes."""
     must_pack: bool
     """Whether one of them jumps along the lanes as it is."""
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A register tile of `rows` x `vectors` * `lanes`."""
-
-    rows: int
-    vectors: int
-    lanes: int
-    most: int
-    """The rows of the largest tile that does not spill."""
-
-    @property
-    def columns(self) -> int:
-        """The columns of the tile, and of a panel."""
-        return self.vectors * self.lanes
 
 
 @dataclass(frozen=True)
@@ -191,56 +155,6 @@ def _row_loop(
     return None
 
 
-def choose_tile(
-    target: Target, lanes: int, rows: int | None, columns: int | None, apart: int | None = None
-) -> Tile:
-    """The register tile for M rows and N columns, None where they are unknown.
-
-    NV leaves the smallest part of the last panel empty, MR the smallest part of the last tile;
-    among equals NV is 2 and MR as large as it can be by the rules above. Where the number of rows
-    is unknown MR is `ROWS_OF_ANY`, or more where those would be too few accumulators.
-
-    Args:
-        target: the machine.
-        lanes: the elements of a vector.
-        rows: M.
-        columns: N.
-        apart: how many bytes are from a row of the first operand to the next, if it is known.
-    """
-    registers = target.vector_registers - (0 if target.memory_operands else AHEAD)
-    if columns is not None and columns < lanes:
-        lanes = power_of_two_from(columns)
-    vectors = 2
-    if columns is not None:
-        choices = [n for n in (2, 3, 4, 1) if _most_rows(registers, n) >= 3]
-        vectors = min(choices, key=lambda n: -(-columns // (n * lanes)) * n * lanes)
-    addresses = target.general_registers - OTHER_ADDRESSES
-    most = min(addresses, _most_rows(registers, vectors))
-    if apart and apart % target.l1_way_bytes == 0:
-        most = min(most, target.l1_ways)
-    wanted = target.in_flight * 3 // 2
-    if rows is None:
-        few = min(ROWS_OF_ANY, most)
-        enough = (
-            m for m in range(few, most) if m * vectors * partial_sums(target, m * vectors) >= wanted
-        )
-        return Tile(next(enough, most), vectors, lanes, most)
-    if rows <= most:
-        return Tile(max(1, rows), vectors, lanes, most)
-    least = min(most, -(-wanted // vectors))
-    best = min(range(most, least - 1, -1), key=lambda m: -rows % m)
-    return Tile(best, vectors, lanes, most)
-
-
-def partial_sums(target: Target, accumulators: int) -> int:
-    """Into how many partial sums a tile of so many accumulators cuts its reduction."""
-    # A third of the registers is for what each copy of a step loads.
-    factor, most = 1, min(MOST_UNROLLED, target.vector_registers * 2 // 3 // accumulators)
-    while accumulators * factor < target.in_flight * 3 // 2 and factor * 2 <= most:
-        factor *= 2
-    return factor
-
-
 def _told(knobs: Knobs, tile: Tile, rows: int | None) -> Tile:
     """The tile with what tuning says of it, and no more rows than there are."""
     told = tile.rows if knobs.rows is None else knobs.rows
@@ -249,28 +163,13 @@ def _told(knobs: Knobs, tile: Tile, rows: int | None) -> Tile:
     return replace(tile, rows=told, vectors=knobs.vectors or tile.vectors)
 
 
-def _most_rows(registers: int, vectors: int) -> int:
-    return (registers - 1 - vectors) // vectors
-
-
-def _bytes_apart(schedule: Schedule, row: str | None) -> int | None:
+def _bytes_between_rows(schedule: Schedule, row: str | None) -> int | None:
     """How far the places are apart that a product reads in two rows, None if it is not known."""
     if row is None:
         return None
     loop = schedule.for_loop(row)
-    for load in accesses(loop):
-        if not isinstance(load, LoadOp) or loop.variable not in load.indices:
-            continue
-        kind = cast(MemRefType, load.buffer.type)
-        dim = AffineExpr.dimension(list(load.indices).index(loop.variable))
-        strides = kind.get_strides() if kind.has_static_shape() else None
-        if strides is None or not isinstance(kind.element_type, FixedBitwidthType):
-            return None
-        steps = [coefficient(expr, dim) for expr in load.map.data.results]
-        pairs = zip(steps, strides, strict=True)
-        elements = sum(step * stride for step, stride in pairs if step and stride)
-        return elements * kind.element_type.bitwidth // 8
-    return None
+    loads = [op for op in accesses(loop) if isinstance(op, LoadOp) and loop.variable in op.indices]
+    return bytes_apart(loads[0], loop) if loads else None
 
 
 def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
@@ -290,7 +189,7 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     if (columns is not None and columns < 2) or rows == 0:
         return None
     lanes = lanes_for(schedule.target, loops[0])
-    apart = _bytes_apart(schedule, roles.row)
+    apart = _bytes_between_rows(schedule, roles.row)
     tile = _told(schedule.knobs, choose_tile(schedule.target, lanes, rows, columns, apart), rows)
     sizes = [schedule.extent(name) for name in (roles.lane, *roles.reductions)]
     row_work = math.prod(UNKNOWN_EXTENT if size is None else max(1, size) for size in sizes)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, VectorType
+from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute
-from xdsl.ir.affine import AffineExpr
 
-from ....dialects.loop.linear import coefficient
 from ....dialects.loop.nests import body_of, enclosing, extent_of
 from ....dialects.loop.ops import ForOp, LoadOp, ReduceOp
 from ..prefetch import bits_of
-from .accesses import UNKNOWN_EXTENT, accesses, cost
+from .accesses import UNKNOWN_EXTENT, accesses, bytes_apart, cost
 from .steps import Schedule
 
 KEPT = 8
@@ -110,26 +108,10 @@ def ask_for_next_rows(schedule: Schedule, rows: str) -> None:
         access = next(a for a in accesses(dearest) if a.buffer is buffer)
         if not isinstance(access, LoadOp) or not isinstance(access.result.type, VectorType):
             continue
-        ahead = _row_bytes(loop, access)
+        ahead = bytes_apart(access, loop) or 0
         if 0 < ahead <= schedule.target.l1_bytes // ROWS_IN_CACHE:
             name = dearest.loop_name.data
             schedule.takes(schedule.prefetch, argument, name, ahead)
-
-
-def _row_bytes(loop: ForOp, access: LoadOp) -> int:
-    """How far an access moves with an iteration of a loop; 0 where that is not known."""
-    kind = access.buffer.type
-    operands = list(access.indices)
-    if not isinstance(kind, MemRefType) or operands.count(loop.variable) != 1:
-        return 0
-    dim, elements = AffineExpr.dimension(operands.index(loop.variable)), 0
-    for axis, result in enumerate(access.map.data.results):
-        factor = coefficient(result, dim)
-        below = kind.get_shape()[axis + 1 :]
-        if factor is None or (factor and DYNAMIC_INDEX in below):
-            return 0
-        elements += factor * math.prod(below)
-    return elements * bits_of(kind) // 8
 
 
 def _reads(schedule: Schedule, reduction: str, panels: str) -> int:

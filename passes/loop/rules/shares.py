@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
@@ -12,12 +13,12 @@ from ....dialects.loop.nests import enclosing, extent_of
 from ....dialects.loop.ops import ForOp, ReduceEntriesOp
 from ....dialects.loop.ops_partition import MOST_WEIGHT
 from ..balance import is_row_loop
-from ..split import SplitNames
 from .accesses import UNKNOWN_EXTENT, cost, entries_of_a_row, lanes_for
 from .steps import Schedule
 
 TILES = 16
-"""A nest is cut into at least so many tiles, which several threads finish at about one time."""
+"""A nest is cut into at least so many tiles where they are large enough: several threads finish
+them at about one time."""
 LARGEST = 50_000
 """What a tile takes at most, in vector instructions: some 5 us."""
 SMALLEST = 12_500
@@ -35,39 +36,39 @@ def share(schedule: Schedule, nest: str) -> str | None:
         return None
     size = extent_of(loop)
     iteration = max(1, cost(loop) // (UNKNOWN_EXTENT if size is None else max(1, size)))
-    lanes = lanes_for(schedule.target, loop)
-    iteration += ROW_COST * lanes * len(_sparse_rows(loop))
+    lanes, reductions = lanes_for(schedule.target, loop), _sparse_rows(loop)
+    iteration += ROW_COST * lanes * len(reductions)
     scale = schedule.knobs.share * lanes / iteration
     smallest, largest = (max(1, int(n * scale)) for n in (SMALLEST, LARGEST))
     chunk = math.isqrt(smallest * largest) if size is None else min(size // TILES, largest)
     chunk = max(chunk, smallest)
     if size is not None and size < LEAST_TILES * chunk:
         return None
-    parts = schedule.attempt(lambda: _balanced(schedule, loop, chunk, iteration))
-    parts = parts or schedule.split(nest, chunk, "mask")
+    if reductions:
+        name, weight = _weighed(loop, reductions, iteration, lanes)
+        parts = schedule.balance(nest, name, chunk, weight)
+    else:
+        parts = schedule.split(nest, chunk, "mask")
     schedule.tiles(parts.outer)
     return parts.inner
 
 
-def _balanced(schedule: Schedule, loop: ForOp, chunk: int, row: int) -> SplitNames | None:
-    """Parts of about the same cost, where the loop goes through rows of a sparse matrix.
+def _weighed(
+    loop: ForOp, reductions: Sequence[ReduceEntriesOp], row: int, lanes: int
+) -> tuple[str, int]:
+    """The reduction whose entries are counted, and what a row costs beside them, in entries.
 
     Reductions over the rows of one matrix have the same entries: one that is named counts them
     for all. Of several matrices the one counts whose entries cost most. `row` is what a row costs.
     """
-    reductions = _sparse_rows(loop)
-    lanes = lanes_for(schedule.target, loop)
     entries: Counter[SSAValue] = Counter()
     for op in reductions:
         entries[op.indptr] += _cost_of_entry(loop, op, lanes)
-    if not entries:
-        return None
     ((indptr, entry),) = entries.most_common(1)
     counted = [op for op in reductions if op.indptr is indptr]
     rest = row - sum(entries_of_a_row(op) * _cost_of_entry(loop, op, 1) for op in counted)
     weight = -(-rest // (lanes * max(1, entry)))
-    name = counted[0].loop_name.data
-    return schedule.balance(loop.loop_name.data, name, chunk, min(max(1, weight), MOST_WEIGHT))
+    return counted[0].loop_name.data, min(max(1, weight), MOST_WEIGHT)
 
 
 def _sparse_rows(loop: ForOp) -> list[ReduceEntriesOp]:

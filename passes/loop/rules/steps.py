@@ -170,7 +170,7 @@ class Schedule:
         """Take away loops that run once; see `drop_unit_loops`."""
         if has_unit_loop(self.kernel):
             self._take(drop_unit_loops)
-            self._loops = None, {}
+            self._loops = None, {}  # the one step that may take loops out of the same kernel
 
     def _take(self, primitive: Callable[..., KernelOp], *arguments: Any) -> None:
         texts = [", ".join(a) if isinstance(a, tuple) else str(a) for a in arguments]

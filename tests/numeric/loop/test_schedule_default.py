@@ -13,7 +13,7 @@ from stepwell.core.context import CompilerContext
 from stepwell.core.target import named
 from stepwell.dialects.loop.ops import FoldOp, KernelOp, LocalOp, ReduceEntriesOp, ReduceOp
 from stepwell.dialects.loop.trace import trace_of
-from stepwell.passes.loop.rules.contraction import choose_tile, partial_sums
+from stepwell.passes.loop.rules.register_tile import choose_tile, partial_sums
 from stepwell.passes.loop.schedule import LoopSchedulePass, schedule_kernel
 
 TARGETS = ("x86-64", "x86-64-v3", "x86-64-v4")
