@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import cast
 
 from xdsl.context import Context
@@ -19,7 +21,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i64,
 )
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -32,7 +34,7 @@ from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.shapes import EQUAL, SymbolicShapes, equal_attribute
 from ..dialects.loop import ops as loop
 from ..dialects.loop.in_place import overwritable
-from ..dialects.sparse_tensor import is_sparse, part_count
+from ..dialects.sparse_tensor import is_sparse
 from .kernel import build_kernel
 from .nest import UnmergedError
 from .splitting import split_primitive
@@ -166,19 +168,12 @@ def _where_to_cut(function: func.FuncOp, value: SSAValue) -> SSAValue:
 
 def _mark_constants(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> None:
     """Say of the inputs of a kernel that was there before whether all calls pass constants."""
-    types = [cast(TensorType, value.type) for value in calls[0].arguments]
-    attrs: list[DictionaryAttr] = []
-    for number, kind in enumerate(types):
-        constant = all(_is_constant(call.arguments[number]) for call in calls)
-        for _ in range(part_count(kind)):
-            known = kernel.attrs_of(len(attrs))
-            marked = {**known, "loop.constant": UnitAttr()} if constant else known
-            attrs.append(DictionaryAttr(marked))
-    attrs += [
-        DictionaryAttr(kernel.attrs_of(number))
-        for number in range(len(attrs), len(kernel.body.block.args))
-    ]
-    kernel.arg_attrs = ArrayAttr(attrs) if any(d.data for d in attrs) else None
+    attrs = _argument_attrs(kernel)
+    for number, (start, end) in enumerate(pairwise(calls[0].places)):
+        if all(_is_constant(call.arguments[number]) for call in calls):
+            for known in attrs[start:end]:
+                known["loop.constant"] = UnitAttr()
+    _set_argument_attrs(kernel, attrs)
 
 
 def _mark_in_place(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> None:
@@ -186,46 +181,45 @@ def _mark_in_place(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> N
     where a call passes what nobody needs after it."""
     dying: set[int] = set()
     for call in calls:
-        position = 0
-        for operand in call.arguments:
+        for operand, position in zip(call.arguments, call.places, strict=False):
             if _is_dying(operand, call):
                 dying.add(position)
-            position += part_count(operand.type)
     if not dying:
         return
-    first = len(kernel.inputs)
-    attrs = [kernel.attrs_of(number) for number in range(first + len(kernel.outputs))]
+    first, attrs = len(kernel.inputs), _argument_attrs(kernel)
     for number, output in enumerate(kernel.outputs, first):
         if inputs := [n for n in overwritable(kernel, output) if n in dying]:
             attrs[number][loop.IN_PLACE] = ArrayAttr(IntegerAttr(n, i64) for n in inputs)
-    kernel.arg_attrs = ArrayAttr(map(DictionaryAttr, attrs)) if any(attrs) else None
+    _set_argument_attrs(kernel, attrs)
 
 
-def _mark_entries(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> None:
+def _mark_entries(
+    kernel: loop.KernelOp,
+    calls: Sequence[graph.CallDpsOp],
+    shapes: Callable[[func.FuncOp], SymbolicShapes],
+) -> None:
     """Say how many entries the sparse matrices have that are passed to a kernel, where that is
     known and the same in all calls."""
-    attrs = [kernel.attrs_of(number) for number in range(len(kernel.body.block.args))]
-    position = 0
-    for number, operand in enumerate(calls[0].arguments):
-        counts = {_entries(call.arguments[number]) for call in calls}
-        if is_sparse(operand.type) and len(counts) == 1 and (known := counts.pop()) is not None:
-            attrs[position + 1][loop.ENTRIES] = IntegerAttr(known, i64)
-        position += part_count(operand.type)
+    attrs = _argument_attrs(kernel)
+    for number, position in enumerate(calls[0].places[:-1]):
+        if is_sparse(calls[0].arguments[number].type):
+            counts = {
+                shapes(cast(func.FuncOp, call.parent_op())).nnz(call.arguments[number])
+                for call in calls
+            }
+            known = counts.pop()
+            if not counts and known is not None and known.is_static:
+                attrs[position + 1][loop.ENTRIES] = IntegerAttr(known.value, i64)
+    _set_argument_attrs(kernel, attrs)
+
+
+def _argument_attrs(kernel: loop.KernelOp) -> list[dict[str, Attribute]]:
+    """The attributes of all arguments, to be changed."""
+    return [kernel.attrs_of(number) for number in range(len(kernel.body.block.args))]
+
+
+def _set_argument_attrs(kernel: loop.KernelOp, attrs: Sequence[dict[str, Attribute]]) -> None:
     kernel.arg_attrs = ArrayAttr(map(DictionaryAttr, attrs)) if any(attrs) else None
-
-
-def _entries(value: SSAValue) -> int | None:
-    """The number of entries of a sparse constant or argument; None where it is not fixed."""
-    owner = value.owner
-    if isinstance(owner, graph.ConstantOp):
-        return None if owner.nnz is None else owner.nnz.value.data
-    if not isinstance(value, BlockArgument) or not isinstance(owner, Block):
-        return None
-    function = owner.parent_op()
-    if not isinstance(function, func.FuncOp) or function.arg_attrs is None:
-        return None
-    known = function.arg_attrs.data[value.index].data.get("graph.nnz")
-    return known.value.data if isinstance(known, IntegerAttr) else None
 
 
 def _is_dying(value: SSAValue, call: Operation) -> bool:
@@ -315,7 +309,8 @@ class ConvertGraphToLoopPass(ModulePass):
                 _mark_constants(kernel, calls_of)
             elif any(callee.string_value() == kernel.sym_name.data for callee in merged):
                 Rewriter.erase_op(kernel)
+        shapes_of = functools.cache(SymbolicShapes)
         for kernel in [k for k in op.ops if isinstance(k, loop.KernelOp)]:
-            _mark_in_place(kernel, users[kernel.sym_name.data])
             if calls_of := users[kernel.sym_name.data]:
-                _mark_entries(kernel, calls_of)
+                _mark_in_place(kernel, calls_of)
+                _mark_entries(kernel, calls_of, shapes_of)

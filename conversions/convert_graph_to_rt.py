@@ -44,7 +44,7 @@ from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.graph.signature import signature_attributes
 from ..dialects.loop import ops as loop
 from ..dialects.loop.in_place import may_overwrite
-from ..dialects.sparse_tensor import is_sparse, part_count
+from ..dialects.sparse_tensor import is_sparse
 from .buffers import ArenaPlan, Lifetime, plan_arena
 from .sizes import Sizes
 
@@ -232,16 +232,15 @@ class _MainConverter:
             return
         kernel = self._kernel(call)
         positions: dict[SSAValue, list[int]] = {}
-        number = 0
-        for operand in call.arguments:
+        *numbers, first = call.places
+        for operand, number in zip(call.arguments, numbers, strict=True):
             positions.setdefault(operand, []).append(number)
-            number += part_count(cast(TensorType, operand.type))
         for operand, places in positions.items():
             if not isinstance(operand, OpResult):
                 continue
             if self.shapes.shape(operand) != self.shapes.shape(result):
                 continue
-            if may_overwrite(kernel, number + result.index).issuperset(places):
+            if may_overwrite(kernel, first + result.index).issuperset(places):
                 yield operand
 
     def _make_views(self, values: Sequence[OpResult], plan: ArenaPlan) -> None:
@@ -385,12 +384,10 @@ class _MainConverter:
 
     def _check_bounds(self, kernel: loop.KernelOp, call: graph.CallDpsOp) -> None:
         """Check the integers that the kernel uses as indices before it runs."""
-        position = 0
         sizes = self._sizes_of(call.arguments)
         subject = origin(call) or f"kernel {kernel.sym_name.data}"
-        for operand in call.arguments:
+        for operand, position in zip(call.arguments, call.places, strict=False):
             bounds = kernel.attrs_of(position).get("loop.bounds")
-            position += len(buffer_types(cast(TensorType, operand.type)))
             for text in bounds if isinstance(bounds, ArrayAttr) else ():
                 extent = Dim.parse(cast(StringAttr, text).data).substitute(sizes)
                 indices = self._operand(operand)[0]

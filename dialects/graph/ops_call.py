@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import (
@@ -29,6 +30,7 @@ from ...core.dims import Dim, Shape
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from ..loop.ops import KernelOp
+from ..sparse_tensor import part_count
 from . import scalars
 from .attrs import ANY_TENSOR
 from .interfaces import (
@@ -156,6 +158,14 @@ class CallDpsOp(CallLikeOp):
     ) -> None:
         symbol = SymbolRefAttr(callee) if isinstance(callee, str) else callee
         super().__init__(symbol, arguments, result_types, result_dims)
+
+    @property
+    def places(self) -> list[int]:
+        """The number of the kernel's parameter at which each argument begins, and the first result.
+
+        A sparse matrix is several parameters.
+        """
+        return list(accumulate((part_count(a.type) for a in self.arguments), initial=0))
 
     @property
     def values(self) -> KernelValues:

@@ -25,7 +25,6 @@ from ...core.context import decide
 from ...dialects.graph import ops as graph
 from ...dialects.loop.in_place import sharing
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, PrefetchOp, ReduceOp, StoreOp
-from ...dialects.sparse_tensor import part_count
 from .prefetch import LINE_BITS
 
 _LINE = LINE_BITS // 8
@@ -89,9 +88,7 @@ def _arguments(
         kernel = kernels.get(user.callee.root_reference.data)
         if kernel is None:
             return []
-        number = len(kernel.inputs) + result.index
-        if place >= 0:
-            number = sum(part_count(value.type) for value in user.arguments[:place])
+        number = user.places[place] + (result.index if user is call else 0)
         uses = kernel.body.block.args[number].uses
         if number in sharing(kernel) or not all(isinstance(use.operation, _PLAIN) for use in uses):
             return []
