@@ -16,15 +16,22 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from onnx import TensorProto, helper, numpy_helper
-from peers import Call, installed, library_threads, missing, onnx_runtime, torch_call
+from peers import (
+    OURS,
+    Call,
+    Compared,
+    installed,
+    library_threads,
+    missing,
+    onnx_runtime,
+    torch_call,
+)
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 import stepwell as sw
 from stepwell.tools.timing import Timing, duration, measure
-
-OURS = "stepwell"
 
 
 @dataclass(frozen=True)
@@ -180,23 +187,12 @@ MOVES: dict[str, Move] = {
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Compared):
     """Seconds of each library, and bytes."""
 
     move: str
     moved: int
     times: dict[str, Timing]
-
-    @property
-    def best_peer(self) -> str:
-        """The peer with the lowest median."""
-        peers = [name for name in self.times if name != OURS]
-        return min(peers, key=lambda name: self.times[name].median)
-
-    @property
-    def ratio(self) -> float:
-        """The best peer's median over ours."""
-        return self.times[self.best_peer].median / self.times[OURS].median
 
 
 def run(name: str, move: Move, threads: int) -> Result:

@@ -15,6 +15,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from stepwell.tools.timing import Timing
+
+OURS = "stepwell"
+"""What the compiled program is called beside its peers."""
+
 Call = Callable[[], Any]
 
 PEERS = {
@@ -25,6 +30,23 @@ PEERS = {
     "threadpoolctl": "threadpoolctl",
 }
 """Distributions that may be installed, with the name of the module of each."""
+
+
+class Compared:
+    """Times of the compiled program and of its peers, by name."""
+
+    times: dict[str, Timing]
+
+    @property
+    def best_peer(self) -> str:
+        """The peer with the lowest median."""
+        peers = [name for name in self.times if name != OURS]
+        return min(peers, key=lambda name: self.times[name].median)
+
+    @property
+    def ratio(self) -> float:
+        """The best peer's median over ours."""
+        return self.times[self.best_peer].median / self.times[OURS].median
 
 
 def installed(name: str) -> bool:

@@ -24,7 +24,7 @@ import numpy as np
 import typer
 from cases import CASES, SQUARES, Case, Entry, LeftOutError, matmul
 from chart import draw
-from peers import Call, library_threads, missing
+from peers import OURS, Call, Compared, library_threads, missing
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -33,11 +33,9 @@ import stepwell as sw
 from stepwell.runtime.limits import Limits, measure_limits
 from stepwell.tools.timing import Timing, duration, measure
 
-OURS = "stepwell"
-
 
 @dataclass(frozen=True)
-class Result:
+class Result(Compared):
     """What was measured of one case: seconds of each program, and what follows from them."""
 
     case: str
@@ -50,17 +48,6 @@ class Result:
     """Of the machine's limit, that of multiply-adds or that of reads of so many bytes."""
     largest_difference: float
     goal: float | None
-
-    @property
-    def best_peer(self) -> str:
-        """The peer with the lowest median."""
-        peers = [name for name in self.times if name != OURS]
-        return min(peers, key=lambda name: self.times[name].median)
-
-    @property
-    def ratio(self) -> float:
-        """The best peer's median over ours."""
-        return self.times[self.best_peer].median / self.times[OURS].median
 
 
 def run(name: str, entry: Entry, threads: int, limits: Limits) -> Result:

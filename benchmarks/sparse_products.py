@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
 import typer
-from peers import Call, installed, library_threads, torch_call
+from peers import OURS, Call, installed, library_threads, torch_call
 from scipy.sparse import csr_array
 
 import stepwell as sw
-from stepwell.tools.timing import Timing, duration
+from stepwell.tools.timing import Timing, duration, measure
 
 WIDTHS = (1, 2, 3, 7, 16, 33, 64, 128, 256, 1024)
 NODES, DEGREE = 30_000, 10
@@ -34,7 +33,6 @@ KINDS = (("float32", "int32"), ("float64", "int32"), ("float32", "int64"))
 """Types of numbers and of indices."""
 GRAPHS = ("even", "skewed", "heavy last")
 ROUNDS, ROUND_SECONDS = 5, 0.003
-OURS = "stepwell"
 
 
 def graph(kind: str, nodes: int, dtype: str, index: str) -> csr_array:
@@ -59,24 +57,6 @@ def program(nodes: int, width: int, dtype: str, index: str) -> sw.Module:
     return sw.from_mlir(str(b.module()).replace("Width = 32", f"Width = {index[3:]}"))
 
 
-def measured(calls: Mapping[str, Call]) -> dict[str, Timing]:
-    """Time some calls in short rounds, one after the other."""
-    counts = {name: max(1, int(ROUND_SECONDS / _seconds(call, 2))) for name, call in calls.items()}
-    samples: dict[str, list[float]] = defaultdict(list)
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            call()
-            samples[name].append(_seconds(call, counts[name]))
-    return {name: Timing(min(s), statistics.median(s)) for name, s in samples.items()}
-
-
-def _seconds(call: Callable[[], object], count: int) -> float:
-    start = time.perf_counter()
-    for _ in range(count):
-        call()
-    return (time.perf_counter() - start) / count
-
-
 def case(exe: sw.Executable, a: csr_array, width: int, threads: int) -> dict[str, Timing]:
     """Time one product.
 
@@ -93,7 +73,7 @@ def case(exe: sw.Executable, a: csr_array, width: int, threads: int) -> dict[str
         if not error < 1e-5:
             raise SystemExit(f"{name} differs by {error:.2g}")
     with library_threads(threads):
-        return measured(calls)
+        return measure(calls, rounds=ROUNDS, seconds=ROUND_SECONDS)
 
 
 def _numbers(text: str) -> list[int]:

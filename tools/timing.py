@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 ROUNDS = 15
@@ -39,27 +40,31 @@ def duration(seconds: float) -> str:
 
 
 def measure(
-    candidates: Mapping[str, Callable[[], object]], progress: Callable[[], None] = lambda: None
+    candidates: Mapping[str, Callable[[], object]],
+    progress: Callable[[], None] = lambda: None,
+    rounds: int = ROUNDS,
+    seconds: float = ROUND_SECONDS,
 ) -> dict[str, Timing]:
     """Time each candidate; rounds of all of them are interleaved, so that one clock serves all.
 
     A round begins with a pause and a few calls that are not counted, so that a candidate
-    finds the machine as it would alone. `progress` is called after each of the `ROUNDS` rounds.
+    finds the machine as it would alone.
+
+    Args:
+        candidates: what is timed, by name.
+        progress: called after each of the rounds.
+        rounds: how many there are.
+        seconds: how long a candidate is timed in one of them.
     """
-    counts = {name: _calls_in_a_round(call) for name, call in candidates.items()}
+    counts = {name: _calls_in(seconds, call) for name, call in candidates.items()}
     samples: dict[str, list[float]] = {name: [] for name in candidates}
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        for _ in range(ROUNDS):
+    with _without_collection():
+        for _ in range(rounds):
             for name, call in candidates.items():
                 time.sleep(PAUSE_SECONDS)
                 _seconds(call, WARM_CALLS)
                 samples[name].append(_seconds(call, counts[name]))
             progress()
-    finally:
-        if collecting:
-            gc.enable()
     return {name: Timing(min(times), statistics.median(times)) for name, times in samples.items()}
 
 
@@ -75,18 +80,13 @@ class Pair:
 
 def measure_pair(first: Callable[[], object], second: Callable[[], object]) -> Pair:
     """Time two candidates in turns so short that both find the same machine, however busy."""
-    count = min(_calls_in_a_round(call) for call in (first, second))
+    count = min(_calls_in(ROUND_SECONDS, call) for call in (first, second))
     count = max(1, round(count * TURN_SECONDS / ROUND_SECONDS))
     times: list[tuple[float, float]] = []
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with _without_collection():
         end = time.perf_counter() + PAIR_SECONDS
         while time.perf_counter() < end or len(times) < ROUNDS:
             times.append((_seconds(first, count), _seconds(second, count)))
-    finally:
-        if collecting:
-            gc.enable()
     ones, others = zip(*times, strict=True)
     return Pair(
         Timing(min(ones), statistics.median(ones)),
@@ -95,10 +95,22 @@ def measure_pair(first: Callable[[], object], second: Callable[[], object]) -> P
     )
 
 
-def _calls_in_a_round(call: Callable[[], object]) -> int:
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Nothing is collected while the context lasts."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _calls_in(seconds: float, call: Callable[[], object]) -> int:
     """Warm up for as long as a round takes, and see how many calls fill it."""
     call()
-    count, end = 0, time.perf_counter() + ROUND_SECONDS
+    count, end = 0, time.perf_counter() + seconds
     while time.perf_counter() < end:
         call()
         count += 1
