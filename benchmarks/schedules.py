@@ -71,6 +71,14 @@ def rows(normalize: Callable[[Builder, Value], Value]) -> sw.Module:
     return b.module()
 
 
+def columns(count: int) -> sw.Module:
+    """The exponentials of so many tables beside each other."""
+    b = Builder("main")
+    tables = [b.input(f"x{n}", (40, 7), "f32") for n in range(count)]
+    b.output(b.exp(b.concat(tables, axis=1)), name="y")
+    return b.module()
+
+
 def layer_norm(b: Builder, x: Value) -> Value:
     """A layer norm with a scale and a shift."""
     scale, shift = np.random.default_rng(0).standard_normal((2, 1024), np.float32)
@@ -100,6 +108,8 @@ OTHERS: dict[str, Callable[[], sw.Module]] = {
     "Layer norm, any rows": lambda: rows(layer_norm),
     "Gelu, any rows": lambda: rows(lambda b, x: b.gelu(x)),
     "Graph attention, any graph": attention,
+    "3 tables beside each other": lambda: columns(3),
+    "8 tables beside each other": lambda: columns(8),
 }
 """Programs beside those of `cases.py`."""
 
