@@ -72,6 +72,7 @@ class _SplitBorder(RangedRebuild):
     ) -> None:
         super().__init__(kernel, [target])
         self.target, self.parts = target, parts
+        self.taken = loop_names(kernel)  # now: what does not change leaves it while it is rebuilt
         self.decided: dict[SSAValue, bool] = {}
 
     def visit_for(self, op: ForOp) -> None:
@@ -89,8 +90,8 @@ class _SplitBorder(RangedRebuild):
     def free_suffix(self, suffix: str) -> str:
         """The suffix, lengthened until no loop has a name that ends in it."""
         names = [loop.loop_name.data for loop in (self.target, *loops_of_body(self.target))]
-        step, taken = suffix, loop_names(self.kernel)
-        while suffix and any(name + suffix in taken for name in names):
+        step = suffix
+        while suffix and any(name + suffix in self.taken for name in names):
             suffix += step
         return suffix
 

@@ -5,6 +5,7 @@
 // RUN: not stepwell-opt %s -p "loop-split-border{kernel=refused loop=a before=1}" 2>&1 | filecheck %s --check-prefix=SIZE
 // RUN: not stepwell-opt %s -p "loop-split-border{kernel=refused loop=k before=1}" 2>&1 | filecheck %s --check-prefix=REDUCTION
 // RUN: not stepwell-opt %s -p "loop-tiles{kernel=refused loop=a},loop-split-border{kernel=refused loop=a before=1}" 2>&1 | filecheck %s --check-prefix=KIND
+// RUN: stepwell-opt %s -p "loop-split-border{kernel=copy loop=i before=1},loop-split-border{kernel=copy loop=j before=1}" | filecheck %s --check-prefix=TWICE
 
 // SHORT: loop-split-border: loop "i" of @pad: it is shorter than its borders, expected at least 14, got 11
 // WRONG: loop-split-border: loop "i" of @pad: wrong border, expected at least 1, got -1, 1
@@ -63,4 +64,20 @@ loop.kernel @refused(%x: memref<4xf32>, %n: index) -> (%y: memref<4xf32>) {
     loop.yield %v : f32
   }
   loop.store %s, %y () -> (0)() : f32, memref<4xf32>
+}
+
+// The border of the outer loop has taken the name "jb".
+// TWICE-LABEL: loop.kernel @copy
+// TWICE:       loop.for "ib" %ib to 1
+// TWICE-NEXT:    loop.for "jb" %jb to 5
+// TWICE:       loop.for "i" %i to 3
+// TWICE-NEXT:    loop.for "jbb" %jbb to 1
+// TWICE:         loop.for "j" %j to 4
+loop.kernel @copy(%x: memref<4x5xf32>) -> (%y: memref<4x5xf32>) {
+  loop.for "i" %i to 4 {
+    loop.for "j" %j to 5 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x5xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x5xf32>
+    }
+  }
 }
