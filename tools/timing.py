@@ -11,13 +11,15 @@ from dataclasses import dataclass
 
 ROUNDS = 15
 ROUND_SECONDS = 0.02
-PAUSE_SECONDS = 0.01
-"""Between candidates: threads of a pool that spin after its last call are in nobody's way then."""
+REST_SECONDS = 0.005
+"""A process is at rest that hardly runs for so long."""
+MOST_RESTS = 100
+"""How often that is awaited: threads of some libraries spin for 0.1 s after the last call."""
 TURN_SECONDS = 1e-4
 """In a pair: shorter than what a busy machine gives a process at a time."""
 PAIR_SECONDS = 0.4
-WARM_CALLS = 3
-"""How many calls after a pause are not counted: threads wake up in them."""
+WARM_SECONDS = 0.003
+"""For so long after a rest calls are not counted: threads wake up in them."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ def measure(
 ) -> dict[str, Timing]:
     """Time each candidate; rounds of all of them are interleaved, so that one clock serves all.
 
-    A round begins with a pause and a few calls that are not counted, so that a candidate
-    finds the machine as it would alone.
+    A turn begins with a rest and a few calls that are not counted, so that a candidate finds
+    the machine as it would alone.
 
     Args:
         candidates: what is timed, by name.
@@ -61,8 +63,8 @@ def measure(
     with _without_collection():
         for _ in range(rounds):
             for name, call in candidates.items():
-                time.sleep(PAUSE_SECONDS)
-                _seconds(call, WARM_CALLS)
+                _rest()
+                _calls_in(WARM_SECONDS, call)
                 samples[name].append(_seconds(call, counts[name]))
             progress()
     return {name: Timing(min(times), statistics.median(times)) for name, times in samples.items()}
@@ -107,8 +109,17 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
+def _rest() -> None:
+    """Wait until no thread of this process runs, not even one that spins."""
+    for _ in range(MOST_RESTS):
+        start = time.process_time()
+        time.sleep(REST_SECONDS)
+        if time.process_time() - start < 0.1 * REST_SECONDS:
+            return
+
+
 def _calls_in(seconds: float, call: Callable[[], object]) -> int:
-    """Warm up for as long as a round takes, and see how many calls fill it."""
+    """Warm up for so many seconds, and see how many calls fill them."""
     call()
     count, end = 0, time.perf_counter() + seconds
     while time.perf_counter() < end:

@@ -286,9 +286,9 @@ def test_durations_read_well(seconds: float, text: str) -> None:
 
 
 def test_measure_interleaves_its_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "ROUND_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "WARM_SECONDS", 0.0)
     called: list[str] = []
-    times = timing.measure({n: (lambda n=n: called.append(n)) for n in ("a", "b")})
-    once = timing.WARM_CALLS + 1
-    assert "".join(called) == "ab" + ("a" * once + "b" * once) * timing.ROUNDS
+    calls = {n: (lambda n=n: called.append(n)) for n in ("a", "b")}
+    times = timing.measure(calls, seconds=0.0)
+    assert "".join(called) == "ab" + "aabb" * timing.ROUNDS
     assert times["a"].minimum <= times["a"].median
