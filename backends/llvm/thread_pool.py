@@ -11,8 +11,10 @@ closed with a new generation, so that nobody can take a tile of a job that is ha
 caller takes tiles like the others and then waits only for tiles that others have taken; a
 worker that the system has put aside holds nobody up unless it has a tile.
 
-Workers spin for a while after a job and then sleep on a condition variable. A second caller,
-or a tile that itself has tiles, finds the pool busy and runs its tiles alone. After a fork the
+Workers spin for a while after a job and then sleep on a condition variable. Linux may wake a
+worker on the processor of the thread that woke it, where the two would take turns while another
+processor is idle: a worker that finds itself there moves to another one. A second caller, or a
+tile that itself has tiles, finds the pool busy and runs its tiles alone. After a fork the
 child starts a pool of its own. Workers never end; at exit the system stops them, which is why
 the code is never freed. They block all signals, so that Python's handlers run where they would.
 """
@@ -45,6 +47,7 @@ _IR = """
 @done     = internal global i64 0, align 64
 @busy     = internal global i32 0, align 64
 @sleepers = internal global i32 0, align 4
+@caller   = internal global i32 0, align 4
 @workers  = internal global i64 0, align 8
 @ready    = internal global i32 0, align 4
 @mutex    = internal global [128 x i8] zeroinitializer, align 64
@@ -135,6 +138,7 @@ wait:
 awake:
   %fewer = atomicrmw sub ptr @sleepers, i32 1 seq_cst
   %unlocked = call i32 @pthread_mutex_unlock(ptr @mutex)
+  call void @make_way()
   br label %look
 }
 
@@ -235,6 +239,8 @@ publish:
   %any = icmp ne i32 %asleep, 0
   br i1 %any, label %wake_up, label %work
 wake_up:
+  %here = call i32 @processor()
+  store atomic i32 %here, ptr @caller monotonic, align 4
   %locked = call i32 @pthread_mutex_lock(ptr @mutex)
   %woken = call i32 @pthread_cond_broadcast(ptr @wake)
   %unlocked = call i32 @pthread_mutex_unlock(ptr @mutex)
@@ -275,9 +281,65 @@ define void @stepwell_forget_workers() nounwind {
 }
 """
 
+_LINUX = """
+declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @sched_setaffinity(i32, i64, ptr)
+declare ptr @memcpy(ptr, ptr, i64)
+
+define internal i32 @processor() nounwind {
+  %number = call i32 @sched_getcpu()
+  ret i32 %number
+}
+
+; Moves to another processor if the caller was on this one when it woke the workers.
+; For that the thread may not run here for a moment; afterwards it may run where it could before.
+define internal void @make_way() nounwind {
+entry:
+  %allowed = alloca [128 x i8], align 16
+  %others = alloca [128 x i8], align 16
+  %here = call i32 @sched_getcpu()
+  %there = load atomic i32, ptr @caller monotonic, align 4
+  %together = icmp eq i32 %here, %there
+  br i1 %together, label %ask, label %end
+ask:
+  %failed = call i32 @sched_getaffinity(i32 0, i64 128, ptr %allowed)
+  %known = icmp eq i32 %failed, 0
+  br i1 %known, label %move, label %end
+move:
+  %copied = call ptr @memcpy(ptr %others, ptr %allowed, i64 128)
+  %byte = lshr i32 %here, 3
+  %place = getelementptr i8, ptr %others, i32 %byte
+  %eight = load i8, ptr %place, align 1
+  %bit = and i32 %here, 7
+  %shift = trunc i32 %bit to i8
+  %one = shl i8 1, %shift
+  %rest = xor i8 %one, -1
+  %without = and i8 %eight, %rest
+  store i8 %without, ptr %place, align 1
+  %moved = call i32 @sched_setaffinity(i32 0, i64 128, ptr %others)
+  %back = call i32 @sched_setaffinity(i32 0, i64 128, ptr %allowed)
+  br label %end
+end:
+  ret void
+}
+"""
+"""A processor is a bit of a mask; where there are more than 1024 the mask is not told."""
+
+_ELSEWHERE = """
+define internal i32 @processor() nounwind {
+  ret i32 0
+}
+
+define internal void @make_way() nounwind {
+  ret void
+}
+"""
+"""Other systems do not say where a thread runs."""
+
 
 def _text(triple: str) -> str:
-    text = _IR
+    text = _IR + (_LINUX if sys.platform == "linux" else _ELSEWHERE)
     for name, value in {
         "$PAUSE": "pause" if triple.startswith("x86") else "yield",
         "$SPIN": SPIN,

@@ -185,6 +185,34 @@ def test_child_of_a_fork_has_threads_of_its_own() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not say where threads run")
+def test_workers_may_run_where_they_could() -> None:
+    """A worker that is woken beside its caller makes way, for a moment only."""
+    done = in_a_process("""
+    import time
+    before = set(os.listdir("/proc/self/task"))
+    assert run()
+    workers = [int(thread) for thread in set(os.listdir("/proc/self/task")) - before]
+    assert len(workers) == 2
+    everywhere = os.sched_getaffinity(0)
+    here = min(everywhere)
+    os.sched_setaffinity(0, {here})
+    for allowed in ({here}, everywhere):
+        for worker in workers:
+            os.sched_setaffinity(worker, {here})
+        time.sleep(0.01)
+        for worker in workers:
+            os.sched_setaffinity(worker, allowed)
+        for _ in range(20):
+            assert run()
+            time.sleep(0.005)
+        end = time.monotonic() + 10
+        while any(os.sched_getaffinity(worker) != allowed for worker in workers):
+            assert time.monotonic() < end
+    """)
+    assert done.returncode == 0, done.stderr
+
+
 def test_process_ends_while_workers_wait() -> None:
     done = in_a_process("""
     assert run()
