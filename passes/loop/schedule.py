@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, VectorType
+from xdsl.ir import Block
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -43,7 +44,8 @@ def schedule_kernel(
     """
     schedule, reasons = Schedule(kernel, target, knobs), list[str]()
     with suppress(HeldBackError):
-        for nest in _top_loops(kernel):
+        _rows(schedule, kernel.body.block, reasons)
+        for nest in _top_loops(schedule.kernel):
             schedule.attempt(lambda nest=nest: _nest(schedule, nest, reasons))
         schedule.drop_unit_loops()
     return schedule, reasons
@@ -92,7 +94,6 @@ def _inside(
         return
     inner = perfect_nest(loop)[-1]
     nested = [op.loop_name.data for op in inner.body.block.ops if isinstance(op, ForOp)]
-    reductions = [op.loop_name.data for op in inner.body.block.ops if isinstance(op, ReduceOp)]
     before = len(reasons)
     for rule in rules:
         if nested and rule is schedule_lanes:
@@ -100,9 +101,7 @@ def _inside(
         if reason := schedule.attempt(lambda rule=rule: rule(schedule, nest)):
             reasons.append(reason)
             return
-    for name in reductions:
-        if reason := schedule.attempt(lambda name=name: schedule_row(schedule, name)):
-            reasons.append(reason)
+    _rows(schedule, inner.body.block, reasons)
     for name in nested:
         _inside(schedule, name, reasons)
     ask_for_next_rows(schedule, inner.loop_name.data)
@@ -111,6 +110,20 @@ def _inside(
     # Nothing inside runs along memory: perhaps all of it does along an outer loop.
     if reason := schedule.attempt(lambda: schedule_lanes(schedule, nest)):
         reasons.append(reason)
+
+
+def _rows(schedule: Schedule, block: Block, reasons: list[str]) -> None:
+    """Schedule the reductions of a block, or those in them."""
+    for name in [op.loop_name.data for op in _innermost_reductions(block)]:
+        if reason := schedule.attempt(lambda name=name: schedule_row(schedule, name)):
+            reasons.append(reason)
+
+
+def _innermost_reductions(block: Block) -> Iterator[ReduceOp]:
+    """The reductions of a block; in place of one that has others in it, those."""
+    for op in block.ops:
+        if isinstance(op, ReduceOp):
+            yield from [*_innermost_reductions(op.body.block)] or [op]
 
 
 def _cut(schedule: Schedule, nest: ForOp, reasons: list[str], rules: Sequence[Rule]) -> bool:

@@ -164,6 +164,27 @@ loop.kernel @columns(%x: memref<9x35xf32>) -> (%y: memref<35xf32>) {
     assert not any(isinstance(op, FoldOp) for op in after.walk())
 
 
+@pytest.mark.parametrize("sizes", [(1, 1), (3, 70), (5, 7), (2, 128), (0, 40), (4, 0)])
+def test_totals_run_along_memory(same_before_and_after, normal, schedule, sizes) -> None:
+    """A reduction over two axes that is in no loop: the inner one becomes lanes."""
+    m, n = sizes
+    text = f"""
+loop.kernel @total(%x: memref<{m}x{n}xf32>) -> (%y: memref<f32>) {{
+  %z = arith.constant 0.5 : f32
+  %s = loop.reduce "i" %i to {m} combine add carry(%all = %z : f32) {{
+    %r = loop.reduce "k" %k to {n} combine add carry(%acc = %all : f32) {{
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<{m}x{n}xf32>, f32
+      %t = math.fma %v, %v, %acc : f32
+      loop.yield %t : f32
+    }}
+    loop.yield %r : f32
+  }}
+  loop.store %s, %y () -> ()() : f32, memref<f32>
+}}"""
+    after = same_before_and_after(text, [normal(m, n), normal()], schedule)
+    assert bool(blocks(after)) == (m > 0 and n >= 4)
+
+
 @pytest.mark.parametrize("columns", [3, 40, None])
 def test_sums_of_columns_between_loops(same_before_and_after, normal, columns) -> None:
     """Nothing inside of the loop over columns runs along memory: the columns are the lanes."""

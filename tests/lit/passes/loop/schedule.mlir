@@ -339,6 +339,27 @@ loop.kernel @sums(%x: memref<3x70xf32>) -> (%y: memref<3xf32>) {
   }
 }
 
+// A sum over two axes, in no loop: the inner one runs along memory.
+// V4-LABEL: loop.kernel @total
+// V4-SAME:  attributes {loop.schedule = "split(k, 64, tail=peel); vectorize(k1); split(k1t, 4, tail=peel); vectorize(k1t1)
+// V4:       loop.reduce "i" %i to 3 combine add carry(%[[acc:.*]] = %{{.*}} : f32) {
+// V4:         loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<3x70xf32>, vector<64xf32>
+// V4:         loop.fold %{{.*}} axis 0 add : vector<64xf32> -> vector<1xf32>
+// V3-LABEL: loop.kernel @total
+// V3:         loop.reduce {{.*}} to 2 combine add carry(%{{.*}} = %{{.*}} : vector<32xf32>)
+loop.kernel @total(%x: memref<3x70xf32>) -> (%y: memref<f32>) {
+  %z = arith.constant 0.0 : f32
+  %s = loop.reduce "i" %i to 3 combine add carry(%all = %z : f32) {
+    %r = loop.reduce "k" %k to 70 combine add carry(%acc = %all : f32) {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<3x70xf32>, f32
+      %t = arith.addf %acc, %v : f32
+      loop.yield %t : f32
+    }
+    loop.yield %r : f32
+  }
+  loop.store %s, %y () -> ()() : f32, memref<f32>
+}
+
 // A padded row: its interior runs along memory, the little that is beside it stays.
 // V4-LABEL: loop.kernel @pad
 // V4-SAME:  attributes {loop.schedule = "split_border(i, 1, 2); split(i, 64, tail=split); vectorize(i1); vectorize(i1t)
