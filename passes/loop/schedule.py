@@ -20,7 +20,7 @@ from ...dialects.loop.trace import structure_of, trace_of
 from .rules.borders import cut_border
 from .rules.contraction import schedule_contraction
 from .rules.knobs import ANALYTIC, Knobs
-from .rules.lanes import schedule_lanes, schedule_transpose
+from .rules.lanes import schedule_gathers, schedule_lanes, schedule_transpose
 from .rules.panels import ask_for_next_rows
 from .rules.replay import read_trace, replay, replay_all
 from .rules.rows import schedule_row
@@ -105,11 +105,12 @@ def _inside(
     for name in nested:
         _inside(schedule, name, reasons)
     ask_for_next_rows(schedule, inner.loop_name.data)
-    if not nested or len(reasons) > before:
-        return
-    # Nothing inside runs along memory: perhaps all of it does along an outer loop.
-    if reason := schedule.attempt(lambda: schedule_lanes(schedule, nest)):
-        reasons.append(reason)
+    # Where nothing inside runs along memory, perhaps all of it does along an outer loop.
+    for rule in (schedule_lanes, schedule_gathers):
+        if len(reasons) > before:
+            return
+        if reason := schedule.attempt(lambda rule=rule: rule(schedule, nest)):
+            reasons.append(reason)
 
 
 def _rows(schedule: Schedule, block: Block, reasons: list[str]) -> None:
@@ -143,7 +144,8 @@ class LoopSchedulePass(ModulePass):
     """Give every kernel the schedule that its nests call for on the target.
 
     Contractions get a register tile, other nests vectors along the loop that runs through
-    memory, reductions of rows partial accumulators. Nests that nothing fits stay as they are.
+    memory, reductions of rows partial accumulators. What none of that fits gets vectors whose
+    elements are loaded from where they lie, if they are stored side by side.
 
     Before:
 

@@ -86,7 +86,11 @@ def stride(access: LoadOp | StoreOp, variable: SSAValue, dependent: set[SSAValue
     factors = [sum(_factor(result, dim) for dim in dims) for result in access.map.data.results]
     if all(factor == 0 for factor in factors):
         return Stride.INVARIANT
-    if factors[-1] == 1 and not any(factors[:-1]):
+    sizes = list(cast(MemRefType, access.buffer.type).get_shape())
+    while len(sizes) > 1 and sizes[-1] == 1:
+        sizes.pop()  # along the dimension before it lies the next element
+    last = len(sizes) - 1
+    if factors[last] == 1 and not any(factors[:last] + factors[last + 1 :]):
         return Stride.UNIT
     return Stride.OTHER
 

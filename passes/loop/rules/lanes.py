@@ -4,6 +4,7 @@ The loop that becomes the lanes is the innermost one along which every access go
 element or stays where it is. Feature rows of a sparse product are carried over the entries of
 a row as one block, so that they stay in registers. Where loads go to the next element along one
 loop and stores along another, both become axes of a square, which is turned over in registers.
+Where nothing of that fits, loads may take elements that lie apart: windows that jump, reshapes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.nests import bound_of, perfect_nest
-from ....dialects.loop.ops import ForOp, LoadOp, ReduceEntriesOp, StoreOp
+from ....dialects.loop.ops import ForOp, LoadOp, ReduceEntriesOp, ReduceOp, StoreOp
 from .accesses import (
     Stride,
     accesses,
@@ -36,18 +37,19 @@ CHEAP = 12
 """Statements of at most this cost are taken several vectors at a time."""
 
 
-def lane_loop(nest: Sequence[ForOp]) -> ForOp | None:
-    """The innermost of some perfectly nested loops that can become the lanes."""
+def lane_loop(nest: Sequence[ForOp], gathers: bool = False) -> ForOp | None:
+    """The innermost of some perfectly nested loops that can become the lanes.
+
+    Args:
+        gathers: whether the elements of a load may lie apart.
+    """
+    fits = set(Stride) if gathers else {Stride.UNIT, Stride.INVARIANT}
     for loop in reversed(nest):
         dependent = dependents(loop)
         strides = [(a, stride(a, loop.variable, dependent)) for a in accesses(loop)]
-        if all(_fits(isinstance(a, StoreOp), s) for a, s in strides):
+        if all(s == Stride.UNIT if isinstance(a, StoreOp) else s in fits for a, s in strides):
             return loop
     return None
-
-
-def _fits(is_store: bool, how: Stride) -> bool:
-    return how == Stride.UNIT or (how == Stride.INVARIANT and not is_store)
 
 
 def transposed_loops(nest: Sequence[ForOp]) -> tuple[ForOp, ForOp] | None:
@@ -100,10 +102,18 @@ def _tail(size: int | None, lanes: int) -> str:
     return "split" if size is None or size % lanes else "mask"
 
 
-def schedule_lanes(schedule: Schedule, nest: str) -> str | None:
+def schedule_gathers(schedule: Schedule, nest: str) -> str | None:
+    """Vectorise a nest as `schedule_lanes` does, with loads of elements that lie apart.
+
+    One by one they cost what they cost without vectors, and what is computed from them less.
+    """
+    return schedule_lanes(schedule, nest, gathers=True)
+
+
+def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str | None:
     """Vectorise one of the loops of a nest; says what was done, None where nothing fits."""
     loops = perfect_nest(schedule.for_loop(nest))
-    loop = lane_loop(loops)
+    loop = lane_loop(loops, gathers)
     if loop is None:
         return None
     name, size = loop.loop_name.data, schedule.extent(loop.loop_name.data)
@@ -152,7 +162,8 @@ def _dear_vectors(most: int, size: int | None, lanes: int) -> int:
 
 def _vectors(loop: ForOp, size: int | None, lanes: int, entries: bool) -> int:
     """How many vectors are taken at a time."""
-    if is_dear(loop) or not (entries or cost_of_body(loop) <= CHEAP):
+    reduces = any(isinstance(op, ReduceOp) for op in loop.body.block.ops)
+    if is_dear(loop) or not (entries or reduces or cost_of_body(loop) <= CHEAP):
         return 1
     if size is None:
         return 1 if entries else WIDE_VECTORS

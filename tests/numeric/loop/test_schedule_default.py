@@ -241,8 +241,57 @@ def test_columns_beside_each_other(columns) -> None:
     assert exe.ir("scheduled").count("loop.for") < 60
 
 
+APART = {
+    "every third": ((3, 200), "(d0, d1) -> (d0, d1 * 3 + 1)"),
+    "backwards": ((3, 66), "(d0, d1) -> (d0, 65 - d1)"),
+    "columns": ((66, 3), "(d0, d1) -> (d1, d0)"),
+    "a row of rows": ((3, 6, 11), "(d0, d1) -> (d0, d1 floordiv 11, d1 mod 11)"),
+    "one column": ((3, 66, 1), "(d0, d1) -> (d0, d1, 0)"),
+}
+"""Shapes of what is read, and where."""
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("columns", [1, 8, 17, 66])
+@pytest.mark.parametrize(("shape", "place"), APART.values(), ids=APART)
+def test_elements_that_lie_apart(
+    same_before_and_after, normal, schedule, shape, place, columns, known
+) -> None:
+    kind, row = "x".join(map(str, shape)), columns if known else "?"
+    text = f"""
+loop.kernel @other(%x: memref<{kind}xf32>, %w: memref<{row}xf32>) -> (%y: memref<3x{row}xf32>) {{
+  %zero = arith.constant 0 : index
+  %n = memref.dim %w, %zero : memref<{row}xf32>
+  loop.for "i" %i to 3 {{
+    loop.for "j" %j to {columns if known else "%n"} {{
+      %u = loop.load %x {place}(%i, %j) : memref<{kind}xf32>, f32
+      %b = loop.load %w (d0) -> (d0)(%j) : memref<{row}xf32>, f32
+      %v = arith.addf %u, %b : f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<3x{row}xf32>
+    }}
+  }}
+}}"""
+    inputs = [normal(*shape), normal(columns), normal(3, columns)]
+    after = same_before_and_after(text, inputs, schedule)
+    assert blocks(after) or columns == 1
+
+
+@pytest.mark.parametrize("size", [4, 9, 33])
+@pytest.mark.parametrize(("window", "stride"), [(2, 2), (3, 2), (3, 3)])
+def test_windows_that_jump(size, window, stride) -> None:
+    """No lane reads outside of the buffers, which are checked while the loops are interpreted."""
+    b = sw.Builder("main")
+    x = b.input("x", (1, 2, size, size), "f32")
+    b.output(b.pool(x, "max", [window, window], [stride, stride]), name="y")
+    exe = sw.compile(b.module(), threads=1)
+    image = np.random.default_rng(0).standard_normal((1, 2, size, size)).astype(np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(image, (window, window), (2, 3))
+    expected = windows[:, :, ::stride, ::stride].max((4, 5))
+    for got in (exe(image), exe.run_at("loops", image)):
+        np.testing.assert_array_equal(got, expected)
+
+
 LEFT_ALONE = {
-    "lanes run back": "%v = loop.load %x (d0, d1) -> (d0, 7 - d1)(%i, %j) : memref<8x8xf32>, f32",
     "an index is computed": """%u = loop.load %w (d0) -> (d0)(%j) : memref<8xi32>, i32
       %c = arith.index_cast %u : i32 to index
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %c) : memref<8x8xf32>, f32""",

@@ -385,16 +385,29 @@ loop.kernel @pad(%x: memref<200xf32>) -> (%y: memref<203xf32>) {
   }
 }
 
-// A nest that nothing fits stays as it is.
+// Elements that lie apart in memory are loaded one by one, and computed with as vectors.
+// V4-LABEL: loop.kernel @apart
+// V4-SAME:  attributes {loop.schedule = "vectorize(i)"}
+// V4-NEXT:  loop.load %x ()[s0] -> ((s0 * 2))() : memref<16xf32>, vector<8xf32>
+// V3-LABEL: loop.kernel @apart
+// V3:       loop.load %x ()[s0] -> ((s0 * 2))() : memref<16xf32>, vector<8xf32>
+loop.kernel @apart(%x: memref<16xf32>) -> (%y: memref<8xf32>) {
+  loop.for "i" %i to 8 {
+    %v = loop.load %x (d0) -> (d0 * 2)(%i) : memref<16xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+}
+
+// A nest that nothing fits stays as it is: it stores backwards.
 // V4-LABEL: loop.kernel @reversed
 // V4-NEXT:  loop.for "i" %i to 8 {
-// V4-NEXT:    loop.load %x (d0) -> (((d0 * -1) + 7))(%i) : memref<8xf32>, f32
+// V4-NEXT:    loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
 // V3-LABEL: loop.kernel @reversed
 // V3-NEXT:  loop.for "i" %i to 8 {
 loop.kernel @reversed(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
   loop.for "i" %i to 8 {
-    %v = loop.load %x (d0) -> (d0 * -1 + 7)(%i) : memref<8xf32>, f32
-    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
+    loop.store %v, %y (d0) -> (d0 * -1 + 7)(%i) : f32, memref<8xf32>
   }
 }
 
