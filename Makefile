@@ -51,6 +51,7 @@ bench: $(call MARKED,run) ## time models beside all installed peers; calls, pass
 	$(BIN)/python benchmarks/symbolic_batch.py
 	$(BIN)/python benchmarks/sparse_products.py
 	$(BIN)/python benchmarks/moves.py
+	$(BIN)/python benchmarks/operators.py
 	$(BIN)/python benchmarks/stress.py
 
 weights: $(call MARKED,run) ## train the weights of the demo again

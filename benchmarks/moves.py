@@ -9,9 +9,9 @@ time over ours, medians of interleaved rounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
@@ -32,6 +32,8 @@ from rich.table import Table
 
 import stepwell as sw
 from stepwell.tools.timing import Timing, duration, measure
+
+Case = TypeVar("Case")
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ MOVES: dict[str, Move] = {
 class Result(Compared):
     """Seconds of each library, and bytes."""
 
-    move: str
+    case: str
     moved: int
     times: dict[str, Timing]
 
@@ -222,17 +224,41 @@ def run(name: str, move: Move, threads: int) -> Result:
     )
 
 
-def table(results: Sequence[Result]) -> Table:
-    """The results as people read them."""
+def table(kind: str, results: Sequence[Result]) -> Table:
+    """The results as people read them; a case is one of this kind."""
     peers = list(dict.fromkeys(peer for r in results for peer in r.times if peer != OURS))
-    view = Table("move", OURS, "GB/s", *peers, "ratio to best")
+    view = Table(kind, OURS, "GB/s", *peers, "ratio to best")
     for r in results:
         cells = [duration(r.times[peer].median) if peer in r.times else "" for peer in peers]
         ratio = f"{r.ratio:.2f}" if r.ratio * 1.3 >= 1 else f"[red]{r.ratio:.2f}[/]"
         ours = r.times[OURS]
         rate = f"{r.moved / ours.median / 1e9:.0f}"
-        view.add_row(r.move, str(ours), rate, *cells, ratio)
+        view.add_row(r.case, str(ours), rate, *cells, ratio)
     return view
+
+
+def show(
+    kind: str,
+    cases: Mapping[str, Case],
+    run: Callable[[str, Case, int], Result],
+    threads: int,
+    only: str,
+) -> None:
+    """Run the cases with a text in their names, and print the table."""
+    console = Console(width=140)
+    chosen = {name: case for name, case in cases.items() if only in name}
+    if not chosen:
+        raise typer.BadParameter(f'no {kind} has "{only}" in its name: {", ".join(cases)}')
+    if missing():
+        console.print(f"not installed, left out: {', '.join(missing())}")
+    results: list[Result] = []
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(chosen))
+        for name, case in chosen.items():
+            progress.update(task, description=name)
+            results.append(run(name, case, threads))
+            progress.advance(task)
+    console.print(table(kind, results))
 
 
 def main(
@@ -240,20 +266,7 @@ def main(
     only: Annotated[str, typer.Option(help="only the moves with this text in their names")] = "",
 ) -> None:
     """Print the table."""
-    console = Console(width=140)
-    moves = {name: move for name, move in MOVES.items() if only in name}
-    if not moves:
-        raise typer.BadParameter(f'no move has "{only}" in its name: {", ".join(MOVES)}')
-    if missing():
-        console.print(f"not installed, left out: {', '.join(missing())}")
-    results: list[Result] = []
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(moves))
-        for name, move in moves.items():
-            progress.update(task, description=name)
-            results.append(run(name, move, threads))
-            progress.advance(task)
-    console.print(table(results))
+    show("move", MOVES, run, threads, only)
 
 
 if __name__ == "__main__":
