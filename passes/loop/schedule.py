@@ -106,7 +106,7 @@ def _inside(
         _inside(schedule, name, reasons)
     ask_for_next_rows(schedule, inner.loop_name.data)
     # Where nothing inside runs along memory, perhaps all of it does along an outer loop.
-    for rule in (schedule_lanes, schedule_gathers):
+    for rule in (schedule_lanes, schedule_gathers) if nested else (schedule_gathers,):
         if len(reasons) > before:
             return
         if reason := schedule.attempt(lambda rule=rule: rule(schedule, nest)):
