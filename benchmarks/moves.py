@@ -15,7 +15,6 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
-from onnx import TensorProto, helper, numpy_helper
 from peers import (
     OURS,
     Call,
@@ -23,6 +22,7 @@ from peers import (
     installed,
     library_threads,
     missing,
+    one_node,
     onnx_runtime,
     torch_call,
 )
@@ -60,18 +60,8 @@ class Move:
 
     def model(self) -> bytes:
         """The model for onnxruntime."""
-        kind, extra, attributes = self.onnx
-        names = [f"x{n}" for n in range(len(self.shapes))]
-        constants = [numpy_helper.from_array(array, f"c{n}") for n, array in enumerate(extra)]
-        node = helper.make_node(kind, [*names, *(c.name for c in constants)], ["y"], **attributes)
-        inputs = [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-            for name, shape in zip(names, self.shapes, strict=True)
-        ]
-        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-        graph = helper.make_graph([node], "main", inputs, [y], constants)
-        opset = [helper.make_opsetid("", 17)]
-        return helper.make_model(graph, opset_imports=opset, ir_version=9).SerializeToString()
+        kind, constants, attributes = self.onnx
+        return one_node(kind, self.shapes, constants, attributes).SerializeToString()
 
 
 def transpose(shape: tuple[int, ...], order: Sequence[int]) -> Move:

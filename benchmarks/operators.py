@@ -15,8 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from moves import Result, show
-from onnx import ModelProto, TensorProto, helper, numpy_helper, shape_inference
-from peers import OURS, Call, installed, onnx_runtime
+from peers import OURS, Call, installed, one_node, onnx_runtime
 
 import stepwell as sw
 from stepwell.tools.timing import measure
@@ -34,18 +33,6 @@ class Node:
     shape: tuple[int, ...]
     constants: tuple[np.ndarray, ...] = ()
     attributes: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    def model(self) -> ModelProto:
-        """The model."""
-        constants = [numpy_helper.from_array(c, f"c{n}") for n, c in enumerate(self.constants)]
-        names = ["x", *(c.name for c in constants)]
-        node = helper.make_node(self.kind, names, ["y"], **self.attributes)
-        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape)
-        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-        graph = helper.make_graph([node], "main", [x], [y], constants)
-        opset = [helper.make_opsetid("", 18)]
-        model = helper.make_model(graph, opset_imports=opset, ir_version=9)
-        return shape_inference.infer_shapes(model)
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -122,7 +109,7 @@ def run(name: str, node: Node, threads: int) -> Result:
     if not installed("onnxruntime"):
         raise SystemExit("onnxruntime is not installed: there is nothing to compare with")
     x = np.random.default_rng(0).standard_normal(node.shape, np.float32)
-    model = node.model()
+    model = one_node(node.kind, [node.shape], node.constants, node.attributes)
     exe = sw.compile(sw.from_onnx(model), threads=threads)
     peer = onnx_runtime(model.SerializeToString(), [x], threads)
     calls: dict[str, Call] = {OURS: lambda: exe(x), "onnxruntime": peer}

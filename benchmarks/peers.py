@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto, TensorProto, helper, numpy_helper, shape_inference
 from scipy.sparse import csr_array
 
 from stepwell.tools.timing import Timing
@@ -57,6 +58,27 @@ def installed(name: str) -> bool:
 def missing() -> list[str]:
     """The distributions that a comparison would need and that are not installed."""
     return [name for name in PEERS if not installed(name)]
+
+
+def one_node(
+    kind: str,
+    shapes: Sequence[Sequence[int]],
+    constants: Sequence[np.ndarray],
+    attributes: Mapping[str, Any],
+) -> ModelProto:
+    """A model of one node in single precision: inputs of these shapes, then the constants."""
+    names = [f"x{n}" for n in range(len(shapes))]
+    weights = [numpy_helper.from_array(array, f"c{n}") for n, array in enumerate(constants)]
+    node = helper.make_node(kind, [*names, *(c.name for c in weights)], ["y"], **attributes)
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in zip(names, shapes, strict=True)
+    ]
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([node], "main", inputs, [y], weights)
+    opset = [helper.make_opsetid("", 18)]
+    model = helper.make_model(graph, opset_imports=opset, ir_version=9)
+    return shape_inference.infer_shapes(model)
 
 
 def onnx_runtime(model: bytes, inputs: Sequence[np.ndarray], threads: int) -> Call:
