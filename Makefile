@@ -8,16 +8,19 @@ BIN := $(VENV)/bin
 MARKED = $(VENV)/.$(1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit numeric lit lint format types bench weights clean
+.PHONY: help demo test test-all unit numeric lit lint format types bench weights clean
 
 help: ## show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | \
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | \
 	  awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 demo: $(call MARKED,run) ## a GCN on the karate club and an MLP on digits, compiled and timed
 	@$(BIN)/stepwell demo
 
-test: $(call MARKED,test) ## all tests: unit, numeric and lit
+test: $(call MARKED,test) ## unit, numeric and lit tests, all but those marked slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+
+test-all: $(call MARKED,test) ## all tests, also those marked slow
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 unit: $(call MARKED,test) ## the unit tests alone

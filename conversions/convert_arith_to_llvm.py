@@ -25,9 +25,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from ..core.budgets import EXACT
 from ..dialects import upstream
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
-from .to_llvm.types import NO_FASTMATH, dense, element_of, fastmath_of, int_attr, lanes_of, parts_of
+from .to_llvm.types import NO_FASTMATH, dense, element_of, fastmath_of, int_attr, lanes_of
 
 ARITH = LoweringTable()
 """How to lower each operation of `arith`."""
@@ -84,7 +85,7 @@ _OVERFLOW = {
 @ARITH.on("arith.constant")
 def lower_constant(op: Operation, low: Lowering) -> SSAValue:
     value, type = op.properties["value"], op.results[0].type
-    (target,) = parts_of(type)
+    (target,) = low.parts_of(type)
     lanes_of(type)
     if isinstance(value, IntegerAttr):
         number = value.value.data
@@ -104,7 +105,7 @@ def lower_constant(op: Operation, low: Lowering) -> SSAValue:
 @ARITH.on(*_INTEGER_BINARY)
 def lower_integer_binary(op: Operation, low: Lowering) -> SSAValue:
     left, right = op.operands
-    result = parts_of(op.results[0].type)[0]
+    result = low.parts_of(op.results[0].type)[0]
     operands = (low.value(left), low.value(right))
     return low.emit(_INTEGER_BINARY[op.name], operands, result, _overflow(op))
 
@@ -207,7 +208,7 @@ def _to_bf16(op: Operation, low: Lowering) -> SSAValue:
 
 @ARITH.on("arith.index_cast", "arith.index_castui")
 def lower_index_cast(op: Operation, low: Lowering) -> SSAValue:
-    value, (target,) = low.value(op.operands[0]), parts_of(op.results[0].type)
+    value, (target,) = low.value(op.operands[0]), low.parts_of(op.results[0].type)
     have, want = _width(value.type), _width(target)
     if have == want:
         return value
@@ -223,7 +224,7 @@ def _width(type: Attribute) -> int:
 
 @ARITH.on("arith.bitcast")
 def lower_bitcast(op: Operation, low: Lowering) -> SSAValue:
-    value, (target,) = low.value(op.operands[0]), parts_of(op.results[0].type)
+    value, (target,) = low.value(op.operands[0]), low.parts_of(op.results[0].type)
     return value if value.type == target else low.emit(llvm.BitcastOp, (value,), target)
 
 
@@ -306,10 +307,11 @@ class ConvertArithToLlvmPass(ModulePass):
     }
     ```
     Requires: vectors of one fixed dimension.
-    Leaves: no operation of `arith`; an `index` is an i64, with casts where others use it.
+    Leaves: no operation of `arith`; an `index` is an integer, with casts where others use it.
     """
 
     name = "convert-arith-to-llvm"
+    budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lower_module(op, ARITH, ["arith"])
+        lower_module(ctx, op, ARITH, ["arith"])

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i1, i32
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from ..core.budgets import EXACT
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
 from .to_llvm.types import int_attr
 
@@ -127,6 +128,7 @@ class ConvertCfToLlvmPass(ModulePass):
     """
 
     name = "convert-cf-to-llvm"
+    budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lower_module(op, CF, ["cf"])
+        lower_module(ctx, op, CF, ["cf"])

@@ -1,7 +1,8 @@
 """Functions, calls and returns to the LLVM dialect.
 
-Every function has the plain calling convention: an `index` is an i64, a buffer is its address
-followed by one i64 for each symbolic dimension. Several results are returned as a struct.
+Every function has the plain calling convention: an `index` is as wide as on the target, a buffer
+is its address followed by one index for each symbolic dimension. Several results are returned as
+a struct.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from ..core.budgets import EXACT
 from ..dialects import upstream
+from ..dialects.program import kept_attributes
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
-from .to_llvm.types import NO_FLAGS, parts_of
+from .to_llvm.types import NO_FLAGS
 
 FUNC = LoweringTable()
 """How to lower each operation of `func`."""
@@ -43,15 +46,16 @@ def lower_func(op: Operation, low: Lowering) -> None:
     new = llvm.FuncOp(
         old.sym_name,
         llvm.LLVMFunctionType(
-            [part for type in old.function_type.inputs for part in parts_of(type)],
-            _result_type(old.function_type.outputs.data),
+            [part for type in old.function_type.inputs for part in low.parts_of(type)],
+            _result_type(low, old.function_type.outputs.data),
         ),
         # A private function with a body can be inlined away; one without comes from elsewhere.
         linkage=_INTERNAL
         if old.sym_visibility == StringAttr("private") and body.blocks
         else _EXTERNAL,
         body=body,
-        other_props={"arg_attrs": _argument_attributes(old)},
+        other_props={"arg_attrs": _argument_attributes(low, old)},
+        extra_attrs=kept_attributes(old),
     )
     old.add_region(Region())
     low.perform(new)
@@ -60,14 +64,14 @@ def lower_func(op: Operation, low: Lowering) -> None:
         low.walk_function(body)
 
 
-def _result_type(types: Sequence[Attribute]) -> Attribute | None:
-    parts = [part for type in types for part in parts_of(type)]
+def _result_type(low: Lowering, types: Sequence[Attribute]) -> Attribute | None:
+    parts = [part for type in types for part in low.parts_of(type)]
     if len(parts) < 2:
         return parts[0] if parts else None
     return llvm.LLVMStructType.from_type_list(parts)
 
 
-def _argument_attributes(op: func.FuncOp) -> ArrayAttr[DictionaryAttr] | None:
+def _argument_attributes(low: Lowering, op: func.FuncOp) -> ArrayAttr[DictionaryAttr] | None:
     """LLVM's attributes of each argument, given to the address of a buffer; no others."""
     if op.arg_attrs is None:
         return None
@@ -75,7 +79,7 @@ def _argument_attributes(op: func.FuncOp) -> ArrayAttr[DictionaryAttr] | None:
     for type, given in zip(op.function_type.inputs, op.arg_attrs, strict=True):
         kept = {key: value for key, value in given.data.items() if key.startswith("llvm.")}
         result.append(DictionaryAttr(kept) if kept else _NO_ATTRIBUTES)
-        result += [_NO_ATTRIBUTES] * (len(parts_of(type)) - 1)
+        result += [_NO_ATTRIBUTES] * (len(low.parts_of(type)) - 1)
     return ArrayAttr(result) if any(one.data for one in result) else None
 
 
@@ -97,12 +101,12 @@ def lower_return(op: Operation, low: Lowering) -> None:
 def lower_call(op: Operation, low: Lowering) -> None:
     call = cast(func.CallOp, op)
     arguments = [part for operand in op.operands for part in low.parts(operand)]
-    result_type = _result_type([result.type for result in op.results])
+    result_type = _result_type(low, [result.type for result in op.results])
     new = low.perform(direct_call(call.callee, arguments, result_type))
     if not op.results:
         return
     returned = new.results[0]
-    flat = [part for result in op.results for part in parts_of(result.type)]
+    flat = [part for result in op.results for part in low.parts_of(result.type)]
     if len(flat) > 1:
         values = [
             low.emit(
@@ -116,7 +120,7 @@ def lower_call(op: Operation, low: Lowering) -> None:
     else:
         values = [returned]
     for result in op.results:
-        count = len(parts_of(result.type))
+        count = len(low.parts_of(result.type))
         low.define(result, tuple(values[:count]))
         values = values[count:]
 
@@ -156,10 +160,12 @@ class ConvertFuncToLlvmPass(ModulePass):
     }
     ```
     Requires: contiguous buffers.
-    Leaves: no operation of `func`. Attributes of arguments are kept where LLVM knows them.
+    Leaves: no operation of `func`. Attributes of arguments are kept where LLVM knows them, those
+    of a function where they say how it is called (`dialects/program.py`).
     """
 
     name = "convert-func-to-llvm"
+    budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lower_module(op, FUNC, ["func"])
+        lower_module(ctx, op, FUNC, ["func"])

@@ -21,23 +21,25 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i64,
 )
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ..core.actions import allowed, held_back
-from ..core.context import CompilerContext, decide
+from ..core.budgets import SUMS
+from ..core.context import CompilerContext
 from ..core.dims import Shape
+from ..core.exactness import ROUNDING_ATTRIBUTE
 from ..core.refusal import refused
 from ..dialects.graph import ops as graph
 from ..dialects.graph.interfaces import GraphOp
+from ..dialects.graph.plan.nest_plan import NestPlan, planned
+from ..dialects.graph.plan.recording import Recorder
 from ..dialects.graph.shapes import EQUAL, SymbolicShapes, equal_attribute
 from ..dialects.loop import ops as loop
 from ..dialects.loop.in_place import overwritable
 from ..dialects.sparse_tensor import is_sparse
 from .kernel import build_kernel
-from .nest import UnmergedError
-from .splitting import split_primitive
 from .work import work_of
 
 Call = graph.CallDpsOp | graph.CallPackedOp
@@ -107,12 +109,12 @@ def _is_inside(op: Operation) -> bool:
 def _build_all(ctx: Context, module: ModuleOp) -> dict[func.FuncOp, loop.KernelOp | Call]:
     """The kernel of each primitive function, or the call that is all there is in it.
 
-    Functions that cannot be one kernel are split, so that there may be more than before.
+    Raises:
+        PassFailedException: if a function cannot be one kernel.
     """
-    waiting = [f for f in module.ops if isinstance(f, func.FuncOp) and _is_primitive(f)]
+    recorder = Recorder()
     built: dict[func.FuncOp, loop.KernelOp | Call] = {}
-    while waiting:
-        function = waiting.pop(0)
+    for function in [f for f in module.ops if isinstance(f, func.FuncOp) and _is_primitive(f)]:
         name = function.sym_name.data
         if not allowed("build kernel", function):
             continue
@@ -128,18 +130,25 @@ def _build_all(ctx: Context, module: ModuleOp) -> dict[func.FuncOp, loop.KernelO
             bool(calls) and all(_is_constant(c.arguments[number]) for c in calls)
             for number in range(len(function.args))
         ]
-        try:
-            shapes = SymbolicShapes(function)
-            built[function] = build_kernel(function, constant, shapes)
-            if isinstance(ctx, CompilerContext):
-                ctx.work[name] = work_of(function, shapes)
-        except UnmergedError as refused:
-            cut = _where_to_cut(function, refused.value)
-            before = split_primitive(module, function, cut, calls)
-            what = f"split, what is needed first is @{before.sym_name.data}"
-            decide(ctx, function, what, str(refused), kind="missed")
-            waiting = [before, function, *waiting]
+        shapes = SymbolicShapes(function)
+        plan = _plan_of(function, shapes, recorder)
+        built[function] = build_kernel(function, constant, shapes, plan)
+        if isinstance(ctx, CompilerContext):
+            ctx.work[name] = work_of(function, shapes)
     return built
+
+
+def _plan_of(function: func.FuncOp, shapes: SymbolicShapes, recorder: Recorder) -> NestPlan:
+    """The plan of a primitive function.
+
+    Raises:
+        PassFailedException: if it cannot be one kernel.
+    """
+    plan = planned(function, shapes, recorder)
+    if (refusal := plan.refusal) is not None:
+        hint = "graph-fuse-ops makes functions that can be one kernel"
+        raise refused(function, "cannot be one kernel", got=refusal.why, hint=hint)
+    return plan
 
 
 def _is_primitive(function: func.FuncOp) -> bool:
@@ -153,17 +162,6 @@ def _single_call(function: func.FuncOp) -> Call | None:
         return None
     returned = len(rest) == 1 and list(rest[0].operands) == list(op.results)
     return op if returned else None
-
-
-def _where_to_cut(function: func.FuncOp, value: SSAValue) -> SSAValue:
-    """A value that is not merged, or, where it comes from a call that runs as it is, what
-    that call is passed, so that the call is alone in the end."""
-    op = cast(Operation, value.owner)
-    if isinstance(op, GraphOp) and not op.has_value_at:
-        for operand in op.operands:
-            if isinstance(operand, OpResult) and not isinstance(operand.owner, graph.ConstantOp):
-                return operand
-    return value
 
 
 def _mark_constants(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> None:
@@ -279,6 +277,7 @@ class ConvertGraphToLoopPass(ModulePass):
     """
 
     name = "convert-graph-to-loop"
+    budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kernels = [k for k in op.ops if isinstance(k, loop.KernelOp)]
@@ -300,6 +299,8 @@ class ConvertGraphToLoopPass(ModulePass):
                 Rewriter.erase_op(function)
         if not held_back():
             _refuse_rest(op)
+        # Rewrites of operators are over, and later dialects know nothing of it.
+        op.attributes.pop(ROUNDING_ATTRIBUTE, None)
         called = [c for c in op.walk() if isinstance(c, graph.CallDpsOp)]
         users = defaultdict[str, list[graph.CallDpsOp]](list)
         for call in called:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     FunctionType,
     IntegerAttr,
+    IntegerType,
     LocationAttr,
     MemRefType,
     ModuleOp,
@@ -30,6 +31,7 @@ from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
 from ..core.actions import allowed
+from ..core.budgets import EXACT
 from ..core.context import count, decide
 from ..core.dims import Dim, product
 from ..core.errors import explain
@@ -43,7 +45,6 @@ from ..dialects.graph.buffers import buffer_types, storage_type
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.graph.signature import signature_attributes
 from ..dialects.loop import ops as loop
-from ..dialects.loop.in_place import may_overwrite
 from ..dialects.sparse_tensor import is_sparse
 from .buffers import ArenaPlan, Lifetime, plan_arena
 from .sizes import Sizes
@@ -54,6 +55,22 @@ LARGEST_ARENA = 1 << 62
 """More bytes cannot be counted: sizes are signed and have 64 bits."""
 
 Call = graph.CallDpsOp | graph.CallPackedOp
+
+
+@dataclass(frozen=True)
+class _Buffer:
+    """A buffer that gets a place in the arena: for a result, or for a part of an argument."""
+
+    value: SSAValue
+    part: int
+    shape: Sequence[Dim]
+    size: Dim
+
+    @property
+    def source(self) -> Operation | BlockArgument:
+        """What its location is that of."""
+        value = self.value
+        return value if isinstance(value, BlockArgument) else cast(Operation, value.owner)
 
 
 def element_bytes(kind: TensorType) -> int:
@@ -72,8 +89,9 @@ def _hint(op: object) -> str | None:
 class _MainConverter:
     """Rewrites the public function of a module; see `ConvertGraphToRtPass`."""
 
-    def __init__(self, function: func.FuncOp, weights: WeightStore) -> None:
+    def __init__(self, function: func.FuncOp, weights: WeightStore, copy_indices: bool) -> None:
         self.function = function
+        self.copy_indices = copy_indices
         self.weights = weights
         self.shapes = SymbolicShapes(function)
         self.block = Block()
@@ -96,13 +114,15 @@ class _MainConverter:
         ]
         self._bind_symbols()
         self._check_results()
-        for arg in self.function.body.block.args:
-            with self._standing_for(arg.location):
-                self._check_input(arg)
+        indices = self._indices() if self.copy_indices else {}
+        if not indices:
+            self._check_inputs()
         for value, buffers in zip(self.returned, outputs, strict=True):
-            if isinstance(value.owner, Call):
+            if isinstance(value.owner, Call) and value not in indices:
                 self.buffers.setdefault(value, buffers)
-        plan = self._allocate()
+        plan = self._allocate(indices)
+        if indices:
+            self._check_inputs()
         for op in self.body:
             with self._standing_for(op.location):
                 self._convert_op(op)
@@ -178,12 +198,29 @@ class _MainConverter:
 
     # Checks.
 
-    def _check_input(self, arg: SSAValue) -> None:
-        kind = cast(TensorType, arg.type)
-        if is_sparse(kind):
+    def _check_inputs(self) -> None:
+        for arg in self.function.body.block.args:
+            kind = cast(TensorType, arg.type)
+            if not is_sparse(kind):
+                continue
             indptr, indices, _, *columns = self.buffers[arg]
-            width = columns[0] if columns else self.sizes.number(kind.get_shape()[1])
-            self._insert(rt.CheckCsrOp(self.context, indptr, indices, width, self._subject(arg)))
+            with self._standing_for(arg.location):
+                width = columns[0] if columns else self.sizes.index(kind.get_shape()[1])
+                subject = self._subject(arg)
+                self._insert(rt.CheckCsrOp(self.context, indptr, indices, width, subject))
+
+    def _indices(self) -> dict[SSAValue, tuple[int, ...]]:
+        """The values with indices that calls go by, and which of their buffers those are."""
+        arguments = self.function.body.block.args
+        found: dict[SSAValue, tuple[int, ...]] = {a: (0, 1) for a in arguments if is_sparse(a.type)}
+        for call in self.body:
+            if not isinstance(call, graph.CallDpsOp):
+                continue
+            kernel = self._kernel(call)
+            for operand, position in zip(call.arguments, call.places, strict=False):
+                if "loop.bounds" in kernel.attrs_of(position):
+                    found.setdefault(operand, (0,))
+        return found
 
     def _subject(self, value: SSAValue) -> str:
         """What messages call an argument."""
@@ -197,11 +234,22 @@ class _MainConverter:
 
     # The arena.
 
-    def _allocate(self) -> ArenaPlan:
-        """Give every result of a call that is not a result of the function its buffer."""
+    def _allocate(self, indices: Mapping[SSAValue, tuple[int, ...]]) -> ArenaPlan:
+        """Give every result of a call that is not a result of the function its buffer.
+
+        Indices among the arguments are copied to buffers of their own.
+        """
         step = {op: number for number, op in enumerate(self.body)}
-        values: dict[OpResult, int] = {}
-        lifetimes: list[Lifetime] = []
+        copies = [
+            self._copy_of(arg, part)
+            for arg in self.function.body.block.args
+            for part in indices.get(arg, ())
+        ]
+        buffers = list(copies)
+        # Nothing else gets their slots: a kernel computes with the padding of an aligned row, and
+        # small integers in it are subnormal floats, with which that takes ten times as long.
+        lifetimes = [Lifetime(copy.size, -1, len(self.body)) for copy in copies]
+        places: dict[OpResult, int] = {}
         for op in self.body:
             for value in op.results:
                 if value in self.buffers or not isinstance(op, Call):
@@ -209,20 +257,36 @@ class _MainConverter:
                 kind = cast(TensorType, value.type)
                 if is_sparse(kind):
                     raise refused(op, "a call cannot give a sparse result")
-                uses = [step.get(use.operation, len(self.body)) for use in value.uses]
                 size = product(self.shapes.shape(value)) * element_bytes(kind)
-                over = tuple(values[v] for v in self._overwritable(value) if v in values)
-                values[value] = len(values)
+                over = tuple(places[v] for v in self._overwritable(value) if v in places)
+                places[value] = len(buffers)
+                buffers.append(_Buffer(value, 0, self.shapes.shape(value), size))
+                uses = [step.get(use.operation, len(self.body)) for use in value.uses]
                 lifetimes.append(Lifetime(size, step[op], max(uses, default=step[op]), over))
-        calls = [cast(Operation, value.owner) for value in values]
+        plan = self._planned(buffers, lifetimes)
+        if buffers:
+            with self._standing_for(fuse(buffer.source for buffer in buffers)):
+                self._make_views(buffers, plan)
+        return plan
+
+    def _copy_of(self, arg: SSAValue, part: int) -> _Buffer:
+        """A buffer for a copy of one buffer of an argument."""
+        shape = self.shapes.shape(arg)
+        if is_sparse(arg.type):
+            entries = self.shapes.nnz(arg)
+            assert entries is not None
+            shape = (entries if part else shape[0] + Dim.of(1),)
+        element = cast(MemRefType, self.buffers[arg][part].type).element_type
+        size = product(shape) * (cast(IntegerType, element).width.data // 8)
+        return _Buffer(arg, part, shape, size)
+
+    def _planned(self, buffers: Sequence[_Buffer], lifetimes: Sequence[Lifetime]) -> ArenaPlan:
+        calls = [cast(Operation, buffer.value.owner) for buffer in buffers]
         plan = plan_arena(lifetimes, lambda number: allowed("share a slot", calls[number]))
         size = sum(slot.value for slot in plan.slots if slot.is_static)
         if size > LARGEST_ARENA:
             fact = f"buffers of {size} bytes are needed at a time"
             raise PassFailedException(explain(self.function.name, fact, expected="less"))
-        if values:
-            with self._standing_for(fuse(value.owner for value in values)):
-                self._make_views([*values], plan)
         return plan
 
     def _overwritable(self, result: OpResult) -> Iterator[OpResult]:
@@ -240,11 +304,12 @@ class _MainConverter:
                 continue
             if self.shapes.shape(operand) != self.shapes.shape(result):
                 continue
-            if may_overwrite(kernel, first + result.index).issuperset(places):
+            if kernel.may_overwrite(first + result.index).issuperset(places):
                 yield operand
 
-    def _make_views(self, values: Sequence[OpResult], plan: ArenaPlan) -> None:
-        owner = values[0].owner
+    def _make_views(self, buffers: Sequence[_Buffer], plan: ArenaPlan) -> None:
+        owner = buffers[0].value.owner
+        owner = owner if isinstance(owner, Operation) else self.function
         offsets: list[SSAValue] = []
         static, moving = 0, cast(SSAValue | None, None)
         for size in plan.slots:
@@ -256,29 +321,35 @@ class _MainConverter:
             moving = rounded if moving is None else self._insert(arith.AddiOp(moving, rounded))
         arena = self._insert(rt.ArenaOp(self.context, self._offset(static, moving)))
         arena.name_hint = "arena"
-        for value, slot in zip(values, plan.slot_of, strict=True):
-            (kind,) = buffer_types(cast(TensorType, value.type))
-            view = cast(MemRefType, kind)
-            declared = view.get_shape()
+        for buffer, slot in zip(buffers, plan.slot_of, strict=True):
+            value, part = buffer.value, buffer.part
+            kind = cast(MemRefType, buffer_types(cast(TensorType, value.type))[part])
             dims = [
                 self._dim(dim, owner)
-                for dim, size in zip(self.shapes.shape(value), declared, strict=True)
+                for dim, size in zip(buffer.shape, kind.get_shape(), strict=True)
                 if size == DYNAMIC_INDEX
             ]
-            made = memref.ViewOp(arena, offsets[slot], dims, view)
+            made = memref.ViewOp(arena, offsets[slot], dims, kind)
             made.location = _location(value)
-            self.buffers[value] = [self._insert(made)]
+            view = self._insert(made)
+            if isinstance(value, OpResult):
+                self.buffers[value] = [view]
+                continue
+            copy = memref.CopyOp(self.buffers[value][part], view)
+            copy.location = _location(value)
+            self._insert(copy)
+            self.buffers[value][part] = view
 
     def _offset(self, static: int, moving: SSAValue | None) -> SSAValue:
         if moving is None:
-            return self.sizes.number(static)
-        return self._insert(arith.AddiOp(moving, self.sizes.number(static))) if static else moving
+            return self.sizes.index(static)
+        return self._insert(arith.AddiOp(moving, self.sizes.index(static))) if static else moving
 
     def _rounded(self, size: SSAValue) -> SSAValue:
         """A size in bytes, rounded up to the alignment."""
-        more = self._insert(arith.AddiOp(size, self.sizes.number(ALIGNMENT - 1)))
-        lines = self._insert(arith.DivUIOp(more, self.sizes.number(ALIGNMENT)))
-        return self._insert(arith.MuliOp(lines, self.sizes.number(ALIGNMENT)))
+        more = self._insert(arith.AddiOp(size, self.sizes.index(ALIGNMENT - 1)))
+        lines = self._insert(arith.DivUIOp(more, self.sizes.index(ALIGNMENT)))
+        return self._insert(arith.MuliOp(lines, self.sizes.index(ALIGNMENT)))
 
     # Operations.
 
@@ -465,6 +536,10 @@ class ConvertGraphToRtPass(ModulePass):
     """
 
     name = "convert-graph-to-rt"
+    budget = EXACT
+
+    copy_indices: bool = False
+    """Whether indices are copied before they are checked, so that nobody else can write to them."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]:
@@ -475,7 +550,7 @@ class ConvertGraphToRtPass(ModulePass):
             if other := [kind for kind in kinds if not isinstance(kind, TensorType)]:
                 fact = "an argument or a result is no tensor"
                 raise refused(function, fact, expected="tensors", got=other[0])
-            converted, plan = _MainConverter(function, weights_of(ctx)).convert()
+            converted, plan = _MainConverter(function, weights_of(ctx), self.copy_indices).convert()
             Rewriter.replace_op(function, converted, [])
             count(ctx, "buffers in the arena", len(plan.slot_of))
             if plan.slots:

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ..core.actions import allowed, held_back
+from ..core.budgets import SUMS
 from ..core.context import target_of
 from ..core.target import named
 from ..dialects.loop.ops import KernelOp
@@ -69,6 +70,7 @@ class ConvertLoopToScfPass(ModulePass):
     """
 
     name = "convert-loop-to-scf"
+    budget = SUMS
 
     target: str | None = None
     """The name of the machine to break blocks for; by default that of the compilation."""

@@ -23,6 +23,7 @@ from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.type import get_element_type_or_self
 
 from ..core.actions import allowed
+from ..core.budgets import APPROXIMATION
 from ..core.context import target_of
 from ..core.target import Target, named
 from ..dialects import upstream
@@ -228,6 +229,7 @@ class ConvertMathToArithPass(ModulePass):
     """
 
     name = "convert-math-to-arith"
+    budget = APPROXIMATION
 
     target: str | None = None
     """The name of the machine that the code is for; by default that of the compilation."""

@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from ..core.budgets import APPROXIMATION
 from ..dialects import upstream
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
 from .to_llvm.types import dense, element_of, fastmath_of, lanes_of
@@ -139,6 +140,7 @@ class ConvertMathToLlvmPass(ModulePass):
     """
 
     name = "convert-math-to-llvm"
+    budget = APPROXIMATION
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lower_module(op, MATH, ["math"])
+        lower_module(ctx, op, MATH, ["math"])

@@ -1,6 +1,6 @@
 """Accesses to contiguous buffers to LLVM loads, stores and address arithmetic.
 
-A buffer is its address followed by one i64 for each symbolic dimension. Buffers on the stack
+A buffer is its address followed by one index for each symbolic dimension. Buffers on the stack
 are made at the entry of the function, once, wherever `memref.alloca` stands.
 """
 
@@ -18,24 +18,28 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     ModuleOp,
+    StringAttr,
     i1,
     i8,
     i32,
-    i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from ..core.budgets import EXACT
 from ..dialects import upstream
+from ..dialects.program import EFFORT
 from .to_llvm.addresses import element_address, number_of_elements, offset_address, sum_of
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
-from .to_llvm.types import PTR, alignment, byte_size, check_contiguous, int_attr, parts_of, stored
+from .to_llvm.types import PTR, alignment, byte_size, check_contiguous, int_attr, stored
 
 MEMREF = LoweringTable()
 """How to lower each operation of `memref`."""
 
 _NOT_EQUAL = int_attr(1, 64)
 _STACK_ALIGNMENT = 64
+_STACK_EFFORT = StringAttr("light")
+"""Small buffers on the stack become registers in passes of LLVM (`backends.llvm.jit.Effort`)."""
 _PLAIN = int_attr(0, 64)
 
 
@@ -44,8 +48,8 @@ def lower_load(op: Operation, low: Lowering) -> SSAValue:
     load = cast(memref.LoadOp, op)
     element = load.res.type
     address = element_address(low, load.memref, load.indices)
-    kept = stored(element)
-    value = low.emit(llvm.LoadOp, (address,), kept, access(element))
+    kept = stored(element, low.index)
+    value = low.emit(llvm.LoadOp, (address,), kept, access(low, element))
     if element != i1:
         return value
     operands = (value, low.integer(0, i8))
@@ -60,7 +64,7 @@ def lower_store(op: Operation, low: Lowering) -> None:
     value = low.value(store.value)
     if element == i1:
         value = low.emit(llvm.ZExtOp, (value,), i8)
-    low.perform(llvm.StoreOp.create(operands=[value, address], properties=access(element)))
+    low.perform(llvm.StoreOp.create(operands=[value, address], properties=access(low, element)))
 
 
 @MEMREF.on("memref.prefetch")
@@ -72,9 +76,9 @@ def lower_prefetch(op: Operation, low: Lowering) -> None:
     low.perform(llvm.CallIntrinsicOp("llvm.prefetch.p0", arguments, []))
 
 
-def access(element: Attribute) -> dict[str, Attribute]:
+def access(low: Lowering, element: Attribute) -> dict[str, Attribute]:
     """Properties of a load or a store: an element's alignment, whatever the vector."""
-    return {"alignment": alignment(element), "ordering": _PLAIN}
+    return {"alignment": alignment(element, low.index), "ordering": _PLAIN}
 
 
 @MEMREF.on("memref.dim")
@@ -100,12 +104,13 @@ def lower_alloca(op: Operation, low: Lowering) -> SSAValue:
     alloca = cast(memref.AllocaOp, op)
     type = cast(MemRefType, alloca.memref.type)
     check_contiguous(type)
+    low.module.attributes.setdefault(EFFORT, _STACK_EFFORT)
     if not type.has_static_shape():
         low.refuse("size on the stack is not known", "a static shape", type)
     wanted = alloca.alignment.value.data if alloca.alignment is not None else _STACK_ALIGNMENT
     properties: dict[str, Attribute] = {
-        "elem_type": stored(type.element_type),
-        "alignment": int_attr(max(wanted, byte_size(type.element_type)), 64),
+        "elem_type": stored(type.element_type, low.index),
+        "alignment": int_attr(max(wanted, byte_size(type.element_type, low.index)), 64),
     }
     count = low.integer(math.prod(type.get_shape()))
     return low.hoist(op, llvm.AllocaOp, (count,), PTR, properties)
@@ -117,7 +122,7 @@ def lower_view(op: Operation, low: Lowering) -> Parts:
     view = cast(memref.ViewOp, op)
     terms = sum_of(low, [(view.byte_shift, 1, ())])
     address = offset_address(low, low.parts(view.source)[0], terms, i8)
-    parts_of(view.result.type)
+    low.parts_of(view.result.type)
     return (address, *(low.value(size) for size in view.sizes))
 
 
@@ -126,7 +131,7 @@ def lower_cast(op: Operation, low: Lowering) -> Parts:
     source, target = op.operands[0], op.results[0].type
     if not isinstance(source.type, MemRefType) or not isinstance(target, MemRefType):
         low.refuse("rank is not known", "ranked buffers")
-    parts_of(target)
+    low.parts_of(target)
     sizes = _sizes(low, source)
     return (low.parts(source)[0], *_symbolic(target, sizes))
 
@@ -139,7 +144,7 @@ def _symbolic(type: MemRefType, sizes: Sequence[SSAValue]) -> list[SSAValue]:
 def lower_collapse_shape(op: Operation, low: Lowering) -> Parts:
     collapse = cast(memref.CollapseShapeOp, op)
     type = cast(MemRefType, collapse.result.type)
-    parts_of(type)
+    low.parts_of(type)
     if type.get_num_dims() != 1:
         low.refuse("some dimensions are kept", "one dimension left", type)
     address = low.parts(collapse.src)[0]
@@ -150,7 +155,7 @@ def lower_collapse_shape(op: Operation, low: Lowering) -> Parts:
 def lower_reinterpret_cast(op: Operation, low: Lowering) -> Parts:
     cast_op = cast(memref.ReinterpretCastOp, op)
     type = cast(MemRefType, cast_op.result.type)
-    parts_of(type)
+    low.parts_of(type)
     address = low.parts(cast_op.source)[0]
     (offset,) = cast_op.static_offsets.get_values()
     if offset == DYNAMIC_INDEX:
@@ -158,7 +163,7 @@ def lower_reinterpret_cast(op: Operation, low: Lowering) -> Parts:
     else:
         terms = {(): offset}
     return (
-        offset_address(low, address, terms, stored(type.element_type)),
+        offset_address(low, address, terms, stored(type.element_type, low.index)),
         *(low.value(size) for size in cast_op.sizes),
     )
 
@@ -173,11 +178,11 @@ def lower_copy(op: Operation, low: Lowering) -> None:
     source, target = op.operands
     type = cast(MemRefType, source.type)
     count = number_of_elements(low, source)
-    size = low.integer(byte_size(type.element_type))
-    bytes = low.emit(llvm.MulOp, (count, size), i64)
+    size = low.integer(byte_size(type.element_type, low.index))
+    bytes = low.emit(llvm.MulOp, (count, size), low.index)
     arguments = [low.parts(target)[0], low.parts(source)[0], bytes]
     arguments.append(low.constant(IntegerAttr(0, i1), i1))
-    low.perform(llvm.CallIntrinsicOp("llvm.memcpy.p0.p0.i64", arguments, []))
+    low.perform(llvm.CallIntrinsicOp(f"llvm.memcpy.p0.p0.{low.index}", arguments, []))
 
 
 @dataclass(frozen=True)
@@ -210,6 +215,7 @@ class ConvertMemrefToLlvmPass(ModulePass):
     """
 
     name = "convert-memref-to-llvm"
+    budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lower_module(op, MEMREF, ["memref"])
+        lower_module(ctx, op, MEMREF, ["memref"])

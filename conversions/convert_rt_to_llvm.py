@@ -1,7 +1,8 @@
 """The run time's operations to the LLVM dialect, with `cf` and `func` for control flow.
 
 A check that fails leaves its details in the context and returns its number from the public
-function at once.
+function at once. What a function takes from its context, and how its failures are worded, is
+left in its attributes: see `dialects/program.py`.
 """
 
 from __future__ import annotations
@@ -32,10 +33,13 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from ..core.budgets import EXACT
+from ..core.context import index_bits_of
 from ..core.errors import explain
 from ..core.refusal import refused
 from ..dialects import rt, upstream
 from ..dialects.loop.ops import KernelOp
+from ..dialects.program import needs_attributes
 from .convert_func_to_llvm import direct_call
 from .to_llvm import checks, clock
 from .to_llvm.addresses import number_of_elements
@@ -49,6 +53,8 @@ RT = LoweringTable()
 _WORD = {"alignment": int_attr(8, 64), "ordering": int_attr(0, 64)}
 _EQUAL, _NOT_ABOVE = int_attr(0, 64), int_attr(3, 64)
 _INDEX = IndexType()
+_HOST_BITS = 64
+"""What a caller hands over, and a context holds, are words of this width."""
 
 
 def _word_address(low: Lowering, base: SSAValue, word: int) -> SSAValue:
@@ -356,7 +362,8 @@ class ConvertRtToLlvmPass(ModulePass):
     ```
     After:
     ```mlir
-    func.func @main(%ctx: !rt.context, %ok: i1) -> i32 {
+    func.func @main(%ctx: !rt.context, %ok: i1) -> i32
+        attributes {rt.failures = [{kind = "check", subject = "sizes differ"}]} {
       cf.cond_br %ok, ^bb1, ^bb2
     ^bb1:
       %0 = arith.constant 0 : i32
@@ -371,6 +378,7 @@ class ConvertRtToLlvmPass(ModulePass):
     """
 
     name = "convert-rt-to-llvm"
+    budget = EXACT
 
     threads: int = 1
     """How many threads run the tiles of a parallel region; one calls tile after tile."""
@@ -382,8 +390,16 @@ class ConvertRtToLlvmPass(ModulePass):
         for kernel in [inner for inner in op.ops if isinstance(inner, KernelOp)]:
             fact, hint = "it is a loop nest still", "run convert-loop-to-scf first"
             raise refused(kernel, fact, expected="a function", hint=hint)
+        bits = index_bits_of(ctx)
+        if bits != _HOST_BITS:
+            for inner in op.walk():
+                if inner.name.startswith("rt."):
+                    fact = "wrong width of an index"
+                    raise refused(inner, fact, expected=f"{_HOST_BITS} bits, as the host", got=bits)
         table = RT
         if self.threads > 1:
             on_threads = functools.partial(_lower_on_threads, threads=self.threads)
             table = RT | {"rt.call_tiles": on_threads}
-        lower_module(op, table, ["rt"])
+        for function in op.ops:
+            function.attributes |= needs_attributes(function)
+        lower_module(ctx, op, table, ["rt"])

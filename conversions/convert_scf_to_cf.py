@@ -18,6 +18,8 @@ from xdsl.pattern_rewriter import (
 from xdsl.rewriter import BlockInsertPoint, InsertPoint
 from xdsl.transforms.convert_scf_to_cf import ForLowering, IfLowering, SwitchLowering
 
+from ..core.budgets import EXACT
+from ..core.exactness import Exactness
 from ..core.provenance import Located
 
 
@@ -25,6 +27,7 @@ from ..core.provenance import Located
 #   == br ^before(%x)
 #      ^before(%a): before; cond_br %c, ^after(%b), ^end(%b)
 #      ^after(%b): after; br ^before(%d)
+@Exactness.EXACT
 class WhileLowering(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: scf.WhileOp, rewriter: PatternRewriter) -> None:
@@ -80,6 +83,7 @@ class ConvertScfToCfPass(ModulePass):
     """
 
     name = "convert-scf-to-cf"
+    budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns = [SwitchLowering(), IfLowering(), ForLowering(), WhileLowering()]

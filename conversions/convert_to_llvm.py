@@ -8,6 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ..core.budgets import SUMS
 from .convert_arith_to_llvm import ARITH
 from .convert_cf_to_llvm import CF
 from .convert_func_to_llvm import FUNC
@@ -50,7 +51,8 @@ class ConvertToLlvmPass(ModulePass):
     """
 
     name = "convert-to-llvm"
+    budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         table = ARITH | MATH | MEMREF | VECTOR | CF | FUNC
-        lower_module(op, table, _SOURCES)
+        lower_module(ctx, op, table, _SOURCES)

@@ -21,11 +21,11 @@ from xdsl.dialects.builtin import (
     i1,
     i8,
     i32,
-    i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from ..core.budgets import SUMS
 from ..dialects import upstream, x86vector
 from .to_llvm.addresses import element_address
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
@@ -37,7 +37,6 @@ from .to_llvm.types import (
     fastmath_of,
     int_attr,
     lanes_of,
-    parts_of,
     stored,
     vector_of,
 )
@@ -58,15 +57,18 @@ def _lanes(low: Lowering, type: Attribute) -> int:
 
 def _kept(low: Lowering, type: Attribute) -> VectorType:
     """The vector type in which elements lie in memory."""
-    return vector_of(stored(cast(VectorType, type).element_type), _lanes(low, type))
+    return vector_of(stored(cast(VectorType, type).element_type, low.index), _lanes(low, type))
 
 
-def _access(type: Attribute) -> dict[str, Attribute]:
-    return {"alignment": alignment(cast(VectorType, type).element_type), "ordering": _PLAIN}
+def _access(low: Lowering, type: Attribute) -> dict[str, Attribute]:
+    return {
+        "alignment": alignment(cast(VectorType, type).element_type, low.index),
+        "ordering": _PLAIN,
+    }
 
 
-def _masked(type: Attribute) -> dict[str, Attribute]:
-    return {"alignment": alignment(cast(VectorType, type).element_type, 32)}
+def _masked(low: Lowering, type: Attribute) -> dict[str, Attribute]:
+    return {"alignment": alignment(cast(VectorType, type).element_type, low.index, 32)}
 
 
 def _from_memory(low: Lowering, value: SSAValue, type: Attribute) -> SSAValue:
@@ -91,7 +93,7 @@ def lower_load(op: Operation, low: Lowering) -> SSAValue:
     type = load.result.type
     kept = _kept(low, type)
     address = element_address(low, load.base, load.indices)
-    return _from_memory(low, low.emit(llvm.LoadOp, (address,), kept, _access(type)), type)
+    return _from_memory(low, low.emit(llvm.LoadOp, (address,), kept, _access(low, type)), type)
 
 
 @VECTOR.on("vector.store")
@@ -100,7 +102,7 @@ def lower_store(op: Operation, low: Lowering) -> None:
     _kept(low, store.vector.type)
     address = element_address(low, store.base, store.indices)
     value = _to_memory(low, low.value(store.vector))
-    properties = _access(store.vector.type)
+    properties = _access(low, store.vector.type)
     low.perform(llvm.StoreOp.create(operands=[value, address], properties=properties))
 
 
@@ -112,7 +114,7 @@ def lower_maskedload(op: Operation, low: Lowering) -> SSAValue:
     address = element_address(low, load.base, load.indices)
     rest = _to_memory(low, low.value(load.pass_thru))
     operands = (address, low.value(load.mask), rest)
-    loaded = low.emit(upstream.MaskedLoadOp, operands, kept, _masked(type))
+    loaded = low.emit(upstream.MaskedLoadOp, operands, kept, _masked(low, type))
     return _from_memory(low, loaded, type)
 
 
@@ -124,7 +126,7 @@ def lower_maskedstore(op: Operation, low: Lowering) -> None:
     address = element_address(low, store.base, store.indices)
     value = _to_memory(low, low.value(store.value_to_store))
     operands = [value, address, low.value(store.mask)]
-    low.perform(upstream.MaskedStoreOp.create(operands=operands, properties=_masked(type)))
+    low.perform(upstream.MaskedStoreOp.create(operands=operands, properties=_masked(low, type)))
 
 
 @VECTOR.on("vector.gather")
@@ -145,7 +147,7 @@ def lower_gather(op: Operation, low: Lowering) -> SSAValue:
     )
     rest = _to_memory(low, low.value(gather.pass_thru))
     operands = (addresses, low.value(gather.mask), rest)
-    loaded = low.emit(upstream.MaskedGatherOp, operands, kept, _masked(type))
+    loaded = low.emit(upstream.MaskedGatherOp, operands, kept, _masked(low, type))
     return _from_memory(low, loaded, type)
 
 
@@ -160,16 +162,18 @@ def lower_create_mask(op: Operation, low: Lowering) -> SSAValue:
     if known is not None:
         mask = [int(lane < known) for lane in range(lanes)]
         return low.constant(dense(type, mask), type)
-    count = low.emit(upstream.INTRINSICS["smax"], (count, low.integer(0)), i64)
-    count = low.emit(upstream.INTRINSICS["smin"], (count, low.integer(lanes)), i64)
-    counts = _splat(low, low.emit(llvm.TruncOp, (count,), i32), wide)
+    count = low.emit(upstream.INTRINSICS["smax"], (count, low.integer(0)), low.index)
+    count = low.emit(upstream.INTRINSICS["smin"], (count, low.integer(lanes)), low.index)
+    if low.index != i32:
+        count = low.emit(llvm.TruncOp, (count,), i32)
+    counts = _splat(low, count, wide)
     numbers = low.constant(dense(wide, range(lanes)), wide)
     return low.emit(llvm.ICmpOp, (counts, numbers), type, {"predicate": _GREATER})
 
 
 @VECTOR.on("vector.broadcast")
 def lower_broadcast(op: Operation, low: Lowering) -> SSAValue:
-    (target,) = parts_of(op.results[0].type)
+    (target,) = low.parts_of(op.results[0].type)
     lanes = _lanes(low, target)
     value = low.value(op.operands[0])
     if not isinstance(value.type, VectorType):
@@ -205,7 +209,7 @@ def lower_extract(op: Operation, low: Lowering) -> SSAValue:
     if not extract.static_position.get_values():
         return value
     operands = (value, _position(low, extract))
-    return low.emit(upstream.ExtractElementOp, operands, parts_of(extract.result.type)[0])
+    return low.emit(upstream.ExtractElementOp, operands, low.parts_of(extract.result.type)[0])
 
 
 @VECTOR.on("vector.insert")
@@ -260,7 +264,7 @@ def lower_reduction(op: Operation, low: Lowering) -> SSAValue:
     kind = reduction.kind.data.value
     value = low.value(reduction.vector)
     start = low.value(reduction.acc) if reduction.acc is not None else None
-    type = parts_of(reduction.dest.type)[0]
+    type = low.parts_of(reduction.dest.type)[0]
     is_float = isinstance(type, upstream.FLOAT_TYPES)
     flags = fastmath_of(op)
     if is_float and kind in ("add", "mul"):
@@ -300,7 +304,7 @@ def _padded(count: int, lanes: int) -> list[int]:
 
 @VECTOR.on("vector.bitcast")
 def lower_bitcast(op: Operation, low: Lowering) -> SSAValue:
-    (target,) = parts_of(op.results[0].type)
+    (target,) = low.parts_of(op.results[0].type)
     _lanes(low, target)
     value = low.value(op.operands[0])
     return value if value.type == target else low.emit(llvm.BitcastOp, (value,), target)
@@ -341,6 +345,7 @@ class ConvertVectorToLlvmPass(ModulePass):
     """
 
     name = "convert-vector-to-llvm"
+    budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lower_module(op, VECTOR, ["vector", "x86vector"])
+        lower_module(ctx, op, VECTOR, ["vector", "x86vector"])

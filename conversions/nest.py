@@ -7,21 +7,19 @@
   softmax outside of the loop over the row.
 - A value at an index is computed once while the loops it depends on are open, and so is a
   reduction that two operators have in common.
-- An operator that reduces (or that stands on one that does) and is asked for under a loop
-  that its index does not need, would be computed again in each iteration of that loop. It is
-  staged instead: a `loop.local` buffer, filled by a nest of its own, then read.
+- What the plan of the kernel stages is computed into a `loop.local` buffer by a nest of its
+  own, then read, so that a reduction does not run again in each iteration of a loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     UNKNOWN_LOC,
     AnyFloat,
     FloatAttr,
@@ -35,33 +33,26 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import (
-    AffineBinaryOpExpr,
-    AffineBinaryOpKind,
     AffineConstantExpr,
     AffineDimExpr,
     AffineExpr,
 )
 from xdsl.traits import Pure
 
+from ..core.building.arithmetic import INDEX, computed
+from ..core.building.scopes import Scope, Scopes
 from ..core.dims import Dim
 from ..core.errors import UnsupportedError, explain
 from ..core.provenance import fuse, origin
 from ..dialects.graph import scalars
 from ..dialects.graph.attrs import compute_type
-from ..dialects.graph.buffers import storage_type
 from ..dialects.graph.interfaces import FusionKind, GraphOp, Index, element_type
-from ..dialects.graph.ops_call import CallDpsOp, CallLikeOp
+from ..dialects.graph.plan.local_buffers import local_type
+from ..dialects.graph.plan.nest_plan import NAMES
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.loop import ops as loop
 from ..dialects.loop.attrs import Combine
 from ..dialects.loop.syntax import compress
-from ..dialects.sparse_tensor import is_sparse
-
-INDEX = IndexType()
-LOCAL_BYTES = 1 << 15
-"""A staged buffer larger than this is not made: it would not stay in the first-level cache."""
-
-_NAMES = "ijlmnpqrstuv"
 
 
 @dataclass(frozen=True)
@@ -79,56 +70,22 @@ Argument = SSAValue | SparseArgument
 
 
 @dataclass(eq=False)
-class Frame:
+class Frame(Scope):
     """A loop whose body is being filled; the first frame is the body of the kernel."""
 
-    block: Block
-    extent: AffineExpr | None = None
     parallel: bool = False
     dependences: set[Frame] = field(default_factory=set)
     """Frames on which the operations in the body depend."""
-    memo: dict[object, SSAValue] = field(default_factory=dict)
-
-    @property
-    def runs_once(self) -> bool:
-        """Whether the loop has one iteration."""
-        return isinstance(self.extent, AffineConstantExpr) and self.extent.value == 1
 
 
-class RestartError(Exception):
-    """The nest has to be built again, now that more is known."""
-
-
-class UnmergedError(Exception):
-    """A value cannot be computed where it is used; the text says why."""
-
-    def __init__(self, value: SSAValue, why: str) -> None:
-        super().__init__(why)
-        self.value = value
-
-
-class UnknownEntryError(UnsupportedError):
-    """The row of a stored entry is asked for at a position whose row is not known."""
-
-    def __init__(self, matrix: SSAValue, position: AffineExpr, where: str | None) -> None:
-        fact = "the row of a stored entry is not known where its value is asked for"
-        expected = "one matrix whose rows are gone through"
-        super().__init__(explain("convert-graph-to-loop", fact, expected=expected, origin=where))
-        self.matrix = matrix
-        self.position = position
-
-
-class NestBuilder:
+class NestBuilder(Scopes[Frame]):
     """Builds the nests of one kernel.
 
     Args:
         block: the body of the kernel, to be filled.
         arguments: for each argument of the primitive function what stands for it.
         shapes: the symbolic shapes of the primitive function.
-        staged: values that have to be staged, with the number of outer loops they are kept
-            under; the builder adds to it and raises `RestartError` when it finds one late.
-
-    `reductions` lists for each reduction the parallel loops on which it depends.
+        staged: values that are staged, with the number of outer loops they are kept under.
     """
 
     def __init__(
@@ -136,19 +93,16 @@ class NestBuilder:
         block: Block,
         arguments: dict[SSAValue, Argument],
         shapes: SymbolicShapes,
-        staged: dict[SSAValue, int],
+        staged: Mapping[SSAValue, int],
     ) -> None:
-        self.frames = [Frame(block)]
+        super().__init__(Frame(block))
         self.arguments = arguments
         self.shapes = shapes
         self.staged = staged
         self.variables: list[SSAValue] = []
         self.depends: dict[SSAValue, frozenset[Frame]] = {}
-        self.inlined: set[SSAValue] = set()
-        self.reductions: list[frozenset[Frame]] = []
         self._used: dict[str, int] = {}
         self._sources: list[Operation] = []
-        self._deep: dict[SSAValue, bool] = {}
         self._sizes: dict[Dim, AffineExpr] = {}
         self._ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
         self._positions: set[AffineExpr] = set()
@@ -159,17 +113,14 @@ class NestBuilder:
     def at(self, value: SSAValue, index: Index) -> SSAValue:
         """The scalar of a tensor value at an index, in the type in which it is computed."""
         key = (value, index)
-        for frame in self.frames:
+        for frame in self.scopes:
             if key in frame.memo:
                 return frame.memo[key]
         frames = self._index_frames(index)
         if isinstance(value, BlockArgument):
             result = self._load_argument(value, index)
-        elif (
-            self._positions.isdisjoint(index)
-            and (depth := self._staging_depth(value, frames)) is not None
-        ):
-            result = self._staged_value(value, index, depth)
+        elif value in self.staged and self._positions.isdisjoint(index):
+            result = self._staged_value(value, index, self.staged[value])
         else:
             result = self._inline(value, index)
         self._home(frames).memo[key] = result
@@ -181,11 +132,6 @@ class NestBuilder:
         if not isinstance(op, GraphOp):
             name = op.name if isinstance(op, Operation) else "block"
             raise UnsupportedError(explain(name, "has no value at an index"))
-        if isinstance(op, CallLikeOp) and not op.has_value_at:
-            why = op.refusal if isinstance(op, CallDpsOp) else "a function has none"
-            fact = f"{op.properties['callee']} has no value at an index: {why}"
-            raise UnmergedError(value, fact)
-        self.inlined.add(value)
         with self.standing_for(op):
             if own := self._reshaped.get((value, index)):
                 result = self.at(op.operands[0], own)
@@ -225,60 +171,16 @@ class NestBuilder:
 
     def _load(self, buffer: SSAValue, index: Sequence[AffineExpr]) -> SSAValue:
         map, operands = compress(index, self.variables)
-        return self.insert(loop.LoadOp(buffer, map, operands))
+        op = loop.LoadOp(buffer, map, operands)
+        return self._insert_at(self.home_of_read(buffer, op.operands), op)
 
     def store(self, value: SSAValue, buffer: SSAValue, index: Index) -> None:
         """Write a scalar at an index in the innermost loop."""
         map, operands = compress(index, self.variables)
-        self._place(loop.StoreOp(value, buffer, map, operands), self.frames[-1])
+        self.note_write(buffer)
+        self._place(loop.StoreOp(value, buffer, map, operands), self.scopes[-1])
 
     # Staging.
-
-    def is_deep(self, value: SSAValue) -> bool:
-        """Whether computing one element of `value` runs a reduction."""
-        if value not in self._deep:
-            op = value.owner
-            self._deep[value] = isinstance(op, GraphOp) and (
-                op.fusion in (FusionKind.REDUCTION, FusionKind.CONTRACTION)
-                or any(self.is_deep(operand) for operand in op.operands)
-            )
-        return self._deep[value]
-
-    def _staging_depth(self, value: SSAValue, needed: frozenset[Frame]) -> int | None:
-        """Under how many loops `value` is staged, None where it is computed in place."""
-        if not self.is_deep(value):
-            return None
-        if value in self.staged:
-            return self.staged[value]
-        loops = self.frames[1:]
-        prefix = 0
-        while prefix < len(loops) and (loops[prefix] in needed or loops[prefix].runs_once):
-            prefix += 1
-        if not any(frame in needed for frame in loops[prefix:]):
-            return None
-        if self._local_type(value, prefix) is None:
-            again = next(f for f in loops if f not in needed and not f.runs_once)
-            name = cast(loop.ForOp, again.block.parent_op()).loop_name.data
-            why = f'a reduction would be computed again in each iteration of loop "{name}"'
-            raise UnmergedError(value, why)
-        self.staged[value] = prefix
-        if value in self.inlined:
-            raise RestartError
-        return prefix
-
-    def _local_type(self, value: SSAValue, prefix: int) -> MemRefType | None:
-        """The buffer for the trailing dimensions of `value`, None if it would not be small."""
-        kind = cast(TensorType, value.type)
-        return self._small_buffer(kind, kind.get_shape()[prefix:])
-
-    def _small_buffer(self, kind: TensorType, shape: Sequence[int]) -> MemRefType | None:
-        """A buffer of a shape for what is computed of a tensor, None if it would not be small."""
-        bytes = 8
-        for size in shape:
-            bytes *= size
-        if is_sparse(kind) or DYNAMIC_INDEX in shape or not 0 < bytes <= LOCAL_BYTES:
-            return None
-        return MemRefType(storage_type(compute_type(kind.element_type)), shape)
 
     def _staged_value(self, value: SSAValue, index: Index, depth: int) -> SSAValue:
         """Read `value` from its local buffer, which is made and filled when first needed.
@@ -287,12 +189,12 @@ class NestBuilder:
         indices that are asked for.
         """
         outer = index[:depth]
-        if not self._index_frames(outer) <= set(self.frames[: depth + 1]):
+        if not self._index_frames(outer) <= set(self.scopes[: depth + 1]):
             return self._inline(value, index)
-        frame = self.frames[depth]
+        frame = self.scopes[depth]
         key = ("local", value, outer)
         if key not in frame.memo:
-            kind = self._local_type(value, depth)
+            kind = local_type(cast(TensorType, value.type), depth)
             if kind is None:
                 return self._inline(value, index)
             frame.memo[key] = self._fill_local(value, outer, kind, depth)
@@ -304,14 +206,14 @@ class NestBuilder:
     def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
         """A step of `value` at an index, computed once for its row; see `Nest.keep`."""
         tensor = cast(TensorType, value.type)
-        kind = self._small_buffer(tensor, tensor.get_shape()[-1:])
+        kind = local_type(tensor, tensor.get_num_dims() - 1)
         if kind is None:
             return compute(index)
         row = index[:-1]
         frame = self._home(self._index_frames(row))
         key = ("kept", value, row)
         if key not in frame.memo:
-            depth = self.frames.index(frame)
+            depth = self.scopes.index(frame)
             frame.memo[key] = self._fill(lambda inner: compute((*row, *inner)), kind, depth)
         return self._load(frame.memo[key], index[-1:])
 
@@ -326,12 +228,12 @@ class NestBuilder:
 
     def _fill(self, scalar: Callable[[Index], SSAValue], kind: MemRefType, depth: int) -> SSAValue:
         """A new buffer under the first `depth` loops, filled with a scalar for each index."""
-        frames, self.frames = self.frames, self.frames[: depth + 1]
-        local = self._place(loop.LocalOp(kind), self.frames[-1])
-        self.depends[local] = frozenset(self.frames[1:])
+        frames, self.scopes = self.scopes, self.scopes[: depth + 1]
+        local = self._place(loop.LocalOp(kind), self.scopes[-1])
+        self.depends[local] = frozenset(self.scopes[1:])
         with self.loops([AffineExpr.constant(n) for n in kind.get_shape()]) as inner:
             self.store(scalar(inner), local, inner)
-        self.frames = frames
+        self.scopes = frames
         return local
 
     # Loops.
@@ -344,17 +246,16 @@ class NestBuilder:
         for extent in extents:
             map, operands = compress([extent], self.variables)
             op = loop.ForOp(self._parallel_name(), map, operands)
-            frame = Frame(op.body.block, extent, parallel=True)
-            self.frames.append(frame)
+            frame = self._open(op.body.block, extent, parallel=True)
             index.append(self._bind(op.variable, frame))
             op.variable.name_hint = op.loop_name.data
             opened.append(op)
         yield tuple(index)
         for op in reversed(opened):
             op.location = fuse(op.body.block.ops)
-            frame = self.frames.pop()
-            self._place(op, self.frames[-1])
-            self.frames[-1].dependences |= frame.dependences - {frame}
+            frame = self.scopes.pop()
+            self._place(op, self.scopes[-1])
+            self.scopes[-1].dependences |= frame.dependences - {frame}
 
     def reduce(
         self,
@@ -371,8 +272,7 @@ class NestBuilder:
             map, operands = compress([extents[len(index)]], self.variables)
             op = loop.ReduceOp(self._name("k"), map, operands, Combine(combine), accumulator)
             op.variable.name_hint = op.loop_name.data
-            frame = Frame(op.body.block, extents[len(index)])
-            self.frames.append(frame)
+            frame = self._open(op.body.block, extents[len(index)])
             variable = self._bind(op.variable, frame)
             self.depends[op.accumulator] = frozenset({frame})
             return self._close(op, frame, level((*index, variable), op.accumulator))
@@ -409,8 +309,7 @@ class NestBuilder:
             self._name("e"), source.indptr, source.indices, map, operands, Combine(combine), init
         )
         op.position.name_hint, op.column.name_hint = "p", "c"
-        frame = Frame(op.body.block)
-        self.frames.append(frame)
+        frame = self._open(op.body.block)
         position, column = self._bind(op.position, frame), self._bind(op.column, frame)
         self.depends[op.accumulator] = frozenset({frame})
         self._know_entry(matrix, position, row, column)
@@ -437,9 +336,6 @@ class NestBuilder:
 
     def entry(self, matrix: SSAValue, position: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
         """The row and the column of a stored entry; see `Nest.entry`."""
-        if (matrix, position) not in self._ends:
-            where = origin(self._sources[-1]) if self._sources else None
-            raise UnknownEntryError(matrix, position, where)
         return self._ends[matrix, position]
 
     def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
@@ -477,26 +373,35 @@ class NestBuilder:
                 self._know_entry(matrix, position, row, self.index(loaded))
                 yield (position, *between)
 
+    def _open(
+        self, block: Block, extent: AffineExpr | None = None, parallel: bool = False
+    ) -> Frame:
+        """Fill the body of a loop from now on."""
+        runs = isinstance(extent, AffineConstantExpr) and extent.value > 0
+        frame = Frame(block, len(self.scopes), parallel=parallel, conditional=not runs)
+        self.scopes.append(frame)
+        return frame
+
     def _close(
         self, op: loop.ReduceOp | loop.ReduceEntriesOp, frame: Frame, result: SSAValue
     ) -> SSAValue:
         """End the body of a reduction and place it where its operands are."""
         frame.block.add_op(loop.YieldOp(result))
         frame.dependences |= self.depends.get(result, frozenset())
-        self.frames.pop()
+        self.scopes.pop()
         needed = (frame.dependences - {frame}) | self._depends_of(op.operands)
-        parallel = frozenset(f for f in needed if f.parallel)
-        if parallel:
-            self.reductions.append(parallel)
-        for other in self._home(needed).block.ops:
+        home = self._home(needed)
+        for other in home.block.ops:
             if _is_same_reduction(other, op):
                 op.drop_all_references()
                 return other.results[0]
-        return self.insert(op, frozenset(needed))
+        home.dependences |= needed
+        self.depends[op.result] = frozenset(needed)
+        return self._place(op, home)
 
     def _parallel_name(self) -> str:
-        depth = sum(frame.parallel for frame in self.frames)
-        return self._name(_NAMES[min(depth, len(_NAMES) - 1)])
+        depth = sum(frame.parallel for frame in self.scopes)
+        return self._name(NAMES[min(depth, len(NAMES) - 1)])
 
     def _name(self, base: str) -> str:
         count = self._used.get(base, 0)
@@ -505,17 +410,18 @@ class NestBuilder:
 
     # Scalars.
 
-    def insert(self, op: Operation, depends: frozenset[Frame] | None = None) -> SSAValue:
-        """Place an operation at the outermost loop that its operands allow, if it is not there."""
-        if depends is None:
-            depends = self._depends_of(op.operands)
-        home, key = self._home(depends), _scalar_key(op)
+    def insert(self, op: Operation) -> SSAValue:
+        """Place a pure operation in the outermost loop that it may be in, if it is not there."""
+        return self._insert_at(self.home(type(op), op.operands), op)
+
+    def _insert_at(self, depth: int, op: Operation) -> SSAValue:
+        home, key = self.scopes[depth], _scalar_key(op)
         if key in home.memo:
             op.drop_all_references()
             return home.memo[key]
         result = self._place(op, home)
-        home.dependences |= depends
-        self.depends[result] = depends
+        depends = self._depends_of(op.operands)
+        self.depends[result] = depends | {home} if depth else depends
         if key is not None:
             home.memo[key] = result
         return result
@@ -529,7 +435,7 @@ class NestBuilder:
 
     def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
         """A scalar constant, at the top of the kernel and there only once."""
-        top = self.frames[0]
+        top = self.scopes[0]
         key = ("constant", repr(value), type)
         if key not in top.memo:
             if isinstance(type, IntegerType | IndexType):
@@ -553,13 +459,12 @@ class NestBuilder:
 
     def value(self, expr: AffineExpr) -> SSAValue:
         """An index expression as a scalar of type `index`."""
+        return computed(expr, self._known_index, lambda _, op: self.insert(op))
+
+    def _known_index(self, expr: AffineExpr) -> SSAValue | None:
         if isinstance(expr, AffineDimExpr):
             return self.variables[expr.position]
-        if isinstance(expr, AffineConstantExpr):
-            return self.constant(expr.value, INDEX)
-        assert isinstance(expr, AffineBinaryOpExpr)
-        left, right = self.value(expr.lhs), self.value(expr.rhs)
-        return self.insert(_INDEX_OPS[expr.kind](left, right))
+        return self.constant(expr.value, INDEX) if isinstance(expr, AffineConstantExpr) else None
 
     def extent(self, value: SSAValue, dim: int) -> AffineExpr:
         """The size of a dimension of a tensor value."""
@@ -628,11 +533,15 @@ class NestBuilder:
         none: frozenset[Frame] = frozenset()
         return none.union(*(self.depends.get(value, none) for value in values))
 
+    def depth_of(self, values: Sequence[SSAValue]) -> int:
+        """The depth of the innermost loop that values depend on."""
+        return self._home(self._depends_of(values)).depth
+
     def _home(self, frames: frozenset[Frame] | set[Frame]) -> Frame:
-        for frame in reversed(self.frames):
+        for frame in reversed(self.scopes):
             if frame in frames:
                 return frame
-        return self.frames[0]
+        return self.scopes[0]
 
 
 def _scalar_key(op: Operation) -> object:
@@ -650,12 +559,3 @@ def _is_same_reduction(known: Operation, op: loop.ReduceOp | loop.ReduceEntriesO
     same = known.is_structurally_equivalent(op)
     op.loop_name = name
     return same
-
-
-_INDEX_OPS: dict[AffineBinaryOpKind, Callable[[SSAValue, SSAValue], Operation]] = {
-    AffineBinaryOpKind.Add: arith.AddiOp,
-    AffineBinaryOpKind.Mul: arith.MuliOp,
-    AffineBinaryOpKind.FloorDiv: arith.FloorDivSIOp,
-    AffineBinaryOpKind.CeilDiv: arith.CeilDivSIOp,
-    AffineBinaryOpKind.Mod: arith.RemSIOp,
-}

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import cast
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ..core.building.arithmetic import INDEX, summed
 from ..core.dims import Dim
 from ..core.refusal import refused
-
-INDEX = IndexType()
 
 
 class Sizes:
@@ -24,9 +23,10 @@ class Sizes:
         self.block = block
         self.symbols: dict[str, SSAValue] = {}
         self._numbers: dict[int, SSAValue] = {}
+        self._computed: dict[object, SSAValue] = {}
         self._extents: dict[tuple[SSAValue, int], SSAValue] = {}
 
-    def number(self, value: int) -> SSAValue:
+    def index(self, value: int) -> SSAValue:
         """An index constant; all of them stand at the top of the block."""
         if value not in self._numbers:
             op = arith.ConstantOp(IntegerAttr(value, INDEX))
@@ -42,15 +42,15 @@ class Sizes:
         """The size of a dimension of a buffer."""
         size = cast(MemRefType, buffer.type).get_shape()[dimension]
         if size != DYNAMIC_INDEX:
-            return self.number(size)
+            return self.index(size)
         if (buffer, dimension) not in self._extents:
-            op = memref.DimOp(buffer, self.number(dimension))
+            op = memref.DimOp(buffer, self.index(dimension))
             self._extents[buffer, dimension] = self._insert(op)
         return self._extents[buffer, dimension]
 
     def rows(self, indptr: SSAValue) -> SSAValue:
         """The number of rows of a CSR matrix."""
-        return self._insert(arith.SubiOp(self.of(indptr, 0), self.number(1)))
+        return self._insert(arith.SubiOp(self.of(indptr, 0), self.index(1)))
 
     def symbol(self, name: str, op: Operation, hint: str | None = None) -> SSAValue:
         """The size called `name`, which `op` needs.
@@ -69,18 +69,14 @@ class Sizes:
         Raises:
             PassFailedException: if a size in it is not known.
         """
-        total: SSAValue | None = None
-        for monomial, coefficient in dim.terms:
-            term: SSAValue | None = None
-            for name in monomial:
-                term = self._times(term, self.symbol(name, op, hint))
-            if coefficient != 1 or term is None:
-                term = self._times(term, self.number(coefficient))
-            total = term if total is None else self._insert(arith.AddiOp(total, term))
-        return self.number(0) if total is None else total
+        return summed(dim, self, lambda name: self.symbol(name, op, hint))
 
-    def _times(self, left: SSAValue | None, right: SSAValue) -> SSAValue:
-        return right if left is None else self._insert(arith.MuliOp(left, right))
+    def pure(self, kind: type[Operation], operands: list[SSAValue], _: Attribute) -> SSAValue:
+        """The result of an operation, written down once."""
+        key = (kind, *operands)
+        if key not in self._computed:
+            self._computed[key] = self._insert(kind(*operands))
+        return self._computed[key]
 
     def _insert(self, op: Operation) -> SSAValue:
         self.block.add_op(op)

@@ -13,11 +13,11 @@ Outside of `counting` the answer is always yes, and nothing is kept.
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -30,6 +30,7 @@ from xdsl.pattern_rewriter import (
     RewritePattern,
 )
 
+from .patched import Walk, walking
 from .provenance import names
 
 
@@ -82,7 +83,6 @@ class ActionCounter:
 
 
 _COUNTER: ContextVar[ActionCounter | None] = ContextVar("actions", default=None)
-_LOCK = threading.RLock()
 
 
 def allowed(name: str, op: Operation) -> bool:
@@ -117,28 +117,21 @@ def held_back() -> bool:
 def counting(limit: int | None = None) -> Iterator[ActionCounter]:
     """Count the actions of the passes that run inside, and hold back those beyond a limit.
 
-    Patterns are counted where xDSL applies them: by its walker, which is told to for as long.
+    Patterns are counted where xDSL applies them: see `patched`.
     """
     counter = ActionCounter(limit)
-    with _LOCK:
-        token, whole = _COUNTER.set(counter), PatternRewriteWalker.rewrite_region
-        setattr(PatternRewriteWalker, "rewrite_region", _counted(whole))  # noqa: B010
+    with walking(partial(_counted, counter)):
+        token = _COUNTER.set(counter)
         try:
             yield counter
         finally:
-            PatternRewriteWalker.rewrite_region = whole
             _COUNTER.reset(token)
 
 
-def _counted(
-    whole: Callable[[PatternRewriteWalker, Region], bool],
-) -> Callable[[PatternRewriteWalker, Region], bool]:
+def _counted(counter: ActionCounter, whole: Walk) -> Walk:
     """`PatternRewriteWalker.rewrite_region`, each use of whose pattern is an action."""
 
     def rewrite_region(self: PatternRewriteWalker, region: Region) -> bool:
-        counter = _COUNTER.get()
-        if counter is None:
-            return whole(self, region)  # another thread
         pattern, sweep = self.pattern, self.post_walk_func
         self.pattern = _CountedPattern(pattern, counter)
         if sweep is not None:
@@ -189,7 +182,7 @@ class _CountedPattern(RewritePattern):
             frame, trace = None, error.__traceback__
             while trace is not None:
                 frame, trace = trace.tb_frame, trace.tb_next
-            self.counter.begun = _renamed(before, self._name or _pattern_in(frame))
+            self.counter.begun = _renamed(before, self._name or pattern_in(frame))
             raise
         if rewriter.has_done_action:
             self.counter.begun = _renamed(before, self._name or _name_of(self.pattern))
@@ -208,10 +201,10 @@ class _CountedPattern(RewritePattern):
     def _changed(self, op: Operation) -> None:
         frame = inspect.currentframe()
         if self._name is None and frame is not None:
-            self._name = _pattern_in(frame.f_back)
+            self._name = pattern_in(frame.f_back)
 
 
-def _pattern_in(frame: FrameType | None) -> str | None:
+def pattern_in(frame: FrameType | None) -> str | None:
     """The name of the innermost pattern that a frame was called by."""
     while frame is not None:
         pattern = frame.f_locals.get("self")

@@ -9,12 +9,14 @@ import io
 import os
 from collections.abc import Sequence
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 
+from .arrays import csr_of
 from .errors import InputError, explain
 from .module import ValueSpec
+from .reading import ReadingError, read_npz
 from .weights import write_atomically
 
 _PARTS = (".indptr", ".indices", ".values")
@@ -34,9 +36,8 @@ def read_archive(
         InputError: if the file is none, or lacks one of them.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, BadZipFile, AttributeError, TypeError) as error:
+        arrays = read_npz(path)
+    except ReadingError as error:
         raise InputError(explain(subject, f"cannot read {path} as .npz: {error}")) from error
     result: list[Any] = []
     for spec in specs:
@@ -66,7 +67,7 @@ def write_archive(
         if isinstance(array, tuple):
             parts = array
         else:
-            matrix = array.to_csr() if hasattr(array, "to_csr") else array.tocsr()
+            matrix = array.to_csr() if hasattr(array, "to_csr") else csr_of(array)
             parts = (matrix.indptr, matrix.indices, matrix.data)
         named |= {spec.name + part: a for part, a in zip(_PARTS, parts, strict=True)}
     # Not `np.savez`, for which an array must not be called "file".

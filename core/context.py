@@ -175,6 +175,12 @@ class CompilerContext(Context):
                 hook.after_phase(self, name)
 
 
+def index_bits_of(ctx: Context) -> int:
+    """The width of an index on the target of a context; 64 for one that names none."""
+    target = getattr(ctx, "target", None)
+    return 64 if target is None else target.index_bits
+
+
 def target_of(ctx: Context) -> Target:
     """The target of a context; this machine for a context that names none."""
     from .target import host

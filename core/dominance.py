@@ -5,8 +5,9 @@ Text may name a value before the line that defines it, so what was read has to b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.irdl.dominance import DominanceInfo
 from xdsl.utils.exceptions import VerifyException
@@ -16,42 +17,69 @@ from .errors import explain
 from .provenance import origin
 
 
+def verify_module(module: ModuleOp) -> None:
+    """Check all that can be checked of a module: each operation, and that values are defined.
+
+    The second comes first, for verifiers look at what makes their operands.
+
+    Raises:
+        VerifyException: with the first fact that does not hold.
+    """
+    verify_dominance(module)
+    module.verify()
+
+
 def verify_dominance(op: Operation) -> None:
     """Check that in the regions of `op` every operand is defined on each way to its use.
-
-    Blocks that cannot be reached are left out, as MLIR does.
 
     Raises:
         VerifyException: naming the first operation that uses a value too early.
     """
+    for user, fact in early_uses(op):
+        raise VerifyException(explain(user.name, fact, origin=origin(user)))
+
+
+def early_uses(op: Operation) -> list[tuple[Operation, str]]:
+    """The operations in `op` with an operand that is used before it is defined, and which it is.
+
+    Blocks that cannot be reached are left out, as MLIR does.
+    """
+    found: list[tuple[Operation, str]] = []
     for region in op.regions:
-        _verify_region(region, set())
+        _look_through(region, set(), found)
+    return found
 
 
-def _verify_region(region: Region, visible: set[SSAValue]) -> None:
-    """Check a region in which the values of `visible` are defined."""
+def _look_through(
+    region: Region, visible: set[SSAValue], found: list[tuple[Operation, str]]
+) -> None:
+    """Find those in a region in which the values of `visible` are defined, which stays as it is."""
     if len(region.blocks) < 2:
         for block in region.blocks:
-            _verify_block(block, visible)
+            _look_through_block(block, visible, found)
         return
     dominance, blocks = DominanceInfo(region), reachable(region.blocks)
     for block in blocks:
         above = [b for b in blocks if dominance.strictly_dominates(b, block)]
-        _verify_block(block, visible.union(*map(_defined, above)))
+        _look_through_block(block, visible.union(*map(_defined, above)), found)
 
 
-def _verify_block(block: Block, visible: set[SSAValue]) -> None:
-    seen = {*visible, *block.args}
+def _look_through_block(
+    block: Block, visible: set[SSAValue], found: list[tuple[Operation, str]]
+) -> None:
+    visible.update(block.args)
     for op in block.ops:
-        for number, operand in enumerate(op.operands):
-            if operand not in seen:
-                fact = f"operand {number} is used before it is defined"
-                raise VerifyException(explain(op.name, fact, origin=origin(op)))
+        if not visible.issuperset(op.operands):
+            number = next(n for n, operand in enumerate(op.operands) if operand not in visible)
+            found.append((op, f"operand {number} is used before it is defined"))
         for region in op.regions:
-            _verify_region(region, seen)
-        seen.update(op.results)
+            _look_through(region, visible, found)
+        visible.update(op.results)
+    visible.difference_update(_defined(block))
 
 
-def _defined(block: Block) -> Iterable[SSAValue]:
+def _defined(block: Block) -> Iterator[SSAValue]:
     """The values that a block defines."""
-    return (*block.args, *(result for op in block.ops for result in op.results))
+    yield from block.args
+    for op in block.ops:
+        yield from op.results

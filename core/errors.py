@@ -41,13 +41,15 @@ class MiscompilationError(CompileError):
     """A pass changed what a program computes, as a check found.
 
     `pass_name` and `stage` are those of the pass, `ulp` is how far a result was moved (see
-    `Change`), `function`, `operation` and `nodes` say where the difference shows first, `call` in
-    which call of the function, from 1, and `inputs` are what the program was run on.
+    `Change`) and `limit` how far it might have been (in the units of `core.budgets`),
+    `function`, `operation` and `nodes` say where the difference shows first, `call` in which call
+    of the function, from 1, and `inputs` are what the program was run on.
     """
 
     stage: str
     pass_name: str
     ulp: float
+    limit: float
     function: str | None
     call: int
     operation: str | None

@@ -11,9 +11,8 @@ import re
 
 from xdsl.utils.mlir_lexer import MLIRLexer
 
-_STRING = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
+class LinearLexer(MLIRLexer):
+    """A lexer that takes linear time."""
 
-def use_linear_strings() -> None:
-    """Give xDSL's lexer the pattern that takes linear time."""
-    MLIRLexer._unescaped_characters_regex = _STRING
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')

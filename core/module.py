@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from xdsl.dialects import func
+from xdsl.dialects import func, llvm
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
-from .dominance import verify_dominance
+from .dominance import verify_dominance, verify_module
 from .errors import CompileError, StepwellError, explain
 from .printing import module_text
 from .weights import WeightStore, write_atomically
@@ -108,11 +108,15 @@ class ValueSpec:
         return f"{self.name}: {shape}{'x' if shape else ''}{self.dtype}{sparse}"
 
 
+Program: TypeAlias = func.FuncOp | llvm.FuncOp
+"""The public function of a module: an `llvm.func` at the last stage, before that a `func.func`."""
+
+
 class Module:
     """An MLIR module (xDSL's `ModuleOp`) with its weights.
 
     Args:
-        op: the module; its public `func.func` is the program.
+        op: the module; its public function is the program.
         weights: the arrays that the IR names.
     """
 
@@ -122,28 +126,31 @@ class Module:
 
     @property
     def main(self) -> func.FuncOp:
-        """The public function of the module.
+        """The public function of a module before stage `llvm`.
 
         Raises:
             CompileError: if there is none, or more than one.
         """
-        found = [f for f in self.op.ops if isinstance(f, func.FuncOp) and is_public(f)]
-        if len(found) != 1:
-            names = ", ".join(f.sym_name.data for f in found) or "none"
-            raise CompileError(
-                explain("module", "one public function is needed", expected=1, got=names)
-            )
-        return found[0]
+        return _only([f for f in self.op.ops if isinstance(f, func.FuncOp) and is_public(f)])
+
+    @property
+    def program(self) -> Program:
+        """The public function of the module, at any stage.
+
+        Raises:
+            CompileError: if there is none, or more than one.
+        """
+        return _only([f for f in self.op.ops if isinstance(f, Program) and is_public(f)])
 
     @property
     def inputs(self) -> list[ValueSpec]:
         """What the program takes, in order."""
-        return specs_of(self.main)[0]
+        return specs_of(self.program)[0]
 
     @property
     def outputs(self) -> list[ValueSpec]:
         """What the program gives, in order."""
-        return specs_of(self.main)[1]
+        return specs_of(self.program)[1]
 
     def text(self, *, locations: bool = False) -> str:
         """The IR as MLIR text."""
@@ -163,8 +170,18 @@ class Module:
             CompileError: with the first fact that does not hold.
         """
         try:
+            verify_module(self.op)
+        except VerifyException as error:
+            raise CompileError(str(error).strip().splitlines()[0]) from error
+
+    def verify_order(self) -> None:
+        """Check that values are defined before they are used, which passes do not.
+
+        Raises:
+            CompileError: naming the first operation that uses a value too early.
+        """
+        try:
             verify_dominance(self.op)
-            self.op.verify()
         except VerifyException as error:
             raise CompileError(str(error).strip().splitlines()[0]) from error
 
@@ -194,8 +211,22 @@ class Module:
         return results[0] if len(results) == 1 else results
 
 
-def is_public(function: func.FuncOp) -> bool:
-    """Whether a function is one that callers see."""
+_Function = TypeVar("_Function", bound=Program)
+
+
+def _only(found: Sequence[_Function]) -> _Function:
+    if len(found) != 1:
+        names = ", ".join(f.sym_name.data for f in found) or "none"
+        raise CompileError(
+            explain("module", "one public function is needed", expected=1, got=names)
+        )
+    return found[0]
+
+
+def is_public(function: Program) -> bool:
+    """Whether a function is one that callers see; an `llvm.func` without a body is elsewhere."""
+    if isinstance(function, llvm.FuncOp):
+        return function.linkage.linkage.data == "external" and bool(function.body.blocks)
     visibility = function.sym_visibility
     return visibility is None or visibility.data == "public"
 
@@ -214,20 +245,23 @@ class Face:
     described: bool
 
 
-def face_of(function: func.FuncOp) -> Face:
+def face_of(function: Program) -> Face:
     """What a function is as one of tensors.
 
     Raises:
-        CompileError: if what its attributes say of that is malformed.
+        CompileError: if what its attributes say of that is malformed, or an `llvm.func` does not
+            say it.
     """
     kept = function.attributes.get("graph.signature")
-    described = isinstance(kept, FunctionType)
-    kind = kept if isinstance(kept, FunctionType) else function.function_type
-    given = (
-        (function.attributes.get("graph.arguments"), function.attributes.get("graph.results"))
-        if described
-        else (function.arg_attrs, function.res_attrs)
-    )
+    if described := isinstance(kept, FunctionType):
+        kind = kept
+        given = function.attributes.get("graph.arguments"), function.attributes.get("graph.results")
+    elif isinstance(function, llvm.FuncOp):
+        subject = f"{function.name} @{function.sym_name.data}"
+        fact = "does not say what its buffers are"
+        raise CompileError(explain(subject, fact, expected="graph.signature", got="no attribute"))
+    else:
+        kind, given = function.function_type, (function.arg_attrs, function.res_attrs)
     arguments, results = (
         _dictionaries(function, attrs, len(types.data))
         for attrs, types in zip(given, (kind.inputs, kind.outputs), strict=True)
@@ -236,7 +270,7 @@ def face_of(function: func.FuncOp) -> Face:
 
 
 def _dictionaries(
-    function: func.FuncOp, attrs: Attribute | None, count: int
+    function: Program, attrs: Attribute | None, count: int
 ) -> tuple[Mapping[str, Attribute], ...]:
     if attrs is None:
         return ({},) * count
@@ -250,7 +284,7 @@ def _dictionaries(
     return result
 
 
-def specs_of(function: func.FuncOp) -> tuple[list[ValueSpec], list[ValueSpec]]:
+def specs_of(function: Program) -> tuple[list[ValueSpec], list[ValueSpec]]:
     """What a public function takes and gives, in order.
 
     Raises:

@@ -1,5 +1,8 @@
 """Reading MLIR text: xDSL's parser, with what it reads wrongly put right.
 
+Whatever the text is, it is refused by a `ParseError` or a `DiagnosticException`. Brackets are not
+nested more deeply than Python recurses, here and in what walks over the IR afterwards.
+
 A dense attribute of one value is refused where it has more elements than memory should hold:
 xDSL writes out every one.
 
@@ -16,22 +19,33 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyDenseElement,
     AnyFloat,
     DenseIntOrFPElementsAttr,
+    ModuleOp,
     RankedStructure,
 )
 from xdsl.ir import Operation
 from xdsl.parser import Parser
-from xdsl.utils.exceptions import DiagnosticException
+from xdsl.parser.generic_parser import ParserState
+from xdsl.utils.exceptions import DiagnosticException, ParseError
+from xdsl.utils.lexer import Input
 
+from .lexing import LinearLexer
 from .provenance import placed
+from .reading import STRING, too_deep
 
 LARGEST_LITERAL = 1 << 26
 """The most elements of a dense attribute; larger arrays are weights."""
+
+DEEPEST_TEXT = 64
+"""How many brackets may be around something: the parser makes up to ten calls for each."""
+
+_BRACKETS = re.compile(rf"{STRING}|//[^\n]*|->|>=|<=|[][(){{}}<>]")
 
 
 class _Element(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
@@ -62,6 +76,41 @@ class MlirParser(Parser):
     _line_offset = 0
 
     _TensorLiteralElement = _Element
+
+    def __init__(self, ctx: Context, input: str, name: str = "<unknown>") -> None:
+        # The parser reads a first token at once, and is to read it by this lexer.
+        super().__init__(ctx, "", name)
+        self._parser_state = ParserState(LinearLexer(Input(input, name)))
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        """The module that the text is.
+
+        Raises:
+            ParseError: if it is none.
+            DiagnosticException: if an operation or an attribute cannot be made.
+        """
+        place = too_deep(_BRACKETS, self._current_token.span.input.content, DEEPEST_TEXT)
+        if place is not None:
+            fact = f"nested too deeply, expected at most {DEEPEST_TEXT} brackets"
+            self.raise_error(fact, place, place + 1)
+        try:
+            return super().parse_module(allow_implicit_module)
+        except (ParseError, DiagnosticException):
+            raise
+        except RecursionError as error:
+            self._refuse("nested too deeply", error)
+        except OverflowError as error:
+            self._refuse("a number is too large for its type", error)
+        except Exception as error:
+            # Parts of xDSL raise what Python raises where they meet text that they did not
+            # expect (KeyError, AssertionError, TypeError, ...).
+            lines = str(error).strip().splitlines()
+            fact = lines[0] if lines else type(error).__name__
+            self._refuse(f"cannot parse: {fact}", error)
+
+    def _refuse(self, fact: str, error: Exception) -> NoReturn:
+        """Refuse the text up to the current token for what xDSL has raised."""
+        raise ParseError(self._current_token.span, fact) from error
 
     def keep_places(self, line_offset: int = 0) -> None:
         """Keep the places of operations in a text before which there are `line_offset` lines."""

@@ -9,7 +9,9 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
 from .context import CompilerContext, PassHook, decide
+from .dominance import verify_dominance
 from .errors import CompileError, StepwellError
+from .fixpoint import bounded_rewrites
 
 
 def run_steps(
@@ -76,7 +78,8 @@ def _drop(ctx: CompilerContext, op: ModuleOp, hooks: Sequence[PassHook]) -> None
 
 def _apply(ctx: CompilerContext, op: ModuleOp, step: ModulePass) -> None:
     try:
-        step.apply(ctx, op)
+        with bounded_rewrites(step.name):
+            step.apply(ctx, op)
     except StepwellError:
         raise
     except DiagnosticException as error:
@@ -88,6 +91,9 @@ def _apply(ctx: CompilerContext, op: ModuleOp, step: ModulePass) -> None:
 def _verify(ctx: CompilerContext, op: ModuleOp) -> None:
     try:
         with ctx.phase("verify"):
+            if ctx.verify == "pass":
+                # At each stage of a compilation it would be a fortieth of its time.
+                verify_dominance(op)
             op.verify()
     except DiagnosticException as error:
         subject = ctx.pass_name or "module"

@@ -24,11 +24,15 @@ from xdsl.utils.exceptions import ArgSpecParseError
 from .errors import CompileError, explain
 from .nested_pass import NestedPass, anchored
 
-_COMMENT = re.compile(r"(?m)^\s*#.*$")
-_GAP = re.compile(r'("(?:\\.|[^"\\])*")|(?<=[,{(])\s+|\s+(?=[,})]|\Z)|\A\s+')
-_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[][(){},]|[^][(){},"]+|"')
+_COMMENT = re.compile(r"(?m)^[ \t]*#.*$")
+_STRING = r'"(?:\\.|[^"\\])*+"?'
+_GAP = re.compile(rf"({_STRING})|\s+")
+_TOKEN = re.compile(rf'{_STRING}|[][(){{}},]|[^][(){{}},"]+')
 _ANCHOR = re.compile(r"[A-Za-z_]\w*\.[\w.]+")
 _MODULE = "builtin.module"
+_SHOWN = 60
+_DEEPEST = 16
+"""How many operations passes may be nested in; only kernels in functions in modules are of use."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,20 @@ class Entry:
 
 def plain(text: str) -> str:
     """A pipeline text without comments, and with nothing around its punctuation."""
-    return _GAP.sub(r"\1", _COMMENT.sub("", text))
+    return _GAP.sub(_without_gap, _COMMENT.sub("", text))
+
+
+def _without_gap(match: re.Match[str]) -> str:
+    """A string as it is, a gap only where it is between two words."""
+    text, start, end = match.string, match.start(), match.end()
+    outside = start == 0 or end == len(text)
+    needless = outside or text[start - 1] in ",{(" or text[end] in ",})"
+    return match[1] or ("" if needless else match[0])
+
+
+def _shown(text: str) -> str:
+    """The beginning of a text, for an error."""
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def entries(text: str) -> list[Entry]:
@@ -61,20 +78,23 @@ def entries(text: str) -> list[Entry]:
     whole = plain(text)
     try:
         found = list(_entries(whole, ()))
-    except ArgSpecParseError as error:
+    except (ArgSpecParseError, ValueError) as error:
         reason = str(error).strip().splitlines()[-1].strip()
-        raise CompileError(explain("pipeline", f"cannot read {text!r}: {reason}")) from error
+        raise CompileError(explain("pipeline", f"cannot read {_shown(text)}: {reason}")) from error
     if found and all(entry.anchors[:1] == (_MODULE,) for entry in found) and _is_one(whole):
         return [Entry(entry.spec, entry.anchors[1:]) for entry in found]
     return found
 
 
 def _entries(text: str, anchors: tuple[str, ...]) -> Iterator[Entry]:
+    if len(anchors) > _DEEPEST:
+        raise CompileError(explain("pipeline", f"nested too deeply, expected at most {_DEEPEST}"))
     parts = list(_parts(text))
     if not parts[-1]:
         parts.pop()  # a comma after the last pass
     if not all(parts):
-        raise CompileError(explain("pipeline", f"cannot read {text!r}: Expected pass name here"))
+        fact = f"cannot read {_shown(text)}: Expected pass name here"
+        raise CompileError(explain("pipeline", fact))
     for part in parts:
         head, opened, inside = part.partition("(")
         if not opened or "{" in head:
@@ -83,7 +103,8 @@ def _entries(text: str, anchors: tuple[str, ...]) -> Iterator[Entry]:
         if not _ANCHOR.fullmatch(head) or not inside.endswith(")"):
             expected = "an operation and passes in parentheses, such as func.func(cse)"
             fact = "cannot read what passes are nested in"
-            raise CompileError(explain("pipeline", fact, expected=expected, got=part))
+            got = part if len(part) <= _SHOWN else f"{part[:_SHOWN]}..."
+            raise CompileError(explain("pipeline", fact, expected=expected, got=got))
         yield from _entries(inside[:-1], (*anchors, head))
 
 
@@ -93,20 +114,20 @@ def _parts(text: str) -> Iterator[str]:
     Raises:
         CompileError: if parentheses do not match.
     """
-    part, depth, options = "", 0, 0
+    part, depth, options = list[str](), 0, 0
     for token in _TOKEN.findall(text):
         options += (token in "{[") - (token in "}]")
         depth += (token == "(") - (token == ")")
         if depth < 0:
             break
         if token == "," and depth == 0 and options <= 0:
-            yield part
-            part = ""
+            yield "".join(part)
+            part.clear()
         else:
-            part += token
+            part.append(token)
     if depth:
-        raise CompileError(explain("pipeline", f"parentheses do not match in {text!r}"))
-    yield part
+        raise CompileError(explain("pipeline", f"parentheses do not match in {_shown(text)}"))
+    yield "".join(part)
 
 
 def _is_one(text: str) -> bool:

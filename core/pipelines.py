@@ -61,6 +61,8 @@ _OPTIMIZED = {
         "graph-fold-constant",
         "graph-combine-parallel-dense",
         "graph-combine-parallel-conv2d",
+        # Only convolutions with constant filters work on blocks: those of combined ones are folded.
+        "graph-fold-constant",
         # After the passes that look for convolutions.
         "graph-alter-op-layout",
         "graph-simplify",
@@ -101,25 +103,26 @@ _ENDS = ("convert-graph-to-loop", "convert-loop-to-scf")
 """The passes that are the last ones of their stage."""
 
 
-def pipeline(opt_level: int = 3, threads: int = 1) -> dict[str, str]:
+def pipeline(opt_level: int = 3, threads: int = 1, copy_indices: bool = False) -> dict[str, str]:
     """The pass list that makes each stage, by stage name, as `stepwell-opt -p` takes it.
 
     Raises:
         CompileError: if there is no such level, or `threads` is below 1.
     """
-    if opt_level not in OPT_LEVELS:
+    if isinstance(opt_level, bool) or opt_level not in OPT_LEVELS:
         raise CompileError(
             explain("compile", "unknown opt_level", expected="0, 1, 2 or 3", got=opt_level)
         )
-    if not isinstance(threads, Integral) or threads < 1:
+    if not isinstance(threads, Integral) or isinstance(threads, bool) or threads < 1:
         raise CompileError(explain("compile", "wrong threads", expected="1 or more", got=threads))
+    copying = "{copy-indices=true}" if copy_indices else ""
     on_threads = f"{{threads={threads}}}" if threads > 1 else ""
     return {
         "optimized": ",".join(_OPTIMIZED[opt_level]),
         "fused": _FUSED[opt_level],
         "kernels": "convert-graph-to-loop",
         "scheduled": _SCHEDULED[opt_level],
-        "buffers": "convert-graph-to-rt",
+        "buffers": f"convert-graph-to-rt{copying}",
         "loops": "convert-loop-to-scf",
         "llvm": (
             "rt-outline-tiles,convert-math-to-arith,convert-scf-to-cf,"
@@ -151,8 +154,11 @@ def split_pipeline(text: str, start: str = "graph") -> dict[str, str]:
     """
     stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
     found: dict[str, list[str]] = {stage: [] for stage in stages}
-    stage, names = stages[0], set()
+    stage, names = stages[0] if stages else start, set()
     for entry in entries(text):
+        if not stages:
+            fact = f'no pass is left for a module of stage "{start}"'
+            raise CompileError(explain("pipeline", fact, got=entry.name))
         names.add(entry.name)
         begun = _MAKES.get(entry.name, stage)
         if IR_STAGES.index(begun) < IR_STAGES.index(stage):

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, BlockArgument, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 
@@ -85,8 +85,8 @@ def origin(op: Operation) -> str | None:
     return f"{noun} " + ", ".join(f'"{name}"' for name in found)
 
 
-def fuse(ops: Iterable[Operation]) -> LocationAttr:
-    """The location of an operation that stands for all of `ops`."""
+def fuse(ops: Iterable[Operation | BlockArgument]) -> LocationAttr:
+    """The location of an operation that stands for all of `ops`, arguments among them."""
     parts = list(dict.fromkeys(leaf for op in ops for leaf in leaves(op.location)))
     if not parts:
         return UNKNOWN_LOC

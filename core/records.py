@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import CompileError, explain
+from .reading import ReadingError, read_json, read_text
 from .target import Target
 from .weights import write_atomically
 
@@ -118,12 +119,11 @@ def read_records(path: Path) -> Records:
         CompileError: if it cannot be read, naming the line that is no record.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return Records()
-    except (OSError, UnicodeDecodeError) as error:
-        fact = getattr(error, "strerror", None) or "not a text"
-        raise CompileError(explain("tuning records", f"cannot read {path}: {fact}")) from error
+        text = read_text(path)
+    except ReadingError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return Records()
+        raise CompileError(explain("tuning records", f"cannot read {path}: {error}")) from error
     lines = enumerate(text.splitlines(), 1)
     return Records(_record(path, number, line) for number, line in lines if line.strip())
 
@@ -165,9 +165,9 @@ def _record(path: Path, number: int, line: str) -> Record:
         CompileError: if it is none.
     """
     try:
-        fields = json.loads(line)
-    except ValueError:
-        fields = None
+        fields = read_json(line)
+    except ReadingError as error:
+        raise _corrupt(path, number, f"it is {error}") from error
     if not isinstance(fields, dict):
         raise _corrupt(path, number, "it is no JSON object")
     for name, kinds in _KINDS.items():

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .context import CompilerContext
 from .errors import StepwellError, explain
-from .lexing import use_linear_strings
 from .resources import builtin_dialect
 from .target import Target
 from .weights import WeightStore
@@ -176,7 +175,6 @@ def make_context(
     weights: WeightStore | None = None, target: Target | None = None
 ) -> CompilerContext:
     """A context with every dialect registered; each is loaded when first used."""
-    use_linear_strings()
     ctx = CompilerContext(weights=weights if weights is not None else WeightStore(), target=target)
     for name, load in (dialects() | {"builtin": builtin_dialect}).items():
         ctx.register_dialect(name, load)

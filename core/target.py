@@ -24,6 +24,8 @@ class Target:
     features: str
     vector_bits: int
     vector_registers: int
+    index_bits: int = 64
+    """The width of an address, and so of an index."""
     general_registers: int = 16
     """Registers for addresses and counters, the stack pointer among them."""
     memory_operands: bool = True

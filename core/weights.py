@@ -18,6 +18,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .errors import ImportModelError, explain
+from .reading import (
+    ReadingError,
+    check_size,
+    memory,
+    opened,
+    read_json,
+    read_npz,
+    size_of,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -106,15 +115,11 @@ class WeightStore:
             ImportModelError: if the file is neither of them or a CSR matrix in it is
                 incomplete or inconsistent.
         """
-        from zipfile import BadZipFile
-
-        from safetensors import SafetensorError
-
         result = WeightStore()
         read = _read_npz if Path(path).suffix == ".npz" else _read_safetensors
         try:
             arrays, sparse = read(path)
-        except (SafetensorError, BadZipFile, OSError, ValueError) as error:
+        except ReadingError as error:
             raise ImportModelError(explain("weights", f"cannot read {path}: {error}")) from error
         for name, shape in sparse.items():
             result._arrays[name] = _csr(name, shape, arrays)
@@ -128,23 +133,26 @@ def _read_safetensors(
 ) -> tuple[dict[str, np.ndarray], dict[str, object]]:
     """The arrays of a file, and the shapes of the CSR matrices among them."""
     import ml_dtypes  # noqa: F401  (NumPy knows bfloat16 from then on)
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
 
-    with safe_open(path, framework="np") as file:
-        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        return arrays, {n: json.loads(s) for n, s in (file.metadata() or {}).items()}
+    with opened(path) as file:
+        check_size(size_of(file), memory())
+        try:
+            with safe_open(path, framework="np") as store:
+                arrays = {name: store.get_tensor(name) for name in store.keys()}  # noqa: SIM118
+                metadata = store.metadata() or {}
+        except (SafetensorError, ValueError, TypeError, AttributeError) as error:
+            raise ReadingError(f"not in the format of safetensors: {error}") from error
+    # Other writers have metadata that says nothing of matrices.
+    named = {n: t for n, t in metadata.items() if any(f"{n}.{p}" in arrays for p in _CSR_PARTS)}
+    return arrays, {name: read_json(text) for name, text in named.items()}
 
 
 def _read_npz(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, np.ndarray], dict[str, object]]:
     """The arrays of a file, and the shapes of the CSR matrices among them."""
-    from zipfile import is_zipfile
-
-    if Path(path).exists() and not is_zipfile(path):
-        raise ValueError("it is no zip file")
-    with np.load(path, allow_pickle=False) as file:
-        arrays = dict(file)
+    arrays = read_npz(path)
     matrices = [n.removesuffix(".indptr") for n in arrays if n.endswith(".indptr")]
     return arrays, {n: arrays.pop(f"{n}.shape", None) for n in matrices}
 
@@ -161,7 +169,7 @@ def _csr(name: str, shape: object, arrays: dict[str, np.ndarray]) -> csr_array:
         rows, columns = (int(n) for n in shape)  # type: ignore[attr-defined]
         matrix = csr_array((values, indices, indptr), shape=(rows, columns))
         matrix.check_format(full_check=True)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise ImportModelError(explain("weights", f'CSR matrix "{name}": {error}')) from error
     return matrix
 

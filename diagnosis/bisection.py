@@ -10,16 +10,15 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from ..compiler import machine_code, natives, passes_of, table_for
+from ..compilation import Compilation, machine_code, passes_of, table_for
 from ..core import pipelines
 from ..core.actions import Action, ActionCounter, counting
 from ..core.context import CompilerContext
@@ -31,10 +30,9 @@ from ..core.pipeline_text import parse_passes
 from ..core.provenance import origin
 from ..core.registry import make_context, passes
 from ..core.target import Target, named
-from ..dialects import rt
+from ..dialects.stages import stage_of
 from ..runtime.executable import Executable
-from ..runtime.interface import Interface, interface_of
-from ..staircase import effort_for, stage_of
+from ..runtime.interface import interface_of
 from .checking import Checker
 from .reproducer import Reproducer, reproducer_at
 
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-    from ..backends.llvm.jit import Effort
 
 CODE_GENERATION = "code generation"
 
@@ -169,7 +166,7 @@ def first_failure(
     expected: Sequence[np.ndarray] | None = None,
 ) -> Failing | None:
     """The first pass that fails, if one does; arguments are those of `bisect`."""
-    # A crash shows without running anything.
+    # A crash, or a module that is not valid, shows without running anything.
     found = route.descend(None)
     if found is None or found.failure.kind is Kind.REFUSAL:
         found = route.descend(Checker(route.module, inputs, max_ulp, expected)) or found
@@ -191,15 +188,20 @@ class Failing:
 class Route:
     """The way of a module down its passes, to go again and again."""
 
-    module: Module
-    target: Target
-    start: str
+    compilation: Compilation
     steps: list[tuple[str, ModulePass]]
-    legalize: Mapping[str, Any]
     complete: bool
     """Whether it ends in machine code."""
-    loops: Module | None = field(default=None, init=False)
-    """The module at stage `loops`, once its next pass was reached."""
+
+    @property
+    def module(self) -> Module:
+        """Where the way begins."""
+        return self.compilation.module
+
+    @property
+    def target(self) -> Target:
+        """The machine that passes look at."""
+        return self.compilation.target
 
     @staticmethod
     def of(
@@ -228,60 +230,62 @@ class Route:
                 raise
             steps = [("", step) for step in parse_passes(pipeline, available)]
             table = {} if legalize is None else dict(legalize)
-            return Route(module, chosen, "", steps, table, False)
+            return Route(Compilation(module, chosen, {"": pipeline}, table), steps, False)
         table = {} if legalize is None else table_for(legalize, start, texts)
         stages = pipelines.IR_STAGES[pipelines.IR_STAGES.index(start) + 1 :]
         steps = [(s, p) for s in stages for p in parse_passes(texts[s], available)]
-        return Route(module, chosen, start, steps, table, start != "llvm")
+        return Route(Compilation(module, chosen, texts, table), steps, True)
 
     def of_module(self, module: Module) -> Route:
         """The same way for another module at the same stage."""
-        return dataclasses.replace(self, module=module)
+        compilation = dataclasses.replace(self.compilation, module=module)
+        return dataclasses.replace(self, compilation=compilation)
 
     def context(self, before: Module, number: int) -> CompilerContext:
         """A context for the pass of this number."""
         ctx = make_context(before.weights, self.target)
-        ctx.legalize, ctx.verify = self.legalize, "pass"
+        ctx.legalize, ctx.verify = self.compilation.legalize, "pass"
         stage, step = self.steps[number]
         ctx.stage, ctx.pass_name = stage, step.name
         return ctx
 
     def reached(self, number: int) -> str:
         """The stage that the module before a pass has reached."""
+        start = self.compilation.start if self.complete else ""
         done = dict.fromkeys(stage for stage, _ in self.steps[:number])
         now = self.steps[number][0] if number < len(self.steps) else ""
-        return next((stage for stage in reversed(done) if stage != now), self.start)
+        return next((stage for stage in reversed(done) if stage != now), start)
 
     def descend(self, checker: Checker | None) -> Failing | None:
-        """Run the passes, each verified and, with a checker, compared, to the first that fails."""
-        work, face = self.module.clone(), Face()
+        """Run the passes to the first that fails.
+
+        They are verified, or compared by a checker: what a checker sees has been verified before.
+        """
+        work = self.module.clone()
         for number, (stage, step) in enumerate(self.steps):
             before = work.clone()
-            face.look(work, stage)
-            if stage == "llvm" and self.loops is None:
-                self.loops = before
             ctx = self.context(work, number)
             if checker is not None:
+                ctx.verify = "never"
                 ctx.hooks.append(checker)
             try:
                 run_steps(ctx, work.op, [step], stage)
-                work.verify()
+                if checker is None:
+                    work.verify_order()
             except Exception as error:
                 # Whatever it is: it is what is looked for.
                 found = failure(error, step.name)
                 return Failing(number, before, found, checker, error)
-        return self._generate(work, face, checker) if self.complete else None
+        return self._generate(work, checker) if self.complete else None
 
-    def _generate(self, work: Module, face: Face, checker: Checker | None) -> Failing | None:
+    def _generate(self, work: Module, checker: Checker | None) -> Failing | None:
         """Make machine code, and run that."""
-        if face.interface is None or face.effort is None:
-            return None
         try:
-            program = machine_code(work.op, self.target, face.interface, face.effort)
+            interface = interface_of(work)
+            program = machine_code(work, self.target, interface)
             if checker is not None:
-                exe = Executable(face.interface.signature, program, None, (), ())
-                effort = face.effort
-                checker.finish(exe, lambda: (work.op, natives(work.op, self.target, effort)))
+                exe = Executable(interface.signature, program, None, (), ())
+                checker.compiled(exe, work, self.target)
         except Exception as error:
             found = failure(error, CODE_GENERATION)
             return Failing(len(self.steps), work, found, checker, error)
@@ -289,22 +293,19 @@ class Route:
 
     def fails_at(self, number: int, checker: Checker | None) -> Failure | None:
         """How the pass of a number fails, where those before it do not; only it is checked."""
-        work, face = self.module.clone(), Face()
+        work = self.module.clone()
         try:
             for before, (stage, step) in enumerate(self.steps[:number]):
-                face.look(work, stage)
                 ctx = self.context(work, before)
                 ctx.verify = "never"
                 run_steps(ctx, work.op, [step], stage)
-            if number < len(self.steps):
-                face.look(work, self.steps[number][0])
             if checker is not None:
-                checker.start_over(work, face.interface)
+                checker.start_over(work)
         except Exception:
             # Another pass fails, and not in a way that is looked for.
             return None
         if number == len(self.steps):
-            generated = self._generate(work, face, checker)
+            generated = self._generate(work, checker)
             return None if generated is None else generated.failure
         failing = Failing(number, work, Failure(Kind.CRASH, "", "", ""), checker)
         return self.attempt(failing, None).failure
@@ -317,7 +318,7 @@ class Route:
         with counting(limit) as counter:
             try:
                 run_steps(ctx, work.op, [step], stage)
-                work.verify()
+                work.verify_order()
                 if failing.checker is not None:
                     failing.checker.compare(ctx, work.op)
             except Exception as error:
@@ -332,26 +333,6 @@ class Attempt:
     op: ModuleOp
     counter: ActionCounter
     failure: Failure | None
-
-
-@dataclass
-class Face:
-    """What machine code is called with, seen on the way down."""
-
-    interface: Interface | None = None
-    effort: Effort | None = None
-
-    def look(self, work: Module, stage: str) -> None:
-        """Look at a module before a pass that leads to a stage."""
-        if self.interface is None and _is_on_buffers(work.op):
-            self.interface = interface_of(work)
-        if stage == "llvm" and self.effort is None:
-            self.effort = effort_for(work.op)
-
-
-def _is_on_buffers(op: ModuleOp) -> bool:
-    functions = (inner for inner in op.ops if isinstance(inner, func.FuncOp))
-    return any(rt.ContextType() in f.function_type.inputs.data for f in functions)
 
 
 def blamed(route: Route, failing: Failing, max_ulp: float | None) -> Bisection:
@@ -448,17 +429,11 @@ def reproducer_of(
     """A file that shows a failure, with the module before the pass or that before all of them."""
     number, before = failing.number, failing.before
     generates = number == len(route.steps)
-    stage = "" if generates else route.steps[number][0]
-    wrong = isinstance(failing.error, MiscompilationError)
-    if route.loops is not None and (generates or (wrong and stage == "llvm")):
-        # Below, a module no longer says what it is called with.
-        before = route.loops
-        number = next(n for n, (stage, _) in enumerate(route.steps) if stage == "llvm")
     if from_the_start:
         number, before = 0, route.module
     rest = [step for _, step in route.steps[number:]]
     ctx = make_context(before.weights, route.target)
-    ctx.legalize = route.legalize
+    ctx.legalize = route.compilation.legalize
     result = reproducer_at(ctx, before, rest, route.reached(number))
     result = dataclasses.replace(result, failure=failing.failure.message, machine_code=generates)
     if isinstance(failing.error, MiscompilationError):

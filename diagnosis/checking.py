@@ -6,10 +6,11 @@ pass to blame.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
@@ -19,21 +20,23 @@ from xdsl.ir import Operation
 from ..backends.reference.interpreter import run
 from ..backends.reference.samples import small_inputs
 from ..backends.reference.writes import Writes
-from ..core.context import Change, CompilerContext, PassHook
+from ..compilation import Observer
+from ..core.budgets import SUMS, Budget, budget_of, together
+from ..core.context import Change, CompilerContext
 from ..core.errors import InputError, MiscompilationError, StepwellError, explain
 from ..core.module import Module, is_real
 from ..core.printing import module_text
 from ..core.provenance import names
-from ..dialects import rt
+from ..core.target import Target
 from ..runtime.executable import Executable
-from ..runtime.interface import Interface, interface_of
+from ..runtime.interface import interface_of, is_on_buffers
 from ..runtime.interpreted import interpreted
+from .distances import DIFFERENT, distance, elements_apart, scale, worst
+from .growth import digits_of, growth, longest_sum
 from .traces import Calls, Trace, dense
 
-_DIFFERENT = float("inf")
-
-Natives = Mapping[str, Callable[..., Any]]
-"""Machine code of functions, by name."""
+_CODE_GENERATION = SUMS
+"""Vectors are summed up in the order of the machine, and functions may be those of a library."""
 
 
 @dataclass(frozen=True)
@@ -55,59 +58,14 @@ class Blame:
         return " ".join(filter(None, where)) or "in the program"
 
 
-def distance(got: np.ndarray, expected: np.ndarray) -> tuple[float, int]:
-    """How far a result is from another: see `Change`. Integers are equal, or infinitely far."""
-    if got.shape != expected.shape or got.dtype != expected.dtype:
-        return _DIFFERENT, max(got.size, expected.size)
-    same = got == expected
-    if not is_real(got.dtype):
-        return (0.0 if same.all() else _DIFFERENT), int(np.count_nonzero(~same))
-    same |= np.isnan(got) & np.isnan(expected)
-    changed = int(np.count_nonzero(~same))
-    if not changed:
-        return 0.0, 0
-    finite = np.isfinite(got) & np.isfinite(expected)
-    if not (finite | same).all():
-        return _DIFFERENT, changed
-    wide = np.float64 if got.dtype.itemsize < 8 else np.longdouble
-    a, b = got[finite].astype(wide), expected[finite].astype(wide)
-    largest = np.asarray(max(np.max(np.abs(a)), np.max(np.abs(b)))).astype(got.dtype)
-    unit = np.spacing(largest) if got.dtype.kind == "f" else largest * 2.0**-7
-    return float(np.max(np.abs(a - b)) / wide(unit)), changed
-
-
-def elements_apart(got: np.ndarray, expected: np.ndarray, limit: float) -> np.ndarray:
-    """Which elements are further than a limit from others, by the measure of `distance`."""
-    if not is_real(got.dtype):
-        return got != expected
-    wide = np.float64 if got.dtype.itemsize < 8 else np.longdouble
-    a, b = got.astype(wide), expected.astype(wide)
-    with np.errstate(all="ignore"):
-        far, (ulp, _) = np.abs(a - b), distance(got, expected)
-    largest = np.max(far, initial=0, where=np.isfinite(far))
-    # The largest difference is `ulp` units.
-    near = far <= (limit / ulp * largest if 0 < ulp < _DIFFERENT else 0)
-    return ~(near | (got == expected) | (np.isnan(a) & np.isnan(b)))
-
-
-def budget(dtype: np.dtype[Any]) -> float:
-    """How far a pass may move a result, in the unit of `Change`, where nothing else is said.
-
-    Another order of a sum of thousands of terms moves it by a few dozen units; of types with few
-    digits, half of which would be more than that, by a quarter of them.
-    """
-    digits = {"bfloat16": 8, "float16": 11}.get(dtype.name, 24)
-    return 2.0 ** (digits // 2 - 2)
-
-
-class Checker(PassHook):
+class Checker(Observer):
     """Runs a module after each pass, and refuses a pass that changes a result.
 
     Args:
         module: the module before the first pass.
         inputs: what it is run on; None for inputs that are made up, edge values among them.
-        max_ulp: how far a pass may move a result, in the unit of `Change`; None for a limit that
-            another order of sums keeps to.
+        max_ulp: how far a pass may move a result, in the unit of `Change`; None for what the
+            passes state (see `core.budgets`).
         expected: the results that are to come out, where those of the module are not to be
             trusted; then each pass is compared with these, and the inputs have to be given.
         tell: is told of each change when it is known.
@@ -129,10 +87,11 @@ class Checker(PassHook):
         self._max_ulp, self._tell = max_ulp, tell
         self._expected = None if expected is None else tuple(expected)
         self._inputs = small_inputs(module.inputs) if inputs is None else [list(inputs)]
-        self._interface: Interface | None = None
-        self._names, self._text = Counter[str](), ""
+        self._operators, self._digits = module.clone(), digits_of(module.op)
+        self._stated: list[Budget] = []
+        self._limit = 0.0
         try:
-            self._traces = [self._run(module, arrays) for arrays in self._inputs]
+            self._begin(module)
         except InputError as error:
             if inputs is not None:
                 raise
@@ -146,19 +105,19 @@ class Checker(PassHook):
         """What the module is run on: one or more times an array for each input."""
         return self._inputs
 
-    def start_over(self, module: Module, interface: Interface | None) -> None:
-        """Compare with what another module computes, from here on.
+    def start_over(self, module: Module) -> None:
+        """Compare with what another module, the next that passes change, computes from here on."""
+        self._digits = min(self._digits, digits_of(module.op))
+        self._begin(module)
 
-        Args:
-            module: what passes come next.
-            interface: what it is called with, where it no longer says so itself.
-        """
-        self._interface = interface
+    def _begin(self, module: Module) -> None:
         self._traces = [self._run(module, arrays) for arrays in self._inputs]
+        self._names, self._text = Counter[str](), ""
 
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Remember what the module is made of."""
-        self._names, self._text = _histogram(op), module_text(op)
+        """Remember what the module is made of, unless `after_pass` of the last one has."""
+        if not self._text:
+            self._names, self._text = _histogram(op), module_text(op)
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Run the module, and compare.
@@ -166,12 +125,16 @@ class Checker(PassHook):
         Raises:
             MiscompilationError: if the pass changed a result.
         """
-        if module_text(op) == self._text:
+        text = module_text(op)
+        if text == self._text:
             self._note(Change(ctx.stage, ctx.pass_name, 0.0, 0, ""))
             return
-        how = _explanation(self._names, _histogram(op))
+        names = _histogram(op)
+        how = _explanation(self._names, names)
         traces = self._compared(ctx, op, how)
+        self._stated.append(budget_of(ctx.step))
         self._keep(ctx.stage, ctx.pass_name, traces, how)
+        self._names, self._text = names, text
 
     def compare(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Compare as `after_pass` does, and go on as if nothing had been asked.
@@ -179,57 +142,42 @@ class Checker(PassHook):
         Raises:
             MiscompilationError: if the pass changed a result.
         """
-        interface = self._interface
-        try:
-            self._compared(ctx, op, "")
-        finally:
-            self._interface = interface
+        self._compared(ctx, op, "")
 
     def _compared(self, ctx: CompilerContext, op: ModuleOp, how: str) -> list[Trace]:
         module = Module(op, ctx.weights)
+        self._digits = min(self._digits, digits_of(op))
+        budget = budget_of(ctx.step)
         traces: list[Trace] = []
         for arrays, before in zip(self._inputs, self._traces, strict=True):
             try:
                 traces.append(self._run(module, arrays))
             except StepwellError as error:
-                change = Change(ctx.stage, ctx.pass_name, _DIFFERENT, 0, how)
+                change = Change(ctx.stage, ctx.pass_name, DIFFERENT, 0, how)
                 message = explain(ctx.pass_name, f"the program no longer runs: {error}")
-                raise _error(message, Blame(), change, arrays) from error
-            self._compare(ctx.stage, ctx.pass_name, before, traces[-1], how, arrays)
+                raise _error(message, Blame(), change, arrays, 0.0) from error
+            change = Change(ctx.stage, ctx.pass_name, 0.0, 0, how)
+            self._compare(change, before, traces[-1], arrays, budget)
         return traces
 
-    def finish(
-        self, executable: Executable, natives: Callable[[], tuple[ModuleOp, Natives]]
-    ) -> None:
+    def compiled(self, exe: Executable, work: Module, target: Target) -> None:
         """Compare with machine code.
-
-        Args:
-            executable: the program.
-            natives: gives its module of the LLVM dialect, and each function of that by itself:
-                for blame, where there is a difference.
 
         Raises:
             MiscompilationError: if that gives another result.
         """
         traces: list[Trace] = []
         name = how = "code generation"
+        change = Change("asm", name, 0.0, 0, how)
         for arrays, before in zip(self._inputs, self._traces, strict=True):
-            traces.append(Trace(_tuple(executable(*arrays))))
+            traces.append(Trace(_tuple(exe(*arrays))))
             try:
-                self._compare("asm", name, before, traces[-1], how, arrays)
+                self._compare(change, before, traces[-1], arrays, _CODE_GENERATION)
             except MiscompilationError:
-                module, functions = natives()
-                traces[-1].calls = self._called_alone(module, functions, arrays).calls
-                self._compare("asm", name, before, traces[-1], how, arrays)
+                traces[-1].calls = _called_alone(work, target, arrays).calls
+                self._compare(change, before, traces[-1], arrays, _CODE_GENERATION)
         self._keep("asm", name, traces, how)
-
-    def _called_alone(self, module: ModuleOp, natives: Natives, inputs: Sequence[Any]) -> Trace:
-        """A run of machine code for all functions but the public one, which is interpreted."""
-        trace, interface = Trace(), self._interface
-        assert interface is not None, "machine code is made from a program on buffers"
-        private = {name: call for name, call in natives.items() if name != interface.name}
-        interpreted(module, interface, [Calls(trace)], private)(*inputs)
-        return trace
+        exe.changes = tuple(self.changes)
 
     def _keep(self, stage: str, pass_name: str, traces: list[Trace], how: str) -> None:
         far = [
@@ -266,36 +214,68 @@ class Checker(PassHook):
                 raise InputError(explain("check", fact, expected=should, got=given))
         for trace, arrays in zip(self._traces, self._inputs, strict=True):
             wanted = Trace(expected)
-            self._compare("", "the model itself", wanted, trace, "", arrays)
+            self._compare(Change("", "the model itself", 0.0, 0, ""), wanted, trace, arrays, SUMS)
             trace.results = expected
 
     def _compare(
-        self, stage: str, name: str, before: Trace, after: Trace, how: str, inputs: list[Any]
+        self, change: Change, before: Trace, after: Trace, inputs: list[Any], budget: Budget
     ) -> None:
+        """Raise the error of a pass that moves something further than it may."""
+        error: MiscompilationError | None = None
+        for limit in self._limits(inputs, budget):
+            self._limit = limit
+            error = self._difference(change, before, after, inputs)
+            if error is None:
+                return
+        if error is not None:
+            raise error
+
+    def _limits(self, inputs: list[Any], budget: Budget) -> Iterator[float]:
+        """What a budget comes to: for one operator, then for what a whole program makes of it."""
+        if self._max_ulp is not None:
+            yield self._max_ulp
+            return
+        if self._expected is not None:
+            # Those before have spent theirs.
+            budget = together([*self._stated, budget])
+        terms = longest_sum(self._operators, inputs) if budget.sums else 1
+        limit = budget.of(terms, self._digits)
+        yield limit
+        if limit:
+            yield max(limit, growth(self._operators, inputs, limit, self._digits))
+
+    def _difference(
+        self, change: Change, before: Trace, after: Trace, inputs: list[Any]
+    ) -> MiscompilationError | None:
+        """The error of a pass, if something is further than the limit."""
         for number, (got, want) in enumerate(zip(after.results, before.results, strict=True)):
             ulp, elements = distance(got, want)
-            if ulp <= self._limit(want):
+            if ulp <= self._allowed(want):
                 continue
             blame = self._blame(before, after)
-            at = _worst(got, want)
+            at = worst(got, want)
             fact = f"it changes result {number} by {ulp:.3g} ulp {blame}"
             if at is not None:
                 fact += f", element {list(at)}"
             expected, value = (None, None) if at is None else (want[at], got[at])
-            message = explain(name, fact, expected=expected, got=value)
-            raise _error(message, blame, Change(stage, name, ulp, elements, how), inputs)
+            hint = f"it may by {self._allowed(want):.3g} ulp"
+            message = explain(change.pass_name, fact, expected=expected, got=value, hint=hint)
+            moved = dataclasses.replace(change, ulp=ulp, elements=elements)
+            return _error(message, blame, moved, inputs, self._limit)
 
         # A result may not show it: a maximum, or a function that saturates, hides a lot.
         blame = self._blame_call(before, after)
-        if blame is not None:
-            change = Change(stage, name, _DIFFERENT, 0, how)
-            message = explain(name, f"it changes what is computed {blame}")
-            raise _error(message, blame, change, inputs)
+        if blame is None:
+            return None
+        moved = dataclasses.replace(change, ulp=DIFFERENT)
+        message = explain(change.pass_name, f"it changes what is computed {blame}")
+        return _error(message, blame, moved, inputs, self._limit)
 
-    def _limit(self, result: np.ndarray) -> float:
+    def _allowed(self, result: np.ndarray) -> float:
+        """How far an array may be from another one, in its own units."""
         if not is_real(result.dtype):
             return 0.0
-        return budget(result.dtype) if self._max_ulp is None else self._max_ulp
+        return self._limit * (1 if self._max_ulp is not None else scale(result.dtype, self._digits))
 
     def _blame(self, before: Trace, after: Trace) -> Blame:
         """Where two runs are first apart: in a function, or at an operator."""
@@ -324,7 +304,7 @@ class Checker(PassHook):
                 continue
             if pair[0].size != pair[1].size:
                 return True
-            if distance(*pair)[0] > self._limit(pair[1]):
+            if distance(*pair)[0] > self._allowed(pair[1]):
                 return True
         return False
 
@@ -342,19 +322,17 @@ class Checker(PassHook):
         """
         if error.function is None or not error.call:
             return None, None
-        key, interface = (error.function, error.call), self._interface
+        key = error.function, error.call
+        self._limit = error.limit
         one, other = Writes(*key), Writes(*key)
-        try:
-            old = self._run(before, error.inputs, one).calls[key][1]
-            new = self._run(after, error.inputs, other).calls[key][1]
-        finally:
-            self._interface = interface
+        old = self._run(before, error.inputs, one).calls[key][1]
+        new = self._run(after, error.inputs, other).calls[key][1]
         found: list[tuple[int, int]] = []
         for place in range(-1, -1 - min(len(old), len(new)), -1):
             pair = alike(old[place], new[place])
             if pair is None or pair[0].size != pair[1].size:
                 continue
-            apart = np.flatnonzero(elements_apart(pair[1], pair[0], self._limit(pair[0])))
+            apart = np.flatnonzero(elements_apart(pair[1], pair[0], self._allowed(pair[0])))
             size, itemsize = pair[0].size, pair[0].dtype.itemsize
             writes = [w.numbers(place, size, itemsize)[apart] for w in (one, other)]
             found += zip(*(numbers.tolist() for numbers in writes), strict=True)
@@ -363,20 +341,24 @@ class Checker(PassHook):
 
     def _run(self, module: Module, inputs: Sequence[Any], *listeners: Writes) -> Trace:
         trace = Trace()
-        interface = self._interface_of(module)
-        if interface is None:
+        if not is_on_buffers(module.program):
             results = run(module, inputs, trace.observe, listeners)
             trace.results = tuple(map(dense, results))
             return trace
-        program = interpreted(module.op, interface, [Calls(trace), *listeners])
+        program = interpreted(module.op, interface_of(module), [Calls(trace), *listeners])
         trace.results = _tuple(program(*inputs))
         return trace
 
-    def _interface_of(self, module: Module) -> Interface | None:
-        """What the program is called with once its public function takes buffers."""
-        if self._interface is None and _is_on_buffers(module.main):
-            self._interface = interface_of(module)
-        return self._interface
+
+def _called_alone(module: Module, target: Target, inputs: Sequence[Any]) -> Trace:
+    """A run of machine code for all functions but the public one, which is interpreted."""
+    from ..backends.llvm.native import native_functions
+
+    trace, interface = Trace(), interface_of(module)
+    natives = native_functions(module.op, target)
+    private = {name: call for name, call in natives.items() if name != interface.name}
+    interpreted(module.op, interface, [Calls(trace)], private)(*inputs)
+    return trace
 
 
 def alike(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -395,17 +377,13 @@ def alike(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray] |
 
 
 def _error(
-    message: str, blame: Blame, change: Change, inputs: Sequence[Any]
+    message: str, blame: Blame, change: Change, inputs: Sequence[Any], limit: float
 ) -> MiscompilationError:
     error = MiscompilationError(message)
     error.stage, error.pass_name, error.ulp = change.stage, change.pass_name, change.ulp
     error.function, error.operation, error.nodes = blame.function, blame.operation, blame.nodes
-    error.inputs, error.call = tuple(inputs), blame.call
+    error.inputs, error.call, error.limit = tuple(inputs), blame.call, limit
     return error
-
-
-def _is_on_buffers(main: func.FuncOp) -> bool:
-    return rt.ContextType() in main.function_type.inputs.data
 
 
 def _tuple(results: Any) -> tuple[np.ndarray, ...]:
@@ -430,15 +408,3 @@ def _explanation(before: Counter[str], after: Counter[str]) -> str:
 def _function(op: Operation) -> str | None:
     parent = op.parent_op()
     return parent.sym_name.data if isinstance(parent, func.FuncOp) else None
-
-
-def _worst(got: np.ndarray, expected: np.ndarray) -> tuple[int, ...] | None:
-    """The index of the element that is furthest off."""
-    if got.shape != expected.shape or not got.size:
-        return None
-    wide = np.float64
-    with np.errstate(all="ignore"):
-        off = np.abs(got.astype(wide) - expected.astype(wide))
-    off = np.where(np.isnan(off) & (got != expected), np.inf, np.nan_to_num(off, posinf=np.inf))
-    off = np.where(np.isnan(got) & np.isnan(expected), 0, off)
-    return cast("tuple[int, ...]", tuple(map(int, np.unravel_index(np.argmax(off), off.shape))))

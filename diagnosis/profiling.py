@@ -11,18 +11,17 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 from xdsl.dialects import func
 from xdsl.ir import Operation
 
+from ..compilation import Compilation, machine_code
 from ..core import pipelines
-from ..core.context import CompilerContext, Work, target_of
+from ..core.context import Work
 from ..core.dims import Dim
 from ..core.errors import InputError, StepwellError, explain
-from ..core.module import Module
 from ..core.provenance import names
 from ..dialects import rt
 from ..dialects.graph.moved import bytes_of
@@ -33,9 +32,6 @@ from ..runtime.executable import Executable, executable
 from ..runtime.interface import interface_of
 from ..runtime.limits import Limits, known_limits
 from ..runtime.profile import Profile, Row
-
-if TYPE_CHECKING:
-    from ..core.printing import Listing
 
 _LEAST_RUNS, _MOST_RUNS, _SECONDS = 10, 1000, 0.3
 """How many runs there are where nobody says it: as many as take this time, within limits."""
@@ -209,36 +205,33 @@ def check(repeat: int | None) -> None:
         raise StepwellError(explain("profile", fact, hint="profile on a POSIX system")) from error
 
 
-def profiler(
-    work: Module, ctx: CompilerContext, passes: Mapping[str, str], start: str, source: Listing
-) -> Profiler:
-    """Compile a module of stage `start`, which is changed, with clocks in it."""
-    from ..compiler import machine_code
-    from ..staircase import effort_for
+def profiler(compilation: Compilation) -> Profiler:
+    """Compile a module with clocks in it.
 
+    Raises:
+        StepwellError: if the module is past the stage at which clocks are put in.
+    """
+    start, passes = compilation.start, dict(compilation.passes)
+    if start == "llvm":
+        fact, expected = "there is no place for clocks any more", 'stage "loops" or before'
+        raise StepwellError(explain("profile", fact, expected=expected, got='stage "llvm"'))
+    if start != "loops":
+        passes["loops"] = ",".join(filter(None, (passes["loops"], _PASS)))
+    timed = replace(compilation, passes=passes)
+    work, ctx = timed.begin()
     if start == "loops":
         pipelines.run_passes(ctx, work.op, _PASS, start)
-    else:
-        passes = {**passes, "loops": ",".join(filter(None, (passes["loops"], _PASS)))}
     calls: list[Call] = []
-    stages = pipelines.walk_stages(ctx, work.op, passes, start)
-    for stage, op in stages:
+    sites: list[Site] = []
+    slot = 0
+    for stage in timed.descend(work, ctx):
         if stage == "scheduled":
-            calls = list(calls_of(Module(op).main, ctx.work))
+            calls = list(calls_of(work.main, ctx.work))
         if stage == "loops":
-            break
-    reached = Module(work.op, ctx.weights)
-    interface, effort = interface_of(reached), effort_for(work.op)
-    sites, slot = sites_of(reached.main, calls), _slot_of_table(reached.main)
-    for _ in stages:
-        pass
-    exe = executable(
-        interface.signature,
-        machine_code(work.op, target_of(ctx), interface, effort, source),
-        None,
-        (),
-        (),
-    )
+            sites, slot = sites_of(work.main, calls), _slot_of_table(work.main)
+    interface = interface_of(work)
+    program = machine_code(work, timed.target, interface, timed.listing)
+    exe = executable(interface.signature, program, None, (), ())
     found = _THREADS.search(passes["llvm"])
     threads = int(found[1]) if found else 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads

@@ -10,23 +10,23 @@ Weights lie beside it (`FILE.safetensors`), and so do the inputs of a run that g
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import platform
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, replace
 from importlib import metadata
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
+from ..compilation import Compilation, Observer
 from ..core.archives import read_archive, write_archive
 from ..core.context import CompilerContext, PassHook
 from ..core.errors import ImportModelError, InternalError, StepwellError, explain
@@ -34,14 +34,10 @@ from ..core.failures import failure, is_defect
 from ..core.module import Module
 from ..core.parsing import MlirParser
 from ..core.pass_manager import run_steps
+from ..core.reading import read_text
 from ..core.registry import make_context
 from ..core.target import Target
 from ..core.weights import write_atomically
-
-if TYPE_CHECKING:
-    from ..runtime.executable import Executable
-    from ..staircase import Staircase
-    from .checking import Checker
 
 FOLDER = "STEPWELL_REPRODUCERS"
 """The environment variable that names the folder for files that are written by themselves."""
@@ -127,26 +123,12 @@ class Reproducer:
         if self.max_ulp is not None:
             entries["max_ulp"] = repr(float(self.max_ulp))
         entries |= self.notes
-        for part in dataclasses.fields(Target):
+        for part in fields(Target):
             if part.name != "legalize":
                 entries[f"target_{part.name}"] = str(getattr(self.target, part.name))
         # Nothing is drawn at random: inputs that were made up come from this seed.
         entries["seed"] = "0"
         return entries | {f"version_{n}": v for n, v in versions().items()}
-
-    def checker(self) -> Checker:
-        """What runs the module after each pass, on the inputs of the file."""
-        from .checking import Checker
-
-        return Checker(self.module, self.inputs, self.max_ulp)
-
-    def compile(self) -> Executable:
-        """Take the module down to machine code, as `stepwell.compile` does."""
-        from ..compiler import compile
-
-        inputs, limit = self.inputs, self.max_ulp
-        check = False if inputs is None else inputs
-        return compile(self.module, self.target, pipeline=self.pipeline, check=check, max_ulp=limit)
 
     def warnings(self) -> list[str]:
         """What a file cannot hold."""
@@ -188,6 +170,9 @@ def from_metadata(
     inputs = own.get("inputs")
     arrays = None
     if isinstance(inputs, str):
+        if Path(inputs).name != inputs:
+            fact = "damaged reproducer: its inputs are not beside it"
+            raise ImportModelError(explain(str(path), fact, expected="a file name", got=inputs))
         arrays = read_archive(path.parent / inputs, module.inputs, str(path))
     return Reproducer(
         module,
@@ -211,7 +196,7 @@ def load(path: str | os.PathLike[str]) -> Reproducer | None:
     from ..frontends.mlir import from_mlir
 
     module = from_mlir(os.fspath(path))
-    text = Path(path).read_text(encoding="utf-8")
+    text = read_text(path)
     if "mlir_reproducer" not in text:
         return None
     parser = MlirParser(make_context(), text, str(path))
@@ -237,8 +222,8 @@ def _target(own: Mapping[str, str | bool]) -> Target:
     if "target_name" not in own:
         return host()
     values: dict[str, Any] = {}
-    for part in dataclasses.fields(Target):
-        added_later = part.default is not dataclasses.MISSING and f"target_{part.name}" not in own
+    for part in fields(Target):
+        added_later = part.default is not MISSING and f"target_{part.name}" not in own
         if part.name == "legalize" or added_later:
             continue
         text = str(own[f"target_{part.name}"])
@@ -262,17 +247,23 @@ def defects_told(ctx: CompilerContext, source: Module, start: str = "") -> Itera
         raise told from error
 
 
-@contextmanager
-def code_defects_told(ctx: CompilerContext, staircase: Staircase, passes: str) -> Iterator[None]:
-    """The same around code generation; `passes` are those from stage `loops` on."""
-    try:
-        yield
-    except Exception as error:
+class Reproducing(Observer):
+    """Leaves a reproducer where a pass or code generation crashes, or makes what is not valid."""
+
+    def failed(
+        self, error: Exception, ctx: CompilerContext, compilation: Compilation
+    ) -> StepwellError | None:
+        """The error with the pass and the file."""
+        return internal_error(error, ctx, compilation.module, compilation.start)
+
+    def generation_failed(
+        self, error: Exception, ctx: CompilerContext, work: Module
+    ) -> StepwellError | None:
+        """The error with the file."""
         if not is_defect(error):
-            raise
-        found = reproducer_at(ctx, staircase.module("loops"), [], "loops")
-        found = dataclasses.replace(found, pipeline=passes, machine_code=True)
-        raise written(error, "code generation", found) from error
+            return None
+        found = replace(reproducer_at(ctx, work, [], "llvm"), machine_code=True)
+        return written(error, "code generation", found)
 
 
 @contextmanager
@@ -353,7 +344,7 @@ def written(error: Exception, pass_name: str, reproducer: Reproducer) -> Interna
     result = InternalError(found.message)
     try:
         folder = new_folder(pass_name)
-        path = dataclasses.replace(reproducer, failure=found.message).save(folder / "case.mlir")
+        path = replace(reproducer, failure=found.message).save(folder / "case.mlir")
         result = InternalError(f"{found.message}; reproducer: {path}")
         result.reproducer = path
     except (OSError, StepwellError) as unwritten:

@@ -6,21 +6,19 @@ import difflib
 import inspect
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from xdsl.dialects import func, llvm
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
+from ..compilation import Compilation
 from ..core.context import CompilerContext, PassHook
 from ..core.errors import InputError, explain
 from ..core.fate import MOST, Change, Fate, Place, listed
 from ..core.printing import Listing
 from ..core.provenance import names
 from ..dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
-
-if TYPE_CHECKING:
-    from ..staircase import Staircase
 
 _GRAPH_STAGES = ("graph", "optimized", "fused")
 """The stages whose operations are told one by one."""
@@ -31,24 +29,23 @@ _LONGEST = 160
 _FUNCTIONS = (func.FuncOp, llvm.FuncOp, KernelOp)
 
 
-def fate(staircase: Staircase, node: str) -> Fate:
-    """What becomes of a node on the way down a staircase.
+def fate(compilation: Compilation, node: str) -> Fate:
+    """What becomes of a node on the way down.
 
     Raises:
         InputError: if the model has no such node; it names those with the nearest names.
     """
-    listing = staircase.listing()
-    _check(node, listing)
-    work, ctx = staircase.begin()
+    _check(node, compilation.listing)
     watch = _Watch(node)
-    ctx.hooks.append(watch)
+    observed = replace(compilation, observers=(*compilation.observers, watch))
+    work, ctx = observed.begin()
     stages: dict[str, tuple[Place, ...]] = {}
-    for stage, op in staircase.descend(work, ctx):
-        stages[stage] = tuple(_places(op, node, stage in _GRAPH_STAGES))
+    for stage in observed.descend(work, ctx):
+        stages[stage] = tuple(_places(work.op, node, stage in _GRAPH_STAGES))
     return Fate(
         node,
         stages,
-        tuple(_debug_lines(work.op, node, listing)),
+        tuple(_debug_lines(work.op, node, compilation.listing)),
         tuple(watch.changes),
         tuple(d for d in ctx.decisions if node in d.nodes),
         watch.vanished if not stages["llvm"] else None,

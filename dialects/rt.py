@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, cast
 
@@ -85,6 +86,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.errors import explain
+from ..core.exactness import Exactness
 from .sparse_tensor import part_count
 
 ARENA_TOO_SMALL = -1
@@ -258,12 +260,70 @@ class CallOp(IRDLOperation):
         super().__init__(operands=[arguments], properties={"callee": SymbolRefAttr(callee)})
 
 
+class CsrFault(IntEnum):
+    """What `rt.check_csr` found; the first detail. The others are a position and a value."""
+
+    START = 1
+    ORDER = 2
+    END = 3
+    INDEX = 4
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A way in which a call can fail, as its caller is told of it.
+
+    `subject` is the registered function, the message of a check, or what was checked. So many
+    `details` stand in a message as `{0}`, `{1}`, `{2}`.
+    """
+
+    kind: str
+    subject: str
+    details: int = 0
+
+    KINDS: ClassVar = ("function", "check", "csr", "index")
+
+    def explain(self, details: Sequence[int]) -> str:
+        """What went wrong; `details` are the words left in the context."""
+        match self.kind:
+            case "function":
+                return f'registered function "{self.subject}" failed'
+            case "check":
+                text = self.subject
+                for number in range(self.details):
+                    text = text.replace(f"{{{number}}}", str(details[number]))
+                return text
+            case "csr":
+                return self._explain_csr(*details)
+            case _:
+                return self._explain_index(*details)
+
+    def _explain_csr(self, kind: int, position: int, value: int) -> str:
+        if kind == CsrFault.START:
+            return f"{self.subject}: indptr does not start at 0, got {value}"
+        if kind == CsrFault.ORDER:
+            return f"{self.subject}: indptr decreases after row {position}, got {value}"
+        if kind == CsrFault.END:
+            fact = "indptr does not end at the number of entries"
+            return f"{self.subject}: {fact}, expected {position}, got {value}"
+        return f"{self.subject}: column index out of range at entry {position}, got {value}"
+
+    def _explain_index(self, position: int, value: int, extent: int) -> str:
+        if not extent:
+            return f"{self.subject}: index into no elements at position {position}, got {value}"
+        return (
+            f"{self.subject}: index out of range at position {position}, "
+            f"expected {-extent} to {extent - 1}, got {value}"
+        )
+
+
 class FailingOp(IRDLOperation, ABC):
     """An operation of the public function that can end the call with an error number."""
 
+    @property
     @abstractmethod
-    def explain(self, details: Sequence[int]) -> str:
-        """What went wrong, for the caller; `details` are the words left in the context."""
+    def failure(self) -> Failure:
+        """What its failure means to the caller."""
 
 
 @irdl_op_definition
@@ -326,8 +386,9 @@ class CallPackedOp(FailingOp):
                 fact = f"wrong numbers of buffers for {self.tensors}"
                 raise VerifyException(explain(self.name, fact, expected=expected, got=got))
 
-    def explain(self, details: Sequence[int]) -> str:
-        return f'registered function "{self.callee.data}" failed'
+    @property
+    def failure(self) -> Failure:
+        return Failure("function", self.callee.data)
 
 
 class _CheckCanonicalization(HasCanonicalizationPatternsTrait):
@@ -375,11 +436,9 @@ class CheckOp(FailingOp):
                 f"got {len(self.details)}"
             )
 
-    def explain(self, details: Sequence[int]) -> str:
-        text = self.message.data
-        for number in range(len(self.details)):
-            text = text.replace(f"{{{number}}}", str(details[number]))
-        return text
+    @property
+    def failure(self) -> Failure:
+        return Failure("check", self.message.data, len(self.details))
 
 
 @irdl_op_definition
@@ -427,25 +486,9 @@ class CheckCsrOp(FailingOp):
             if buffer.get_num_dims() != 1:
                 raise VerifyException(f"{self.name}: wrong rank, expected 1, got {buffer}")
 
-    def explain(self, details: Sequence[int]) -> str:
-        name, (kind, position, value) = self.subject.data, details
-        if kind == CsrFault.START:
-            return f"{name}: indptr does not start at 0, got {value}"
-        if kind == CsrFault.ORDER:
-            return f"{name}: indptr decreases after row {position}, got {value}"
-        if kind == CsrFault.END:
-            expected = f"expected {position}, got {value}"
-            return f"{name}: indptr does not end at the number of entries, {expected}"
-        return f"{name}: column index out of range at entry {position}, got {value}"
-
-
-class CsrFault(IntEnum):
-    """What `rt.check_csr` found; the first detail. The others are a position and a value."""
-
-    START = 1
-    ORDER = 2
-    END = 3
-    INDEX = 4
+    @property
+    def failure(self) -> Failure:
+        return Failure("csr", self.subject.data)
 
 
 @irdl_op_definition
@@ -480,16 +523,9 @@ class CheckIndexOp(FailingOp):
     def verify_(self) -> None:
         verify_index_buffer(self, cast(MemRefType, self.indices.type))
 
-    def explain(self, details: Sequence[int]) -> str:
-        position, value, extent = details
-        if not extent:
-            return (
-                f"{self.subject.data}: index into no elements at position {position}, got {value}"
-            )
-        return (
-            f"{self.subject.data}: index out of range at position {position}, "
-            f"expected {-extent} to {extent - 1}, got {value}"
-        )
+    @property
+    def failure(self) -> Failure:
+        return Failure("index", self.subject.data)
 
 
 @irdl_op_definition
@@ -675,6 +711,7 @@ def failing_operations(function: Operation) -> list[FailingOp]:
     return [op for op in function.walk() if isinstance(op, FailingOp)]
 
 
+@Exactness.EXACT
 class DropTrueCheck(RewritePattern):
     # check(true) ==
     @op_type_rewrite_pattern
@@ -685,6 +722,7 @@ class DropTrueCheck(RewritePattern):
         rewriter.erase(op)
 
 
+@Exactness.EXACT
 class CaptureConstant(RewritePattern):
     # tiles captures(constant c) { use(arg) } == tiles { use(constant c) }
     @op_type_rewrite_pattern
@@ -704,6 +742,7 @@ class CaptureConstant(RewritePattern):
             rewriter.notify_op_modified(op)
 
 
+@Exactness.EXACT
 class DropCapture(RewritePattern):
     # tiles captures(a, b, a) { use(x, z) } == tiles captures(a) { use(x, x) }   for b unused
     @op_type_rewrite_pattern

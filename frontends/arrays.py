@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from xdsl.ir import Attribute
 
+from ..core.arrays import csr_of, plain_array, refuse_mask
 from ..core.errors import InputError, UnsupportedError, explain
 from ..dialects.graph.attrs import ELEMENT_TYPES, dtype_of, element_type_of
 from ..dialects.graph.matrices import with_sorted_rows, with_values
@@ -44,8 +45,9 @@ def dense_array(values: Any, subject: str, element: Attribute | None = None) -> 
         InputError: if it is no array of a dtype that tensors have, or of one that does not go
             into `element`.
     """
+    refuse_mask(subject, values)
     try:
-        array = np.asarray(values)
+        array = plain_array(values)
         own = element_type_of(array.dtype)
     except (UnsupportedError, TypeError, ValueError, OverflowError) as error:
         got = getattr(values, "dtype", type(values).__name__)
@@ -61,15 +63,12 @@ def csr_matrix_of(matrix: Any, subject: str, element: Attribute | None = None) -
     """A copy of a `scipy.sparse` matrix in CSR form with int32 indices, each row sorted.
 
     Its values are f32 or f64, converted to `element` if one is given. What is stored stays
-    stored, zeros and entries of one place (the edges of a multigraph) as well, as far as SciPy
-    keeps them apart: in its CSR matrices.
+    stored, zeros and entries of one place (the edges of a multigraph) as well.
 
     Raises:
         InputError: if it is not two-dimensional, inconsistent, too large for int32, or of a dtype
             that does not go into `element`.
     """
-    from scipy.sparse import csr_array
-
     if len(matrix.shape) != 2:
         raise _error(subject, "a sparse constant has two dimensions", got=matrix.shape)
     if matrix.dtype.kind not in "fiub" or matrix.dtype.itemsize > 8:
@@ -78,10 +77,10 @@ def csr_matrix_of(matrix: Any, subject: str, element: Attribute | None = None) -
         raise _error(subject, "a sparse constant has floats", "f32 or f64", matrix.dtype)
     if element is not None and str(element) not in ("f32", "f64"):
         raise _error(subject, "a sparse constant has floats", "f32 or f64", element)
+    refuse_mask(subject, getattr(matrix, "data", None))
     try:
-        if hasattr(matrix, "check_format"):
-            matrix.check_format(full_check=True)
-        result = csr_array(matrix, copy=True)
+        result = csr_of(matrix).copy()
+        result.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
         raise _error(subject, f"the matrix is inconsistent: {error}") from error
     if max(*result.shape, result.nnz) > _INDEX_LIMIT:

@@ -9,11 +9,12 @@ import numpy as np
 from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, NoneAttr, TensorType
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
-from ..core.dominance import verify_dominance
+from ..core.dominance import verify_module
 from ..core.errors import ImportModelError, explain
 from ..core.module import Module, numpy_dtype
 from ..core.parsing import MlirParser
 from ..core.provenance import origin
+from ..core.reading import ReadingError, read_text
 from ..core.registry import make_context
 from ..core.weights import WeightStore
 
@@ -33,8 +34,7 @@ def from_mlir(source: str | os.PathLike[str], weights: WeightStore | None = None
     weights = beside if weights is None else weights
     op = _parse(text, name)
     try:
-        verify_dominance(op)
-        op.verify()
+        verify_module(op)
     except DiagnosticException as error:
         raise ImportModelError(f"{name}: {_first_line(str(error))}") from error
     _check_weights(op, weights, name)
@@ -51,10 +51,9 @@ def _read(source: str | os.PathLike[str]) -> tuple[str, str, WeightStore]:
         )
     path = Path(source)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ImportModelError(explain("from_mlir", f"cannot read {path}: {reason}")) from error
+        text = read_text(path)
+    except ReadingError as error:
+        raise ImportModelError(explain("from_mlir", f"cannot read {path}: {error}")) from error
     beside = path.with_suffix(".safetensors")
     weights = WeightStore.load(beside) if beside.exists() else WeightStore()
     return text, str(path), weights
@@ -66,13 +65,8 @@ def _parse(text: str, name: str) -> ModuleOp:
     except ParseError as error:
         place = error.span.get_location()
         raise ImportModelError(f"{place}: {_first_line(error.msg)}") from error
-    except RecursionError as error:
-        raise ImportModelError(explain(name, "nested too deeply")) from error
-    except Exception as error:
-        # The boundary to xDSL's parser: parts of it raise what Python raises where they
-        # meet text that they did not expect (KeyError, AssertionError, TypeError, ...).
-        fact = _first_line(str(error)) or type(error).__name__
-        raise ImportModelError(explain(name, f"cannot parse: {fact}")) from error
+    except DiagnosticException as error:
+        raise ImportModelError(explain(name, f"cannot parse: {_first_line(str(error))}")) from error
 
 
 def _first_line(text: str) -> str:

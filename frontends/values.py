@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import SSAValue
 
 from ..dialects.graph.interfaces import tensor_type
 
-if TYPE_CHECKING:
-    from .builder import Builder
-
 Operand = Any
 """A `Value`, a NumPy array, a `scipy.sparse` array, or a number."""
+
+
+class Operators(Protocol):
+    """What values ask of their `Builder`: its operators, by their names."""
+
+    def __getattr__(self, name: str) -> Callable[..., Value]: ...
+
+    def _product(self, left: Operand, right: Operand) -> Value: ...
 
 
 class Value:
@@ -26,7 +32,7 @@ class Value:
     # NumPy must leave `array + value` to this class.
     __array_ufunc__ = None
 
-    def __init__(self, builder: Builder, ssa: SSAValue) -> None:
+    def __init__(self, builder: Operators, ssa: SSAValue) -> None:
         self.builder = builder
         self.ssa = ssa
 

@@ -1,20 +1,23 @@
 """The call boundary: what a caller passes is checked and turned into words for compiled code.
 
-A dense argument may be anything that NumPy sees as an array without converting its elements.
-It is copied only where it is not contiguous. A sparse argument is a `scipy.sparse` matrix, an
+A dense argument may be anything that NumPy sees as an array without converting its elements, a
+masked array excepted. It is copied only where it is not contiguous. Of an array only what NumPy
+says of its memory counts, and it is read once: what is checked is a view that nobody else has.
+A sparse argument is a `scipy.sparse` matrix, an
 object with `to_csr()` (a graph), or the three arrays ``(indptr, indices, values)``. Sizes are
 checked here; that indices stay within the matrix is checked by compiled code on every call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import bf16
 
+from ..core.arrays import csr_of, plain_array, refuse_mask
 from ..core.errors import InputError, explain
 from ..core.module import ValueSpec, numpy_dtype
 
@@ -60,6 +63,28 @@ def address(array: np.ndarray) -> int:
     return (array if array.size else _NOWHERE).ctypes.data
 
 
+def in_order(
+    specs: Sequence[ValueSpec], inputs: Sequence[object], named: Mapping[str, object]
+) -> list[object]:
+    """The arguments of a call in the order of the inputs, the last of which are given by name.
+
+    Raises:
+        InputError: if a name is unknown, an input is given twice, or one is missing.
+    """
+    names = [spec.name for spec in specs]
+    for name in named:
+        if name not in names:
+            expected = ", ".join(names) or "none"
+            raise InputError(explain("call", "unknown input", expected=expected, got=f'"{name}"'))
+        if name in names[: len(inputs)]:
+            raise InputError(explain("call", f'input "{name}" is given by position and by name'))
+    missing = [name for name in names[len(inputs) :] if name not in named]
+    if missing:
+        given = ", ".join([*names[: len(inputs)], *named])
+        raise InputError(explain("call", f'input "{missing[0]}" is missing', got=given))
+    return [*inputs, *(named[name] for name in names[len(inputs) :])]
+
+
 def dense(spec: ValueSpec, value: object) -> np.ndarray:
     """Check a dense argument; returns a contiguous array of the dtype of `spec`.
 
@@ -89,14 +114,13 @@ def _contiguous(spec: ValueSpec, array: np.ndarray) -> np.ndarray:
 
 
 def _as_array(spec: ValueSpec, value: object) -> np.ndarray:
-    if isinstance(value, np.ndarray):
-        return value
     if isinstance(value, list | tuple):
         raise _wrong(spec, "not an array", "numpy.ndarray", type(value).__name__)
+    refuse_mask(f'input "{spec.name}"', value)
     try:
-        if hasattr(value, "__dlpack__"):
+        if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
             return np.from_dlpack(cast(Any, value))
-        array = np.asarray(value)
+        array = plain_array(value)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise _wrong(spec, f"not an array ({error})", "numpy.ndarray", _name(value)) from error
     if array.dtype == object:
@@ -150,17 +174,32 @@ def _csr_parts(spec: ValueSpec, value: object) -> tuple[tuple[int, int], _Arrays
     if hasattr(value, "to_csr"):
         value = cast(Any, value).to_csr(spec.dtype)
     elif hasattr(value, "tocsr") and getattr(value, "format", None) != "csr":
-        value = cast(Any, value).tocsr()
+        value = _converted(spec, value)
     if getattr(value, "format", None) != "csr":
         raise _wrong(spec, "a sparse matrix is needed", "scipy.sparse CSR", _name(value))
     matrix = cast("csr_array", value)
-    if len(matrix.shape) != 2:
-        raise _wrong(spec, "wrong rank", f"2 {_shape(spec.shape)}", len(matrix.shape))
-    rows, columns = matrix.shape
+    rows, columns = _two(spec, matrix.shape)
     indptr, indices, values = (
         _as_array(spec, part) for part in (matrix.indptr, matrix.indices, matrix.data)
     )
     return (int(rows), int(columns)), (indptr, indices, values)
+
+
+def _converted(spec: ValueSpec, matrix: Any) -> Any:
+    """A matrix of another form than CSR as one."""
+    _two(spec, matrix.shape)
+    try:
+        return csr_of(matrix)
+    except (ValueError, TypeError, IndexError) as error:
+        raise _wrong(
+            spec, f"not a sparse matrix ({error})", "scipy.sparse", _name(matrix)
+        ) from error
+
+
+def _two(spec: ValueSpec, shape: Sequence[int]) -> tuple[int, int]:
+    if len(shape) != 2:
+        raise _wrong(spec, "wrong rank", f"2 {_shape(spec.shape)}", len(shape))
+    return shape[0], shape[1]
 
 
 def _three_arrays(
@@ -195,6 +234,8 @@ def _integers(spec: ValueSpec, name: str, array: np.ndarray, dtype: np.dtype[Any
         return _contiguous(spec, array)
     if array.dtype.kind not in "iu":
         raise _wrong(spec, f"{name} has the wrong dtype", dtype, array.dtype)
+    # What is looked at has to be what is converted, whoever writes to the caller's array.
+    array = array.copy()
     if array.size and not np.can_cast(array.dtype, dtype):
         limits = np.iinfo(dtype)
         low, high = int(array.min()), int(array.max())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from xdsl.dialects.builtin import AffineMapAttr, MemRefType
+from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir import Attribute
 
 from ..core.errors import CompileError, explain
 from ..core.module import numpy_dtype
 from ..core.weights import WeightStore
-from ..dialects import rt
 from ..dialects.loop.packing import pack_array
+from ..dialects.program import Constant
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 _ALIGNMENT = 64
 
 
-def materialise(op: rt.ConstantOp, weights: WeightStore) -> np.ndarray:
+def materialise(constant: Constant, weights: WeightStore) -> np.ndarray:
     """The array that a constant of the program points to.
 
     Raises:
         CompileError: if the store lacks it, or its shape does not fit.
     """
-    name, buffer = op.weight.data, cast(MemRefType, op.result.type)
+    name, buffer = constant.weight, constant.type
     array, shape = _lookup(name, weights, buffer.element_type), buffer.get_shape()
-    if isinstance(op.packing, AffineMapAttr):
-        array = pack_array(array, op.packing.data, shape)
+    if isinstance(constant.packing, AffineMapAttr):
+        array = pack_array(array, constant.packing.data, shape)
     declared = (list(shape), str(numpy_dtype(buffer.element_type)))
     # A boolean takes a byte, and integers have no sign.
     dtype = np.dtype(f"i{array.itemsize}") if array.dtype.kind in "bu" else array.dtype

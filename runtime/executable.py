@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..backends.llvm.boundary.code import Boundary
     from ..core.context import Change, Decision
     from ..core.fate import Fate
+    from ..core.weights import WeightStore
     from .profile import Profile
 
 
@@ -35,6 +36,10 @@ class Staircase(Protocol):
 
     def text(self, stage: str) -> str:
         """The text of a stage."""
+        ...
+
+    def weights(self, stage: str) -> WeightStore:
+        """The arrays that the text of a stage names."""
         ...
 
     def run(self, stage: str, inputs: Sequence[object]) -> Any:
@@ -67,13 +72,14 @@ class Program:
 
 
 class Executable:
-    """A compiled program. Call it with one argument for each input, in order.
+    """A compiled program. Call it with one argument for each input, in order or by name.
 
     Dense arguments are arrays of exactly the dtype of the input, sparse ones `scipy.sparse`
     matrices, graphs or ``(indptr, indices, values)``. One result is an array, several are a
     tuple. Arguments are only read; results are new arrays, or those given as `out`: an array, or
     a tuple with an array or None for each result, of its dtype and shape, contiguous. `out` may
-    be an argument too. Threads may call at once: others run meanwhile.
+    be an argument too; an input of this name is given by position. Threads may call at once: others
+    run meanwhile. See `docs/calls.md` for what they may write to.
 
     Raises:
         InputError: when called with arguments that do not fit `inputs`.
@@ -137,6 +143,14 @@ class Executable:
             CompileError: if there is no stage of this name.
         """
         return self._way_down.text(stage)
+
+    def weights(self, stage: str) -> WeightStore:
+        """The arrays that the text of a stage names, for `stepwell.from_mlir` to take with it.
+
+        Raises:
+            CompileError: if there is no stage of this name.
+        """
+        return self._way_down.weights(stage)
 
     def run_at(self, stage: str, *inputs: object) -> Any:
         """The results that a stage gives, as of a call: interpreted, operation by operation.
@@ -202,8 +216,11 @@ class Executable:
         outputs = ", ".join(map(str, self._signature.outputs))
         return f"Executable({inputs} -> {outputs})"
 
-    def __call__(self, *inputs: object, out: object = None) -> Any:
+    def __call__(self, /, *inputs: object, out: object = None, **named: object) -> Any:
         signature = self._signature
+        if named:
+            # In order they go by way of compiled code again.
+            return self(*arguments.in_order(signature.inputs, inputs, named), out=out)
         checked = self._checked(inputs)
         look_for_scipy()
         sizes = self._sizes(checked)
@@ -221,7 +238,9 @@ class Executable:
         for array, target in zip(arrays, targets, strict=True):
             if array is not target:
                 array[...] = target
-        return arrays[0] if len(arrays) == 1 else tuple(arrays)
+        # What the caller gave is returned as it is, of whichever class.
+        answers = [a if value is None else value for a, value in zip(arrays, given, strict=True)]
+        return answers[0] if len(answers) == 1 else tuple(answers)
 
     def sizes_of(self, *inputs: object) -> dict[str, int]:
         """The sizes that the symbols of the program have with these arguments.

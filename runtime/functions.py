@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
 from ..core.functions import call, registered
 from ..core.module import numpy_dtype
-from ..dialects import rt
+from ..dialects.program import Function
 from ..dialects.sparse_tensor import index_type, is_sparse, position_type
 
 if TYPE_CHECKING:
@@ -26,20 +25,16 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int64))
 _raised = threading.local()
 
 
-def callback(op: rt.CallPackedOp) -> Any:
-    """The function that an operation calls, as compiled code calls it.
+def callback(called_function: Function) -> Any:
+    """A registered function, as compiled code calls it.
 
     It is given, for each buffer, the address and all sizes, and returns 1 where the function
     raised; the error is then kept for `take_error`.
     """
-    name = op.callee.data
-    function = registered(name)
-    if op.tensors is None:
-        kinds = [_tensor(value.type) for value in (*op.inputs, *op.outputs)]
-        inputs = len(op.inputs)
-    else:
-        kinds = [cast(TensorType, kind) for kind in (*op.tensors.inputs, *op.tensors.outputs)]
-        inputs = len(op.tensors.inputs)
+    name, function = called_function.callee, registered(called_function.callee)
+    inputs = len(called_function.type.inputs)
+    types = (*called_function.type.inputs, *called_function.type.outputs)
+    kinds = [cast(TensorType, kind) for kind in types]
 
     def called(words: Any) -> int:
         source = _words(words)
@@ -63,12 +58,6 @@ def guarded(function: Callable[[Any], int]) -> Callable[[Any], int]:
             return 1
 
     return called
-
-
-def _tensor(kind: Attribute) -> TensorType:
-    """The tensor that a buffer is."""
-    buffer = cast(MemRefType, kind)
-    return TensorType(buffer.element_type, buffer.get_shape())
 
 
 def _words(words: Any) -> Iterator[int]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType, i32
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FunctionType, MemRefType, TensorType, i32, i64
+from xdsl.ir import Attribute
 
 from ..core.errors import CompileError, explain
-from ..core.module import Module, face_of
+from ..core.module import Module, Program, face_of
 from ..dialects import rt
 from ..dialects.graph.buffers import buffer_types
 from ..dialects.graph.signature import Signature, signature_of
+from ..dialects.program import needs_of
 from .constants import materialise
 from .functions import callback
 
@@ -38,65 +39,57 @@ class Interface:
 
 
 def interface_of(module: Module) -> Interface:
-    """The interface of a module at stage `buffers` or `loops`.
+    """The interface of a module at a stage from `buffers` on.
 
     Raises:
         CompileError: if its public function does not say what its buffers are, or its constants
             or functions are not there.
     """
-    main = module.main
+    main = module.program
+    needs = needs_of(module.op, main)
     return Interface(
         name=main.sym_name.data,
         signature=checked_signature(main),
-        buffers=main.function_type.inputs.data[1:],
-        constants=tuple(materialise(op, module.weights) for op in _table(module.op, rt.ConstantOp)),
-        functions=tuple(map(callback, _table(module.op, rt.CallPackedOp))),
-        messages=tuple(failing.explain for failing in rt.failing_operations(main)),
+        buffers=tuple(_buffers(main)),
+        constants=tuple(materialise(constant, module.weights) for constant in needs.constants),
+        functions=tuple(map(callback, needs.functions)),
+        messages=tuple(failure.explain for failure in needs.failures),
     )
 
 
-def checked_signature(main: func.FuncOp) -> Signature:
+def is_on_buffers(main: Program) -> bool:
+    """Whether a public function takes buffers, not tensors."""
+    return isinstance(main, llvm.FuncOp) or rt.ContextType() in main.function_type.inputs.data
+
+
+def checked_signature(main: Program) -> Signature:
     """What the public function takes and gives, which its buffers must be made for.
 
     Raises:
         CompileError: if it does not say so, or says something else than its type.
     """
-    signature, face = signature_of(main), face_of(main)
-    tensors = cast("list[TensorType]", [*face.type.inputs, *face.type.outputs])
-    buffers = [buffer for kind in tensors for buffer in buffer_types(kind)]
-    expected = FunctionType.from_lists([rt.ContextType(), *buffers], [i32])
+    signature, buffers = signature_of(main), _buffers(main)
+    if isinstance(main, llvm.FuncOp):
+        words = [part for buffer in buffers for part in _words(buffer)]
+        expected = llvm.LLVMFunctionType([llvm.LLVMPointerType(), *words], i32)
+    else:
+        expected = FunctionType.from_lists([rt.ContextType(), *buffers], [i32])
     if main.function_type != expected:
         subject = f"{main.name} @{main.sym_name.data}"
-        fact = f"its type does not fit graph.signature = {face.type}"
+        fact = f"its type does not fit graph.signature = {face_of(main).type}"
         raise CompileError(explain(subject, fact, expected=expected, got=main.function_type))
     return signature
 
 
-_Slotted = TypeVar("_Slotted", rt.ConstantOp, rt.CallPackedOp)
+def _buffers(main: Program) -> list[Attribute]:
+    """The types of the arguments that stand for tensors."""
+    face = face_of(main)
+    tensors = cast("list[TensorType]", [*face.type.inputs, *face.type.outputs])
+    return [buffer for kind in tensors for buffer in buffer_types(kind)]
 
 
-def _table(op: ModuleOp, kind: type[_Slotted]) -> list[_Slotted]:
-    """The operations that use a table of the context, one for each of its slots, in order.
-
-    Raises:
-        CompileError: if a slot is left out, or is two things at once.
-    """
-    used: dict[int, _Slotted] = {}
-    for inner in op.walk():
-        if not isinstance(inner, kind):
-            continue
-        slot = inner.slot.value.data
-        if _content(used.setdefault(slot, inner)) != _content(inner):
-            raise CompileError(explain(kind.name, f"slot {slot} is used for two things"))
-    if sorted(used) != list(range(len(used))):
-        slots = ", ".join(map(str, sorted(used)))
-        raise CompileError(
-            explain(kind.name, "slots are not numbered from 0", expected=len(used), got=slots)
-        )
-    return [used[slot] for slot in range(len(used))]
-
-
-def _content(op: Operation) -> tuple[object, ...]:
-    """What the entry of a table has to fit."""
-    types = [value.type for value in (*op.operands, *op.results)]
-    return dict(op.properties), types
+def _words(buffer: Attribute) -> list[Attribute]:
+    """The arguments of an `llvm.func` that stand for a buffer: its address, its symbolic sizes."""
+    if not isinstance(buffer, MemRefType):
+        return [i64]
+    return [llvm.LLVMPointerType(), *[i64] * buffer.get_shape().count(DYNAMIC_INDEX)]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..core.arrays import plain_array, refuse_mask
 from ..core.errors import InputError, explain
 from ..core.module import ValueSpec
 from .arguments import dtype_of
@@ -31,7 +32,7 @@ def given(specs: Sequence[ValueSpec], out: object) -> Sequence[object]:
 
 
 def array(spec: ValueSpec, shape: Sequence[int], out: object) -> np.ndarray:
-    """The array for a result: a new one, or the one given.
+    """The array for a result: a new one, or a view of the memory of the one given.
 
     Raises:
         InputError: if the given one is no array of this dtype and shape that can be written to
@@ -42,6 +43,8 @@ def array(spec: ValueSpec, shape: Sequence[int], out: object) -> np.ndarray:
         return new(spec, shape)
     if not isinstance(out, np.ndarray):
         raise _wrong(spec, "not an array", "numpy.ndarray", type(out).__name__)
+    refuse_mask(f'output "{spec.name}"', out)
+    out = plain_array(out)
     if out.dtype != dtype_of(spec):
         raise _wrong(spec, "wrong dtype", dtype_of(spec), out.dtype)
     if list(out.shape) != list(shape):

@@ -11,14 +11,14 @@ import typer
 from rich.console import Console
 
 from ..core.context import PassHook
-from ..core.errors import StepwellError
+from ..core.errors import StepwellError, explain
 from ..core.module import Module
-from ..core.target import named
+from ..core.reading import LARGEST_LIST, ReadingError, read_text
 from .models import load_model, parse_shapes
 
 if TYPE_CHECKING:
+    from ..compilation import Compilation
     from ..runtime.executable import Executable
-    from ..staircase import Staircase
 
 out = Console()
 err = Console(stderr=True)
@@ -85,14 +85,14 @@ def way_down(
     threads: int | None,
     passes: Path | None,
     hooks: Sequence[PassHook] = (),
-) -> Staircase:
-    """The stages of a module; the target need not be one that this machine can run."""
-    from ..compiler import passes_of
-    from ..staircase import Staircase, stage_of
+) -> Compilation:
+    """The way down of a module; the target need not be one that this machine can run."""
+    from ..compilation import Compilation
+    from ..diagnosis.reproducer import Reproducing
 
-    start, machine = stage_of(module.op), named(target)
-    texts = passes_of(read_passes(passes), start, level, machine, threads)
-    return Staircase(module, machine, texts, start, {}, hooks)
+    observers = (*hooks, Reproducing())
+    text = read_passes(passes)
+    return Compilation.of(module, target, threads, level, text, observers=observers)
 
 
 def read_passes(path: Path | None) -> str | None:
@@ -104,7 +104,6 @@ def read_passes(path: Path | None) -> str | None:
     if path is None:
         return None
     try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        fact = getattr(error, "strerror", None) or "not a text"
-        raise StepwellError(f"--pipeline: cannot read {path}: {fact}") from error
+        return read_text(path, LARGEST_LIST)
+    except ReadingError as error:
+        raise StepwellError(explain("--pipeline", f"cannot read {path}: {error}")) from error

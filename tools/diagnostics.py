@@ -20,8 +20,10 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
 from ..core.context import Decision
+from ..core.dominance import early_uses
+from ..core.errors import explain
 from ..core.pass_manager import first_line
-from ..core.provenance import places
+from ..core.provenance import origin, places
 from ..core.refusal import operation_of
 from .messages import worded
 
@@ -166,7 +168,14 @@ def _pattern(text: str, regular: bool) -> re.Pattern[str]:
 
 
 def invalid_operations(module: ModuleOp) -> Iterator[tuple[Operation, str]]:
-    """The first operation of each function that does not verify by itself, with the reason."""
+    """The first operation of each function that does not verify by itself, with the reason.
+
+    Where values are used before they are defined these uses are all: nothing else is looked at.
+    """
+    early = [(op, explain(op.name, fact, origin=origin(op))) for op, fact in early_uses(module)]
+    if early:
+        yield from early
+        return
     for outer in (*module.ops, module):
         for op in outer.walk(region_first=True) if outer is not module else (module,):
             try:

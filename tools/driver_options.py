@@ -6,10 +6,10 @@ import argparse
 import dataclasses
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NoReturn
 
 from ..core.errors import StepwellError, explain
+from ..core.reading import LARGEST_LIST, ReadingError, read_text
 from ..core.registry import passes
 from .instruments import InstrumentOptions
 
@@ -174,7 +174,6 @@ def pipeline_text(args: argparse.Namespace) -> str:
 
 def _read(option: str, path: str) -> str:
     try:
-        return Path(path).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        fact = f"cannot read {path}: {getattr(error, 'strerror', None) or 'not a text'}"
-        raise StepwellError(explain(option, fact)) from error
+        return read_text(path, LARGEST_LIST)
+    except ReadingError as error:
+        raise StepwellError(explain(option, f"cannot read {path}: {error}")) from error

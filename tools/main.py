@@ -48,9 +48,9 @@ from .tune import tune
 from .why import why
 
 if TYPE_CHECKING:
+    from ..compilation import Compilation
     from ..core.context import Decision, PassHook
     from ..runtime.executable import Executable
-    from ..staircase import Staircase
 
 app = typer.Typer(
     name="stepwell",
@@ -168,9 +168,9 @@ def compile_(
     if emit is None:
         show(*compiled(module, level, target, threads, passes, hooks))
         return
-    staircase = _staircase(module, emit, level, target, threads, passes, hooks)
+    compilation = _compilation(module, emit, level, target, threads, passes, hooks)
     with err.status(f"going down to {emit}"):
-        reached = staircase.module(emit) if emit in pipelines.IR_STAGES else staircase.text(emit)
+        reached = compilation.at(emit) if emit in pipelines.IR_STAGES else compilation.text(emit)
     if output is None:
         sys.stdout.write(reached if isinstance(reached, str) else reached.text())
         return
@@ -314,7 +314,7 @@ def _print_decisions(decisions: Sequence[Decision]) -> None:
             out.print(Padding(words, (0, 0, 0, 4)))
 
 
-def _staircase(
+def _compilation(
     module: Module,
     stage: str,
     level: int,
@@ -322,9 +322,9 @@ def _staircase(
     threads: int | None,
     passes: Path | None,
     hooks: Sequence[PassHook],
-) -> Staircase:
+) -> Compilation:
     """The way to a later stage; its target need not be one that this machine can run."""
-    from ..staircase import stage_of
+    from ..dialects.stages import stage_of
 
     start = stage_of(module.op)
     if stage not in pipelines.STAGES[pipelines.STAGES.index(start) :]:

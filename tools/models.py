@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.errors import ImportModelError, InputError, StepwellError, explain
 from ..core.module import Module, ValueSpec
+from ..core.reading import ReadingError, opened_npz, read_npy
 
 
 def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> Module:
@@ -108,14 +109,14 @@ def read_array(path: Path, option: str = "--input") -> Any:
         InputError: if it is neither.
     """
     try:
-        if path.suffix == ".npz":
-            from scipy.sparse import csr_array, load_npz
+        if path.suffix != ".npz":
+            return read_npy(path)
+        from scipy.sparse import csr_array, load_npz
 
-            return csr_array(load_npz(path))
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError, KeyError) as error:
-        fact = getattr(error, "strerror", None) or "not an array in NumPy's format"
-        raise InputError(explain(option, f"cannot read {path}: {fact}")) from error
+        with opened_npz(path) as file:
+            return csr_array(load_npz(file))
+    except ReadingError as error:
+        raise InputError(explain(option, f"cannot read {path}: {error}")) from error
 
 
 def write_arrays(texts: Sequence[str], specs: Sequence[ValueSpec], arrays: Sequence[Any]) -> None:

@@ -30,12 +30,14 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ..core.archives import read_archive
 from ..core.context import CompilerContext, PassHook
+from ..core.dominance import verify_module
 from ..core.errors import InputError, StepwellError, explain
 from ..core.module import Module
 from ..core.parsing import MlirParser
 from ..core.pass_manager import run_steps
 from ..core.pipeline_text import canonical, parse_passes
 from ..core.provenance import places
+from ..core.reading import LARGEST_TEXT, ReadingError, read_bytes, read_stream
 from ..core.registry import make_context, passes
 from ..core.weights import WeightStore, write_atomically
 from ..diagnosis.reproducer import defects_named, defects_told, differing_versions, from_metadata
@@ -45,6 +47,7 @@ from .messages import worded
 from .targets import AliasedMlirTarget
 
 if TYPE_CHECKING:
+    from ..diagnosis.reproducer import Reproducer
     from .diagnostics import Diagnostics
 
 _DESCRIPTION = """\
@@ -147,6 +150,20 @@ class StepwellOptMain(xDSLOptMain):
                 self.context.weights = WeightStore.load(beside)
         return super().prepare_input()
 
+    def get_input_stream(self) -> tuple[IO[bytes], str]:
+        """The input as a whole, and what kind of text it is.
+
+        Raises:
+            StepwellError: if it cannot be read.
+        """
+        path = self.args.input_file
+        try:
+            if path is None:
+                return BytesIO(read_stream(sys.stdin.buffer, LARGEST_TEXT)), "mlir"
+            return BytesIO(read_bytes(path, LARGEST_TEXT)), Path(path).suffix.removeprefix(".")
+        except ReadingError as error:
+            raise StepwellError(f"cannot open {self.get_input_name()}: {error}") from error
+
     def _check_kind(self, path: Path) -> None:
         """Demand a file of a kind that can be read.
 
@@ -239,7 +256,7 @@ class StepwellOptMain(xDSLOptMain):
         """
         try:
             with self.context.phase("verify"):
-                prog.verify()
+                verify_module(prog)
         except VerifyException as error:
             from .diagnostics import invalid_operations
 
@@ -278,12 +295,23 @@ class StepwellOptMain(xDSLOptMain):
             print(f"stepwell-opt: note: {line}", file=sys.stderr)
         ctx.target = found.target
         if found.machine_code:
-            found.compile()
+            self._compile(found)
             return
         if found.inputs is not None:
-            ctx.hooks.insert(0, found.checker())
+            from ..diagnosis.checking import Checker
+
+            ctx.hooks.insert(0, Checker(module, found.inputs, found.max_ulp))
         with defects_named(ctx):
             run_steps(ctx, prog, parse_passes(found.pipeline, self.available_passes))
+
+    def _compile(self, found: Reproducer) -> None:
+        """Take a reproducer down to machine code."""
+        from ..compiler import compile
+
+        check = False if found.inputs is None else found.inputs
+        compile(
+            found.module, found.target, pipeline=found.pipeline, check=check, max_ulp=found.max_ulp
+        )
 
     def _checker(self, prog: ModuleOp) -> PassHook:
         """What runs the module after each pass."""

@@ -35,7 +35,9 @@ def why(
 
     `stepwell why fc1 model.onnx`
     """
-    staircase = way_down(load(model, shapes), level, target, threads, passes)
+    from ..diagnosis.why import fate
+
+    compilation = way_down(load(model, shapes), level, target, threads, passes)
     with err.status("going down"):
-        found = staircase.why(node)
+        found = fate(compilation, node)
     print(found.json() if as_json else found)

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import compile as compile_module
-from .. import from_mlir
+from ..compiler import compile as compile_module
 from ..core.errors import StepwellError
+from ..frontends.mlir import from_mlir
 
 ROUND_SECONDS = 0.001
 """How long the calls of one round are at least: shorter than what a busy machine interrupts."""

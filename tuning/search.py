@@ -22,7 +22,7 @@ from typing import Any
 
 from ..backends.llvm.machine import check_runs_here
 from ..backends.reference.samples import random_inputs
-from ..compiler import passes_of
+from ..compilation import Compilation
 from ..core.errors import CompileError, StepwellError, explain
 from ..core.module import Module
 from ..core.pipelines import passes_in
@@ -34,7 +34,6 @@ from ..dialects.loop.trace import structure_of
 from ..passes.loop.rules.accesses import cost
 from ..passes.loop.rules.knobs import ANALYTIC, CHOICES, Knobs
 from ..passes.loop.schedule import schedule_kernel
-from ..staircase import Staircase, stage_of
 
 QUICK, FINAL = 0.15, 1.0
 """Seconds for timing a candidate and the default beside each other, at first and in the end."""
@@ -118,12 +117,12 @@ def tune(
         raise CompileError(explain("tune", "wrong budget", expected="above 0", got=budget_s))
     count = default_threads(chosen) if threads is None else threads
     path = default_path() if records is None else Path(records)
-    start = stage_of(module.op)
-    passes = dict(passes_of(None, start, opt_level, chosen, count))
+    compilation = Compilation.of(module, chosen, count, opt_level)
+    passes = dict(compilation.passes)
     if "scheduled" not in passes or "loop-schedule" not in passes_in(passes):
         fact = "nothing is scheduled"
         raise CompileError(explain("tune", fact, expected="a module before that, opt_level 1 to 3"))
-    kernels = Staircase(module, chosen, passes, start, {}).module("kernels")
+    kernels = compilation.at("kernels")
     after = list(passes)[list(passes).index("scheduled") :]
     given = list(inputs) if inputs is not None else random_inputs(module.inputs, sizes or {})
     with tempfile.TemporaryDirectory() as folder:

@@ -14,11 +14,13 @@ from enum import Enum
 from typing import Any
 
 import llvmlite.binding as llvm
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Attribute
 
 from ...core.errors import CompileError, InternalError, explain
 from ...core.printing import Listing
 from ...core.target import Target
+from ...dialects.program import EFFORT
 from ...dialects.rt import PARALLEL_TILES
 from . import thread_pool
 from .boundary.code import add_entry
@@ -36,6 +38,22 @@ class Effort(Enum):
     O1 = "1"
     O2 = "2"
     O3 = "3"
+
+
+def effort_of(module: ModuleOp) -> Effort:
+    """The effort that a module of the LLVM dialect states; none where it states nothing.
+
+    Raises:
+        CompileError: if there is no such effort.
+    """
+    stated = module.attributes.get(EFFORT)
+    if stated is None:
+        return Effort.NONE
+    found: dict[Attribute, Effort] = {StringAttr(e.value): e for e in Effort}
+    if stated not in found:
+        expected = ", ".join(map(str, found))
+        raise CompileError(explain(EFFORT, "unknown effort", expected=expected, got=stated))
+    return found[stated]
 
 
 _LOCK = threading.Lock()
@@ -135,7 +153,7 @@ def _unlinked(module: Any, target: Target, error: RuntimeError) -> CompileError:
 def compile_module(
     module: ModuleOp,
     target: Target,
-    effort: Effort = Effort.NONE,
+    effort: Effort | None = None,
     public: str | None = None,
     source: Listing | None = None,
 ) -> CompiledModule:
@@ -144,18 +162,18 @@ def compile_module(
     Args:
         module: the module.
         target: what the code is for.
-        effort: which of LLVM's passes run.
+        effort: which of LLVM's passes run; None for those that the module states.
         public: the function that `boundary.code.ENTRY` is made for, if any.
         source: on which lines the nodes of the model stand, for debug information; or none.
 
     Raises:
-        CompileError: if the module cannot be translated.
+        CompileError: if the module cannot be translated, or states an unknown effort.
         TargetError: if this processor cannot run code for the target.
     """
     translated = translate(module, target, source)
     if public is not None:
         add_entry(translated, public)
-    return CompiledModule(str(translated), target, effort)
+    return CompiledModule(str(translated), target, effort or effort_of(module))
 
 
 def llvm_ir(module: ModuleOp, target: Target, source: Listing | None = None) -> str:

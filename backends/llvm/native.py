@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IntegerType, ModuleOp, f32, f64
 from xdsl.ir import Attribute
 
 from ...core.target import Target
-from .jit import CompiledModule, Effort, compile_module
+from .jit import CompiledModule, compile_module
 
 Native = Callable[..., Any]
 """Takes and gives numbers; an address is an integer."""
@@ -20,7 +20,7 @@ _EXTERNAL = llvm.LinkageAttr("external")
 _INTEGERS = {1: ctypes.c_bool, 8: ctypes.c_int8, 16: ctypes.c_int16, 32: ctypes.c_int32}
 
 
-def native_functions(module: ModuleOp, target: Target, effort: Effort) -> dict[str, Native]:
+def native_functions(module: ModuleOp, target: Target) -> dict[str, Native]:
     """The functions of a module of the LLVM dialect, by name, as functions of Python.
 
     One whose arguments or results are no numbers and addresses is not among them.
@@ -33,7 +33,7 @@ def native_functions(module: ModuleOp, target: Target, effort: Effort) -> dict[s
     functions = [op for op in work.ops if isinstance(op, llvm.FuncOp) and op.body.blocks]
     for function in functions:
         function.linkage = _EXTERNAL
-    code = compile_module(work, target, effort)
+    code = compile_module(work, target)
     found: dict[str, Native] = {}
     for function in functions:
         name, kind = function.sym_name.data, function.function_type

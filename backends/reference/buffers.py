@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import llvm, memref
@@ -34,11 +34,8 @@ from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.provenance import origin
 from ...dialects import rt, upstream
 from .loop import outside
-from .memory import Pointer, at
+from .memory import Pointer, at, memory_of
 from .numbers import dtype_of, typed, unknown
-
-if TYPE_CHECKING:
-    from .machine import Machine
 
 
 def place(op: Operation, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[int, ...]:
@@ -166,7 +163,6 @@ class BufferFunctions(InterpreterFunctions):
         self, interpreter: Interpreter, op: UnrealizedConversionCastOp, args: PythonValues
     ) -> PythonValues:
         """What a value is in the dialect that another part of a module is in by now."""
-        machine = cast("Machine", interpreter)
         sources = [operand.type for operand in op.operands]
         targets = [result.type for result in op.results]
         if len(targets) == 1 and isinstance(targets[0], MemRefType):
@@ -176,7 +172,7 @@ class BufferFunctions(InterpreterFunctions):
             (buffer,) = args
             symbolic = zip(buffer.shape, sources[0].get_shape(), strict=True)
             sizes = [np.int64(size) for size, known in symbolic if known == DYNAMIC_INDEX]
-            return (machine.memory.add(buffer), *sizes)
+            return (memory_of(interpreter).add(buffer), *sizes)
         if len(sources) == len(targets) == 1:
             return (_converted(op, args[0], sources[0], targets[0]),)
         raise UnsupportedError(explain(op.name, "cannot be run", origin=origin(op)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
+from ...core.arrays import csr_of, plain_array, refuse_mask
 from ...core.errors import InputError, explain
 from ...core.module import ValueSpec
 from ...dialects.graph.attrs import dtype_named
@@ -47,8 +48,9 @@ def _dense(spec: ValueSpec, value: object) -> np.ndarray:
         _fail(spec, "a dense array is needed", "numpy.ndarray", type(value).__name__)
     if isinstance(value, list | tuple):
         _fail(spec, "not an array", "numpy.ndarray", type(value).__name__)
+    refuse_mask(f'input "{spec.name}"', value)
     try:
-        array = np.asarray(value)
+        array = plain_array(value)
     except (TypeError, ValueError) as error:
         _fail(spec, f"not an array ({error})", "numpy.ndarray", type(value).__name__)
     if array.dtype == object:
@@ -63,9 +65,9 @@ def _sparse(spec: ValueSpec, value: object) -> csr_array:
         value = cast(Any, value).to_csr(spec.dtype)
     try:
         if issparse(value):
-            matrix = csr_array(cast(Any, value))
+            matrix = _csr(spec, cast(Any, value))
         elif isinstance(value, tuple) and len(value) == 3:
-            indptr, indices, data = (np.asarray(part) for part in value)
+            indptr, indices, data = (_part(spec, part) for part in value)
             matrix = csr_array((data, indices, indptr), shape=_three_array_shape(spec, indptr))
         else:
             _fail(spec, "a sparse matrix is needed", "scipy.sparse CSR", type(value).__name__)
@@ -75,6 +77,17 @@ def _sparse(spec: ValueSpec, value: object) -> csr_array:
             raise
         _fail(spec, f"not a CSR matrix ({error})")
     return matrix
+
+
+def _csr(spec: ValueSpec, matrix: Any) -> csr_array:
+    for part in ("data", "indices", "indptr"):
+        refuse_mask(f'input "{spec.name}"', getattr(matrix, part, None))
+    return csr_of(matrix)
+
+
+def _part(spec: ValueSpec, part: object) -> np.ndarray:
+    refuse_mask(f'input "{spec.name}"', part)
+    return plain_array(part)
 
 
 def _three_array_shape(spec: ValueSpec, indptr: np.ndarray) -> tuple[int, int]:

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     Array = np.ndarray | csr_array
 
 
-Observe = Callable[[Operation, "tuple[Array, ...]"], None]
-"""Is shown each operation that was run, and its results."""
+Observe = Callable[[Operation, "tuple[Array, ...]"], "tuple[Array, ...] | None"]
+"""Is shown each operation that was run, and its results; may give others in their place."""
 
 
 def run(
@@ -96,9 +96,9 @@ class _Run:
                 results = _call_dps(op, operands, shapes, sizes, self.listeners)
             else:
                 results = self._results(op, operands)
-            values.update(zip(op.results, results, strict=True))
             if self.observe is not None:
-                self.observe(op, results)
+                results = self.observe(op, results) or results
+            values.update(zip(op.results, results, strict=True))
         name = f"@{function.sym_name.data}"
         raise CompileError(explain(f"func.func {name}", "does not end in func.return"))
 

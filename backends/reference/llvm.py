@@ -9,7 +9,7 @@ import ctypes
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import llvm
@@ -31,12 +31,9 @@ from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from ...dialects import rt, upstream
 from ...dialects.x86vector import SCALE
-from .memory import Pointer, at
+from .memory import Pointer, at, memory_of
 from .numbers import LIBM, dtype_of, scaled, shape_of, typed, unknown
 from .rt import call_words
-
-if TYPE_CHECKING:
-    from .machine import Machine
 
 _WORD = np.dtype(np.int64)
 
@@ -142,7 +139,7 @@ class LlvmFunctions(InterpreterFunctions):
     ) -> PythonValues:
         """Memory in which every float is NaN."""
         size = int(args[0]) * _size_of(op.elem_type)
-        return (cast("Machine", interpreter).memory.add(np.full(size, 255, np.uint8)),)
+        return (memory_of(interpreter).add(np.full(size, 255, np.uint8)),)
 
     @impl(llvm.LoadOp)
     def run_load(
@@ -152,7 +149,7 @@ class LlvmFunctions(InterpreterFunctions):
         kind = op.dereferenced_value.type
         if isinstance(kind, llvm.LLVMPointerType):
             (address,) = at(op, args[0], _WORD)
-            return (cast("Machine", interpreter).memory.find(int(address)),)
+            return (memory_of(interpreter).find(int(address)),)
         lanes = _lanes_at(op, args[0], kind)
         return (lanes.copy() if isinstance(kind, VectorType) else lanes[0],)
 

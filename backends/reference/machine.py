@@ -30,7 +30,7 @@ from ...dialects.loop.ops import KernelOp
 from .buffers import BufferFunctions
 from .llvm import LlvmFunctions, call_external, call_native
 from .loop import LoopFunctions, kernel_arguments
-from .memory import Memory
+from .memory import Memory, MemoryInterpreter
 from .numbers import number_functions
 from .rt import RtFunctions
 from .vectors import VectorFunctions
@@ -49,7 +49,7 @@ class StructuredFunctions(ScfFunctions):
         return self.run_while(interpreter, op, args).values
 
 
-class Machine(Interpreter):
+class Machine(MemoryInterpreter):
     """Runs functions and kernels of a module, operation by operation.
 
     Args:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from xdsl.interpreter import Interpreter
 from xdsl.ir import Operation
 
 from ...core.errors import CompileError, explain
@@ -94,3 +95,15 @@ def at(op: Operation, pointer: Pointer, dtype: np.dtype[Any], count: int = 1) ->
             )
         )
     return allocation.bytes[offset : offset + size].view(dtype)
+
+
+class MemoryInterpreter(Interpreter):
+    """An interpreter whose values may be addresses of a memory."""
+
+    memory: Memory
+
+
+def memory_of(interpreter: Interpreter) -> Memory:
+    """The memory that addresses lead to."""
+    assert isinstance(interpreter, MemoryInterpreter), "only a machine has one"
+    return interpreter.memory

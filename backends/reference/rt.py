@@ -55,6 +55,15 @@ def _fail(op: Operation, context: Context, details: Sequence[int]) -> CallEnds:
     return CallEnds(rt.failing_operations(function).index(cast(rt.FailingOp, op)) + 1)
 
 
+def _entry(op: rt.ConstantOp | rt.CallPackedOp, table: Sequence[Any]) -> Any:
+    """What the slot of an operation holds."""
+    slot = op.slot.value.data
+    if slot < len(table):
+        return table[slot]
+    fact, expected = "there is no such slot", f"below {len(table)}"
+    raise CompileError(explain(op.name, fact, expected=expected, got=slot, origin=origin(op)))
+
+
 @register_impls
 class RtFunctions(InterpreterFunctions):
     """What xDSL's interpreter runs for `rt`."""
@@ -66,7 +75,7 @@ class RtFunctions(InterpreterFunctions):
         """A constant of the program."""
         (context,) = args
         kind = cast(MemRefType, op.result.type)
-        array = context.constants[op.slot.value.data]
+        array = _entry(op, context.constants)
         if array.dtype.kind in "bu":  # a boolean takes a byte, and integers have no sign
             array = array.view(f"i{array.itemsize}")
         if array.shape != kind.get_shape() or array.dtype != dtype_of(kind.element_type):
@@ -99,7 +108,7 @@ class RtFunctions(InterpreterFunctions):
                 [buffer.ctypes.data, *buffer.shape] if isinstance(buffer, np.ndarray) else [buffer]
             )
         array = np.array(words or [0], np.int64)
-        if call_words(context.functions[op.slot.value.data], array):
+        if call_words(_entry(op, context.functions), array):
             raise _fail(op, context, ())
         return ()
 

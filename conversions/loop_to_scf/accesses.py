@@ -27,10 +27,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
+from ...core.building.arithmetic import INDEX
 from .contents import Contents
 from .indices import ZERO, Form, Indices, NotLinearError, fixed
 from .layouts import Chunk, Layout, Row
-from .scopes import INDEX, Emitter, number
+from .scopes import Emitter, number
 
 NOWHERE = fixed(-1)
 """The index of what cannot be read."""
@@ -111,13 +112,13 @@ class Buffers:
         kind = cast(MemRefType, buffer.type)
         if buffer in self.written or not kind.has_static_shape():
             return False
-        indices = [index.value for index in place]
+        indices = [index.number for index in place]
         if not all(
             index is not None and 0 <= index < size
             for index, size in zip(indices, kind.get_shape(), strict=True)
         ):
             return False
-        first = self.linear(buffer, place).value
+        first = self.linear(buffer, place).number
         return first is not None and first + count <= prod(kind.get_shape())
 
 
@@ -151,18 +152,18 @@ class Access:
         """index == base + sum of axis * step for each dimension of the buffer, if so it is."""
         make = self.indices.axis
         axes = [make(n, a) if n > 1 else ZERO for a, n in enumerate(self.shape)]
-        numbers = {axis.atom: a for a, axis in enumerate(axes) if axis.terms}
+        numbers = {axis.single_atom: a for a, axis in enumerate(axes) if axis.terms}
         try:
             found = self._evaluate(axes)
         except NotLinearError:
             return False
         for index in found:
             base, steps = ZERO, [ZERO] * len(axes)
-            for monomial, coefficient in index.terms.items():
+            for monomial, coefficient in index.terms:
                 used = [n for n in monomial if n in numbers]
                 if len(used) > 1:
                     return False
-                rest = Form({tuple(n for n in monomial if n not in numbers): coefficient})
+                rest = Form([(tuple(n for n in monomial if n not in numbers), coefficient)])
                 if used:
                     steps[numbers[used[0]]] = steps[numbers[used[0]]] + rest
                 else:
@@ -183,7 +184,7 @@ class Access:
         for total, steps in zip(self.base, self.steps, strict=True):
             for step, index in zip(steps, position, strict=True):
                 if step.terms and index.terms:
-                    known = index.value
+                    known = index.number
                     total = total + (step * index if known is None else step * known)
             found.append(total)
         return tuple(found)
@@ -208,7 +209,7 @@ class Access:
             numbers = [place[-1] for place in places]
         else:
             numbers = [self.buffers.linear(self.buffer, place) for place in places]
-        apart = {(b - a).value for a, b in pairwise(numbers)}
+        apart = {(b - a).number for a, b in pairwise(numbers)}
         found = (apart.pop() if len(apart) == 1 else None), in_row
         if self.is_linear:
             self._step = found
@@ -218,7 +219,7 @@ class Access:
         """Whether neighbours in memory are in different rows of a block of rows and lanes."""
         if not self.is_linear or self.merged > 1 or len(self.shape) != 2 or not self.steps:
             return False
-        *outer, last = ((along.value, lanes.value) for along, lanes in self.steps)
+        *outer, last = ((along.number, lanes.number) for along, lanes in self.steps)
         if last[0] != 1 or any(along != 0 for along, _ in outer):
             return False
         return min(self.shape) > 1 and last[1] == 0 and any(lanes != 0 for _, lanes in outer)
@@ -240,10 +241,10 @@ class Access:
         limit = self.limits.get(axis)
         if limit is None:
             return fixed(index), None
-        known = limit.value
+        known = limit.number
         if known is not None:
             return fixed(min(index, known - 1)) if known > 0 else NOWHERE, None
-        if not self.indices.is_positive(limit):
+        if not self.indices.facts.is_positive(limit):
             return fixed(index), self.inside(axis, index)
         if index == 0:
             return ZERO, None
@@ -252,7 +253,7 @@ class Access:
     def is_outside(self, axis: int, index: int) -> bool:
         """Whether an index along an axis is known to be outside the buffer."""
         limit = self.limits.get(axis)
-        return limit is not None and limit.value is not None and index >= limit.value
+        return limit is not None and limit.number is not None and index >= limit.number
 
     def inside(self, axis: int, index: int) -> SSAValue:
         """Whether an index along a limited axis is inside the buffer."""
@@ -265,10 +266,10 @@ class Access:
         limit = self.limits.get(axis)
         if limit is None:
             return []
-        known = limit.value
+        known = limit.number
         if known is not None:
             return [] if index < known else None
-        if index == 0 and self.indices.is_positive(limit):
+        if index == 0 and self.indices.facts.is_positive(limit):
             return []
         return [self.inside(axis, index)]
 
@@ -290,7 +291,7 @@ class Access:
         A piece that is inside with all of its lanes has neither. `axis` is what it is along.
         """
         limit = self.limits.get(axis % len(self.shape)) if self.merged == 1 else None
-        known = limit.value if limit is not None else part.offset + part.lanes
+        known = limit.number if limit is not None else part.offset + part.lanes
         if known is not None:
             count = max(0, min(known - part.offset, part.lanes))
             if count == part.width:
@@ -307,9 +308,9 @@ class Access:
     # What is known of the elements.
 
     def _number(self, place: Place | None) -> int | None:
-        if place is None or any(index.value is None for index in place):
+        if place is None or any(index.number is None for index in place):
             return None
-        return self.buffers.linear(self.buffer, place).value
+        return self.buffers.linear(self.buffer, place).number
 
     def known(self, place: Place, width: int) -> SSAValue | None:
         """Elements that were stored before, None where they have to be loaded."""

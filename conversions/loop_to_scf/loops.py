@@ -21,6 +21,7 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from ...core.building.arithmetic import INDEX
 from ...core.target import Target
 from ...dialects import rt, upstream
 from ...dialects.loop import ops as loop
@@ -29,7 +30,6 @@ from ...dialects.loop.in_place import sharing
 from .blocks import join, neutral
 from .indices import ZERO, Form, fixed
 from .layouts import Chunk
-from .scopes import INDEX
 from .searches import Searches
 from .statements import HANDLERS, Handler, refuse
 
@@ -96,17 +96,17 @@ class Loops(Searches):
         ends = [indices.value(lower), indices.value(upper), emit.index(step)]
         block = IRBlock(arg_types=[INDEX, *types])
         block.args[0].name_hint = hint
-        facts, pending = len(indices.positive), len(self.pending)
+        facts, pending = len(indices.facts.positive), len(self.pending)
         emit.open(block)
-        top = indices.range(upper)[1]
+        top = indices.facts.of(upper)[1]
         variable = indices.atom(
-            block.args[0], indices.nonnegative(lower), top - 1 if top is not None else None
+            block.args[0], indices.facts.is_nonnegative(lower), top - 1 if top is not None else None
         )
         new = fill(variable, _grouped(block.args[1:], carried))
         emit.location = location
         emit.emit(scf.YieldOp, [value for group in new for value in group])
         emit.close()
-        del indices.positive[facts:], self.pending[pending:]
+        del indices.facts.positive[facts:], self.pending[pending:]
         self.forget_written(op)
         new_op = emit.emit(scf.ForOp, [*ends, *flat], types, regions=[Region(block)])
         return _grouped(new_op.results, carried)
@@ -123,7 +123,7 @@ class Loops(Searches):
         assert isinstance(op, loop.ForOp)
         bounds = self.bound(op)
         extent = self.indices.least(bounds)
-        known, kind = extent.value, op.kind.data
+        known, kind = extent.number, op.kind.data
         if kind == LoopKind.UNROLL and known is None:
             refuse(op, f'loop "{op.loop_name.data}" cannot be unrolled', "a constant bound", "none")
         if known is not None and (known <= 1 or kind == LoopKind.UNROLL):
@@ -132,12 +132,12 @@ class Loops(Searches):
                 self.statements(op.body.block)
         elif kind == LoopKind.TILES and not self.emitter.frame:
             self.tiles(op)
-        elif self.indices.range(extent)[1] == 1:
+        elif self.indices.facts.of(extent)[1] == 1:
             self.at_most_once(op, bounds)
         else:
 
             def fill(variable: Form, _: object) -> list[list[SSAValue]]:
-                self.indices.assume_below(variable, bounds)
+                self.indices.facts.assume_below(variable, bounds)
                 self.values[op.variable] = variable
                 self.statements(op.body.block)
                 return []
@@ -150,14 +150,14 @@ class Loops(Searches):
         """A loop of no or one iteration is its body under a condition."""
         self.forget_written(op)
         emit, indices = self.emitter, self.indices
-        facts, pending = len(indices.positive), len(self.pending)
-        unknown = indices.least([bound for bound in bounds if bound.value is None])
+        facts, pending = len(indices.facts.positive), len(self.pending)
+        unknown = indices.least([bound for bound in bounds if bound.number is None])
         with emit.guarded(emit.compare("slt", emit.index(0), indices.value(unknown))):
-            indices.assume_below(ZERO, bounds)
+            indices.facts.assume_below(ZERO, bounds)
             self.values[op.variable] = ZERO
             self.statements(op.body.block)
             emit.location = op.location
-        del indices.positive[facts:], self.pending[pending:]
+        del indices.facts.positive[facts:], self.pending[pending:]
         self.forget_written(op)
 
     def tiles(self, op: loop.ForOp) -> None:
@@ -173,13 +173,13 @@ class Loops(Searches):
         block = IRBlock(arg_types=[INDEX])
         block.args[0].name_hint = "tile"
         outside, self.hoisted = self.hoisted, [self.budget]
-        facts, pending = len(indices.positive), len(self.pending)
+        facts, pending = len(indices.facts.positive), len(self.pending)
         emit.open(block, frame=True)
-        top = total.value
+        top = total.number
         tile = indices.atom(block.args[0], True, top - 1 if top is not None else None)
         variables = self._divided(tile, extents)
         for inner, variable, bound in zip(nest, variables, bounds, strict=True):
-            indices.assume_below(variable, bound)
+            indices.facts.assume_below(variable, bound)
             self.values[inner.variable] = variable
         for inner in nest[:-1]:
             self.statements_before(inner.body.block)
@@ -187,7 +187,7 @@ class Loops(Searches):
         emit.location = op.location
         emit.emit(rt.YieldOp, [])
         emit.close()
-        del indices.positive[facts:], self.pending[pending:]
+        del indices.facts.positive[facts:], self.pending[pending:]
         self.hoisted = outside
         self.forget_written(op)
         captures = self._captures(block)
@@ -196,7 +196,7 @@ class Loops(Searches):
     def _number_of_tiles(self, bounds: Sequence[Form]) -> Form:
         """The iterations of a loop, which are none where its bound is below 0."""
         extent = self.indices.least(bounds)
-        known = self.indices.nonnegative(extent)
+        known = self.indices.facts.is_nonnegative(extent)
         return extent if known else self.indices.greatest([extent, ZERO])
 
     def _divided(self, tile: Form, extents: Sequence[Form]) -> list[Form]:
@@ -205,7 +205,7 @@ class Loops(Searches):
         variables: list[Form] = []
         for extent in reversed(extents[1:]):
             operands = [indices.value(tile), indices.value(extent)]
-            top = indices.range(extent)[1]
+            top = indices.facts.of(extent)[1]
             high = top - 1 if top is not None else None
             variables.append(indices.atom(emit.pure(arith.RemUIOp, operands, INDEX), True, high))
             tile = indices.atom(emit.pure(arith.DivUIOp, operands, INDEX), True)
@@ -263,9 +263,9 @@ class Loops(Searches):
             self.statements(op.body.block)
             return self.parts(op.yielded)
 
-        facts = len(self.indices.positive)
+        facts = len(self.indices.facts.positive)
         self._reduction(op, op.variable, ZERO, extent, bounds, step)
-        del self.indices.positive[facts:]
+        del self.indices.facts.positive[facts:]
         return True
 
     def reduce_entries(self, op: Operation) -> bool:
@@ -293,7 +293,7 @@ class Loops(Searches):
         bounds: Sequence[Form],
         step: Callable[[Form, Sequence[SSAValue]], list[SSAValue]],
     ) -> None:
-        hint, known = variable.name_hint, (upper - lower).value
+        hint, known = variable.name_hint, (upper - lower).number
         at_once = op.unroll.value.data if op.unroll is not None else 1
         parts = self.parts(op.init)
         if known is not None and known <= at_once:
@@ -307,7 +307,7 @@ class Loops(Searches):
 
         def several(position: Form, groups: list[list[SSAValue]]) -> list[list[SSAValue]]:
             if at_once == 1:
-                self.indices.assume_below(position, bounds)
+                self.indices.facts.assume_below(position, bounds)
             beside = self._loaded_together(op, position, len(groups))
             found: list[list[SSAValue]] = []
             for number, group in enumerate(groups):

@@ -1,9 +1,4 @@
-"""Blocks that are being filled: the body of a function and of the loops that are open in it.
-
-All of them are open at once: an operation goes to the block of the innermost loop that its
-operands depend on, so that what a loop does not change is computed before it. The operation
-of a loop is made after its body, and so comes after what its body has put outside.
-"""
+"""Operations on scalars and machine vectors, in the scopes of a function and its loops."""
 
 from __future__ import annotations
 
@@ -29,9 +24,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from ...core.building.arithmetic import INDEX
+from ...core.building.scopes import Scope, Scopes
 from ...dialects import upstream
-
-INDEX = IndexType()
 
 _EXACT = {"overflowFlags": arith.IntegerOverflowAttr("none")}
 _STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}
@@ -52,23 +47,20 @@ _COMPARISONS = {
 
 
 @dataclass(eq=False)
-class Scope:
-    """One block that is being filled."""
+class VectorScope(Scope):
+    """A scope of a function that computes with vectors."""
 
-    block: Block
-    depth: int
-    frame: int
+    frame: int = 0
     """Depth of the function's or tile's body that it is in: no vector comes from outside."""
-    memo: dict[object, SSAValue] = field(default_factory=dict)
     head: list[Operation] = field(default_factory=list)
     """In the body of a function or a tile: operations that go before all others."""
 
 
-class Emitter:
+class Emitter(Scopes[VectorScope]):
     """Makes operations in the scopes that are open, each distinct pure one once a scope."""
 
     def __init__(self, entry: Block) -> None:
-        self.scopes = [Scope(entry, 0, 0)]
+        super().__init__(VectorScope(entry))
         self.location: LocationAttr = UNKNOWN_LOC
         self.origin: int | None = None
         """The depth for which vectors are made at the moment; None for the innermost scope."""
@@ -83,11 +75,6 @@ class Emitter:
     # Scopes.
 
     @property
-    def here(self) -> int:
-        """The depth of the innermost scope."""
-        return len(self.scopes) - 1
-
-    @property
     def frame(self) -> int:
         """The depth of the function's or the tile's body, in which vectors stay."""
         return self.scopes[-1 if self.origin is None else self.origin].frame
@@ -95,7 +82,8 @@ class Emitter:
     def open(self, block: Block, frame: bool = False) -> None:
         """Fill `block` from now on; with `frame`, it will be isolated from above."""
         depth = len(self.scopes)
-        self.scopes.append(Scope(block, depth, depth if frame else self.scopes[-1].frame))
+        inside = depth if frame else self.scopes[-1].frame
+        self.scopes.append(VectorScope(block, depth, inside, conditional=True))
         for arg in block.args:
             self.depths[arg] = depth
 
@@ -152,8 +140,8 @@ class Emitter:
         self.depths[op.results[0]] = depth
         return op.results[0]
 
-    def depth_of(self, *values: SSAValue) -> int:
-        """The depth of the innermost scope that `values` come from."""
+    def depth_of(self, values: Sequence[SSAValue]) -> int:
+        """The depth of the innermost scope that values come from."""
         depths = self.depths
         return max((depths[value] for value in values), default=0)
 
@@ -164,11 +152,11 @@ class Emitter:
         result: Attribute,
         properties: Mapping[str, Attribute] | None = None,
     ) -> SSAValue:
-        """A pure operation in the outermost scope that its operands allow, made once there.
+        """A pure operation in the outermost scope that it may be in, made once there.
 
         Vectors stay in the frame: they are not handed to threads.
         """
-        depth = self.depth_of(*operands)
+        depth = self.home(kind, operands)
         if isinstance(result, VectorType):
             depth = max(depth, self.frame)
         extra = tuple(properties.values()) if properties else ()

@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, Region, SSAValue
 
+from ...core.building.arithmetic import INDEX
 from ...dialects import upstream
 from ...dialects.loop import ops as loop
 from .indices import ZERO, Form
-from .scopes import INDEX
 from .statements import Statements
 
 
@@ -57,7 +57,7 @@ class Searches(Statements):
         start = [indices.value(ZERO), indices.value(rows)]
         regions = [Region(before), Region(after)]
         found = emit.emit(upstream.WhileOp, start, [INDEX, INDEX], regions=regions)
-        self.values[op.result] = indices.atom(found.results[0], True, indices.range(rows)[1])
+        self.values[op.result] = indices.atom(found.results[0], True, indices.facts.of(rows)[1])
         return True
 
     def _cost(self, op: loop.PartitionPointOp, row: Form) -> Form:

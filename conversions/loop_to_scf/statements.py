@@ -256,7 +256,7 @@ class Statements:
                 return indices.least([left, right])
             case "maxsi":
                 return indices.greatest([left, right])
-        divisor = right.value
+        divisor = right.number
         if divisor is None or divisor < 1:
             return None
         match name.removeprefix("arith."):
@@ -264,7 +264,7 @@ class Statements:
                 return indices.divide(left, divisor)
             case "ceildivsi":
                 return indices.divide(left + (divisor - 1), divisor)
-        if not indices.nonnegative(left):
+        if not indices.facts.is_nonnegative(left):
             return None
         if name in ("arith.remsi", "arith.remui"):
             return indices.remainder(left, divisor)
@@ -283,7 +283,7 @@ class Statements:
     def dimension(self, op: Operation) -> bool:
         """`memref.dim` of an argument: the same everywhere."""
         assert isinstance(op, memref.DimOp)
-        number = self.form(op.index).value
+        number = self.form(op.index).number
         if number is None or not isinstance(op.source.type, MemRefType):
             refuse(op, "dimension is not known", "a constant")
         if not 0 <= number < op.source.type.get_num_dims():

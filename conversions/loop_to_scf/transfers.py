@@ -114,7 +114,7 @@ class LoadBlock(Block):
     def _has_room(self, place: Place, width: int, across: bool) -> bool:
         """Whether so many numbers from a place on are in the row of the buffer."""
         size = cast(MemRefType, self.access.buffer.type).get_shape()[-1]
-        last = self.access.indices.range(place[-1])[1]
+        last = self.access.indices.facts.of(place[-1])[1]
         is_number = isinstance(self.element, AnyFloat)
         return is_number and not across and last is not None and last + width <= size
 

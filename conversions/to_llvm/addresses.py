@@ -19,7 +19,6 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     MemRefType,
     i32,
-    i64,
 )
 from xdsl.ir import Attribute, SSAValue
 
@@ -56,7 +55,7 @@ def element_address(low: Lowering, buffer: SSAValue, indices: Sequence[SSAValue]
     parts = low.parts(buffer)
     strides = strides_of(type, parts)
     terms = sum_of(low, [(i, *stride) for i, stride in zip(indices, strides, strict=True)])
-    return offset_address(low, parts[0], terms, stored(type.element_type))
+    return offset_address(low, parts[0], terms, stored(type.element_type, low.index))
 
 
 def number_of_elements(low: Lowering, buffer: SSAValue) -> SSAValue:
@@ -128,11 +127,11 @@ def _product(low: Lowering, factors: Factors, number: int) -> SSAValue:
     """The product of values and a number, built once."""
     result = factors[0]
     for factor in factors[1:]:
-        result = low.hoist(("mul", result, factor), llvm.MulOp, (result, factor), i64)
+        result = low.hoist(("mul", result, factor), llvm.MulOp, (result, factor), low.index)
     if number == 1:
         return result
     by = low.integer(number)
-    return low.hoist(("mul", result, by), llvm.MulOp, (result, by), i64)
+    return low.hoist(("mul", result, by), llvm.MulOp, (result, by), low.index)
 
 
 def _step(low: Lowering, address: SSAValue, by: SSAValue, element: Attribute) -> SSAValue:

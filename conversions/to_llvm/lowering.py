@@ -19,18 +19,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
+from xdsl.context import Context
 from xdsl.dialects import func, llvm
 from xdsl.dialects.builtin import (
     IntegerAttr,
+    IntegerType,
     ModuleOp,
     StringAttr,
     UnrealizedConversionCastOp,
-    i64,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import ConstantLike, IsolatedFromAbove, NoMemoryEffect, Pure
 
 from ...core.actions import allowed, is_counting
+from ...core.context import index_bits_of
 from ...core.control_flow import definitions_first
 from ...core.refusal import refused
 from .types import NotLowerableError, parts_of
@@ -54,19 +56,26 @@ class LoweringTable(dict[str, Lower]):
         return register
 
 
-def lower_module(module: ModuleOp, table: Mapping[str, Lower], dialects: Iterable[str]) -> None:
+def lower_module(
+    ctx: Context, module: ModuleOp, table: Mapping[str, Lower], dialects: Iterable[str]
+) -> None:
     """Replace what `table` lowers; any other operation of `dialects` is an error.
+
+    The target of the context says how wide an index is.
 
     Raises:
         PassFailedException: naming the first operation that cannot be converted.
     """
-    Lowering(table, frozenset(dialects)).run(module)
+    index = IntegerType(index_bits_of(ctx))
+    Lowering(table, frozenset(dialects), index).run(module)
 
 
 class Lowering:
     """One walk over one module. See the module's documentation."""
 
-    def __init__(self, table: Mapping[str, Lower], dialects: frozenset[str]):
+    def __init__(self, table: Mapping[str, Lower], dialects: frozenset[str], index: IntegerType):
+        self.index = index
+        """What an `index` is."""
         self._table = table
         self._dialects = dialects
         self._parts: dict[SSAValue, Parts] = {}
@@ -81,18 +90,23 @@ class Lowering:
         self._entry: Block | None = None
         self._symbols: set[str] | None = None
         self._last_added: Operation | None = None
-        self._module: ModuleOp
+        self.module: ModuleOp
+        """The module that is being lowered."""
         self.op: Operation
         """The operation that is being lowered; what is emitted goes before it."""
 
     # For the functions of a table
+
+    def parts_of(self, type: Attribute) -> tuple[Attribute, ...]:
+        """The LLVM types that a value of this type becomes."""
+        return parts_of(type, self.index)
 
     def parts(self, value: SSAValue) -> Parts:
         """The LLVM values that stand for `value`, cast to them where nobody made them yet."""
         known = self._parts.get(value)
         if known is not None:
             return known
-        types = parts_of(value.type)
+        types = self.parts_of(value.type)
         if types == (value.type,):
             return (value,)
         number = ConstantLike.get_constant_value(value)
@@ -158,8 +172,9 @@ class Lowering:
         """A constant, at the entry of the function."""
         return self.hoist((attribute, type), llvm.ConstantOp, (), type, {"value": attribute})
 
-    def integer(self, number: int, type: Attribute = i64) -> SSAValue:
-        """An integer constant of an integer type."""
+    def integer(self, number: int, type: Attribute | None = None) -> SSAValue:
+        """An integer constant of an integer type; without one, that of an index."""
+        type = type or self.index
         return self.constant(IntegerAttr(number, type), type)  # type: ignore[arg-type]
 
     def known_integer(self, value: SSAValue) -> int | None:
@@ -176,7 +191,7 @@ class Lowering:
     def is_declared(self, name: str) -> bool:
         """Whether the module has a function of this name."""
         if self._symbols is None:
-            named = (op.properties.get("sym_name") for op in self._module.ops)
+            named = (op.properties.get("sym_name") for op in self.module.ops)
             self._symbols = {symbol.data for symbol in named if isinstance(symbol, StringAttr)}
         return name in self._symbols
 
@@ -189,7 +204,7 @@ class Lowering:
         """Put a new function before the others of the module; it is not walked."""
         assert self._symbols is not None
         self._symbols.add(function.sym_name.data)
-        block, last = self._module.body.block, self._last_added
+        block, last = self.module.body.block, self._last_added
         self._last_added = function
         if last is not None:
             block.insert_op_after(function, last)
@@ -199,11 +214,11 @@ class Lowering:
 
     def convert_arguments(self, block: Block) -> None:
         """Give a block arguments of LLVM types for those it has."""
-        if all(parts_of(old.type) == (old.type,) for old in block.args):
+        if all(self.parts_of(old.type) == (old.type,) for old in block.args):
             return
         for old in block.args:
             first = len(block.args)
-            types = parts_of(old.type)
+            types = self.parts_of(old.type)
             parts = tuple(block.insert_arg(t, first + i) for i, t in enumerate(types))
             parts[0].name_hint = old.name_hint
             self._parts[old] = parts
@@ -241,7 +256,7 @@ class Lowering:
 
     def run(self, module: ModuleOp) -> None:
         """Lower the whole module."""
-        self._module = module
+        self.module = module
         try:
             self.walk(module.body)
         except NotLowerableError as error:
@@ -281,7 +296,7 @@ class Lowering:
 
     def _look_through(self, op: UnrealizedConversionCastOp) -> None:
         """Note which parts an earlier conversion made, or hand over the parts it asked for."""
-        if len(op.results) == 1 and parts_of(op.results[0].type) == op.operand_types:
+        if len(op.results) == 1 and self.parts_of(op.results[0].type) == op.operand_types:
             self._parts[op.results[0]] = tuple(op.operands)
             self._replaced.append(op)
             return

@@ -1,8 +1,9 @@
 """How values of the standard dialects are represented in the LLVM dialect.
 
-An `index` is an i64. A buffer is its address followed by one i64 for each symbolic dimension:
-buffers are contiguous and row-major, so nothing else is needed. Elements of i1 are stored one
-in a byte, as NumPy does. A bf16 is its bits, an i16: not every processor has instructions for it.
+An `index` is as wide as an address of the target, an i64 where nothing else is said. A buffer is
+its address followed by one index for each symbolic dimension: buffers are contiguous and
+row-major, so nothing else is needed. Elements of i1 are stored one in a byte, as NumPy does. A
+bf16 is its bits, an i16: not every processor has instructions for it.
 """
 
 from __future__ import annotations
@@ -51,15 +52,17 @@ NO_FASTMATH: dict[str, Attribute] = {"fastmathFlags": NO_FLAGS}
 
 
 @functools.cache
-def parts_of(type: Attribute) -> tuple[Attribute, ...]:
+def parts_of(type: Attribute, index: IntegerType = i64) -> tuple[Attribute, ...]:
     """The LLVM types that a value of this type becomes; a type LLVM has is itself.
+
+    `index` is what an index is.
 
     Raises:
         NotLowerableError: for a tensor, a buffer that is not contiguous, or a vector that has
             not one fixed dimension.
     """
     if isinstance(type, IndexType):
-        return (i64,)
+        return (index,)
     if isinstance(type, BFloat16Type):
         return (i16,)
     if isinstance(type, ContextType):
@@ -69,11 +72,11 @@ def parts_of(type: Attribute) -> tuple[Attribute, ...]:
         raise NotLowerableError(fact, expected, type)
     if isinstance(type, MemRefType):
         check_contiguous(type)
-        return (PTR, *(i64 for size in type.get_shape() if size == DYNAMIC_INDEX))
+        return (PTR, *(index for size in type.get_shape() if size == DYNAMIC_INDEX))
     if not isinstance(type, VectorType):
         return (type,)
     lanes_of(type)
-    return (with_element_type(type, parts_of(type.element_type)[0]),)
+    return (with_element_type(type, parts_of(type.element_type, index)[0]),)
 
 
 def check_contiguous(type: MemRefType) -> None:
@@ -84,19 +87,19 @@ def check_contiguous(type: MemRefType) -> None:
 
 
 @functools.cache
-def stored(element: Attribute) -> Attribute:
-    """The type in which an element is stored: a byte for i1, i64 for index."""
-    return i8 if element == i1 else parts_of(element)[0]
+def stored(element: Attribute, index: IntegerType = i64) -> Attribute:
+    """The type in which an element is stored: a byte for i1."""
+    return i8 if element == i1 else parts_of(element, index)[0]
 
 
 @functools.cache
-def byte_size(element: Attribute) -> int:
+def byte_size(element: Attribute, index: IntegerType = i64) -> int:
     """Bytes that one stored element takes, which is also its alignment.
 
     Raises:
         NotLowerableError: for a type that has no size in whole bytes.
     """
-    kept = stored(element)
+    kept = stored(element, index)
     bits = kept.bitwidth if isinstance(kept, FixedBitwidthType) else 0
     if bits % 8 or bits & (bits - 1) or not bits:
         raise NotLowerableError("element type cannot be stored", "8 to 64 bits", element)
@@ -117,9 +120,9 @@ def int_attr(value: int, width: int) -> IntegerAttr:
 
 
 @functools.cache
-def alignment(element: Attribute, width: int = 64) -> IntegerAttr:
-    """The `alignment` of an access to elements of this type."""
-    return int_attr(byte_size(element), width)
+def alignment(element: Attribute, index: IntegerType = i64, width: int = 64) -> IntegerAttr:
+    """The `alignment` of an access to elements of this type, as an attribute so wide."""
+    return int_attr(byte_size(element, index), width)
 
 
 @functools.cache

@@ -296,3 +296,23 @@ def i64_attr(value: int) -> IntegerAttr[IntegerType]:
 def bool_attr(value: bool) -> BoolAttr:
     """The attribute of one truth value."""
     return cast(BoolAttr, IntegerAttr(int(value), i1))
+
+
+_HOLDS: dict[Attribute, tuple[Attribute, ...]] = {
+    f16: (f32, f64),
+    bf16: (f32, f64),
+    f32: (f64,),
+    i1: (i8, i16, i32, i64, ui8, ui16, ui32, f16, bf16, f32, f64),
+    i8: (i16, i32, i64, f16, bf16, f32, f64),
+    i16: (i32, i64, f32, f64),
+    i32: (i64, f64),
+    ui8: (ui16, ui32, i16, i32, i64, f16, bf16, f32, f64),
+    ui16: (ui32, i32, i64, f32, f64),
+    ui32: (i64, f64),
+}
+"""Types that hold all values of a type, so that casting to them and back changes nothing."""
+
+
+def holds_all_values(wide: Attribute, narrow: Attribute) -> bool:
+    """Whether an element type has all values of another one, so that a cast to it loses none."""
+    return wide in _HOLDS.get(narrow, ())

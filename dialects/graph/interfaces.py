@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from ...core.dims import Dim, Shape, product
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
-from .attrs import compute_type, dtype_of, element_type_of
+from .attrs import compute_type, dtype_of, element_type_of, is_float
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -293,6 +293,10 @@ class GraphOp(IRDLOperation, ABC):
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
     PRECISION: ClassVar[Precision | None] = None
     """None: an operator that only moves elements follows its operands, no other one is narrow."""
+    DISCONTINUOUS: ClassVar[bool] = False
+    """Whether a result jumps where an operand moves by a rounding, as that of `floor` does."""
+    RECOMPUTE_COST: ClassVar[int | None] = None
+    """What computing one element costs, in simple operations; None: counted in `value_at`."""
 
     traits = traits_def(Pure())
 
@@ -324,9 +328,25 @@ class GraphOp(IRDLOperation, ABC):
         return self.FUSION
 
     @property
+    def refusal(self) -> str | None:
+        """Why the operator cannot be (part of) a kernel; None where it has a value at an index."""
+        has_one = type(self).value_at is not GraphOp.value_at
+        return None if has_one else f"{self.name} has no value at an index: it is opaque"
+
+    @property
     def has_value_at(self) -> bool:
         """Whether the operator can be (part of) a kernel: it gives its value at an index."""
-        return type(self).value_at is not GraphOp.value_at
+        return self.refusal is None
+
+    def jumps_with(self, operand: int) -> bool:
+        """Whether a result may jump where the operand of this number moves by a rounding.
+
+        By default it does where the operator is `DISCONTINUOUS`, and where it makes something
+        else of floats: truth values, integers, quantised numbers.
+        """
+        if not is_float(element_type(self.operands[operand])):
+            return False
+        return self.DISCONTINUOUS or not all(is_float(element_type(r)) for r in self.results)
 
     @property
     def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:
@@ -334,15 +354,6 @@ class GraphOp(IRDLOperation, ABC):
 
         Such operands are arguments of a kernel, never computed inside it, because they are
         checked before it runs. By default there are none.
-        """
-        return ()
-
-    @property
-    def entry_operands(self) -> tuple[tuple[SSAValue, SSAValue], ...]:
-        """Operands that hold a value for each stored entry of a matrix, and that matrix.
-
-        They are read a row of the matrix at a time, so that they can be computed there. By
-        default there are none.
         """
         return ()
 
@@ -396,6 +407,14 @@ class GraphOp(IRDLOperation, ABC):
         raise UnsupportedError(
             explain(self.name, "an opaque operator has no value at an index", origin=origin(self))
         )
+
+    def result_index(self, nest: Nest, index: Index) -> Index | None:
+        """Where in the result the element of the first operand at an index is.
+
+        None where the result is not just another arrangement of the operand's elements, in the
+        same order, or where that takes sizes that are not known. By default it is not.
+        """
+        return None
 
     def infer_types(self) -> list[TensorType]:
         """The types of the results; a dimension that is not a number is ``?``."""

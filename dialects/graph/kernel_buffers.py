@@ -3,27 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from ...core.dims import Shape
+from ...core.dims import Dim, Shape
+from ...core.errors import CompileError
 from ..loop.linear import normalized
 from ..loop.ops import LoadOp, StoreOp
 from ..loop.syntax import compress
 from . import scalars
 from .attrs import compute_type
+from .interfaces import Scalars
 
-if TYPE_CHECKING:
-    from .kernel_builder import KernelBuilder
+
+class KernelBody(Scalars, Protocol):
+    """What indices, scalars and buffers ask of the kernel that they are in."""
+
+    variables: list[SSAValue]
+
+    def append(self, op: Operation) -> None:
+        """Put an operation at the end of the innermost loop."""
+        ...
+
+    def index(self, given: Any) -> Index:
+        """A number, an index, or a computed integer as an index."""
+        ...
+
+    def variable(self, value: SSAValue) -> Index:
+        """An index value as an index expression."""
+        ...
+
+    def number(self, given: Any) -> int:
+        """An integer."""
+        ...
+
+    def scalar(self, given: Any, like: Attribute) -> SSAValue:
+        """A number, or a scalar, as a value of a type."""
+        ...
+
+    def size(self, dim: Dim, buffer: SSAValue, axis: int) -> int | Index:
+        """A size of a buffer."""
+        ...
+
+    def extent(self, buffer: SSAValue, axis: int) -> Index:
+        """A size of a buffer that is known at run time only."""
+        ...
+
+    def error(self, fact: str, expected: object = None, got: object = None) -> CompileError:
+        """An error that names the kernel."""
+        ...
 
 
 class Index:
     """An index: a loop variable, a size, or a sum of them; also with ``* // %`` of a number."""
 
-    def __init__(self, k: KernelBuilder, expr: AffineExpr) -> None:
+    def __init__(self, k: KernelBody, expr: AffineExpr) -> None:
         self.k, self.expr = k, normalized(expr)
 
     def __add__(self, other: Index | int) -> Index:
@@ -52,7 +89,7 @@ class Index:
 class Scalar:
     """A number in a kernel, in the type in which it is computed (f32 for f16)."""
 
-    def __init__(self, k: KernelBuilder, ssa: SSAValue) -> None:
+    def __init__(self, k: KernelBody, ssa: SSAValue) -> None:
         self.k, self.ssa = k, ssa
 
     def _with(self, function: Callable[..., SSAValue], other: Any, swap: bool = False) -> Scalar:
@@ -106,7 +143,7 @@ class Scalar:
 class Buffer:
     """A dense operand or result of a kernel."""
 
-    def __init__(self, k: KernelBuilder, ssa: SSAValue, kind: TensorType, sizes: Shape) -> None:
+    def __init__(self, k: KernelBody, ssa: SSAValue, kind: TensorType, sizes: Shape) -> None:
         self.k, self.ssa, self.kind, self.sizes = k, ssa, kind, sizes
 
     @property
@@ -145,7 +182,7 @@ class Buffer:
 class SparseBuffer:
     """A CSR operand of a kernel; `row(i)` is what a reduction goes through."""
 
-    def __init__(self, k: KernelBuilder, parts: Sequence[SSAValue], kind: TensorType) -> None:
+    def __init__(self, k: KernelBody, parts: Sequence[SSAValue], kind: TensorType) -> None:
         self.k, self.parts, self.kind = k, parts, kind
 
     @property

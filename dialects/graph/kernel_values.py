@@ -28,8 +28,8 @@ from xdsl.traits import is_side_effect_free
 
 from ...core.dims import Dim, Shape
 from ..loop.attrs import LoopKind
+from ..loop.bounds import constant_index
 from ..loop.linear import normalized
-from ..loop.nests import constant_index
 from ..loop.ops import ForOp, KernelOp, LoadOp, LocalOp, ReduceEntriesOp, ReduceOp, StoreOp, YieldOp
 from ..sparse_tensor import is_sparse, part_count
 from . import scalars

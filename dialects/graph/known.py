@@ -6,32 +6,19 @@ from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, bf16, f16, f32, f64, i1, i8, i16, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from ...core.module import is_real
 from ...core.provenance import fuse
 from ...core.weights import WeightStore
 from . import ops as graph
-from .attrs import ReduceKind, is_float, ui8, ui16, ui32
+from .attrs import ReduceKind, is_float
 from .interfaces import GraphOp, element_type, tensor_type
 
 _NEVER_NEGATIVE = (graph.ReluOp, graph.ExpOp, graph.SigmoidOp, graph.SoftmaxOp, graph.SqrtOp)
 _DEPTH = 4
-_HOLDS: dict[Attribute, tuple[Attribute, ...]] = {
-    f16: (f32, f64),
-    bf16: (f32, f64),
-    f32: (f64,),
-    i1: (i8, i16, i32, i64, ui8, ui16, ui32, f16, bf16, f32, f64),
-    i8: (i16, i32, i64, f16, bf16, f32, f64),
-    i16: (i32, i64, f32, f64),
-    i32: (i64, f64),
-    ui8: (ui16, ui32, i16, i32, i64, f16, bf16, f32, f64),
-    ui16: (ui32, i32, i64, f32, f64),
-    ui32: (i64, f64),
-}
-"""Types that hold all values of a type, so that casting to them and back changes nothing."""
 
 
 def is_constant(value: SSAValue) -> bool:
@@ -83,11 +70,6 @@ def is_nonnegative(value: SSAValue, depth: int = _DEPTH) -> bool:
     same = (graph.AddOp, graph.MulOp, graph.MinOp, graph.DropoutOp)
     moved = (graph.ReshapeOp, graph.TransposeOp, graph.SliceOp, graph.BroadcastToOp, graph.ConcatOp)
     return isinstance(op, same + moved) and all(operands)
-
-
-def holds_all_values(wide: Attribute, narrow: Attribute) -> bool:
-    """Whether an element type has all values of another one, so that a cast to it loses none."""
-    return wide in _HOLDS.get(narrow, ())
 
 
 def reshape_target(sizes: Sequence[int]) -> list[int] | None:

@@ -16,14 +16,13 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.traits import Commutative
 
 from ...core.dims import Shape
+from ...core.exactness import Exactness
 from . import scalars
-from .attrs import (
-    NUMERIC_TENSOR,
-)
+from .attrs import NUMERIC_TENSOR, is_float
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -35,6 +34,7 @@ from .interfaces import (
     tensor_type,
     widened,
 )
+from .rewrites import forward, is_splat, replace_by
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -92,6 +92,17 @@ def broadcast_index(value: SSAValue, index: Index) -> Index:
     return tuple(zero if n == 1 else i for n, i in zip(sizes, own, strict=True))
 
 
+def larger(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """`maximum` of IEEE 754-2019: NaN if one of them is, and 0.0 is larger than -0.0."""
+    # Of two zeros NumPy gives one or the other.
+    return np.where((a == 0) & (b == 0), a + b, np.maximum(a, b))
+
+
+def smaller(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """`minimum` of IEEE 754-2019: NaN if one of them is, and -0.0 is smaller than 0.0."""
+    return np.where((a == 0) & (b == 0), -(-a - b), np.minimum(a, b))
+
+
 @irdl_op_definition
 class AddOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """a + b.
@@ -105,8 +116,6 @@ class AddOp(BinaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import AddZero
-
         return (AddZero(),)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -128,8 +137,6 @@ class SubOp(BinaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import SubtractZero
-
         return (SubtractZero(),)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -152,8 +159,6 @@ class MulOp(BinaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import MultiplyOne
-
         return (MultiplyOne(),)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -174,8 +179,6 @@ class DivOp(BinaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import DivideByOne
-
         return (DivideByOne(),)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -207,15 +210,13 @@ class MaxOp(BinaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import MaxOfSame
-
         return (MaxOfSame(),)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
         return scalars.maximum(nest, a, b)
 
     def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return np.maximum(a, b)
+        return larger(a, b)
 
 
 @irdl_op_definition
@@ -231,15 +232,13 @@ class MinOp(BinaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import MinOfSame
-
         return (MinOfSame(),)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
         return scalars.minimum(nest, a, b)
 
     def array(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return np.minimum(a, b)
+        return smaller(a, b)
 
 
 @irdl_op_definition
@@ -256,9 +255,11 @@ class PowOp(BinaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import PowerOfOne, PowerOfTwo
-
         return (PowerOfOne(), PowerOfTwo())
+
+    def jumps_with(self, operand: int) -> bool:
+        # A negative number has a power only where the exponent is whole.
+        return operand == 1 and is_float(element_type(self.rhs))
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
         return scalars.power(nest, a, b)
@@ -268,3 +269,80 @@ class PowOp(BinaryOp, HasCanonicalizationPatternsInterface):
             return np.power(a, b)
         inverse = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 1, -1, 1), 0))
         return np.where(b < 0, inverse.astype(a.dtype), np.power(a, np.maximum(b, 0)))
+
+
+@Exactness.EXACT
+class AddZero(RewritePattern):
+    # x + -0.0 == x, and x + 0 == x for integers; 0.0 would turn -0.0 into 0.0
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: AddOp, rewriter: PatternRewriter) -> None:
+        zero = -0.0 if is_float(element_type(op.lhs)) else 0
+        if is_splat(op.rhs, zero):
+            forward(op, op.lhs, rewriter)
+        elif is_splat(op.lhs, zero):
+            forward(op, op.rhs, rewriter)
+
+
+@Exactness.EXACT
+class SubtractZero(RewritePattern):
+    # x - 0.0 == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SubOp, rewriter: PatternRewriter) -> None:
+        if is_splat(op.rhs, 0.0):
+            forward(op, op.lhs, rewriter)
+
+
+@Exactness.EXACT
+class MultiplyOne(RewritePattern):
+    # x * 1 == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MulOp, rewriter: PatternRewriter) -> None:
+        if is_splat(op.rhs, 1):
+            forward(op, op.lhs, rewriter)
+        elif is_splat(op.lhs, 1):
+            forward(op, op.rhs, rewriter)
+
+
+@Exactness.EXACT
+class DivideByOne(RewritePattern):
+    # x / 1 == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DivOp, rewriter: PatternRewriter) -> None:
+        if is_splat(op.rhs, 1):
+            forward(op, op.lhs, rewriter)
+
+
+@Exactness.EXACT
+class MaxOfSame(RewritePattern):
+    # max(x, x) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MaxOp, rewriter: PatternRewriter) -> None:
+        if op.lhs is op.rhs:
+            forward(op, op.lhs, rewriter)
+
+
+@Exactness.EXACT
+class MinOfSame(RewritePattern):
+    # min(x, x) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MinOp, rewriter: PatternRewriter) -> None:
+        if op.lhs is op.rhs:
+            forward(op, op.lhs, rewriter)
+
+
+@Exactness.EXACT
+class PowerOfOne(RewritePattern):
+    # x ** 1 == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: PowOp, rewriter: PatternRewriter) -> None:
+        if is_splat(op.rhs, 1):
+            forward(op, op.lhs, rewriter)
+
+
+@Exactness.EXACT
+class PowerOfTwo(RewritePattern):
+    # x ** 2 == x * x, the power as it is rounded correctly
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: PowOp, rewriter: PatternRewriter) -> None:
+        if is_splat(op.rhs, 2):
+            replace_by(op, MulOp(op.lhs, op.lhs), (op,), rewriter)

@@ -60,6 +60,8 @@ class CallLikeOp(GraphOp, ABC):
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
+    DISCONTINUOUS: ClassVar[bool] = True
+    """Nothing is known of what is called."""
 
     arguments = var_operand_def(ANY_TENSOR)
     res = var_result_def(ANY_TENSOR)
@@ -91,6 +93,24 @@ class CallLikeOp(GraphOp, ABC):
             )
             for result, row in zip(self.results, names, strict=True)
         ]
+
+    def state_dims(self, shapes: Sequence[Shape]) -> None:
+        """State the sizes that the types of the results do not say.
+
+        Args:
+            shapes: for each result its shape in symbols of the function that the call is in.
+        """
+        rows = [
+            [
+                str(dim) if size == DYNAMIC_INDEX else ""
+                for dim, size in zip(shape, sizes, strict=True)
+            ]
+            for shape, sizes in zip(
+                shapes, (tensor_type(result).get_shape() for result in self.results), strict=True
+            )
+        ]
+        known = ArrayAttr([ArrayAttr([StringAttr(name) for name in names]) for names in rows])
+        self.result_dims = known if any(name for names in rows for name in names) else None
 
     def _names(self, facts: ShapeFacts) -> list[list[str]]:
         rows = self.result_dims.data if self.result_dims is not None else ()
@@ -188,12 +208,8 @@ class CallDpsOp(CallLikeOp):
         try:
             _ = self.values
         except NoValueError as error:
-            return str(error)
+            return f"{self.callee} has no value at an index: {error}"
         return None
-
-    @property
-    def has_value_at(self) -> bool:
-        return self.refusal is None
 
     @property
     def fusion(self) -> FusionKind:
@@ -206,7 +222,7 @@ class CallDpsOp(CallLikeOp):
         try:
             stored = self.values.value_at(nest, index, result)
         except NoValueError as error:
-            fact = f"{self.callee} has no value at an index, {error}"
+            fact = f"{self.callee} has no value at an index: {error}"
             raise UnsupportedError(explain(self.name, fact, origin=origin(self))) from error
         return scalars.computed(nest, stored, element_type(self.results[result]))
 

@@ -27,9 +27,10 @@ from xdsl.irdl import (
     prop_def,
     result_def,
 )
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape, product
+from ...core.exactness import Exactness
 from . import scalars
 from .attrs import (
     FLOAT_TENSOR,
@@ -53,7 +54,8 @@ from .interfaces import (
 )
 from .matrices import rows_of
 from .ops_contraction import same_element_types
-from .ops_sparse import require_csr, require_entries
+from .ops_sparse import SpmmOp, require_csr, require_entries
+from .rewrites import replace_by
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -213,10 +215,6 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
         """The scores of the entries, and those that belong to no entry."""
         scores, *own = self.operands[1:]
         return scores, own[0] if own else None
-
-    @property
-    def entry_operands(self) -> tuple[tuple[SSAValue, SSAValue], ...]:
-        return ((self.operands[1], self.matrix),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.matrix, facts)
@@ -408,13 +406,7 @@ class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import AggregateByStoredValues
-
         return (AggregateByStoredValues(),)
-
-    @property
-    def entry_operands(self) -> tuple[tuple[SSAValue, SSAValue], ...]:
-        return () if self.weights is None else ((self.weights, self.a),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
@@ -489,3 +481,15 @@ _COMBINE: dict[AggregateKind, np.ufunc] = {
     AggregateKind.MAX: np.maximum,
     AggregateKind.MIN: np.minimum,
 }
+
+
+@Exactness.EXACT
+class AggregateByStoredValues(RewritePattern):
+    # aggregate(sum, a, x, entries(a)) == spmm(a, x)  for a matrix x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: AggregateOp, rewriter: PatternRewriter) -> None:
+        entries = None if op.weights is None else op.weights.owner
+        if not isinstance(entries, EntriesOp) or entries.a is not op.a:
+            return
+        if op.kind.data == AggregateKind.SUM and rank(op.x) == 2:
+            replace_by(op, SpmmOp(op.a, op.x), (entries, op), rewriter)

@@ -20,9 +20,10 @@ from xdsl.irdl import (
     prop_def,
     result_def,
 )
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Shape
+from ...core.exactness import Exactness
 from ...core.module import is_real
 from . import scalars
 from .attrs import (
@@ -32,6 +33,7 @@ from .attrs import (
     Approximation,
     ApproximationAttr,
     dtype_of,
+    holds_all_values,
     is_float,
 )
 from .interfaces import (
@@ -44,6 +46,8 @@ from .interfaces import (
     element_type,
     widened,
 )
+from .ops_binary import larger, smaller
+from .rewrites import forward
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -107,8 +111,6 @@ class NegOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import NegateTwice
-
         return (NegateTwice(),)
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
@@ -280,15 +282,13 @@ class ReluOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import ReluTwice
-
         return (ReluTwice(),)
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
         return scalars.maximum(nest, x, scalars.zero(nest, x.type))
 
     def array(self, x: np.ndarray) -> np.ndarray:
-        return np.maximum(x, x.dtype.type(0))
+        return larger(x, x.dtype.type(0))
 
 
 @irdl_op_definition
@@ -418,8 +418,6 @@ class ClipOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import ClipNothing
-
         return (ClipNothing(),)
 
     @property
@@ -461,8 +459,8 @@ class ClipOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
     def array(self, x: np.ndarray) -> np.ndarray:
         low, high = self.bounds
         if low is not None:
-            x = np.maximum(x, x.dtype.type(low))
-        return x if high is None else np.minimum(x, x.dtype.type(high))
+            x = larger(x, x.dtype.type(low))
+        return x if high is None else smaller(x, x.dtype.type(high))
 
 
 def _bound(value: float | int | None) -> Attribute | None:
@@ -497,8 +495,6 @@ class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import CastToSame, CastWiderAndBack
-
         return (CastToSame(), CastWiderAndBack())
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -524,3 +520,50 @@ def _float_to_integer(x: np.ndarray, wide: type[np.signedinteger]) -> np.ndarray
     limits = np.iinfo(wide)
     inside = (x >= float(limits.min)) & (x < -float(limits.min))
     return np.where(inside, np.where(inside, x, 0).astype(wide), limits.min)
+
+
+@Exactness.EXACT
+class NegateTwice(RewritePattern):
+    # -(-x) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: NegOp, rewriter: PatternRewriter) -> None:
+        if isinstance(inner := op.x.owner, NegOp):
+            forward(op, inner.x, rewriter)
+
+
+@Exactness.EXACT
+class ReluTwice(RewritePattern):
+    # relu(relu(x)) == relu(x)
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReluOp, rewriter: PatternRewriter) -> None:
+        if isinstance(op.x.owner, ReluOp):
+            forward(op, op.x, rewriter)
+
+
+@Exactness.EXACT
+class ClipNothing(RewritePattern):
+    # clip(x) without bounds == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ClipOp, rewriter: PatternRewriter) -> None:
+        if op.minimum is None and op.maximum is None:
+            forward(op, op.x, rewriter)
+
+
+@Exactness.EXACT
+class CastToSame(RewritePattern):
+    # cast(x) == x  for x of that type
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: CastOp, rewriter: PatternRewriter) -> None:
+        forward(op, op.x, rewriter)
+
+
+@Exactness.EXACT
+class CastWiderAndBack(RewritePattern):
+    # cast(cast(x)) == x  where the type between holds all values of x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: CastOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if not isinstance(inner, CastOp):
+            return
+        if holds_all_values(element_type(inner.result), element_type(inner.x)):
+            forward(op, inner.x, rewriter)

@@ -12,15 +12,27 @@ from xdsl.dialects.builtin import i1
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.traits import Commutative
 
 from ...core.dims import Shape
+from ...core.exactness import Exactness
 from . import scalars
 from .attrs import DENSE_TENSOR, NUMERIC_TENSOR, TRUTH_TENSOR
-from .interfaces import FusionKind, GraphOp, Index, Nest, Precision, ShapeFacts, element_type
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    Precision,
+    ShapeFacts,
+    element_type,
+    tensor_type,
+)
 from .ops_binary import BinaryOp, broadcast_index
+from .ops_constant import splat_of
 from .ops_elementwise import UnaryOp
+from .rewrites import forward, replace_by
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -100,8 +112,6 @@ class GreaterOp(ComparisonOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import GreaterAsLess
-
         return (GreaterAsLess(),)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -122,8 +132,6 @@ class GreaterEqualOp(ComparisonOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import GreaterEqualAsLessEqual
-
         return (GreaterEqualAsLessEqual(),)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -208,8 +216,6 @@ class LogicalNotOp(UnaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import LogicalNotTwice
-
         return (LogicalNotTwice(),)
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
@@ -251,8 +257,6 @@ class WhereOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import WhereSame
-
         return (WhereSame(),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -271,3 +275,42 @@ class WhereOp(GraphOp, HasCanonicalizationPatternsInterface):
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         condition, a, b = (nest.at(v, broadcast_index(v, index)) for v in self.operands)
         return scalars.select(nest, condition, a, b)
+
+
+@Exactness.EXACT
+class GreaterAsLess(RewritePattern):
+    # a > b == b < a
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: GreaterOp, rewriter: PatternRewriter) -> None:
+        replace_by(op, LessOp(op.rhs, op.lhs), (op,), rewriter)
+
+
+@Exactness.EXACT
+class GreaterEqualAsLessEqual(RewritePattern):
+    # a >= b == b <= a
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: GreaterEqualOp, rewriter: PatternRewriter) -> None:
+        replace_by(op, LessEqualOp(op.rhs, op.lhs), (op,), rewriter)
+
+
+@Exactness.EXACT
+class LogicalNotTwice(RewritePattern):
+    # not not x == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: LogicalNotOp, rewriter: PatternRewriter) -> None:
+        if isinstance(inner := op.x.owner, LogicalNotOp):
+            forward(op, inner.x, rewriter)
+
+
+@Exactness.EXACT
+class WhereSame(RewritePattern):
+    # where(c, x, x) == x, and where(true, a, b) == a  for a condition whose sizes are numbers
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: WhereOp, rewriter: PatternRewriter) -> None:
+        if not tensor_type(op.condition).has_static_shape():
+            return
+        condition = splat_of(op.condition)
+        if op.a is op.b:
+            forward(op, op.a, rewriter)
+        elif condition is not None and tensor_type(op.result).has_static_shape():
+            forward(op, op.a if condition else op.b, rewriter)

@@ -19,14 +19,16 @@ from xdsl.irdl import (
     prop_def,
     result_def,
 )
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Shape
+from ...core.exactness import Exactness
 from . import scalars
 from .attrs import FLOAT_TENSOR, i64_attr
 from .interfaces import FusionKind, GraphOp, Index, Nest, Precision, ShapeFacts, rank, widened
 from .normalization import ChannelStandardizationOp, check_channels
 from .ops_contraction import same_element_types
+from .rewrites import forward
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -209,8 +211,6 @@ class DropoutOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import DropoutAtInference
-
         return (DropoutAtInference(),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -224,3 +224,11 @@ class DropoutOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         return nest.at(self.x, index)
+
+
+@Exactness.EXACT
+class DropoutAtInference(RewritePattern):
+    # dropout(x) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DropoutOp, rewriter: PatternRewriter) -> None:
+        forward(op, op.x, rewriter)

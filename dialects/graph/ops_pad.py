@@ -12,9 +12,10 @@ from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from xdsl.irdl import AttrConstraint, irdl_op_definition, operand_def, prop_def, result_def
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
+from ...core.exactness import Exactness
 from . import scalars
 from .attrs import (
     DENSE_TENSOR,
@@ -28,6 +29,7 @@ from .attrs import (
 )
 from .guards import clamped, guarded, is_inside
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
+from .rewrites import forward, replace_by
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -83,8 +85,6 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import PadNothing, PadTwice
-
         return (PadNothing(), PadTwice())
 
     @property
@@ -211,3 +211,33 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
         """The number that is stored for `value`: rounded to f16, in which it may be infinite."""
         with np.errstate(over="ignore"):
             return np.array(self.number).astype(dtype_of(element_type(self.x))).item()
+
+
+@Exactness.EXACT
+class PadNothing(RewritePattern):
+    # pad(x) == x  where nothing is added
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: PadOp, rewriter: PatternRewriter) -> None:
+        if not any(ints(op.low)) and not any(ints(op.high)):
+            forward(op, op.x, rewriter)
+
+
+@Exactness.EXACT
+class PadTwice(RewritePattern):
+    # pad(pad(x, p), q) == pad(x, p + q)  with one constant
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: PadOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if not isinstance(inner, PadOp):
+            return
+        if op.mode.data != PadMode.CONSTANT or inner.mode != op.mode:
+            return
+        # 0.0 and -0.0 are equal, and differ.
+        if repr(inner.number) != repr(op.number):
+            return
+        low, high = (
+            [a + b for a, b in zip(ints(first), ints(second), strict=True)]
+            for first, second in ((inner.low, op.low), (inner.high, op.high))
+        )
+        new = PadOp(inner.x, low, high, op.number)
+        replace_by(op, new, (inner, op), rewriter)

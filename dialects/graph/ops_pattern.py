@@ -212,10 +212,6 @@ class ToDenseOp(GraphOp):
     ) -> None:
         super().__init__(operands=[a, values], result_type=result_type)
 
-    @property
-    def entry_operands(self) -> tuple[tuple[SSAValue, SSAValue], ...]:
-        return () if self.values is None else ((self.values, self.a),)
-
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
         if self.values is not None:

@@ -14,9 +14,10 @@ from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
+from ...core.exactness import Exactness
 from . import scalars
 from .attrs import (
     FLOAT_TENSOR,
@@ -42,6 +43,7 @@ from .interfaces import (
     widened,
 )
 from .ops_binary import truncated_quotient
+from .rewrites import forward
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -106,8 +108,6 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import ReduceNothing
-
         return (ReduceNothing(),)
 
     @property
@@ -129,6 +129,8 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = widened(cast(np.ndarray, arrays[0]))
         axes, kind, keep = self.reduced_axes, self.kind.data, bool(self.keepdims.value.data)
+        if not axes:
+            return self.stored(x)
         with np.errstate(all="ignore"):
             if kind == ReduceKind.SUM:
                 return self.stored(x.sum(axes, dtype=x.dtype, keepdims=keep))
@@ -147,6 +149,8 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         kind, axes = self.kind.data, self.reduced_axes
+        if not axes:
+            return nest.at(self.x, index)
         type = nest.compute_type(element_type(self.x))
         combine = COMBINE[kind]
         kept = self._kept(index)
@@ -158,13 +162,18 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
 
         init = scalars.number(nest, neutral_of(kind, type, dtype_of(type)), type)
         extents = [nest.extent(self.x, axis) for axis in axes]
-        total = nest.reduce(extents, combine, init, step) if extents else step((), init)
+        total = nest.reduce(extents, combine, init, step)
         return mean_of(nest, total, extents) if kind == ReduceKind.MEAN else total
 
     def _kept(self, index: Index) -> Index:
         if not self.keepdims.value.data:
             return index
         return tuple(e for i, e in enumerate(index) if i not in self.reduced_axes)
+
+
+def begins_at_zero(kind: ReduceKind, element: Attribute) -> bool:
+    """Whether a reduction adds its first element to 0.0, which -0.0 does not survive."""
+    return kind in (ReduceKind.SUM, ReduceKind.MEAN) and is_float(element)
 
 
 def mean_of(nest: Nest, total: SSAValue, extents: Sequence[AffineExpr]) -> SSAValue:
@@ -302,3 +311,12 @@ class LogSoftmaxOp(NormalizedExponentialOp):
         maximum, total = self.row(nest, index)
         shifted = scalars.sub(nest, nest.at(self.x, index), maximum)
         return scalars.sub(nest, shifted, nest.insert(math.LogOp(total)))
+
+
+@Exactness.EXACT
+class ReduceNothing(RewritePattern):
+    # reduce(x, axes = []) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReduceOp, rewriter: PatternRewriter) -> None:
+        if not ints(op.axes):
+            forward(op, op.x, rewriter)

@@ -9,12 +9,14 @@ from xdsl.dialects import math
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
+from ...core.exactness import Exactness
 from . import scalars
 from .attrs import is_float
 from .interfaces import Nest, Precision
-from .ops_elementwise import FloatUnaryOp, NumericUnaryOp
+from .ops_elementwise import FloatUnaryOp, NegOp, NumericUnaryOp
+from .rewrites import forward, replace_by
 
 
 @irdl_op_definition
@@ -29,8 +31,6 @@ class AbsOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import AbsOfNoSign
-
         return (AbsOfNoSign(),)
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
@@ -50,6 +50,7 @@ class SignOp(NumericUnaryOp):
     """
 
     name = "graph.sign"
+    DISCONTINUOUS: ClassVar[bool] = True
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
         zero = scalars.zero(nest, x.type)
@@ -71,6 +72,7 @@ class CeilOp(FloatUnaryOp):
     """
 
     name = "graph.ceil"
+    DISCONTINUOUS: ClassVar[bool] = True
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
         return nest.insert(math.CeilOp(x))
@@ -87,6 +89,7 @@ class FloorOp(FloatUnaryOp):
     """
 
     name = "graph.floor"
+    DISCONTINUOUS: ClassVar[bool] = True
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
         return nest.insert(math.FloorOp(x))
@@ -103,9 +106,22 @@ class RoundOp(FloatUnaryOp):
     """
 
     name = "graph.round"
+    DISCONTINUOUS: ClassVar[bool] = True
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
         return nest.insert(math.RoundEvenOp(x))
 
     def array(self, x: np.ndarray) -> np.ndarray:
         return np.round(x)
+
+
+@Exactness.EXACT
+class AbsOfNoSign(RewritePattern):
+    # abs(-x) == abs(x), and abs(abs(x)) == abs(x)
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: AbsOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if isinstance(inner, NegOp):
+            replace_by(op, AbsOp(inner.x), (inner, op), rewriter)
+        elif isinstance(inner, AbsOp):
+            forward(op, op.x, rewriter)

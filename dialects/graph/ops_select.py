@@ -12,16 +12,18 @@ from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
 from ...core.errors import InputError, explain
+from ...core.exactness import Exactness
 from ...core.provenance import origin
 from . import scalars
 from .attrs import DENSE_TENSOR, I64_ARRAY, INDEX_TENSOR, i64_array, i64_attr, ints
 from .guards import clamped, guarded, is_inside
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, rank
 from .ops_contraction import same_element_types
+from .rewrites import forward
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -73,8 +75,6 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import SliceNothing
-
         return (SliceNothing(),)
 
     @property
@@ -146,8 +146,6 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import ConcatOne
-
         return (ConcatOne(),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -278,3 +276,21 @@ class GatherOp(GraphOp):
         wrapped = scalars.select(nest, negative, scalars.add(nest, where, size), where)
         picked = nest.index(wrapped)
         return nest.at(self.x, (*index[:axis], picked, *index[axis + count :]))
+
+
+@Exactness.EXACT
+class SliceNothing(RewritePattern):
+    # slice(x) == x  where every axis is taken whole
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
+        if all((start, step) == (0, 1) for start, _, step in op.bounds):
+            forward(op, op.x, rewriter)
+
+
+@Exactness.EXACT
+class ConcatOne(RewritePattern):
+    # concat(x) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ConcatOp, rewriter: PatternRewriter) -> None:
+        if len(op.inputs) == 1:
+            forward(op, op.inputs[0], rewriter)

@@ -12,9 +12,10 @@ from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape, product
+from ...core.exactness import Exactness
 from .attrs import DENSE_TENSOR, I64_ARRAY, i64_array, ints
 from .interfaces import (
     FusionKind,
@@ -24,10 +25,12 @@ from .interfaces import (
     ShapeFacts,
     declared_shape,
     rank,
+    tensor_type,
     text,
     unknown_sizes,
 )
 from .ops_binary import broadcast_index
+from .rewrites import forward, replace_by
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -62,8 +65,6 @@ class TransposeOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import TransposeNothing, TransposeTwice
-
         return (TransposeNothing(), TransposeTwice())
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -113,8 +114,6 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import ReshapeNothing, ReshapeTwice
-
         return (ReshapeNothing(), ReshapeTwice())
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -265,8 +264,6 @@ class BroadcastToOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import BroadcastNothing
-
         return (BroadcastNothing(),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -297,3 +294,65 @@ class BroadcastToOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         return nest.at(self.x, broadcast_index(self.x, index[len(index) - rank(self.x) :]))
+
+
+@Exactness.EXACT
+class TransposeNothing(RewritePattern):
+    # transpose(x, [0, 1, ...]) == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
+        if ints(op.permutation) == tuple(range(rank(op.x))):
+            forward(op, op.x, rewriter)
+
+
+@Exactness.EXACT
+class TransposeTwice(RewritePattern):
+    # transpose(transpose(x, p), q) == transpose(x, [p[i] for i in q])
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if not isinstance(inner, TransposeOp):
+            return
+        first = ints(inner.permutation)
+        new = TransposeOp(inner.x, [first[i] for i in ints(op.permutation)])
+        replace_by(op, new, (inner, op), rewriter)
+
+
+@Exactness.EXACT
+class ReshapeNothing(RewritePattern):
+    # reshape(x, shape) == x  for x of that shape, where symbolic sizes are copied or -1
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
+        sizes = tensor_type(op.x).get_shape()
+        if all(n >= 0 or t <= 0 for n, t in zip(sizes, ints(op.shape), strict=False)):
+            forward(op, op.x, rewriter)
+
+
+@Exactness.EXACT
+class ReshapeTwice(RewritePattern):
+    # reshape(reshape(x, s), t) == reshape(x, t)  where t copies only what s copied
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if not isinstance(inner, ReshapeOp):
+            return
+        first, between = ints(inner.shape), tensor_type(inner.result).get_shape()
+        target: list[int] = []
+        for i, n in enumerate(ints(op.shape)):
+            if n != 0 or first[i] == 0:
+                target.append(n)
+            elif between[i] > 0:
+                target.append(between[i])
+            else:
+                return
+        replace_by(op, ReshapeOp(inner.x, target), (inner, op), rewriter)
+
+
+@Exactness.EXACT
+class BroadcastNothing(RewritePattern):
+    # broadcast_to(x, shape) == x  for x of that shape, where symbolic sizes are kept
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: BroadcastToOp, rewriter: PatternRewriter) -> None:
+        sizes = tensor_type(op.x).get_shape()
+        if all(n >= 0 or t == -1 for n, t in zip(sizes, ints(op.shape), strict=False)):
+            forward(op, op.x, rewriter)

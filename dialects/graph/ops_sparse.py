@@ -132,10 +132,6 @@ class RowOp(GraphOp, ABC):
     result = result_def(FLOAT_TENSOR)
 
     @property
-    def entry_operands(self) -> tuple[tuple[SSAValue, SSAValue], ...]:
-        return () if self.values is None else ((self.values, self.a),)
-
-    @property
     def needs_square(self) -> bool:
         """Whether rows and columns have to be the same nodes."""
         return True

@@ -16,9 +16,10 @@ from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape, product
+from ...core.exactness import Exactness
 from . import scalars
 from .attrs import (
     I64_ARRAY,
@@ -47,7 +48,8 @@ from .interfaces import (
 )
 from .ops_binary import truncated_quotient
 from .ops_contraction import Read, factor, factors, summed_element_types
-from .ops_reduction import COMBINE, STEP, mean_of, neutral_of
+from .ops_reduction import COMBINE, STEP, begins_at_zero, mean_of, neutral_of
+from .rewrites import forward
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -325,9 +327,12 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import PoolNothing
-
         return (PoolNothing(),)
+
+    @property
+    def takes_all_alone(self) -> bool:
+        """Whether a window is one element, and none is left out."""
+        return all(n == 1 for n in (*ints(self.window), *ints(self.strides)))
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
@@ -378,3 +383,12 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
         extents = [AffineExpr.constant(n) for n in window]
         total = nest.reduce(extents, combine, init, step)
         return mean_of(nest, total, extents) if kind == ReduceKind.MEAN else total
+
+
+@Exactness.EXACT
+class PoolNothing(RewritePattern):
+    # pool(x) == x  where a window is one element, and none is left out, if it is no sum of floats
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: PoolOp, rewriter: PatternRewriter) -> None:
+        if op.takes_all_alone and not begins_at_zero(op.kind.data, element_type(op.x)):
+            forward(op, op.x, rewriter)

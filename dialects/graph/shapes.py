@@ -22,6 +22,7 @@ from xdsl.traits import SymbolTable
 
 from ...core.dims import Dim, Shape
 from ...core.errors import explain
+from ...core.module import Program
 from ...core.provenance import origin
 from ...core.refusal import InvalidProgram
 from ..sparse_tensor import is_sparse
@@ -275,7 +276,7 @@ def sizes_of(array: Array) -> tuple[int, ...]:
     return shape if isinstance(array, np.ndarray) else (*shape, int(array.nnz))
 
 
-def equal_sizes(function: func.FuncOp) -> list[tuple[Dim, Dim]]:
+def equal_sizes(function: Program) -> list[tuple[Dim, Dim]]:
     """The pairs of sizes that the attribute `graph.equal` of a function holds.
 
     Raises:

@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
 from ...core.errors import CompileError, explain
-from ...core.module import ValueSpec, face_of, specs_of
+from ...core.module import Program, ValueSpec, face_of, specs_of
 from ..sparse_tensor import format_of, index_type, is_sparse, position_type
 from .shapes import EQUAL, SymbolicShapes, equal_attribute, equal_sizes
 
@@ -98,7 +98,7 @@ def _texts(dims: Sequence[Dim]) -> ArrayAttr[StringAttr]:
     return ArrayAttr([StringAttr(str(dim)) for dim in dims])
 
 
-def signature_of(function: func.FuncOp) -> Signature:
+def signature_of(function: Program) -> Signature:
     """The signature of a public function on buffers, from its attributes.
 
     Raises:
@@ -127,7 +127,7 @@ def signature_of(function: func.FuncOp) -> Signature:
 class _Reader:
     """Reads sizes out of attributes of a function, which may have been written by hand."""
 
-    function: func.FuncOp
+    function: Program
 
     def fail(self, fact: str, expected: object, got: object) -> CompileError:
         subject = f"{self.function.name} @{self.function.sym_name.data}"

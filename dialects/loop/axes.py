@@ -15,7 +15,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr
 
 from .attrs import Combine, LoopKind
-from .nests import Loop, ScheduleError, bound_of, enclosing, refusal
+from .loops import Loop, bound_of, enclosing
+from .nests import ScheduleError, refusal
 from .ops import (
     ForOp,
     KernelOp,

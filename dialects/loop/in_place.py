@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from .ops import IN_PLACE, ForOp, KernelOp, LoadOp, StoreOp
+from .ops import ForOp, KernelOp, LoadOp, StoreOp
 
 
 def overwritable(kernel: KernelOp, output: SSAValue) -> list[int]:
@@ -37,16 +34,10 @@ def overwritable(kernel: KernelOp, output: SSAValue) -> list[int]:
     return found
 
 
-def may_overwrite(kernel: KernelOp, output: int) -> set[int]:
-    """The inputs that argument `output` may be written over, by `loop.in_place`."""
-    marked = kernel.attrs_of(output).get(IN_PLACE, ArrayAttr([]))
-    return {index.value.data for index in cast(ArrayAttr[IntegerAttr], marked)}
-
-
 def sharing(kernel: KernelOp) -> set[int]:
     """The arguments whose buffers may be those of others, by `loop.in_place`."""
     count = len(kernel.inputs) + len(kernel.outputs)
-    pairs = {number: may_overwrite(kernel, number) for number in range(count)}
+    pairs = {number: kernel.may_overwrite(number) for number in range(count)}
     return {number for number, over in pairs.items() if over}.union(*pairs.values())
 
 

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
-from xdsl.ir.affine import AffineExpr
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from ...core.errors import explain
 from ...core.provenance import origin
-from .linear import normalized, value_of, with_dims
-from .ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
-
-Loop = ForOp | ReduceOp | ReduceEntriesOp
-"""An operation that has a name and iterations."""
-
+from .loops import Loop, loops_in
+from .ops import ForOp, KernelOp
 
 DEAR = frozenset(
     f"math.{name}"
@@ -67,19 +61,6 @@ def kernel_named(step: str, module: ModuleOp, name: str | None) -> KernelOp:
 def loops_of(kernel: KernelOp) -> Iterator[Loop]:
     """The loops of a kernel, outer ones first."""
     return loops_in(kernel.body.block)
-
-
-def loops_in(block: Block) -> Iterator[Loop]:
-    """The loops in a block, outer ones first."""
-    op = block.first_op
-    while op is not None:
-        if op.regions:
-            if isinstance(op, Loop):
-                yield op
-            for region in op.regions:
-                for inner in region.blocks:
-                    yield from loops_in(inner)
-        op = op.next_op
 
 
 def loop_names(kernel: KernelOp) -> set[str]:
@@ -137,53 +118,6 @@ def _missing(step: str, kernel: KernelOp, name: str) -> ScheduleError:
             origin=origin(kernel),
         )
     )
-
-
-def constant_index(value: SSAValue) -> int | None:
-    """The value of an index that is an `arith.constant`, None for any other."""
-    owner = value.owner
-    if not isinstance(owner, arith.ConstantOp) or not isinstance(value.type, IndexType):
-        return None
-    return owner.value.value.data if isinstance(owner.value, IntegerAttr) else None
-
-
-def bound_of(loop: ForOp | ReduceOp) -> list[AffineExpr]:
-    """The bounds of a loop, over its operands; constants among these are filled in."""
-    constants = [constant_index(operand) for operand in loop.bounds]
-    results = loop.bound.data.results
-    if all(value is None for value in constants):
-        return list(results)
-    dims = [
-        AffineExpr.dimension(number) if value is None else AffineExpr.constant(value)
-        for number, value in enumerate(constants)
-    ]
-    return [normalized(with_dims(expr, dims)) for expr in results]
-
-
-def extent_of(loop: Loop) -> int | None:
-    """The number of iterations, None where it is not known at compile time."""
-    if isinstance(loop, ReduceEntriesOp):
-        return None
-    numbers = [value_of(e) for e in bound_of(loop)]
-    known = [n for n in numbers if n is not None]
-    return max(0, min(known)) if len(known) == len(numbers) else None
-
-
-def most_iterations(loop: Loop) -> int | None:
-    """A number that the iterations never exceed, None where none is known."""
-    if isinstance(loop, ReduceEntriesOp):
-        return None
-    known = [n for e in bound_of(loop) if (n := value_of(e)) is not None]
-    return max(0, min(known)) if known else None
-
-
-def enclosing(op: Operation) -> Iterator[Loop]:
-    """The loops around an operation, inner ones first."""
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, KernelOp):
-        if isinstance(parent, Loop):
-            yield parent
-        parent = parent.parent_op()
 
 
 def body_of(loop: Loop) -> list[Operation]:

@@ -42,6 +42,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.hints import isa
 
+from .dependences import access_text, dependences, unwritten
 from .ops_loops import ForOp, ReduceEntriesOp, ReduceOp, YieldOp
 from .ops_partition import PartitionPointOp
 from .ops_prefetch import PrefetchOp
@@ -106,8 +107,12 @@ class KernelOp(IRDLOperation):
     is for schedules to know; `loop.in_place = [2]`: this output may be the buffer of each of these
     inputs after all (see `in_place.py`).
 
+    No iteration of a loop that is not `serial` stores what another one loads or stores, and what
+    is read of an output or a `loop.local` was stored before (see `dependences.py`).
+
     The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
-    `trace.py`); it is for readers and for replaying, and means nothing to a pass.
+    `trace.py`); it is for readers and for replaying. Beyond it the verifier takes dependences
+    for granted, which no step changes.
     """
 
     name = "loop.kernel"
@@ -152,6 +157,11 @@ class KernelOp(IRDLOperation):
         """The attributes of argument `index`, inputs counted first."""
         return dict(self.arg_attrs.data[index].data) if self.arg_attrs is not None else {}
 
+    def may_overwrite(self, number: int) -> set[int]:
+        """The inputs that argument `number` may be written over, by `loop.in_place`."""
+        marked = self.attrs_of(number).get(IN_PLACE, ArrayAttr([]))
+        return {index.value.data for index in cast(ArrayAttr[IntegerAttr], marked)}
+
     def verify_(self) -> None:
         types = (*self.function_type.inputs, *self.function_type.outputs)
         args = self.body.block.args
@@ -176,6 +186,19 @@ class KernelOp(IRDLOperation):
                 if name in seen:
                     refuse(self, f'two loops are called "{name}"', "unique names")
                 seen.add(name)
+        if schedule is None:
+            # Primitives keep dependences as they are: the kernel that they began with has passed.
+            self._check_memory()
+
+    def _check_memory(self) -> None:
+        """That iterations are independent where they have no order, and reads are defined."""
+        args, over = self.body.block.args, dict[SSAValue, SSAValue]()
+        for number in range(len(self.inputs), len(args)):
+            over |= {args[given]: args[number] for given in self.may_overwrite(number)}
+        for found in dependences(self.body.block, over):
+            refuse(found.loop, str(found), "independent iterations")
+        for load in unwritten(self.body.block, self.outputs):
+            refuse(load, f"{access_text(load)} is read, where nothing was stored before")
 
     def _check_in_place(self, number: int) -> None:
         """That `loop.in_place` of an argument names inputs of its type, and it is an output."""

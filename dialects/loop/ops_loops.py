@@ -28,7 +28,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.parser import Parser
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.printer import Printer
 from xdsl.traits import (
     IsTerminator,
@@ -37,8 +37,10 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 
+from ...core.exactness import Exactness
 from .attrs import Combine, CombineAttr, LoopKind, LoopKindAttr
-from .ops_values import refuse
+from .bounds import iterations, shortened
+from .ops_values import StoreOp, refuse
 from .syntax import (
     INDEX,
     parse_applied_map,
@@ -99,8 +101,6 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import EraseIdleLoop, ShortenBound
-
         return (EraseIdleLoop(), ShortenBound())
 
     def verify_(self) -> None:
@@ -219,8 +219,6 @@ class ReduceOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import ReduceNothing, ReduceToFirstValue, ShortenBound
-
         return (ReduceNothing(), ReduceToFirstValue(), ShortenBound())
 
     def verify_(self) -> None:
@@ -323,8 +321,6 @@ class ReduceEntriesOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import ReduceToFirstValue
-
         return (ReduceToFirstValue(),)
 
     def verify_(self) -> None:
@@ -453,3 +449,45 @@ def _parse_carry(parser: Parser) -> tuple[Combine, Parser.Argument, SSAValue, in
     kind = parser.parse_type()
     parser.parse_punctuation(")")
     return combine, accumulator.resolve(kind), parser.resolve_operand(init, kind), unroll
+
+
+# for i to min(%c4, %n + 0) == for i to min(4, %n)
+@Exactness.EXACT
+class ShortenBound(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ForOp | ReduceOp, rewriter: PatternRewriter) -> None:
+        shorter = shortened(op.bound.data, op.bounds)
+        if shorter is None:
+            return
+        map, operands = shorter
+        op.bound = AffineMapAttr(map)
+        op.operands = operands if isinstance(op, ForOp) else [*operands, op.init]
+        rewriter.notify_op_modified(op)
+
+
+# for i to 0: body == nothing
+@Exactness.EXACT
+class EraseIdleLoop(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ForOp, rewriter: PatternRewriter) -> None:
+        if iterations(op.bound.data, op.bounds) == 0 or op.body.block.is_empty:
+            rewriter.erase_op(op)
+
+
+# reduce k to 0 carry(acc = init): body == init
+@Exactness.EXACT
+class ReduceNothing(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReduceOp, rewriter: PatternRewriter) -> None:
+        if iterations(op.bound.data, op.bounds) == 0:
+            rewriter.replace_op(op, [], [op.init])
+
+
+# reduce k carry(acc = init): yield acc == init
+@Exactness.EXACT
+class ReduceToFirstValue(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReduceOp | ReduceEntriesOp, rewriter: PatternRewriter) -> None:
+        stores = any(isinstance(inner, StoreOp) for inner in op.body.walk())
+        if op.yielded is op.accumulator and not stores:
+            rewriter.replace_op(op, [], [op.init])

@@ -28,7 +28,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.parser import Parser
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.printer import Printer
 from xdsl.traits import (
     MemoryAllocEffect,
@@ -39,8 +39,10 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.errors import explain
+from ...core.exactness import Exactness
 from ...core.provenance import origin
 from .attrs import Combine, CombineAttr
+from .bounds import shortened
 from .syntax import (
     INDEX,
     parse_applied_map,
@@ -166,8 +168,6 @@ class LoadOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import ShortenAccess
-
         return (ShortenAccess(),)
 
     def verify_(self) -> None:
@@ -245,8 +245,6 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from .canonicalization import ShortenAccess
-
         return (ShortenAccess(),)
 
     def verify_(self) -> None:
@@ -426,3 +424,20 @@ def new_store(
         operands=[value, buffer, *indices, *(limit for _, limit in limits)],
         properties=_access_properties(map, indices, limits, 1, 1),
     )
+
+
+# load %x (d0, d1) -> (d1 + d0)(%c2, %i) == load %x (d0) -> (d0 + 2)(%i)
+@Exactness.EXACT
+class ShortenAccess(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: LoadOp | StoreOp, rewriter: PatternRewriter) -> None:
+        shorter = shortened(op.map.data, op.indices)
+        if shorter is None:
+            return
+        map, indices = shorter
+        limits = list(zip(op.limited.get_values(), op.limits, strict=True))
+        if isinstance(op, LoadOp):
+            new = LoadOp(op.buffer, map, indices, op.result.type, limits)
+        else:
+            new = StoreOp(op.value, op.buffer, map, indices, limits)
+        rewriter.replace_op(op, new)

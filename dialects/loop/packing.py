@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineMap
 
-from .linear import linear
+from ...core.building.affine import Variable, polynomial
 
 
 def pack_array(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> np.ndarray:
@@ -46,17 +46,20 @@ def _view(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> np.nda
     """The packed form as a view, where the map is linear and all of it is inside."""
     strides, first = [0] * len(shape), list[slice]()
     for expr, size, stride in zip(packing.results, array.shape, array.strides, strict=True):
-        terms, constant = linear(expr)
-        low = high = constant
-        for term, factor in terms.items():
-            if not isinstance(term, AffineDimExpr):
+        value = polynomial(expr)
+        low = high = value.constant
+        for monomial, factor in value.terms:
+            if not monomial:
+                continue
+            (term,) = monomial
+            if not isinstance(term, Variable):
                 return None
             reach = factor * (shape[term.position] - 1)
             low, high = low + min(0, reach), high + max(0, reach)
             strides[term.position] += factor * stride
         if low < 0 or high >= size:
             return None
-        first.append(slice(constant, None))
+        first.append(slice(value.constant, None))
     begin = array[tuple(first)]
     return np.lib.stride_tricks.as_strided(begin, shape, strides, writeable=False)
 

@@ -17,13 +17,10 @@ from xdsl.dialects import affine, arith, memref
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     DictionaryAttr,
-    IndexType,
     IntegerAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import (
-    AffineBinaryOpExpr,
-    AffineBinaryOpKind,
     AffineConstantExpr,
     AffineDimExpr,
     AffineExpr,
@@ -32,9 +29,11 @@ from xdsl.ir.affine import (
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
+from ...core.building.arithmetic import INDEX, computed
 from .attrs import LoopKind
+from .bounds import constant_index
 from .linear import normalized, with_dims
-from .nests import Loop, constant_index, enclosing
+from .loops import Loop, enclosing
 from .ops import (
     ForOp,
     KernelOp,
@@ -50,17 +49,7 @@ from .ops import (
 )
 from .syntax import compress
 
-INDEX = IndexType()
-
 EmittedOp = TypeVar("EmittedOp", bound=Operation)
-
-_INDEX_OPS: dict[AffineBinaryOpKind, Callable[[SSAValue, SSAValue], Operation]] = {
-    AffineBinaryOpKind.Add: arith.AddiOp,
-    AffineBinaryOpKind.Mul: arith.MuliOp,
-    AffineBinaryOpKind.FloorDiv: arith.FloorDivSIOp,
-    AffineBinaryOpKind.CeilDiv: arith.CeilDivSIOp,
-    AffineBinaryOpKind.Mod: arith.RemSIOp,
-}
 
 
 class Rebuild:
@@ -167,26 +156,29 @@ class Rebuild:
 
     def compute(self, expr: AffineExpr) -> SSAValue:
         """An index expression as an `index` value."""
+        return computed(expr, self.known, self._place)
+
+    def known(self, expr: AffineExpr) -> SSAValue | None:
+        """The value that an expression has where operations go now."""
         if isinstance(expr, AffineDimExpr):
             return self._indices[expr.position]
         for block in self.open:
             if (known := self._computed.get((block, expr))) is not None:
                 return known
         if isinstance(expr, AffineConstantExpr):
-            value = self.emit(arith.ConstantOp(IntegerAttr(expr.value, INDEX))).result
-        else:
-            assert isinstance(expr, AffineBinaryOpExpr), expr
-            left, right = self.compute(expr.lhs), self.compute(expr.rhs)
-            value = self.emit(_INDEX_OPS[expr.kind](left, right)).results[0]
-        self._computed[self.block, expr] = value
-        return value
+            return self._place(expr, arith.ConstantOp(IntegerAttr(expr.value, INDEX)))
+        return None
+
+    def _place(self, expr: AffineExpr, op: Operation) -> SSAValue:
+        self._computed[self.block, expr] = self.emit(op).results[0]
+        return op.results[0]
 
     def composed(
         self, map: AffineMap, operands: Sequence[SSAValue], symbols: Sequence[AffineExpr] = ()
     ) -> list[AffineExpr]:
         """The results of an old map on old operands, over new indices and `symbols`."""
         dims = [self.expr(operand) for operand in operands]
-        return [normalized(with_dims(e, dims, symbols or None)) for e in map.results]
+        return [normalized(e, dims, symbols or None) for e in map.results]
 
     def bound(self, loop: ForOp | ReduceOp) -> list[AffineExpr]:
         """The bounds of an old loop over new indices."""

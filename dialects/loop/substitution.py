@@ -9,7 +9,8 @@ from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
-from .nests import Loop, constant_index
+from .bounds import constant_index
+from .loops import Loop
 from .ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
 from .rebuild import Rebuild, without_repeats
 
@@ -51,14 +52,15 @@ class Substitution(Rebuild):
             user.detach()
             user.erase()
 
-    def compute(self, expr: AffineExpr) -> SSAValue:
-        """An index expression as an `index` value; a constant is there once."""
+    def known(self, expr: AffineExpr) -> SSAValue | None:
+        """The value that an expression has; a constant is there once."""
         if not isinstance(expr, AffineConstantExpr):
-            return super().compute(expr)
+            return super().known(expr)
         for op in _before(self.source):
             if op in self._constants and constant_index(op.results[0]) == expr.value:
                 return op.results[0]
-        constant = super().compute(expr)
+        constant = super().known(expr)
+        assert constant is not None
         self._constants.add(cast(Operation, constant.owner))
         return constant
 

@@ -24,9 +24,13 @@ Argument = str | int
 _STEP = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\((?P<arguments>[^()]*)\)\s*(?:;|\Z|(?=@))")
 _KERNEL = re.compile(r"\s*@(?P<kernel>[\w.$-]+)\s*:")
 _ARGUMENT = re.compile(
-    r"(?:(?P<key>[A-Za-z_]\w*)\s*=\s*)?(?:(?P<number>-?\d+)|(?P<word>[A-Za-z_][\w.]*))"
+    r"(?:(?P<key>[A-Za-z_]\w*)\s*=\s*)?(?:(?P<number>-?\d{1,18})|(?P<word>[A-Za-z_][\w.]*))"
 )
-_COMMENT = re.compile(r"(?m)^\s*#.*$")
+_COMMENT = re.compile(r"(?m)^[ \t]*#.*$")
+_GAP = re.compile(r"\s*")
+
+
+_EXPECTED = "name(arguments); ..."
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,13 @@ def structure_of(kernel: KernelOp) -> str:
     return hashlib.sha256(str(copy).encode()).hexdigest()[:16]
 
 
-def parse_traces(text: str) -> dict[str | None, list[Step]]:
+class _MalformedError(ScheduleError):
+    """Raised for a text that is no trace; `place` is where."""
+
+    place: int = 0
+
+
+def parse_traces(text: str, file: str | None = None) -> dict[str | None, list[Step]]:
     """The steps in a text for each kernel it names.
 
         # a comment
@@ -80,26 +90,53 @@ def parse_traces(text: str) -> dict[str | None, list[Step]]:
 
     Steps before the first name are for the kernel `None`: the only one of a module.
 
+    Args:
+        text: the traces.
+        file: where the text is from. An error then says no more than the line: whoever wrote the
+            pipeline that names the file need not be who may read it.
+
     Raises:
         ScheduleError: naming the place where the text is malformed.
     """
+    try:
+        return _parsed(_COMMENT.sub("", text))
+    except _MalformedError as error:
+        if file is None:
+            raise
+        line = 1 + _COMMENT.sub("", text).count("\n", 0, error.place)
+        fact = f"cannot read line {line} of {file}"
+        raise ScheduleError(explain("trace", fact, expected=_EXPECTED)) from None
+
+
+def _parsed(text: str) -> dict[str | None, list[Step]]:
     found: dict[str | None, list[Step]] = {}
     kernel: str | None = None
-    text, place = _COMMENT.sub("", text), 0
-    while text[place:].strip():
+    place = _end_of_gap(text, 0)
+    while place < len(text):
         if match := _KERNEL.match(text, place):
             kernel = match["kernel"]
             if kernel in found:
                 raise ScheduleError(explain("trace", f"@{kernel} is named twice"))
             found[kernel] = []
         elif match := _STEP.match(text, place):
-            step = Step(match["name"], *_arguments(match[0].strip(" ;\n"), match["arguments"]))
+            try:
+                step = Step(match["name"], *_arguments(match[0].strip(" ;\n"), match["arguments"]))
+            except _MalformedError as error:
+                error.place = place
+                raise
             found.setdefault(kernel, []).append(step)
         else:
             got = repr(text[place:].split(";")[0].strip()[:60])
-            raise _malformed(f"step {sum(map(len, found.values())) + 1}", got)
-        place = match.end()
+            error = _malformed(f"step {sum(map(len, found.values())) + 1}", got)
+            error.place = place
+            raise error
+        place = _end_of_gap(text, match.end())
     return found
+
+
+def _end_of_gap(text: str, place: int) -> int:
+    match = _GAP.match(text, place)
+    return place if match is None else match.end()
 
 
 def _arguments(
@@ -121,9 +158,12 @@ def _values(step: str, text: str) -> Iterator[tuple[str | None, Argument]]:
     for part in text.split(",") if text.strip() else []:
         match = _ARGUMENT.fullmatch(part.strip())
         if match is None:
-            raise _malformed(step, repr(part.strip()), "the name of a loop, a word or a number")
+            raise _malformed(
+                step, repr(part.strip()[:60]), "the name of a loop, a word or a number"
+            )
         yield match["key"], match["word"] if match["number"] is None else int(match["number"])
 
 
-def _malformed(what: str, got: str, expected: str = "name(arguments); ...") -> ScheduleError:
-    return ScheduleError(explain("trace", f"cannot read {what}", expected=expected, got=got))
+def _malformed(what: str, got: str, expected: str = _EXPECTED) -> _MalformedError:
+    fact = f"cannot read {what[:60]}"
+    return _MalformedError(explain("trace", fact, expected=expected, got=got))

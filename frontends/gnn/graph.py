@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.arrays import refuse_mask
 from ...core.errors import InputError, explain
 from ...dialects.graph.matrices import with_values
 from ..arrays import is_scipy
@@ -113,6 +114,7 @@ class Graph:
             InputError: if a shape or dtype is wrong or an index is not in [0, num_nodes).
         """
         count = _node_count(num_nodes)
+        refuse_mask("Graph", edge_index)
         edges = np.asarray(edge_index)
         if edges.ndim != 2 or edges.shape[0] != 2:
             raise _error("edge_index has the wrong shape", expected="(2, E)", got=edges.shape)
@@ -192,6 +194,7 @@ def _node_count(num_nodes: int) -> int:
 
 def _weights(values: object, count: int) -> np.ndarray:
     """Edge weights of shape (count,): float64 where they came so, else float32."""
+    refuse_mask("Graph", values)
     try:
         weights = np.asarray(values)
     except ValueError as error:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.arrays import refuse_mask
 from ...core.errors import InputError, explain
 from ...dialects.sparse_tensor import is_sparse
 from ..builder import Builder, Value
@@ -164,6 +165,7 @@ def floats(subject: str, what: str, values: Any) -> np.ndarray:
     Raises:
         InputError: if it is no array of floats.
     """
+    refuse_mask(f"{subject}: {what}", values)
     try:
         array = np.asarray(values)
     except ValueError as error:

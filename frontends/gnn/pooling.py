@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.arrays import refuse_mask
 from ...core.errors import InputError, explain
 from ...dialects.sparse_tensor import is_sparse
 from ..builder import Value
@@ -77,6 +78,7 @@ class GlobalMaxPool(_Pool):
 
 
 def _numbers(subject: str, batch: np.ndarray) -> list[int]:
+    refuse_mask(subject, batch)
     array = np.asarray(batch)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         got = f"{array.dtype} of shape {array.shape}"

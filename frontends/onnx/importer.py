@@ -41,7 +41,7 @@ from .registry import (
     schema_of,
 )
 from .signature import Input, Size, read_inputs
-from .tensors import array_of
+from .tensors import array_of, check_together
 from .values import Value, static_shape
 
 _MOST_NODES = 200_000  # after the model's own functions are expanded
@@ -112,6 +112,7 @@ class _Importer:
     # Constants and arguments
 
     def _initialisers(self, graph: GraphProto, scope: _Scope) -> None:
+        check_together(graph.initializer)
         for tensor in graph.initializer:
             if not tensor.name:
                 raise broken("an initialiser has no name")

@@ -11,10 +11,11 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto
 from onnx.defs import onnx_opset_version
 
+from ...core.reading import ReadingError, read_bytes
 from .diagnostics import broken
 
 _OLDEST_OPSET = 7
-_LARGEST_FILE = 1 << 31  # a protobuf message cannot be larger
+_LARGEST_FILE = (1 << 31) - 1  # a protobuf message cannot be larger
 
 
 def load(source: object) -> tuple[ModelProto, Path | None]:
@@ -39,18 +40,10 @@ def load(source: object) -> tuple[ModelProto, Path | None]:
 
 def _read(path: Path) -> bytes:
     try:
-        if not path.is_file():
-            fact = "not a regular file" if path.exists() else "no such file"
-            raise broken(f"cannot read {path}: {fact}")
-        if path.stat().st_size >= _LARGEST_FILE:
-            raise broken(
-                f"cannot read {path}: file too large",
-                expected="less than 2 GiB",
-                hint="keep the weights as external data",
-            )
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise broken(f"cannot read {path}: {error}") from error
+        return read_bytes(path, _LARGEST_FILE)
+    except ReadingError as error:
+        hint = "keep the weights as external data" if "too large" in str(error) else None
+        raise broken(f"cannot read {path}: {error}", hint=hint) from error
 
 
 def _parsed(data: bytes, what: str) -> ModelProto:

@@ -341,7 +341,10 @@ class Node:
         """The error for an operator that refused its operands: their shapes, or their types."""
         text = str(error).strip().splitlines()[-1].strip()
         if text.startswith("graph."):
-            return self.broken(text.partition(": ")[2])
+            fact = text.partition(": ")[2]
+            given = [value.shape for value in self.inputs if value is not None]
+            # What a symbol stands for might fit: the model need not be wrong.
+            return self.broken(fact) if all(map(is_static, given)) else self.unsupported(fact)
         types = sorted({value.dtype.name for value in self.inputs if value is not None})
         return self.unsupported(f"not supported for {', '.join(types)}")
 

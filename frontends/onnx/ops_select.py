@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from xdsl.ir import SSAValue
 
 from ...core.dims import Dim
@@ -13,6 +12,9 @@ from ...dialects.graph.ops_select import WHOLE_END
 from .nodes import Node
 from .registry import converts
 from .values import Value
+
+_BEYOND = 1_000_000_000
+"""As the start or the end of a slice, exporters mean the border of a dimension by this or more."""
 
 
 @converts("Concat", since=4)
@@ -75,7 +77,7 @@ def _part(node: Node, dim: Dim, start: int, end: int, step: int) -> tuple[int, i
     """Start, end and step of a slice, clamped as Python does it."""
     if dim.is_static:
         return slice(start, end, step).indices(dim.value)
-    if (start, step) == (0, 1) and end >= np.iinfo(np.int32).max:
+    if step == 1 and (start == 0 or start <= -_BEYOND) and end >= _BEYOND:
         return 0, WHOLE_END, 1
     raise node.unsupported(f"a slice of symbolic dimension {dim} that does not take it whole")
 

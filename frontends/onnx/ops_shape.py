@@ -266,6 +266,8 @@ def space_to_depth(node: Node) -> Value:
     n, c, h, w = x.shape
     rows, columns = h.exact_div(block), w.exact_div(block)
     if rows is None or columns is None:
+        if not is_static((h, w)):
+            raise node.unsupported(f"blocks of {block} in a symbolic image {h}x{w}")
         raise node.broken("blocks do not divide the image", f"multiples of {block}", f"{h}x{w}")
     b = Dim.of(block)
     apart = reshaped(node, x, [n, c, rows, b, columns, b])
@@ -280,6 +282,8 @@ def depth_to_space(node: Node) -> Value:
     n, c, h, w = x.shape
     depth = c.exact_div(block * block)
     if depth is None:
+        if not c.is_static:
+            raise node.unsupported(f"blocks of {block} in a symbolic depth {c}")
         raise node.broken("blocks do not divide the depth", f"a multiple of {block * block}", c)
     b = Dim.of(block)
     inner = [b, b, depth] if mode == "DCR" else [depth, b, b]

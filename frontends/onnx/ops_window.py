@@ -143,6 +143,9 @@ def padded(
     low, high = [max(0, n) for n in low], [max(0, n) for n in high]
     if not any(low) and not any(high):
         return x
+    for dim, margins in zip(x.shape, zip(low, high, strict=True), strict=True):
+        if mode != "constant" and any(margins) and not dim.is_static:
+            raise node.unsupported(f"padding of symbolic dimension {dim} with mode {mode}")
     return node.emit(graph.PadOp, x, low=low, high=high, value=value, mode=mode)
 
 

@@ -16,6 +16,10 @@ from .tensors import check_shape
 
 Size = int | str | None
 
+_UNKNOWN: tuple[Size, ...] = (-1, "", "-1", "?")
+"""What exporters write for a dimension that they know nothing about. Two of them need not be equal,
+which two dimensions of the same name are."""
+
 
 @dataclass(frozen=True)
 class Input:
@@ -99,10 +103,8 @@ def _dimensions(info: ValueInfoProto, given: Sequence[Size] | None) -> list[Size
         return [None] * len(given)
     dims: list[Size] = []
     for dim in tensor.shape.dim:
-        if dim.HasField("dim_value"):
-            dims.append(dim.dim_value)
-        else:
-            dims.append(dim.dim_param or None)
+        size: Size = dim.dim_value if dim.HasField("dim_value") else dim.dim_param
+        dims.append(None if size in _UNKNOWN else size)
     return dims
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 from onnx import TensorProto
 
+from ...core.reading import ReadingError, check_size, memory, opened, size_of
 from .diagnostics import UnsupportedNodeError, broken
 from .dtypes import numpy_dtype
 
@@ -132,19 +133,49 @@ def _external(
     expected = math.prod(shape) * dtype.itemsize
     length = _number(entries.get("length", str(expected)), "length", subject)
     _check_length(length, shape, dtype, subject)
-    size = path.stat().st_size
-    if offset + length > size:
-        raise broken(
-            f'external data "{entries["location"]}" is too short',
-            subject=subject,
-            expected=f"{offset + length} bytes",
-            got=size,
-        )
-    with path.open("rb") as file:
-        file.seek(offset)
-        raw = file.read(length)
+    try:
+        with opened(path) as file:
+            size = size_of(file)
+            if offset + length > size:
+                raise broken(
+                    f'external data "{entries["location"]}" is too short',
+                    subject=subject,
+                    expected=f"{offset + length} bytes",
+                    got=size,
+                )
+            check_size(length, memory())
+            file.seek(offset)
+            raw = file.read(length)
+    except ReadingError as error:
+        fact = f'cannot read external data "{entries["location"]}": {error}'
+        raise broken(fact, subject=subject) from error
     _check_length(len(raw), shape, dtype, subject)
     return raw
+
+
+def check_together(tensors: Iterable[TensorProto]) -> None:
+    """Refuse tensors whose external data together takes more memory than the machine has.
+
+    A file may be long and take no room on disk, and tensors may all name the same part of it.
+
+    Raises:
+        ImportModelError: if they do.
+    """
+    try:
+        check_size(sum(map(_external_bytes, tensors)), memory())
+    except ReadingError as error:
+        raise broken(f"external data: {error}") from error
+
+
+def _external_bytes(tensor: TensorProto) -> int:
+    """How many bytes a tensor takes from a file; 0 where `array_of` refuses it at once."""
+    if tensor.data_location != TensorProto.EXTERNAL or any(d < 0 for d in tensor.dims):
+        return 0
+    try:
+        size = math.prod(tensor.dims) * numpy_dtype(tensor.data_type).itemsize
+    except UnsupportedNodeError:
+        return 0
+    return size if size <= LARGEST_TENSOR else 0
 
 
 def _inside(location: str, folder: Path | None, subject: str) -> Path:

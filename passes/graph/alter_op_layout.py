@@ -2,130 +2,30 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects import func
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, f32, f64
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.actions import allowed
+from ...core.budgets import SUMS
 from ...core.context import decide, target_of
+from ...core.exactness import Exactness
 from ...core.target import Target, named
 from ...dialects.graph import ops as graph
-from ...dialects.graph.attrs import ints
-from ...dialects.graph.interfaces import GraphOp, element_type, rank, tensor_type
+from ...dialects.graph.interfaces import GraphOp, rank, tensor_type
 from ...dialects.graph.known import is_constant, sizes_of
+from .rules.blocks import Layouts, blocking_for, bodies, choose_layouts, elements
 from .rules.layouts import CHANNELS, Blocking
+from .rules.permission import Permission
 
-_COPY = 2.0
-"""Cycles for each element that is laid out in another way."""
-_ALONE = 4.0
-"""Cycles for a multiply-add that is in no vector: it waits for the one before."""
-_PLAIN, _BLOCKED = 0.7, 0.85
-"""The part of two vectors of multiply-adds in a cycle that is reached without and with blocks."""
 _ROWS_PER_COPY = 64
 """So many rows of a product gain as much by other weights as laying these out costs."""
-
-
-def _elements(value: SSAValue) -> int:
-    """The elements of a value, where symbolic sizes count as 1."""
-    return math.prod(n for n in sizes_of(value) if n != DYNAMIC_INDEX)
-
-
-def _gain(conv: graph.ConvOp, blocking: Blocking) -> float:
-    """The cycles that blocks save a convolution, for each image of a symbolic batch."""
-    products = _elements(conv.result) * math.prod(sizes_of(conv.w)[1:])
-    block = blocking.block(sizes_of(conv.result)[CHANNELS])
-    width = sizes_of(conv.result)[-1]
-    # Without blocks lanes run along the last dimension, where strides leave gaps.
-    plain, blocked = _ALONE, blocking.vectors(block) / (2 * _BLOCKED * block)
-    if ints(conv.strides)[-1] == 1:
-        lanes = blocking.lanes if width == DYNAMIC_INDEX else width / blocking.vectors(width)
-        plain = 1 / (2 * _PLAIN * lanes)
-    return products * (plain - (blocked if block > 1 else _ALONE))
-
-
-def _candidates(ops: Iterable[Operation], blocking: Blocking) -> Iterator[graph.ConvOp]:
-    """The convolutions that can work on blocks."""
-    for op in ops:
-        if not isinstance(op, graph.ConvOp) or op.groups.value.data != 1:
-            continue
-        weighed = all(is_constant(operand) for operand in op.operands[1:]) and not is_constant(op.x)
-        numbers = element_type(op.x) in (f32, f64)
-        if weighed and numbers and blocking.has_blocks(op.result) and blocking.has_blocks(op.x):
-            yield op
-
-
-@dataclass
-class Layouts:
-    """Which operators of a block of operations work on blocks of channels.
-
-    An operator that is no convolution does where at least half of what it reads has blocks, so
-    that a sum stays in the kernel of the convolution before it.
-    """
-
-    ops: Sequence[Operation]
-    convs: set[Operation]
-    blocking: Blocking
-    working: set[Operation] = field(default_factory=set)
-    blocked: set[SSAValue] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        for op in self.ops:
-            if op not in self.convs and not (self._follows(op) and self.blocking.fits(op)):
-                continue
-            self.working.add(op)
-            if self.blocking.keeps_blocks(cast(GraphOp, op)):
-                self.blocked.update(op.results)
-
-    def _follows(self, op: Operation) -> bool:
-        """Whether at least half of the elements that an operator reads have blocks."""
-        computed = [v for v in op.operands if not is_constant(v)]
-        inside = [v for v in computed if v in self.blocked]
-        if (
-            isinstance(op, GraphOp)
-            and self.blocking.keeps_blocks(op)
-            and any(rank(v) != rank(op.results[0]) for v in inside)
-        ):
-            return False
-        return bool(inside) and 2 * sum(map(_elements, inside)) >= sum(map(_elements, computed))
-
-    def laid_out(self, op: Operation) -> list[SSAValue]:
-        """The operands of an operator on blocks that are not constants and get another layout."""
-        values = op.operands[:1] if op in self.convs else op.operands
-        return [v for v in values if v not in self.blocked and not is_constant(v)]
-
-    def left(self, value: SSAValue) -> bool:
-        """Whether a value with blocks is needed without them, too."""
-        return any(use.operation not in self.working for use in value.uses)
-
-    def parts(self) -> list[list[Operation]]:
-        """The operators on blocks, those together that hand blocks to each other."""
-        part_of: dict[Operation, list[Operation]] = {}
-        for op in self.ops:
-            if op not in self.working:
-                continue
-            merged = [op]
-            for value in op.operands:
-                before = part_of.get(cast(Operation, value.owner))
-                if value in self.blocked and before is not None and before is not merged:
-                    before += merged
-                    part_of.update(dict.fromkeys(merged, before))
-                    merged = before
-            part_of.update({op: merged})
-        return list({id(part): part for part in part_of.values()}.values())
-
-    def copies(self, part: Sequence[Operation]) -> int:
-        """The elements that get another layout because of some operators."""
-        values = [v for op in part for v in self.laid_out(op)]
-        values += [v for op in part for v in op.results if v in self.blocked and self.left(v)]
-        return sum(_elements(value) for value in dict.fromkeys(values))
 
 
 class Rewriting:
@@ -177,25 +77,18 @@ class Rewriting:
 
 def _choose(ctx: Context, ops: Sequence[Operation], blocking: Blocking) -> Layouts:
     """The operators that work on blocks where that saves more than layouts cost."""
-    convs: set[Operation] = set(_candidates(ops, blocking))
-    while True:
-        layouts, losing = Layouts(ops, convs, blocking), list[Operation]()
-        for part in layouts.parts():
-            own = [cast(graph.ConvOp, op) for op in part if op in convs]
-            saved = sum(_gain(conv, blocking) for conv in own)
-            spent = _COPY * layouts.copies(part)
-            cost = f"about {saved:.0f} cycles saved, {spent:.0f} to change layouts"
-            if saved <= spent:
-                losing += own
-                why = "layouts would cost more"
-                decide(ctx, own, "channels stay apart", why, cost, kind="missed")
-            else:
-                blocks = sorted({blocking.block(sizes_of(conv.result)[CHANNELS]) for conv in own})
-                what = f"channels in blocks of {' and '.join(map(str, blocks))}"
-                decide(ctx, own, what, "a vector then holds channels of one place", cost)
-        if not losing:
-            return _allowed(layouts, ops, blocking)
-        convs -= set(losing)
+
+    def note(convs: Sequence[graph.ConvOp], saved: float, spent: float) -> None:
+        cost = f"about {saved:.0f} cycles saved, {spent:.0f} to change layouts"
+        if saved <= spent:
+            why = "layouts would cost more"
+            decide(ctx, convs, "channels stay apart", why, cost, kind="missed")
+            return
+        blocks = sorted({blocking.block(sizes_of(conv.result)[CHANNELS]) for conv in convs})
+        what = f"channels in blocks of {' and '.join(map(str, blocks))}"
+        decide(ctx, convs, what, "a vector then holds channels of one place", cost)
+
+    return _allowed(choose_layouts(ops, blocking, note), ops, blocking)
 
 
 def _allowed(layouts: Layouts, ops: Sequence[Operation], blocking: Blocking) -> Layouts:
@@ -208,7 +101,7 @@ def _allowed(layouts: Layouts, ops: Sequence[Operation], blocking: Blocking) -> 
 def _lay_out_weights(ctx: Context, op: graph.DenseOp) -> None:
     """Give a product of many rows with computed weights those as they are read."""
     # dense(x, w) == matmul(x, transpose(w))
-    rows = _elements(op.result) // max(1, sizes_of(op.result)[-1])
+    rows = elements(op.result) // max(1, sizes_of(op.result)[-1])
     if is_constant(op.w) or rows < _ROWS_PER_COPY or rank(op.x) < 2:
         return
     weights = graph.TransposeOp(op.w, [1, 0])
@@ -223,6 +116,7 @@ def _lay_out_weights(ctx: Context, op: graph.DenseOp) -> None:
     Rewriter.replace_op(op, new, new[-1].results)
 
 
+@Exactness.OPEN
 @dataclass(frozen=True)
 class GraphAlterOpLayoutPass(ModulePass):
     """Let convolutions, and what is between them, work on blocks of channels where that pays.
@@ -271,18 +165,16 @@ class GraphAlterOpLayoutPass(ModulePass):
     """
 
     name = "graph-alter-op-layout"
+    budget = SUMS
 
     target: str | None = None
     """The name of the machine to lay out for; by default that of the compilation."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not Permission(op).allows(Exactness.OPEN, op):
+            return
         machine: Target = target_of(ctx) if self.target is None else named(self.target)
-        for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
-            if "graph.primitive" in function.attributes or len(function.body.blocks) != 1:
-                continue
-            ops = list(function.body.block.ops)
-            kinds = {element_type(o.results[0]) for o in ops if isinstance(o, graph.ConvOp)}
-            bits = 64 if f64 in kinds else 32
-            Rewriting(_choose(ctx, ops, Blocking(machine.lanes(bits)))).run()
+        for ops in bodies(op):
+            Rewriting(_choose(ctx, ops, blocking_for(ops, machine))).run()
             for dense in [o for o in ops if isinstance(o, graph.DenseOp)]:
                 _lay_out_weights(ctx, dense)

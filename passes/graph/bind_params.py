@@ -14,8 +14,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
+from ...core.budgets import EXACT
 from ...core.context import decide
 from ...core.errors import explain
+from ...core.exactness import Exactness
 from ...core.module import ValueSpec, face_of, is_public, specs_of
 from ...core.provenance import named
 from ...core.undo import all_or_nothing
@@ -124,6 +126,7 @@ def _bind(function: func.FuncOp, number: int, key: str, array: Array | None) -> 
     )
 
 
+@Exactness.EXACT
 @dataclass(frozen=True)
 class GraphBindParamsPass(ModulePass):
     """Make constants of the arguments of a program for which there are arrays.
@@ -193,6 +196,7 @@ class GraphBindParamsPass(ModulePass):
     """
 
     name = "graph-bind-params"
+    budget = EXACT
 
     path: str = ""
     """A `.safetensors` or `.npz` file of arrays; by default the weights beside the module."""

@@ -11,7 +11,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.actions import allowed
+from ...core.budgets import EXACT
 from ...core.context import decide
+from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import dtype_of
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type
@@ -45,6 +47,7 @@ def _clone_into_users(ctx: Context, cast: graph.CastOp) -> None:
     decide(ctx, cast, what, "their kernels then read the narrower type")
 
 
+@Exactness.EXACT
 @dataclass(frozen=True)
 class GraphCanonicalizeCastPass(ModulePass):
     """Clone a widening cast that several operators use into each of them.
@@ -80,6 +83,7 @@ class GraphCanonicalizeCastPass(ModulePass):
     """
 
     name = "graph-canonicalize-cast"
+    budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for cast in [c for c in op.walk() if isinstance(c, graph.CastOp)]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import copysign, inf
 
 import numpy as np
 from xdsl.context import Context
@@ -18,6 +18,8 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from ...core.budgets import SUMS
+from ...core.exactness import Exactness
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import i64_array, i64_attr, ints, is_half
@@ -30,6 +32,7 @@ from ...dialects.graph.known import (
     sizes_of,
 )
 from ...dialects.graph.ops_binary import BinaryOp
+from .rules.permission import permitted
 from .rules.recorded import recorded
 
 _COMMUTATIVE = (graph.AddOp, graph.MulOp, graph.MaxOp, graph.MinOp)
@@ -43,6 +46,7 @@ _WITH_AXIS = (
 _SWAP = (1, 0)
 
 
+@Exactness.EXACT
 class ConstantComesLast(RewritePattern):
     # c + x == x + c, and so for mul, max and min
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
@@ -52,6 +56,7 @@ class ConstantComesLast(RewritePattern):
             replace(op, [type(op)(op.rhs, op.lhs)], rewriter)
 
 
+@Exactness.EXACT
 class SubtractConstant(RewritePattern):
     # x - c == x + (-c)
     @op_type_rewrite_pattern
@@ -66,6 +71,12 @@ class SubtractConstant(RewritePattern):
         replace(op, [negated, graph.AddOp(op.lhs, negated)], rewriter)
 
 
+def _is_zero(bound: float) -> bool:
+    """Whether a number is 0 and not -0.0, which is below the 0.0 of a relu."""
+    return bound == 0 and copysign(1, bound) > 0
+
+
+@Exactness.EXACT
 class MaxIsClip(RewritePattern):
     # max(x, 0) == relu(x), and max(x, c) == clip(x, c, inf)  for one number c
     @op_type_rewrite_pattern
@@ -74,10 +85,12 @@ class MaxIsClip(RewritePattern):
             low = graph.splat_of(bound)
             if low is None or low != low or is_constant(x):
                 continue
-            replace(op, [graph.ReluOp(x) if low == 0 else graph.ClipOp(x, minimum=low)], rewriter)
+            new = graph.ReluOp(x) if _is_zero(low) else graph.ClipOp(x, minimum=low)
+            replace(op, [new], rewriter)
             return
 
 
+@Exactness.EXACT
 class MinIsClip(RewritePattern):
     # min(x, c) == clip(x, -inf, c)  for one number c
     @op_type_rewrite_pattern
@@ -90,15 +103,17 @@ class MinIsClip(RewritePattern):
             return
 
 
+@Exactness.EXACT
 class ClipIsRelu(RewritePattern):
     # clip(x, 0, inf) == relu(x)
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.ClipOp, rewriter: PatternRewriter) -> None:
         low, high = op.bounds
-        if low == 0 and high in (None, inf):
+        if low is not None and _is_zero(low) and high in (None, inf):
             replace(op, [graph.ReluOp(op.x)], rewriter)
 
 
+@Exactness.OPEN
 class MatmulOfTransposed(RewritePattern):
     # matmul(a, transpose(w)) == dense(a, w)  for a matrix w
     @op_type_rewrite_pattern
@@ -108,6 +123,7 @@ class MatmulOfTransposed(RewritePattern):
             replace(op, [graph.DenseOp(op.a, transpose.x)], rewriter, [transpose])
 
 
+@Exactness.OPEN
 class DenseOfTransposed(RewritePattern):
     # dense(x, transpose(w)) == matmul(x, w)
     @op_type_rewrite_pattern
@@ -119,48 +135,74 @@ class DenseOfTransposed(RewritePattern):
             replace(op, [graph.MatmulOp(op.x, transpose.x)], rewriter, [transpose])
 
 
+_Layer = graph.DenseOp | graph.ConvOp
+
+
+def _biased(op: graph.AddOp) -> tuple[_Layer, SSAValue, int] | None:
+    """A layer that only `op` uses, the vector along its columns that is added, and its length."""
+    for product, bias in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        layer = product.owner
+        if not isinstance(layer, _Layer) or not product.has_one_use():
+            continue
+        # A vector along the columns of dense, along the channels of conv.
+        after = rank(product) - 2 if isinstance(layer, graph.ConvOp) else 0
+        width, sizes = sizes_of(product)[-1 - after], sizes_of(bias)
+        vector = (1,) * (len(sizes) - 1 - after) + (width,) + (1,) * after
+        if width >= 0 and sizes and sizes == vector:
+            return layer, bias, width
+    return None
+
+
+def _with_bias(layer: _Layer, bias: SSAValue) -> GraphOp:
+    """The same layer with a bias, or with another one."""
+    if isinstance(layer, graph.DenseOp):
+        return graph.DenseOp(layer.x, layer.w, bias)
+    steps = ints(layer.strides), ints(layer.dilations), layer.groups.value.data
+    return graph.ConvOp(layer.x, layer.w, bias, *steps)
+
+
+def _flat(bias: SSAValue, width: int) -> tuple[list[GraphOp], SSAValue]:
+    """A bias as a vector, and the operator that makes it one."""
+    if rank(bias) == 1:
+        return [], bias
+    flat = graph.ReshapeOp(bias, [width])
+    return [flat], flat.result
+
+
+@Exactness.OPEN
 class BiasIsAnOperand(RewritePattern):
-    # dense(x, w) + b == dense(x, w, b), and dense(x, w, a) + b == dense(x, w, a + b)
-    # The same holds for conv and a bias of channels.
+    # dense(x, w) + b == dense(x, w, b), and so for conv and a bias of channels: the sum begins
+    # with b
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
-        for product, bias in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            layer = product.owner
-            if not isinstance(layer, graph.DenseOp | graph.ConvOp) or not product.has_one_use():
-                continue
-            # A vector along the columns of dense, along the channels of conv.
-            after = rank(product) - 2 if isinstance(layer, graph.ConvOp) else 0
-            width, sizes = sizes_of(product)[-1 - after], sizes_of(bias)
-            vector = (1,) * (len(sizes) - 1 - after) + (width,) + (1,) * after
-            if width < 0 or not sizes or sizes != vector:
-                continue
-            if layer.bias is not None and not (is_constant(bias) and is_constant(layer.bias)):
-                continue
-            # One computed row is another summand, whatever its shape.
-            if rank(bias) > 1 and not is_constant(bias):
-                continue
-            # The sum of two biases would be rounded to f16 before it is used.
-            if layer.bias is not None and is_half(element_type(bias)):
-                continue
-            new = self._layer(layer, bias, width)
-            if replace(op, new, rewriter, [layer]):
-                return
-
-    @staticmethod
-    def _layer(layer: graph.DenseOp | graph.ConvOp, bias: SSAValue, width: int) -> list[GraphOp]:
-        new: list[GraphOp] = []
-        if rank(bias) > 1:
-            new.append(graph.ReshapeOp(bias, [width]))
-            bias = new[-1].results[0]
-        if layer.bias is not None:
-            new.append(graph.AddOp(layer.bias, bias))
-            bias = new[-1].results[0]
-        if isinstance(layer, graph.DenseOp):
-            return [*new, graph.DenseOp(layer.x, layer.w, bias)]
-        steps = ints(layer.strides), ints(layer.dilations), layer.groups.value.data
-        return [*new, graph.ConvOp(layer.x, layer.w, bias, *steps)]
+        if (found := _biased(op)) is None:
+            return
+        layer, bias, width = found
+        # One computed row is another summand, whatever its shape.
+        if layer.bias is None and (rank(bias) == 1 or is_constant(bias)):
+            new, bias = _flat(bias, width)
+            replace(op, [*new, _with_bias(layer, bias)], rewriter, [layer])
 
 
+@Exactness.ROUNDING
+class BiasesAreOne(RewritePattern):
+    # dense(x, w, a) + b == dense(x, w, a + b)  for constants, and so for conv
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
+        if (found := _biased(op)) is None:
+            return
+        layer, bias, width = found
+        if layer.bias is None or not is_constant(layer.bias) or not is_constant(bias):
+            return
+        # The sum of two biases would be rounded to 16 bits before it is used.
+        if is_half(element_type(bias)):
+            return
+        new, bias = _flat(bias, width)
+        total = graph.AddOp(layer.bias, bias)
+        replace(op, [*new, total, _with_bias(layer, total.result)], rewriter, [layer])
+
+
+@Exactness.EXACT
 class ReshapeToSizes(RewritePattern):
     # shape = [0, -1] == shape = [-1, 12]  where the type says 12
     @op_type_rewrite_pattern
@@ -170,6 +212,7 @@ class ReshapeToSizes(RewritePattern):
             replace(op, [graph.ReshapeOp(op.x, target)], rewriter)
 
 
+@Exactness.EXACT
 class AxisFromTheFront(RewritePattern):
     # axis = -1 == axis = rank - 1
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
@@ -181,6 +224,7 @@ class AxisFromTheFront(RewritePattern):
             rewriter.notify_op_modified(op)
 
 
+@Exactness.EXACT
 class AxesInOrder(RewritePattern):
     # axes = [-1, 0] == axes = [0, rank - 1]
     @op_type_rewrite_pattern
@@ -200,6 +244,7 @@ _PATTERNS: tuple[type[RewritePattern], ...] = (
     MatmulOfTransposed,
     DenseOfTransposed,
     BiasIsAnOperand,
+    BiasesAreOne,
     ReshapeToSizes,
     AxisFromTheFront,
     AxesInOrder,
@@ -243,9 +288,11 @@ class GraphCanonicalizeOpsPass(ModulePass):
     """
 
     name = "graph-canonicalize-ops"
+    budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns = [kind() for kind in _PATTERNS]
-        rules = recorded(ctx, patterns, "later passes look for one form of each meaning")
+        why = "later passes look for one form of each meaning"
+        rules = permitted(op, [recorded(rule, ctx, why) for rule in patterns])
         walker = PatternRewriteWalker(GreedyRewritePatternApplier(rules, dce_enabled=True))
         walker.rewrite_module(op)

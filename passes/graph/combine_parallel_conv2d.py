@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -9,9 +10,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from ...core.budgets import SUMS
+from ...core.context import target_of
+from ...core.exactness import Exactness
+from ...core.target import Target, named
 from ...dialects.graph import ops as graph
-from ...dialects.graph.interfaces import element_type, rank
+from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import is_constant, sizes_of
+from .rules.blocks import blocking_for, bodies, choose_layouts
+from .rules.layouts import CHANNELS, Blocking
 from .rules.parallel import Kind, combine
 
 
@@ -24,6 +31,42 @@ def _key(op: Operation) -> tuple[object, ...] | None:
     return (op.x, element_type(op.w), len(op.operands), op.window, op.strides, op.dilations)
 
 
+class _Blocks:
+    """The convolutions of a module that are to work on blocks of channels, as it stands."""
+
+    def __init__(self, module: ModuleOp, machine: Target) -> None:
+        self.blocking: dict[Operation, Blocking] = {}
+        for ops in bodies(module):
+            blocking = blocking_for(ops, machine)
+            self.blocking |= dict.fromkeys(choose_layouts(ops, blocking).convs, blocking)
+
+    def obstacle(self, convs: Sequence[GraphOp], ends: Sequence[GraphOp]) -> str | None:
+        """Why convolutions would lose the blocks that they have apart; None where they do not."""
+        known = [self.blocking[conv] for conv in convs if conv in self.blocking]
+        channels = [sizes_of(conv.results[0])[CHANNELS] for conv in convs]
+        if not known or known[0].same_block(channels) or _is_concatenated(ends):
+            return None
+        apart, wide = (
+            ", ".join(str(known[0].block(n)) for n in sizes)
+            for sizes in (channels, [sum(channels)])
+        )
+        return f"their channels lie in blocks of {apart}, those of one in blocks of {wide}"
+
+
+def _is_concatenated(parts: Sequence[GraphOp]) -> bool:
+    """Whether values are read by nothing but what puts them beside each other in this order."""
+    values = [part.results[0] for part in parts]
+    readers = dict.fromkeys(use.operation for value in values for use in value.uses)
+    reader = next(iter(readers), None)
+    return (
+        len(readers) == 1
+        and isinstance(reader, graph.ConcatOp)
+        and list(reader.inputs) == values
+        and reader.axis.value.data % rank(reader.result) == CHANNELS
+    )
+
+
+@Exactness.OPEN
 @dataclass(frozen=True)
 class GraphCombineParallelConv2dPass(ModulePass):
     """Combine convolutions of one operand with constant filters into one with more filters.
@@ -62,8 +105,9 @@ class GraphCombineParallelConv2dPass(ModulePass):
     Elementwise operators that follow all of them in the same way are combined as well, with
     constants of their own channels. A slice that the kernel of its only reader can read in place
     costs nothing, and a pad is such a kernel; others are copies, and where copies move more than
-    is saved by reading the operand once, convolutions stay apart. It holds for any number of
-    dimensions under the window.
+    is saved by reading the operand once, convolutions stay apart. So do those that work on blocks
+    of channels (see `graph-alter-op-layout`) where slices would not be whole blocks. It holds for
+    any number of dimensions under the window.
 
     Requires: `graph-fold-constant` after it, which puts the filters together.
     Leaves: convolutions with groups, with other windows, strides or dilations, with a bias and
@@ -71,10 +115,16 @@ class GraphCombineParallelConv2dPass(ModulePass):
     """
 
     name = "graph-combine-parallel-conv2d"
+    budget = SUMS
 
     min_convolutions: int = 2
     """The smallest number of convolutions that are combined."""
 
+    target: str | None = None
+    """The name of the machine whose blocks count; by default that of the compilation."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kind = Kind(_key, lambda value: 1 - rank(value), lambda conv: (0, 0), "image")
+        machine = target_of(ctx) if self.target is None else named(self.target)
+        obstacle = _Blocks(op, machine).obstacle
+        kind = Kind(_key, lambda v: CHANNELS - rank(v), lambda conv: (0, 0), "image", obstacle)
         combine(ctx, op, kind, self.min_convolutions)

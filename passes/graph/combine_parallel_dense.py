@@ -10,6 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from ...core.budgets import SUMS
+from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import element_type, rank
 from ...dialects.graph.known import is_constant, sizes_of
@@ -33,6 +35,7 @@ def _weight_axes(op: Operation) -> Sequence[int]:
     return (0, 0) if isinstance(op, graph.DenseOp) else (1,)
 
 
+@Exactness.OPEN
 @dataclass(frozen=True)
 class GraphCombineParallelDensePass(ModulePass):
     """Combine products of one operand with constant weights into one wider product.
@@ -78,6 +81,7 @@ class GraphCombineParallelDensePass(ModulePass):
     """
 
     name = "graph-combine-parallel-dense"
+    budget = SUMS
 
     min_products: int = 2
     """The smallest number of products that are combined."""

@@ -13,7 +13,9 @@ from xdsl.transforms.common_subexpression_elimination import CSEDriver
 from xdsl.transforms.dead_code_elimination import dce
 
 from ...core.actions import allowed
+from ...core.budgets import EXACT
 from ...core.context import decide
+from ...core.exactness import Exactness
 from ...core.provenance import fuse
 
 
@@ -43,6 +45,7 @@ class _Driver(CSEDriver):
         super()._replace_and_delete(op, existing)
 
 
+@Exactness.EXACT
 @dataclass(frozen=True)
 class GraphCsePass(ModulePass):
     """Merge operations that compute the same from the same operands.
@@ -80,6 +83,7 @@ class GraphCsePass(ModulePass):
     """
 
     name = "graph-cse"
+    budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         _Driver(ctx).simplify(op)

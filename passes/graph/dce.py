@@ -15,7 +15,9 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, SymbolOpInterface
 from xdsl.transforms.dead_code_elimination import region_dce
 
+from ...core.budgets import EXACT
 from ...core.context import decide
+from ...core.exactness import Exactness
 
 
 def _symbol(op: Operation) -> str | None:
@@ -85,6 +87,7 @@ def _erase_dead_functions(ctx: Context, module: ModuleOp) -> None:
             Rewriter.erase_op(op)
 
 
+@Exactness.EXACT
 @dataclass(frozen=True)
 class GraphDcePass(ModulePass):
     """Erase operations whose results nobody uses, and private functions that nobody calls.
@@ -119,6 +122,7 @@ class GraphDcePass(ModulePass):
     """
 
     name = "graph-dce"
+    budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         listener = PatternRewriterListener(operation_removal_handler=[lambda o: _tell(ctx, o)])

@@ -15,11 +15,14 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from ...core.budgets import SUMS
+from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import NormalizeKind
 from .rules.recorded import recorded
 
 
+@Exactness.OPEN
 class SpmmOfNormalized(RewritePattern):
     """Scale the rows of the features instead of the entries of the matrix."""
 
@@ -98,7 +101,8 @@ class GraphDecomposeNormalizePass(ModulePass):
     """
 
     name = "graph-decompose-normalize"
+    budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        (rule,) = recorded(ctx, [SpmmOfNormalized()], "the entries of the matrix are not known")
+        rule = recorded(SpmmOfNormalized(), ctx, "the entries of the matrix are not known")
         PatternRewriteWalker(rule).rewrite_module(op)

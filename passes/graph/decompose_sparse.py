@@ -16,13 +16,17 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from ...core.budgets import SUMS
 from ...core.context import decide
+from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import NormalizeKind
 from ...dialects.graph.interfaces import GraphOp, rank
 from ...dialects.graph.known import sizes_of
 from ...dialects.graph.ops_select import WHOLE_END
 from ...dialects.graph.ops_sparse import RowOp
+from ...dialects.graph.plan.recording import Recorder
+from ...dialects.graph.plan.uses import Uses
 from ...dialects.graph.sparse_forms import by_rows_and_columns
 
 _OF_PATTERN = (
@@ -36,6 +40,7 @@ _OF_PATTERN = (
 _OF_VALUES = (graph.EntriesOp, graph.SpmmOp, RowOp, graph.ToDenseOp)
 
 
+@Exactness.OPEN
 @dataclass
 class UserOfEntries(RewritePattern):
     """Take the pattern and the values apart."""
@@ -73,6 +78,7 @@ def _take(op: GraphOp, operands: list[SSAValue], rewriter: PatternRewriter) -> N
     rewriter.replace(op, new)
 
 
+@Exactness.OPEN
 @dataclass
 class UserOfRows(RewritePattern):
     """Compute all rows and cut: fusion leaves of it what is asked for."""
@@ -105,9 +111,12 @@ class UserOfRows(RewritePattern):
 
 def _reads_entries(op: graph.SpmmOp | graph.AggregateOp | graph.DegreeOp | graph.ToDenseOp) -> bool:
     """Whether an operator has a value of its own for each entry, or needs a square matrix."""
-    return bool(op.entry_operands) or (isinstance(op, graph.DegreeOp) and op.needs_square)
+    return bool(Uses(Recorder()).entries(op)) or (
+        isinstance(op, graph.DegreeOp) and op.needs_square
+    )
 
 
+@Exactness.OPEN
 @dataclass
 class NormalizedEntries(RewritePattern):
     """Scale the entries; only the product has a better way (`graph-decompose-normalize`)."""
@@ -170,6 +179,7 @@ class GraphDecomposeSparsePass(ModulePass):
     """
 
     name = "graph-decompose-sparse"
+    budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns = [NormalizedEntries(ctx), UserOfEntries(ctx), UserOfRows(ctx)]

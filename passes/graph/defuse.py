@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -11,17 +12,34 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import PassFailedException
 
 from ...core.actions import allowed
+from ...core.budgets import EXACT
 from ...core.context import decide
-from ...core.provenance import fuse, names
+from ...core.dims import Dim, Shape
+from ...core.errors import explain
+from ...core.exactness import Exactness
+from ...core.provenance import fuse, names, origin
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.ops_call import CallLikeOp
+from ...dialects.graph.shapes import SymbolicShapes
 
 
-def _inline(call: func.CallOp, primitive: func.FuncOp) -> None:
-    """Replace a call by the operations of the primitive function that it calls."""
+def inline(
+    call: func.CallOp,
+    primitive: func.FuncOp,
+    dims: Mapping[SSAValue, Shape] = MappingProxyType({}),
+) -> None:
+    """Replace a call by the operations of the primitive function that it calls.
+
+    Args:
+        call: the call.
+        primitive: the function.
+        dims: shapes of values of the function in symbols of the caller, which calls in it then
+            state.
+    """
     body = primitive.body.block
     values: dict[SSAValue, SSAValue] = dict(zip(body.args, call.arguments, strict=True))
     called = set(names(call))
@@ -33,12 +51,33 @@ def _inline(call: func.CallOp, primitive: func.FuncOp) -> None:
         # A function that several groups share bears the names of the first of them only.
         if not set(names(op)) <= called:
             copy.location = call.location
+        if isinstance(copy, CallLikeOp) and all(result in dims for result in op.results):
+            copy.state_dims([dims[result] for result in op.results])
         new.append(copy)
     assert body.last_op is not None
     results = [values[v] for v in body.last_op.operands]
     for result, old in zip(results, call.results, strict=True):
         result.name_hint = old.name_hint
     Rewriter.replace_op(call, new, results)
+
+
+def shapes_in_caller(call: func.CallOp, primitive: func.FuncOp) -> dict[SSAValue, Shape]:
+    """The shapes of what calls in a primitive function give, in the symbols of its caller."""
+    calls = [op for op in primitive.body.block.ops if isinstance(op, CallLikeOp)]
+    caller = call.parent_op()
+    if not calls or not isinstance(caller, func.FuncOp):
+        return {}
+    inner, outer = SymbolicShapes(primitive), SymbolicShapes(caller)
+    sizes: dict[str, Dim] = {}
+    for name, (number, dimension) in inner.bindings.items():
+        argument = call.arguments[number]
+        size = outer.shape(argument)[dimension] if isinstance(dimension, int) else None
+        sizes[name] = size or outer.nnz(argument) or Dim.symbol(name)
+    return {
+        result: tuple(dim.substitute(sizes) for dim in inner.shape(result))
+        for op in calls
+        for result in op.results
+    }
 
 
 def _merge_literals(block: Block) -> None:
@@ -66,15 +105,19 @@ def _sort(block: Block) -> None:
     """
     order: dict[Operation, None] = {}
     for root in block.ops:
-        stack = [] if _is_operator(root) else [(root, _makers(root, block))]
+        # What is being visited, users first: it is in order itself, so that a way back is seen.
+        stack = {} if _is_operator(root) else {root: _makers(root, block)}
         while stack:
-            op, makers = stack[-1]
+            op, makers = next(reversed(stack.items()))
             maker = next(makers, None)
             if maker is None:
                 order[op] = None
-                stack.pop()
+                stack.popitem()
+            elif maker in stack:
+                fact, where = f"{maker.name} needs what it makes", origin(maker)
+                raise PassFailedException(explain(GraphDefusePass.name, fact, origin=where))
             elif maker not in order:
-                stack.append((maker, _makers(maker, block)))
+                stack[maker] = _makers(maker, block)
     for op in reversed([op for op in block.ops if op not in order]):
         Rewriter.erase_op(op)
     for op in order:
@@ -90,7 +133,7 @@ def _makers(op: Operation, block: Block) -> Iterator[Operation]:
                 yield operand.owner
 
 
-def _erase_unused(module: ModuleOp, primitives: dict[str, func.FuncOp]) -> None:
+def erase_unused(module: ModuleOp, primitives: Mapping[str, func.FuncOp]) -> None:
     """Erase the primitive functions that nothing names any more."""
     attributes = (
         a for op in module.walk() for a in (*op.properties.values(), *op.attributes.values())
@@ -101,6 +144,7 @@ def _erase_unused(module: ModuleOp, primitives: dict[str, func.FuncOp]) -> None:
             Rewriter.erase_op(function)
 
 
+@Exactness.EXACT
 @dataclass(frozen=True)
 class GraphDefusePass(ModulePass):
     """Put the operators of primitive functions back where the functions are called.
@@ -141,6 +185,7 @@ class GraphDefusePass(ModulePass):
     """
 
     name = "graph-defuse"
+    budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [f for f in op.walk() if isinstance(f, func.FuncOp)]
@@ -153,7 +198,7 @@ class GraphDefusePass(ModulePass):
                 if primitive is not None and allowed("inline", call):
                     what = f"inline @{primitive.sym_name.data}"
                     decide(ctx, call, what, "it was a group of fusion only")
-                    _inline(call, primitive)
+                    inline(call, primitive)
             _merge_literals(function.body.block)
             _sort(function.body.block)
-        _erase_unused(op, primitives)
+        erase_unused(op, primitives)

@@ -17,7 +17,9 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
 from ...core.actions import allowed
+from ...core.budgets import ROUNDING
 from ...core.context import CompilerContext, count, decide
+from ...core.exactness import Exactness
 from ...core.module import is_public
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
@@ -203,6 +205,7 @@ def _needed(returned: Operation) -> list[Operation] | None:
     return [op for op in block.ops if op in found] if block is not None else None
 
 
+@Exactness.EXACT
 @dataclass(frozen=True)
 class GraphFoldConstantPass(ModulePass):
     """Evaluate operators whose operands are constants, by their NumPy reference.
@@ -242,6 +245,7 @@ class GraphFoldConstantPass(ModulePass):
     """
 
     name = "graph-fold-constant"
+    budget = ROUNDING
 
     max_growth: int = 4096
     """Bytes by which a result may exceed four times the constants that it is made of."""

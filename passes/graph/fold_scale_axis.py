@@ -19,13 +19,16 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from ...core.budgets import SUMS
 from ...core.context import decide
+from ...core.exactness import Exactness
 from ...core.provenance import fuse
 from ...core.weights import WeightStore, weights_of
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PadMode
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, is_constant, is_regular, sizes_of
+from .rules.permission import permitted
 
 _Product = graph.DenseOp | graph.MatmulOp | graph.ConvOp
 _DEPTH = 8
@@ -211,6 +214,7 @@ def _without_scale(value: SSAValue, to: Rebuilding) -> SSAValue:
     return to.add(_like(op, [_without_scale(op.operands[0], to)]), op)
 
 
+@Exactness.SPECIAL
 @dataclass
 class ScaleOfProduct(RewritePattern):
     """Backward: take a scale of a result into the weights."""
@@ -233,6 +237,7 @@ class ScaleOfProduct(RewritePattern):
         rewriter.replace(op, to.new, [result])
 
 
+@Exactness.SPECIAL
 @dataclass
 class ProductOfScaled(RewritePattern):
     """Forward: take a scale of an operand into the weights."""
@@ -276,6 +281,7 @@ def _weights_of_scaled(op: GraphOp, to: Rebuilding) -> SSAValue:
     return to.add(graph.MulOp(w, own), cast(Operation, w.owner))
 
 
+@Exactness.SPECIAL
 @dataclass
 class ScaleOfRows(RewritePattern):
     """Take a scale of the rows of a sparse product, or of its operand, into a constant matrix."""
@@ -376,8 +382,9 @@ class GraphFoldScaleAxisPass(ModulePass):
     """
 
     name = "graph-fold-scale-axis"
+    budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        patterns = [ScaleOfProduct(ctx), ProductOfScaled(ctx), ScaleOfRows(ctx)]
-        applier = GreedyRewritePatternApplier(list[RewritePattern](patterns), dce_enabled=True)
+        rules = permitted(op, [ScaleOfProduct(ctx), ProductOfScaled(ctx), ScaleOfRows(ctx)])
+        applier = GreedyRewritePatternApplier(rules, dce_enabled=True)
         PatternRewriteWalker(applier).rewrite_module(op)

@@ -12,12 +12,16 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...core.actions import allowed
+from ...core.budgets import EXACT
 from ...core.context import count, decide
 from ...core.dims import Dim
+from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
+from ...dialects.graph.plan.nest_plan import obstacle
 from ...dialects.graph.shapes import SymbolicShapes
-from ..fusion import Group, Grouping
-from ..outlining import Outliner, has_value
+from .defuse import erase_unused, inline, shapes_in_caller
+from .fusion.grouping import Group, Grouping
+from .fusion.outlining import Outliner, has_value
 
 _LONGEST_NAME = 8
 
@@ -50,6 +54,23 @@ def _erase_unused(block: Block) -> None:
             Rewriter.erase_op(op)
 
 
+def _dissolve_refused(ctx: Context, module: ModuleOp) -> None:
+    """Put what cannot be one kernel back where the primitive functions are called."""
+    functions = [f for f in module.walk() if isinstance(f, func.FuncOp)]
+    primitives = {f.sym_name.data: f for f in functions if "graph.primitive" in f.attributes}
+    refused: dict[str, func.FuncOp] = {}
+    for name, function in primitives.items():
+        if (why := obstacle(function)) is not None:
+            decide(ctx, function, "its operators are grouped anew", why, kind="missed")
+            refused[name] = function
+    calls = [c for f in functions for c in f.walk() if isinstance(c, func.CallOp)]
+    for call in calls:
+        if (function := refused.get(call.callee.string_value())) is not None:
+            inline(call, function, shapes_in_caller(call, function))
+    erase_unused(module, refused)
+
+
+@Exactness.EXACT
 @dataclass(frozen=True)
 class GraphFuseOpsPass(ModulePass):
     """Group operators and move each group into a primitive function, one kernel each.
@@ -88,12 +109,16 @@ class GraphFuseOpsPass(ModulePass):
     into the group, other constants are arguments. Operators without a value at an index stay
     where they are.
 
+    A primitive function that is there already stays as it is if it can be one kernel; otherwise
+    its operators are grouped anew.
+
     Requires: nothing.
     Leaves: in each function that is no primitive, only constants, calls, and operators that
         have no value at an index.
     """
 
     name = "graph-fuse-ops"
+    budget = EXACT
 
     max_ops: int = 0
     """The largest number of operators in a group; 0 sets no limit, 1 fuses nothing."""
@@ -102,17 +127,18 @@ class GraphFuseOpsPass(ModulePass):
     """The largest width of a dense product that goes into one kernel with a sparse one."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _dissolve_refused(ctx, op)
         outliner = Outliner(op)
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             if "graph.primitive" in function.attributes or len(function.body.blocks) != 1:
                 continue
             block = function.body.block
             _erase_unused(block)
-            groups = Grouping(block, self.max_ops, self.max_staged_width).groups
+            shapes = SymbolicShapes(function)
+            groups = Grouping(block, shapes, self.max_ops, self.max_staged_width).groups
             for call in block.ops:
                 if isinstance(call, graph.CallDpsOp) and (why := call.refusal) is not None:
                     decide(ctx, call, f"{call.callee} is kept apart", why, kind="missed")
-            shapes = SymbolicShapes(function)
             costs = [_flops(group, shapes) for group in groups]
             for group, cost in zip(groups, costs, strict=True):
                 if len(group.ops) == 1 and isinstance(group.ops[0], graph.CallDpsOp):

@@ -16,8 +16,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from ...core.actions import allowed
+from ...core.budgets import SUMS
 from ...core.context import decide, target_of
 from ...core.errors import StepwellError, explain
+from ...core.exactness import Exactness
 from ...core.provenance import fuse
 from ...core.refusal import refused
 from ...core.registry import legalizations
@@ -30,6 +32,7 @@ from ...dialects.graph.ops import CallDpsOp, ConstantOp
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop.ops import KernelOp
 from .rules import legalization
+from .rules.permission import Permission
 
 Rule = Callable[[GraphOp, Target], Any]
 """Gives what takes the place of an operator: an operation, a value, a sequence of values, or
@@ -71,6 +74,7 @@ class Legalizer:
     ctx: Context
     module: ModuleOp
     rules: dict[str, list[Rule | Kernel]]
+    permission: Permission
     kernels: dict[tuple[Any, ...], KernelOp] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -93,6 +97,8 @@ class Legalizer:
     def _replace(self, op: GraphOp) -> tuple[Rule | Kernel, list[Operation]] | None:
         """Apply the first rule that does something; gives it with the new operations."""
         for rule in self.rules.get(op.name, ()):
+            if not self.permission.allows(Exactness.of(rule), op):
+                continue
             if not allowed(f"rule {_name(rule)}", op):
                 return None
             if isinstance(rule, Kernel):
@@ -273,6 +279,7 @@ class GraphLegalizePass(ModulePass):
     """
 
     name = "graph-legalize"
+    budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         known = tables(ctx)
@@ -285,5 +292,5 @@ class GraphLegalizePass(ModulePass):
         if not any(inner.name in rules for inner in op.walk()):
             return
         with all_or_nothing(op):
-            Legalizer(ctx, op, rules).run()
+            Legalizer(ctx, op, rules, Permission(op)).run()
         _erase_unused_constants(op)

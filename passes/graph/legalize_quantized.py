@@ -18,7 +18,9 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from ...core.budgets import SUMS
 from ...core.context import CompilerContext, decide
+from ...core.exactness import Exactness
 from ...core.provenance import fuse
 from ...core.weights import weights_of
 from ...dialects.graph import ops as graph
@@ -26,6 +28,7 @@ from ...dialects.graph.attrs import dtype_of, element_type_of, ui8
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, sizes_of
 from ...dialects.graph.ops_quantized import multiplier
+from .rules.permission import permitted
 from .rules.quantized import (
     MoveOfDequantized,
     QuantizeWhatWasCut,
@@ -76,6 +79,7 @@ def _weight_axis(op: GraphOp) -> int:
     return rank(op.operands[1]) - 1 if isinstance(op, graph.MatmulOp) else 0
 
 
+@Exactness.EXACT
 @dataclass
 class ProductOfQuantized(RewritePattern):
     """Sum up integers, then requantise."""
@@ -133,6 +137,7 @@ class ProductOfQuantized(RewritePattern):
         return to.add(graph.SubOp(to.add(graph.CastOp(value, i16)), shift))
 
 
+@Exactness.EXACT
 @dataclass
 class ProductOfShifted(RewritePattern):
     """Take a zero point of the first factor out of the sum, if the second one is known."""
@@ -191,6 +196,7 @@ class ProductOfShifted(RewritePattern):
         return None if zero is None or abs(int(zero.reshape(()))) > 255 else (wide.x, sub.rhs)
 
 
+@Exactness.OPEN
 @dataclass
 class QuantizeOfProduct(RewritePattern):
     """Recognise a product between dequantisations and a quantisation."""
@@ -344,6 +350,7 @@ class GraphLegalizeQuantizedPass(ModulePass):
     """
 
     name = "graph-legalize-quantized"
+    budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
@@ -355,5 +362,5 @@ class GraphLegalizeQuantizedPass(ModulePass):
             ProductOfQuantized(ctx),
             ProductOfShifted(ctx),
         ]
-        applier = GreedyRewritePatternApplier(patterns, dce_enabled=True)
+        applier = GreedyRewritePatternApplier(permitted(op, patterns), dce_enabled=True)
         PatternRewriteWalker(applier).rewrite_module(op)

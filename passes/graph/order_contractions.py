@@ -14,8 +14,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.actions import allowed
+from ...core.budgets import SUMS
 from ...core.context import decide
 from ...core.dims import Dim
+from ...core.exactness import Exactness
 from ...core.provenance import fuse, names
 from ...dialects.graph import ops as graph
 from ...dialects.graph.chains import (
@@ -29,6 +31,7 @@ from ...dialects.graph.chains import (
 )
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.shapes import SymbolicShapes, argument_attributes
+from .rules.permission import Permission
 
 _LISTED = 5
 """As many orders are all told of; of more the model's and the ends of the scale are."""
@@ -183,6 +186,7 @@ def _chains(function: func.FuncOp) -> list[Chain]:
     return found[::-1]
 
 
+@Exactness.OPEN
 @dataclass(frozen=True)
 class GraphOrderContractionsPass(ModulePass):
     """Compute chains of products in the order that is least work: ``a (x w)`` or ``(a x) w``.
@@ -221,6 +225,7 @@ class GraphOrderContractionsPass(ModulePass):
     """
 
     name = "graph-order-contractions"
+    budget = SUMS
 
     assumed_size: int = 1024
     """What a size that is not known is taken for."""
@@ -229,6 +234,8 @@ class GraphOrderContractionsPass(ModulePass):
     """What the number of stored entries in a row is taken for where it is not known."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not Permission(op).allows(Exactness.OPEN, op):
+            return
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             if not function.body.blocks or "graph.primitive" in function.attributes:
                 continue

@@ -15,8 +15,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
 
+from ...core.budgets import SUMS
 from ...core.weights import weights_of
 from .rules import arithmetic, movement
+from .rules.permission import permitted
 from .rules.recorded import recorded
 
 
@@ -57,11 +59,13 @@ class GraphSimplifyPass(ModulePass):
     """
 
     name = "graph-simplify"
+    budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         patterns = [kind() for kind in (*arithmetic.PATTERNS, *movement.PATTERNS)]
         patterns += [kind(weights) for kind in arithmetic.PATTERNS_ON_CONSTANTS]
-        rules = recorded(ctx, patterns, "the result takes fewer or cheaper operators")
+        why = "the result takes fewer or cheaper operators"
+        rules = permitted(op, [recorded(rule, ctx, why) for rule in patterns])
         walker = PatternRewriteWalker(GreedyRewritePatternApplier(rules, dce_enabled=True))
         walker.rewrite_module(op)

@@ -19,12 +19,16 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import Rewriter
 
+from ...core.budgets import ROUNDING
+from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import dtype_of, is_half
 from ...dialects.graph.interfaces import GraphOp, element_type, rank, tensor_type
+from .rules.permission import permitted
 from .rules.recorded import recorded
 
 
+@Exactness.EXACT
 class DropoutIsIdentity(RewritePattern):
     """Leave dropout out."""
 
@@ -109,6 +113,7 @@ def _vector(x: SSAValue, axis: int) -> list[int]:
     return [-1, *[1] * (rank(x) - axis - 1)]
 
 
+@Exactness.OPEN
 class BatchNormIsScaleAndShift(RewritePattern):
     """Compute one factor and one summand for each channel, on vectors that are constants."""
 
@@ -127,6 +132,7 @@ class BatchNormIsScaleAndShift(RewritePattern):
         new.finish(new.affine(op.x, factor, new.add(shift), shape))
 
 
+@Exactness.OPEN
 class BatchNormTrainingIsPrimitives(RewritePattern):
     """Standardize the channels, where nobody asks for the statistics."""
 
@@ -142,6 +148,7 @@ class BatchNormTrainingIsPrimitives(RewritePattern):
         new.finish(new.affine(y, op.scale, op.bias, _vector(op.x, op.axis_from_front)))
 
 
+@Exactness.OPEN
 class LayerNormIsPrimitives(RewritePattern):
     """Standardize what follows an axis."""
 
@@ -154,6 +161,7 @@ class LayerNormIsPrimitives(RewritePattern):
         new.finish(new.affine(y, op.scale, op.bias))
 
 
+@Exactness.OPEN
 class InstanceNormIsPrimitives(RewritePattern):
     """Standardize each channel of each element of the batch."""
 
@@ -166,6 +174,7 @@ class InstanceNormIsPrimitives(RewritePattern):
         new.finish(new.affine(y, op.scale, op.bias, _vector(op.x, op.axis_from_front)))
 
 
+@Exactness.OPEN
 class GroupNormIsPrimitives(RewritePattern):
     """Standardize runs of channels, where a reshape can take them apart."""
 
@@ -186,6 +195,7 @@ class GroupNormIsPrimitives(RewritePattern):
         new.finish(new.add(graph.ReshapeOp(y, [*[0] * axis, sizes[axis], *trailing])))
 
 
+@Exactness.OPEN
 class RmsNormIsPrimitives(RewritePattern):
     """Divide what follows an axis by the root of its mean square."""
 
@@ -198,6 +208,7 @@ class RmsNormIsPrimitives(RewritePattern):
         new.finish(new.affine(new.add(graph.MulOp(x, inverse)), op.scale, None))
 
 
+@Exactness.OPEN
 class L2NormalizeIsPrimitives(RewritePattern):
     """Divide by a length."""
 
@@ -248,6 +259,7 @@ class GraphSimplifyInferencePass(ModulePass):
     """
 
     name = "graph-simplify-inference"
+    budget = ROUNDING
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns: list[RewritePattern] = [
@@ -260,5 +272,6 @@ class GraphSimplifyInferencePass(ModulePass):
             RmsNormIsPrimitives(),
             L2NormalizeIsPrimitives(),
         ]
-        rules = recorded(ctx, patterns, "its parts fold and fuse with what is beside them")
+        why = "its parts fold and fuse with what is beside them"
+        rules = permitted(op, [recorded(rule, ctx, why) for rule in patterns])
         PatternRewriteWalker(GreedyRewritePatternApplier(rules)).rewrite_module(op)

@@ -15,7 +15,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.actions import allowed
+from ...core.budgets import SUMS
 from ...core.context import decide
+from ...core.exactness import Exactness
 from ...core.provenance import fuse
 from ...core.weights import WeightStore, weights_of
 from ...dialects.graph import ops as graph
@@ -23,6 +25,7 @@ from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, sizes_of
 from ...dialects.graph.sparse_forms import sparse_form
 from ...dialects.sparse_tensor import csr
+from .rules.permission import Permission
 
 _Product = graph.DenseOp | graph.MatmulOp
 
@@ -129,6 +132,7 @@ class Sparsifier:
     """Rewrites products; a constant has one sparse copy, however many products use it."""
 
     ctx: Context
+    permission: Permission
     assumed_size: int
     weights: WeightStore
     copies: dict[tuple[Operation, bool], SSAValue] = field(default_factory=dict)
@@ -147,6 +151,10 @@ class Sparsifier:
                 what = f"{name} and stays dense"
                 why = "that is faster"
                 decide(self.ctx, candidate.product, what, why, cost, kind="missed")
+            return False
+        if not self.permission.allows(Exactness.SPECIAL, candidate.product):
+            why = "an operator after it would show what 0 * NaN becomes"
+            decide(self.ctx, candidate.product, f"{name} and stays dense", why, cost, kind="missed")
             return False
         if not allowed("sparsify", candidate.product):
             return False
@@ -207,6 +215,7 @@ def _time(picoseconds: int) -> str:
     return f"{picoseconds / 1e6:.3g} us"
 
 
+@Exactness.SPECIAL
 @dataclass(frozen=True)
 class GraphSparsifyConstantPass(ModulePass):
     """Multiply by a constant that is mostly zeros as by a sparse matrix, where that is faster.
@@ -247,12 +256,13 @@ class GraphSparsifyConstantPass(ModulePass):
     """
 
     name = "graph-sparsify-constant"
+    budget = SUMS
 
     assumed_size: int = 1024
     """What a size that is not known may be at most, beside 1, for the decision."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        sparsifier = Sparsifier(ctx, self.assumed_size, weights_of(ctx))
+        sparsifier = Sparsifier(ctx, Permission(op), self.assumed_size, weights_of(ctx))
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             if "graph.primitive" in function.attributes:
                 continue

@@ -16,8 +16,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from ...core.actions import allowed
+from ...core.budgets import STORAGE
 from ...core.context import decide
 from ...core.errors import explain
+from ...core.exactness import Exactness
 from ...core.weights import weights_of
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import FusionKind, GraphOp, Precision, element_type
@@ -138,6 +140,7 @@ class Narrowing:
         return with_element_type(cast(TensorType, type), TYPES[self.type])
 
 
+@Exactness.ROUNDING
 @dataclass(frozen=True)
 class GraphToMixedPrecisionPass(ModulePass):
     """Store weights and intermediates in f16 or bf16, by a policy for each operator.
@@ -183,6 +186,7 @@ class GraphToMixedPrecisionPass(ModulePass):
     """
 
     name = "graph-to-mixed-precision"
+    budget = STORAGE
 
     type: str = "bf16"
     """`bf16`, which has the range of f32, or `f16`, which has three more bits of precision."""

@@ -21,6 +21,7 @@ from xdsl.ir import Block, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.graph import ops as graph
 from ...dialects.loop.in_place import sharing
@@ -163,6 +164,7 @@ class LoopAlignRowsPass(ModulePass):
     """
 
     name = "loop-align-rows"
+    budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         calls = [call for call in op.walk() if isinstance(call, graph.CallDpsOp)]

@@ -10,10 +10,12 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.passes import ModulePass
 
+from ...core.budgets import SUMS
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, rounded_up_quotient
-from ...dialects.loop.nests import bound_of, enclosing, kernel_named, loop_named, refusal
+from ...dialects.loop.loops import bound_of, enclosing
+from ...dialects.loop.nests import kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, PartitionPointOp, ReduceEntriesOp, StoreOp
 from ...dialects.loop.ops_partition import MOST_WEIGHT
 from ...dialects.loop.rebuild import Rebuild
@@ -147,6 +149,7 @@ class LoopBalancePass(ModulePass):
     """
 
     name = "loop-balance"
+    budget = SUMS
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

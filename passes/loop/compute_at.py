@@ -12,17 +12,13 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.passes import ModulePass
 
+from ...core.budgets import EXACT
+from ...core.building.affine import Affine, Quotient, expression, polynomial, variables
+from ...core.building.polynomials import Polynomial
 from ...core.context import decide
-from ...dialects.loop.linear import linear, minus, normalized
-from ...dialects.loop.nests import (
-    enclosing,
-    extent_of,
-    kernel_named,
-    loop_named,
-    most_iterations,
-    perfect_nest,
-    refusal,
-)
+from ...dialects.loop.linear import minus, normalized
+from ...dialects.loop.loops import enclosing, extent_of, most_iterations
+from ...dialects.loop.nests import kernel_named, loop_named, perfect_nest, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
@@ -33,7 +29,7 @@ from ...dialects.loop.ops import (
     new_load,
     new_store,
 )
-from ...dialects.loop.ranges import RangedRebuild, range_of
+from ...dialects.loop.ranges import RangedRebuild
 from ...dialects.loop.trace import noted
 
 STEP = "loop-compute-at"
@@ -169,21 +165,22 @@ def _span(
     if load.map.data.num_symbols:
         raise refusal(STEP, kernel, target, "reads blocks", hint="compute_at before vectorize")
     dims = [AffineExpr.dimension(operands.index(index)) for index in load.indices]
-    terms, constant = linear(load.map.data.results[axis].replace_dims_and_symbols(dims, []))
-    start: AffineExpr = AffineExpr.constant(0)
-    least = most = constant
-    for term, factor in terms.items():
-        used = [operands[e.position] for e in term.dfs() if isinstance(e, AffineDimExpr)]
+    place = polynomial(load.map.data.results[axis], dims)
+    start: Affine = Polynomial()
+    least = most = place.constant
+    for (term,), factor in (place - place.constant).terms:
+        own = Polynomial.atom(term)
+        used = [operands[v.position] for v in variables(own)]
         if not any(_is_inside(value, target) for value in used):
-            start = start + term * factor
+            start = start + own * factor
             continue
         bounding = extent_of if factor < 0 else most_iterations
         size = bounding(inside[used[0]]) if used[0] in inside else None
-        if not isinstance(term, AffineDimExpr) or size is None:
+        if isinstance(term, Quotient) or size is None:
             raise refusal(STEP, kernel, target, "reads where its body says, not at its loops")
         ends = sorted((0, factor * max(0, size - 1)))
         least, most = least + ends[0], most + ends[1]
-    return start, least, most
+    return expression(start), least, most
 
 
 def _is_inside(value: SSAValue, target: ForOp) -> bool:
@@ -250,7 +247,7 @@ class _ComputeAt(RangedRebuild):
         size, start = self.part.sizes[axis], self.starts()[axis]
         bound = [AffineExpr.constant(size)]
         end = minus(AffineExpr.constant(self.shape[axis]), start)
-        shortest = range_of(end, self.ranges)
+        shortest = self.range_of(end)
         if shortest is None or shortest[0] < size:
             bound.append(end)
         name = self.name(loops[0].loop_name.data)
@@ -328,6 +325,7 @@ class LoopComputeAtPass(ModulePass):
     """
 
     name = "loop-compute-at"
+    budget = EXACT
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

@@ -10,9 +10,11 @@ from xdsl.ir import Block, Operation
 from xdsl.ir.affine import AffineExpr
 from xdsl.passes import ModulePass
 
+from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.loop.linear import value_of
-from ...dialects.loop.nests import bound_of, extent_of, loop_names, loops_of
+from ...dialects.loop.loops import bound_of, extent_of
+from ...dialects.loop.nests import loop_names, loops_of
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp, YieldOp
 from ...dialects.loop.rebuild import erase_unused
 from ...dialects.loop.substitution import Substitution, taken_over
@@ -112,6 +114,7 @@ class LoopDropUnitLoopsPass(ModulePass):
     """
 
     name = "loop-drop-unit-loops"
+    budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:

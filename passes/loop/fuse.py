@@ -8,17 +8,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import normalized, quotient, remainder
-from ...dialects.loop.nests import (
-    extent_of,
-    kernel_named,
-    loop_named,
-    loop_names,
-    only_loop,
-    refusal,
-)
+from ...dialects.loop.loops import extent_of
+from ...dialects.loop.names import free_name
+from ...dialects.loop.nests import kernel_named, loop_named, loop_names, only_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -68,16 +64,11 @@ class _Fuse(Rebuild):
         bound = [normalized(expr * self.size) for expr in self.bound(op)]
         kinds = {op.kind.data, self.second.kind.data}
         kind = LoopKind.SERIAL if LoopKind.SERIAL in kinds else LoopKind.PARALLEL
-        with self.loop(self.fused_name(), bound, kind, op) as variable:
+        name = f"{op.loop_name.data}_{self.second.loop_name.data}"
+        with self.loop(free_name(name, loop_names(self.kernel)), bound, kind, op) as variable:
             self.bind(op.variable, quotient(variable, self.size))
             self.bind(self.second.variable, remainder(variable, self.size))
             self.visit_body(self.second.body.block)
-
-    def fused_name(self) -> str:
-        name = f"{self.first.loop_name.data}_{self.second.loop_name.data}"
-        while name in loop_names(self.kernel):
-            name += "_"
-        return name
 
 
 @dataclass(frozen=True)
@@ -116,6 +107,7 @@ class LoopFusePass(ModulePass):
     """
 
     name = "loop-fuse"
+    budget = EXACT
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

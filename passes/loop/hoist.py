@@ -6,31 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
+from ...core.budgets import EXACT
+from ...core.building.scopes import TRAPPING
 from ...core.context import decide
 from ...dialects.loop.in_place import sharing
-from ...dialects.loop.nests import Loop, extent_of, kernel_named, loop_named, refusal
+from ...dialects.loop.loops import Loop, extent_of
+from ...dialects.loop.nests import kernel_named, loop_named, refusal
 from ...dialects.loop.ops import KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
 
 STEP = "loop-hoist"
-
-_DIVISIONS = (
-    arith.DivSIOp,
-    arith.DivUIOp,
-    arith.RemSIOp,
-    arith.RemUIOp,
-    arith.FloorDivSIOp,
-    arith.CeilDivSIOp,
-    arith.CeilDivUIOp,
-)
-"""Operations that a divisor of 0 ends the program in."""
 
 
 def hoist(kernel: KernelOp, loop: str) -> KernelOp:
@@ -80,7 +71,7 @@ def _held(target: Loop, op: Operation, written: set[SSAValue]) -> str | None:
             return "it writes to what is read in it"
     elif not is_side_effect_free(op):
         return ""
-    if isinstance(op, (LoadOp, *_DIVISIONS)) and not (extent_of(target) or 0):
+    if isinstance(op, (LoadOp, *TRAPPING)) and not (extent_of(target) or 0):
         return f"it may have no iteration, and then {op.name} is not for it to do"
     return None
 
@@ -136,6 +127,7 @@ class LoopHoistPass(ModulePass):
     """
 
     name = "loop-hoist"
+    budget = EXACT
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

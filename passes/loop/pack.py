@@ -12,18 +12,14 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
+from ...core.budgets import EXACT
 from ...core.context import decide
 from ...core.errors import explain
 from ...core.provenance import origin
+from ...dialects.loop.bounds import constant_index
 from ...dialects.loop.linear import normalized
-from ...dialects.loop.nests import (
-    ScheduleError,
-    constant_index,
-    kernel_named,
-    loop_named,
-    most_iterations,
-    refusal,
-)
+from ...dialects.loop.loops import most_iterations
+from ...dialects.loop.nests import ScheduleError, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, ReduceOp, new_load
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -198,6 +194,7 @@ class LoopPackPass(ModulePass):
     """
 
     name = "loop-pack"
+    budget = EXACT
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

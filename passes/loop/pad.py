@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.loop.nests import kernel_named, loop_named, refusal
 from ...dialects.loop.ops import KernelOp, LocalOp, StoreOp
@@ -104,6 +105,7 @@ class LoopPadPass(ModulePass):
     """
 
     name = "loop-pad"
+    budget = EXACT
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

@@ -13,17 +13,11 @@ from xdsl.ir import Block
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineSymExpr
 from xdsl.passes import ModulePass
 
+from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.loop.linear import normalized
-from ...dialects.loop.nests import (
-    Loop,
-    case_suffixes,
-    enclosing,
-    extent_of,
-    kernel_named,
-    loop_named,
-    refusal,
-)
+from ...dialects.loop.loops import Loop, enclosing, extent_of
+from ...dialects.loop.nests import case_suffixes, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
@@ -285,6 +279,7 @@ class LoopPrefetchPass(ModulePass):
     """
 
     name = "loop-prefetch"
+    budget = EXACT
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

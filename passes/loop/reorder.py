@@ -10,6 +10,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ...core.budgets import SUMS
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.nests import kernel_named, loop_named, perfect_nest, refusal
@@ -129,6 +130,7 @@ class LoopReorderPass(ModulePass):
     """
 
     name = "loop-reorder"
+    budget = SUMS
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

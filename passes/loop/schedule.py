@@ -12,6 +12,7 @@ from xdsl.ir import Block
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ...core.budgets import SUMS
 from ...core.context import decide, target_of
 from ...core.target import Target, named
 from ...dialects.loop.nests import ScheduleError, body_of, perfect_nest
@@ -22,7 +23,7 @@ from .rules.contraction import schedule_contraction
 from .rules.knobs import ANALYTIC, Knobs
 from .rules.lanes import schedule_gathers, schedule_lanes, schedule_transpose
 from .rules.panels import ask_for_next_rows
-from .rules.replay import read_trace, replay, replay_all
+from .rules.replay import read_traces, replay, replay_all
 from .rules.rows import schedule_row
 from .rules.shares import share
 from .rules.steps import HeldBackError, Schedule
@@ -185,6 +186,7 @@ class LoopSchedulePass(ModulePass):
     """
 
     name = "loop-schedule"
+    budget = SUMS
 
     target: str | None = None
     """The name of the machine to schedule for; by default that of the compilation."""
@@ -195,8 +197,7 @@ class LoopSchedulePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(ctx) if self.target is None else named(self.target)
-        given = read_trace(self.trace, self.trace_file)
-        replayed = replay_all(op, given)
+        replayed = replay_all(op, read_traces(self.trace, self.trace_file))
         for kernel in replayed:
             decide(ctx, kernel, trace_of(kernel), "its trace is given")
         for kernel in [inner for inner in op.ops if isinstance(inner, KernelOp)]:

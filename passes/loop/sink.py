@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
+from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.loop.nests import kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, StoreOp
@@ -109,6 +110,7 @@ class LoopSinkPass(ModulePass):
     """
 
     name = "loop-sink"
+    budget = EXACT
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

@@ -11,18 +11,13 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.passes import ModulePass
 
+from ...core.budgets import SUMS
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, quotient, remainder, rounded_up_quotient, value_of
-from ...dialects.loop.nests import (
-    Loop,
-    bound_of,
-    kernel_named,
-    loop_named,
-    loop_names,
-    loops_in,
-    refusal,
-)
+from ...dialects.loop.loops import Loop, bound_of, loops_in
+from ...dialects.loop.names import free_base, free_suffix
+from ...dialects.loop.nests import kernel_named, loop_named, loop_names, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -50,17 +45,26 @@ class SplitNames:
         return replace(self, suffix=f"{self.suffix}{left}")
 
 
-def split_names(kernel: KernelOp, loop: str) -> SplitNames:
-    """What the loops will be called: `i0`, `i1` and `i1t`, with underscores where those exist."""
+def split_names(
+    kernel: KernelOp, loop: str, factor: int = 1, tail: str = "peel", cases: int = 0
+) -> SplitNames:
+    """What the loops will be called: `i0`, `i1` and `i1t`, with underscores where those exist.
+
+    The arguments are those of `split`: with the tail "cases" there are more names to make.
+    """
     taken = loop_names(kernel)
     nested = [n.loop_name.data for n in loops_of_body(loop_named(STEP, kernel, loop))]
-    base, suffix = loop, "t"
-    while {f"{base}0", f"{base}1"} & taken:
-        base += "_"
-    copied = [*nested, f"{base}0", f"{base}1"]
-    while any(name + suffix in taken for name in copied):
-        suffix += "t"
-    return SplitNames(f"{base}0", f"{base}1", suffix)
+    base = free_base(loop, ("0", "1"), taken)
+    halves = f"{base}0", f"{base}1"
+    most = _most_cases(factor, cases) if tail == "cases" else 0
+    endings = ["", *map(str, range(1, most + 1))]
+    suffix = free_suffix("t", [*nested, *halves], taken.union(halves), endings)
+    return SplitNames(*halves, suffix)
+
+
+def _most_cases(factor: int, cases: int) -> int:
+    """The most iterations that the tail "cases" has a nest for."""
+    return max(cases, factor - 1)
 
 
 def loops_of_body(loop: Loop) -> list[Loop]:
@@ -115,8 +119,8 @@ def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel", cases: i
     if tail != "mask" and len(bound_of(target)) > 1:
         fact = f"its bound is the smaller of several, which tail={tail} cannot cut"
         raise refusal(STEP, kernel, target, fact)
-    names = split_names(kernel, loop)
-    new = _Split(kernel, target, factor, tail, max(cases, factor - 1), names).run()
+    names = split_names(kernel, loop, factor, tail, cases)
+    new = _Split(kernel, target, factor, tail, _most_cases(factor, cases), names).run()
     named = {"cases": cases} if cases else {}
     return noted(new, "split", loop, factor, tail=tail, **named)
 
@@ -283,6 +287,7 @@ class LoopSplitPass(ModulePass):
     """
 
     name = "loop-split"
+    budget = SUMS
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

@@ -12,12 +12,16 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from xdsl.passes import ModulePass
 
+from ...core.budgets import EXACT
+from ...core.building.affine import variable
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, normalized
-from ...dialects.loop.nests import extent_of, kernel_named, loop_named, loop_names, refusal
+from ...dialects.loop.loops import extent_of
+from ...dialects.loop.names import free_suffix
+from ...dialects.loop.nests import kernel_named, loop_named, loop_names, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
-from ...dialects.loop.ranges import RangedRebuild, range_of
+from ...dialects.loop.ranges import RangedRebuild
 from ...dialects.loop.trace import noted
 from ...dialects.upstream import CmpiOp
 from .split import loops_of_body
@@ -79,21 +83,15 @@ class _SplitBorder(RangedRebuild):
         if op is not self.target:
             super().visit_for(op)
             return
+        copied = [loop.loop_name.data for loop in (op, *loops_of_body(op))]
         for suffix, start, count in self.parts:
-            outside, self.suffix = self.suffix, self.free_suffix(suffix)
+            free = free_suffix(suffix, copied, self.taken) if suffix else ""
+            outside, self.suffix = self.suffix, free
             name, bound = self.name(op.loop_name.data), [AffineExpr.constant(count)]
             with self.loop(name, bound, op.kind.data, op) as variable:
                 self.bind(op.variable, variable + start)
                 self.visit_body(op.body.block)
             self.suffix = outside
-
-    def free_suffix(self, suffix: str) -> str:
-        """The suffix, lengthened until no loop has a name that ends in it."""
-        names = [loop.loop_name.data for loop in (self.target, *loops_of_body(self.target))]
-        step = suffix
-        while suffix and any(name + suffix in self.taken for name in names):
-            suffix += step
-        return suffix
 
     # What is decided.
 
@@ -115,11 +113,11 @@ class _SplitBorder(RangedRebuild):
         """The range of a minimum or maximum of indices."""
         if op.name not in _BOUNDS or not isinstance(op.results[0].type, IndexType):
             return
-        ranges = [range_of(self.expr(operand), self.ranges) for operand in op.operands]
+        ranges = [self.range_of(self.expr(operand)) for operand in op.operands]
         if ranges[0] is not None and ranges[1] is not None:
             least, most = zip(ranges[0], ranges[1], strict=True)
             bound = _BOUNDS[op.name]
-            self.ranges[self.expr(op.results[0])] = (bound(least), bound(most))
+            self.ranges.know(variable(self.expr(op.results[0])), bound(least), bound(most))
 
     def folded(self, op: Operation) -> AffineExpr | SSAValue | bool | None:
         """What an operation comes to in this part, None where that is not known."""
@@ -160,7 +158,7 @@ class _SplitBorder(RangedRebuild):
                 if isinstance(left, AffineConstantExpr):
                     left, right = right, left
                 return normalized(left * right) if isinstance(right, AffineConstantExpr) else None
-        distance = range_of(minus(left, right), self.ranges)
+        distance = self.range_of(minus(left, right))
         if distance is None or distance[0] < 0 < distance[1]:
             return None
         takes_left = (distance[1] <= 0) == isinstance(op, arith.MinSIOp)
@@ -170,8 +168,8 @@ class _SplitBorder(RangedRebuild):
         """The outcome of a comparison that is the same in all iterations."""
         predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
         left, right = self.expr(op.lhs), self.expr(op.rhs)
-        first, second = range_of(left, self.ranges), range_of(right, self.ranges)
-        distance = range_of(minus(left, right), self.ranges)
+        first, second = self.range_of(left), self.range_of(right)
+        distance = self.range_of(minus(left, right))
         if first is None or second is None or distance is None:
             return None
         if predicate.startswith("u"):
@@ -237,6 +235,7 @@ class LoopSplitBorderPass(ModulePass):
     """
 
     name = "loop-split-border"
+    budget = EXACT
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

@@ -12,16 +12,12 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.passes import ModulePass
 
+from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
-from ...dialects.loop.nests import (
-    enclosing,
-    extent_of,
-    kernel_named,
-    loop_named,
-    loop_names,
-    refusal,
-)
+from ...dialects.loop.loops import enclosing, extent_of
+from ...dialects.loop.names import free_name
+from ...dialects.loop.nests import kernel_named, loop_named, loop_names, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
@@ -132,9 +128,7 @@ class _Stage(Rebuild):
         for limit in load.limits:
             if isinstance(limit.owner, affine.MinOp) and _is_inside(limit, self.target):
                 self.visit(limit.owner)
-        name = self.first.reduction.loop_name.data + "_"
-        while name in loop_names(self.kernel):
-            name += "_"
+        name = free_name(self.first.reduction.loop_name.data + "_", loop_names(self.kernel))
         with self.loop(name, [AffineExpr.constant(size)], LoopKind.PARALLEL, load) as row:
             self.bind(self.first.reduction.variable, row)
             super().visit_load(load)
@@ -202,6 +196,7 @@ class LoopStagePass(ModulePass):
     """
 
     name = "loop-stage"
+    budget = EXACT
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

@@ -9,9 +9,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind, LoopKindAttr
-from ...dialects.loop.nests import ScheduleError, enclosing, kernel_named, loop_named, refusal
+from ...dialects.loop.loops import enclosing
+from ...dialects.loop.nests import ScheduleError, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.substitution import taken_over
 from ...dialects.loop.trace import noted
@@ -91,6 +93,7 @@ class LoopTilesPass(ModulePass):
     """
 
     name = "loop-tiles"
+    budget = EXACT
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

@@ -9,9 +9,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
 
+from ...core.budgets import SUMS
 from ...core.context import decide
 from ...dialects.loop.attrs import Combine, LoopKind, LoopKindAttr
-from ...dialects.loop.nests import extent_of, kernel_named, loop_named, refusal
+from ...dialects.loop.loops import extent_of
+from ...dialects.loop.nests import kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
 from ...dialects.loop.substitution import taken_over
 from ...dialects.loop.trace import noted
@@ -96,6 +98,7 @@ class LoopUnrollPass(ModulePass):
     """
 
     name = "loop-unroll"
+    budget = SUMS
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineSymExpr
 from xdsl.passes import ModulePass
 
+from ...core.budgets import SUMS
 from ...core.context import decide
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.axes import NONE, Axes, AxisSet
@@ -318,6 +319,7 @@ class LoopVectorizePass(ModulePass):
     """
 
     name = "loop-vectorize"
+    budget = SUMS
 
     kernel: str | None = None
     """The kernel; may be left out where there is one only."""

@@ -11,7 +11,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...core.context import decide
 from ...core.errors import CompileError, explain
-from ..outlining import Outliner, has_value
+from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.plan.recording import Recorder
+from ...dialects.graph.shapes import SymbolicShapes
+from ..graph.fusion.cutting import Part, parts
+from ..graph.fusion.outlining import Outliner, has_value
 from .matching import described
 from .pattern import Match, Pattern
 
@@ -48,24 +52,40 @@ def group_module(ctx: Context, op: ModuleOp, table: Mapping[str, Pattern]) -> in
     for function in functions:
         if "graph.primitive" in function.attributes or len(function.body.blocks) != 1:
             continue
+        shapes, recorder = SymbolicShapes(function), Recorder()
         for name, pattern in table.items():
             for last in reversed(list(function.body.block.ops)):
                 # What was outlined meanwhile is in no block any more.
                 match = pattern.match(last) if last.parent is not None else None
                 if match is not None:
-                    _outline(ctx, outliner, match, name)
+                    ops = _operators(match, name)
+                    results = [r for op in ops for r in op.results if r in match.roots]
+                    for part in parts(ops, results, shapes, recorder):
+                        _outline(ctx, outliner, match, part, name)
                     count += 1
     return count
 
 
-def _outline(ctx: Context, outliner: Outliner, match: Match, name: str) -> None:
+def _operators(match: Match, name: str) -> list[GraphOp]:
+    """The operators of a match.
+
+    Raises:
+        CompileError: if one of them cannot be in a kernel.
+    """
     for op in match.ops:
         if not has_value(op):
             fact = f"{described(op)} cannot be in a kernel"
             hint = "it gives no value at an index"
             raise CompileError(explain(f'group "{name}"', fact, hint=hint))
-    results = [r for op in match.ops for r in op.results if r in match.roots]
-    function = outliner.outline(match.ops, results, name)
-    what = "one kernel for " + ", ".join(op.name for op in match.ops)
+    return [op for op in match.ops if has_value(op)]
+
+
+def _outline(ctx: Context, outliner: Outliner, match: Match, planned: Part, name: str) -> None:
+    """Move what becomes one kernel into a function."""
+    function = outliner.outline(planned.ops, planned.results, name)
+    what = "one kernel for " + ", ".join(op.name for op in planned.ops)
     why = f'pattern "{match.pattern.name}" matches {match.origin}'
     decide(ctx, f"@{function.sym_name.data}", what, why)
+    if planned.why is not None:
+        what = f"the rest of what the pattern matches is not in @{function.sym_name.data}"
+        decide(ctx, f"@{function.sym_name.data}", what, planned.why, kind="missed")

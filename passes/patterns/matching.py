@@ -22,7 +22,7 @@ from xdsl.traits import Commutative
 
 from ...core.errors import explain
 from ...core.provenance import origin
-from ..outlining import dependents_between
+from ..graph.fusion.outlining import dependents_between
 from .terms import (
     Constrained,
     Constraint,

@@ -23,7 +23,7 @@ from ...core.errors import CompileError, StepwellError, explain
 from ...core.provenance import fuse, origin
 from ...core.weights import WeightStore
 from ...dialects.graph.interfaces import GraphOp, compatible
-from ..outlining import bring_together
+from ..graph.fusion.outlining import bring_together
 from .pattern import Match, Pattern
 
 Build = Callable[[Match, WeightStore], tuple[Sequence[Operation], Sequence[SSAValue]]]

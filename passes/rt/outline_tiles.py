@@ -18,6 +18,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...core.actions import allowed
+from ...core.budgets import EXACT
 from ...dialects import rt
 
 
@@ -120,6 +121,7 @@ class RtOutlineTilesPass(ModulePass):
     """
 
     name = "rt-outline-tiles"
+    budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [inner for inner in op.walk() if isinstance(inner, func.FuncOp)]

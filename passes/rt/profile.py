@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import func, llvm, memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp, i64
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
 
+from ...core.budgets import EXACT
+from ...core.errors import explain
 from ...core.module import is_public
 from ...core.weights import weights_of
 from ...dialects import rt
@@ -80,16 +83,21 @@ class RtProfilePass(ModulePass):
     }
     func.func private @k(memref<4xf32>)
     ```
-    Requires: `convert-graph-to-rt`, and not yet `rt-outline-tiles`.
+    Requires: `convert-graph-to-rt`, and not yet `rt-outline-tiles`; with `stepwell.compile` not yet
+        `convert-loop-to-scf`.
     Leaves: the rest as it is.
     """
 
     name = "rt-profile"
+    budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         slots = {c.slot.value.data for c in op.walk() if isinstance(c, rt.ConstantOp)}
         weights = weights_of(ctx)
         for function in [f for f in op.ops if isinstance(f, func.FuncOp) and _is_on_buffers(f)]:
+            if any(isinstance(inner, llvm.LoadOp) for inner in function.walk()):
+                fact, expected = "slots are addresses by now", "a pass before convert-rt-to-llvm"
+                raise PassFailedException(explain(self.name, fact, expected=expected))
             rows = len(timed_operations(function)) + 1
             key = weights.add(TABLE, np.zeros((rows, rt.RECORD_WORDS), np.int64))
             _instrument(function, key, len(slots))

@@ -2,6 +2,7 @@
 
 RUN lines use `stepwell-opt` and `filecheck`. A test that needs MLIR's own tools says
 `REQUIRES: mlir-opt` and calls `mlir-opt`, `mlir-translate` or `mlir-runner`, version 22.
+With `-D processes` each command is a process of its own, as users start it.
 """
 
 # lit runs this file with `config` defined.
@@ -15,10 +16,13 @@ from pathlib import Path
 import lit.formats
 import lit.util
 
+sys.path.append(str(Path(__file__).parent))
+from forked_format import ForkedShTest
+
 MLIR_TOOLS = Path("/usr/lib/llvm-22/bin")  # where Debian's mlir-22-tools puts them
 
 config.name = "stepwell"
-config.test_format = lit.formats.ShTest(execute_external=False)
+config.test_format = lit.formats.ShTest() if "processes" in lit_config.params else ForkedShTest()
 config.suffixes = [".mlir"]
 config.test_source_root = str(Path(__file__).parent)
 config.test_exec_root = str(Path(__file__).resolve().parents[2] / "build" / "lit")

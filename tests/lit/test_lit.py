@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,47 @@ def test_ir_text(root: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, f"\n{done.stdout}{done.stderr}"
+
+
+OF_LIT = """
+lit_config.load_config(config, {path!r})
+config.test_source_root = {folder!r}
+config.test_exec_root = {folder!r} + "/out"
+"""
+
+WRONG = {
+    "nothing-of-it": "// RUN: stepwell-opt %s | filecheck %s",
+    "not-where-it-fails": "// RUN: not stepwell-opt %s 2>&1 | filecheck %s --check-prefix SAME",
+    "an-error-on-the-way": "// RUN: stepwell-opt %s -p no-such-pass | stepwell-opt",
+    "an-error-inside": "// RUN: filecheck %s --no-such-option",
+    "in-the-shell-of-lit": "// RUN: stepwell-opt %s | cat | filecheck %s",
+}
+"""RUN lines that fail on a file whose CHECK line does not hold."""
+
+RIGHT = {
+    "as-it-says": "// RUN: stepwell-opt %s | filecheck %s --check-prefix SAME",
+    "a-pipe": "// RUN: stepwell-opt %s | stepwell-opt - | filecheck %s --check-prefix SAME",
+    "not": "// RUN: not stepwell-opt %s -p no-such-pass",
+    "what-is-told": "// RUN: not stepwell-opt %s -p no-such-pass 2>&1 | filecheck %s"
+    " --check-prefix ERROR",
+    "an-input": "// RUN: filecheck %s < %s",
+}
+
+
+@pytest.mark.parametrize("options", [[], ["-D", "processes"]], ids=["forks", "processes"])
+def test_which_run_lines_fail(root: Path, tmp_path: Path, options: list[str]) -> None:
+    """A RUN line fails where it does in a shell, also where commands are forks of lit."""
+    path = str(root / "tests" / "lit" / "lit.cfg.py")
+    (tmp_path / "lit.cfg.py").write_text(OF_LIT.format(path=path, folder=str(tmp_path)))
+    body = "func.func private @f()\n// CHECK: @g\n// SAME: private @f\n// ERROR: no-such-pass\n"
+    for name, line in (WRONG | RIGHT).items():
+        (tmp_path / f"{name}.mlir").write_text(f"{line}\n{body}")
+    command = [LIT, "-v", "-j1", "--no-progress-bar", *options, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = set(re.findall(r"^PASS: .*? :: (.*)\.mlir", done.stdout, re.MULTILINE))
+    assert found == set(RIGHT), done.stdout + done.stderr
+    failed = set(re.findall(r"^FAIL: .*? :: (.*)\.mlir", done.stdout, re.MULTILINE))
+    assert failed == set(WRONG), done.stdout + done.stderr
 
 
 def test_mlir_tools_are_installed() -> None:

@@ -213,7 +213,7 @@ def test_sizes_whose_product_overflows(n: int, m: int, level: int, apart: Apart)
 def test_sizes_beyond_memory() -> None:
     exe = compiled(outer(1))
     x = np.zeros((10**7, 1), np.float32)
-    with pytest.raises(sw.StepwellError, match="not enough memory for an arena of 8000000"):
+    with pytest.raises(sw.StepwellError, match="not enough memory for an arena of 4000000"):
         exe(x, x.T)
     wide = np.broadcast_to(x[:1], (2**50, 1))
     with pytest.raises(sw.InputError, match='"x": not enough memory for a contiguous copy of'):
@@ -502,6 +502,8 @@ def test_a_function_that_calls_the_program_that_calls_it() -> None:
         ({"threads": 0}, "compile: wrong threads, expected 1 or more, got 0"),
         ({"threads": -1}, "compile: wrong threads, expected 1 or more, got -1"),
         ({"threads": "2"}, "compile: wrong threads, expected 1 or more, got 2"),
+        ({"threads": True}, "compile: wrong threads, expected 1 or more, got True"),
+        ({"opt_level": True}, "compile: unknown opt_level, expected 0, 1, 2 or 3, got True"),
         ({"opt_level": 4}, "compile: unknown opt_level, expected 0, 1, 2 or 3, got 4"),
         ({"opt_level": "3"}, "compile: unknown opt_level, expected 0, 1, 2 or 3, got 3"),
         ({"opt_level": []}, "compile: unknown opt_level, expected 0, 1, 2 or 3, got []"),

@@ -403,7 +403,11 @@ loop.kernel @powers(%x: memref<4xf32>) -> (%y: memref<?x4xf32>) {
 
 def test_a_load_stays_before_the_store_that_follows_it() -> None:
     kernel = compiled("""
-loop.kernel @swap(%x: memref<16xf32>) -> (%y: memref<2x16xf32>) {
+loop.kernel @swap(%x: memref<2x16xf32>) -> (%y: memref<2x16xf32>) {
+  %x0 = loop.load %x ()[s0] -> (0, s0)() : memref<2x16xf32>, vector<16xf32>
+  %x1 = loop.load %x ()[s0] -> (1, s0)() : memref<2x16xf32>, vector<16xf32>
+  loop.store %x0, %y ()[s0] -> (0, s0)() : vector<16xf32>, memref<2x16xf32>
+  loop.store %x1, %y ()[s0] -> (1, s0)() : vector<16xf32>, memref<2x16xf32>
   %a = loop.load %y ()[s0] -> (0, s0)() : memref<2x16xf32>, vector<16xf32>
   %b = loop.load %y ()[s0] -> (1, s0)() : memref<2x16xf32>, vector<16xf32>
   loop.store %b, %y ()[s0] -> (0, s0)() : vector<16xf32>, memref<2x16xf32>
@@ -412,10 +416,10 @@ loop.kernel @swap(%x: memref<16xf32>) -> (%y: memref<2x16xf32>) {
   }
 }
 """)
-    y = np.arange(32, dtype=F32).reshape(2, 16)
-    expected = y[::-1].copy()
-    kernel(np.zeros(16, F32), y)
-    np.testing.assert_array_equal(y, expected)
+    x = np.arange(32, dtype=F32).reshape(2, 16)
+    y = np.zeros_like(x)
+    kernel(x, y)
+    np.testing.assert_array_equal(y, x[::-1])
 
 
 ELEMENTWISE = """

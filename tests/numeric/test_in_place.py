@@ -79,7 +79,7 @@ def test_an_output_goes_over_what_is_read_where_it_is_written(name: str) -> None
     found = kernel(f"""
 loop.kernel @k(%x: memref<4x4xf32>) -> (%y: memref<4x4xf32>) {{
   loop.for "i" %i to 4 {{
-    loop.for "j" %j to 4 {{
+    loop.for "j" %j to 4 serial {{
       %v = loop.load %x {map}{read} : memref<4x4xf32>, f32
       loop.store %v, %y {map}{written} : f32, memref<4x4xf32>
     }}

@@ -87,7 +87,7 @@ def text(at: str) -> str:
 
 def kernels(module: sw.Module) -> str:
     work = module.clone()
-    run_passes(make_context(work.weights), work.op, "convert-graph-to-loop")
+    run_passes(make_context(work.weights), work.op, "graph-fuse-ops,convert-graph-to-loop")
     return work.text()
 
 
@@ -117,6 +117,15 @@ def test_a_reduction_that_would_be_computed_again_keeps_its_buffer() -> None:
         x = RNG.standard_normal((n, n)).astype(np.float32)
         e = np.exp(x)
         np.testing.assert_allclose(exe(x), e / e.sum(axis=1), rtol=1e-5, atol=1e-6)
+
+
+def test_a_function_that_cannot_be_one_kernel_is_grouped_anew() -> None:
+    work = sw.from_mlir(text("%j"))
+    ctx = make_context(work.weights)
+    run_passes(ctx, work.op, "graph-fuse-ops")
+    (told,) = [d for d in ctx.decisions if d.what == "its operators are grouped anew"]
+    assert told.why == 'a reduction would be computed again in each iteration of loop "i"'
+    assert "@group" not in work.text()
 
 
 @pytest.mark.parametrize("level", [0, 3])

@@ -1,23 +1,27 @@
 """The plug-in of `examples/plugin`, installed beside Stepwell in a clean environment, is used.
 
-Wheels of both are built from copies of the checkout; their dependencies are those of the
-environment of the tests.
+One test uses it from the checkout. For those marked slow, wheels of both are built from copies of
+the checkout; their dependencies are those of the environment of the tests.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-pytestmark = pytest.mark.slow
+import stepwell as sw
+from stepwell.core import registry
 
 LIMIT = 150
 """How many lines a plug-in may take, its documentation included."""
@@ -148,10 +152,41 @@ def test_a_plugin_is_short(root: Path) -> None:
     assert 0 < lines <= LIMIT
 
 
+def test_its_operator_is_fused_from_a_checkout(
+    root: Path, apart: Callable[[Callable[[], object]], str]
+) -> None:
+    """The same as below for one static size, with nothing to build or install."""
+
+    def use() -> None:
+        sys.path.append(str(root / "examples" / "plugin"))
+        point = importlib.metadata.EntryPoint("swish", "stepwell_swish:UNIVERSE", "xdsl.universe")
+        points = (*importlib.metadata.entry_points(group="xdsl.universe"), point)
+        setattr(importlib.metadata, "entry_points", lambda group: points)  # noqa: B010
+        registry._others.cache_clear()
+        weights = sw.WeightStore()
+        weights.add("w", np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))
+        weights.add("b", np.float32([0.5, -1]))
+        text = MODEL.replace(' {graph.dims = ["n", ""]}', "").replace("?", "1")
+        module = sw.from_mlir(text.replace("37", "3").replace("19", "2"), weights=weights)
+        exe = sw.compile(module, threads=1)
+        x = np.float32([[1, -2, 3]])
+        np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-5)
+        fused = exe.ir("fused")
+        assert fused.count("graph.primitive") == 1, fused
+        assert "swish.silu" in fused[fused.index("graph.primitive") :], fused
+        sigmoid = sw.from_mlir(SIGMOID)
+        registry.passes()["swish-raise-silu"]()().apply(registry.make_context(), sigmoid.op)
+        assert "swish.silu" in sigmoid.text()
+
+    assert apart(use) == "works"
+
+
+@pytest.mark.slow
 def test_its_operator_is_fused_vectorised_and_right(environment: Environment) -> None:
     environment.run("python", "-W", "error", "use.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["stepwell-opt", "xdsl-opt"])
 def test_its_dialect_and_pass_are_seen_by(tool: str, environment: Environment) -> None:
     command = [tool] if tool == "stepwell-opt" else ["python", "-m", "xdsl.tools.xdsl_opt"]
@@ -161,6 +196,7 @@ def test_its_dialect_and_pass_are_seen_by(tool: str, environment: Environment) -
     assert "swish.silu" in environment.run(*command, "model.mlir")
 
 
+@pytest.mark.slow
 def test_a_plugin_that_breaks_is_named(environment: Environment) -> None:
     packages = next((environment.folder / "venv" / "lib").glob("python*/site-packages"))
     source = packages / "stepwell_swish" / "__init__.py"

@@ -30,8 +30,8 @@ from stepwell.core.module import Module, SparseSpec, TensorSpec
 from stepwell.core.provenance import names
 from stepwell.core.registry import make_context
 from stepwell.dialects.loop.ops import KernelOp
+from stepwell.dialects.stages import stage_of
 from stepwell.frontends import gnn
-from stepwell.staircase import stage_of
 from stepwell.tools import demo
 
 LEAST = 0.95

@@ -141,13 +141,6 @@ def test_inputs_are_checked_the_same_from_every_stage(stage: str, tmp_path: Path
         exe(FEATURES, FEATURES[:2])
 
 
-def test_the_llvm_stage_is_refused_with_advice() -> None:
-    module = reach(perceptron()[0], "llvm", 3)
-    message = 'expected a module of stage "loops" or before, got stage "llvm"; save the module'
-    with pytest.raises(sw.UnsupportedError, match=re.escape(message)):
-        sw.compile(module)
-
-
 SIGNED = "graph.signature = (tensor<?x5xf32>) -> (tensor<?x7xf32>, tensor<?xf32>)"
 
 

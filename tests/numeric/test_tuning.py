@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.compilation import Compilation
 from stepwell.core.errors import CompileError, StepwellError
 from stepwell.core.pipelines import pipeline
 from stepwell.core.records import Record, read_records, write_records
@@ -19,7 +20,6 @@ from stepwell.core.target import host
 from stepwell.core.worker import Worker
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace import structure_of
-from stepwell.staircase import Staircase
 from stepwell.tools.main import main
 from stepwell.tuning import search
 from stepwell.tuning.search import Progress, tune
@@ -183,7 +183,7 @@ def test_a_module_that_does_not_run_is_one_error(tmp_path) -> None:
 
 
 def kernel_keys(module: sw.Module) -> list[str]:
-    kernels = Staircase(module, host(), pipeline(), "graph", {}).module("kernels")
+    kernels = Compilation(module, host(), pipeline()).at("kernels")
     return [structure_of(op) for op in kernels.op.ops if isinstance(op, KernelOp)]
 
 

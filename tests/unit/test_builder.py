@@ -122,7 +122,7 @@ def test_constants() -> None:
     np.testing.assert_array_equal(module.run_reference()[6], kept.T)
     sparse = constants(module)[7]
     assert sparse.nnz is not None
-    assert sparse.nnz.value.data == 2
+    assert sparse.nnz.value.data == 3
     assert sparse.key is not None
     stored = module.weights[sparse.key]
     assert isinstance(stored, sp.csr_array)

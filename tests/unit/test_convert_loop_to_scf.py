@@ -16,7 +16,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from stepwell.conversions.convert_loop_to_scf import ConvertLoopToScfPass
 from stepwell.conversions.loop_to_scf.indices import Form, Indices, fixed
-from stepwell.conversions.loop_to_scf.scopes import INDEX, Emitter
+from stepwell.conversions.loop_to_scf.scopes import Emitter
+from stepwell.core.building.arithmetic import INDEX
 from stepwell.core.registry import make_context
 
 
@@ -252,7 +253,7 @@ def test_index_arithmetic_is_that_of_affine_expressions(
     _run(block, known)
     expected = expr.eval(list(values), [])
     assert known[result] == expected
-    low, high = indices.range(form)
+    low, high = indices.facts.of(form)
     assert low is None or low <= expected
     assert high is None or expected <= high
 
@@ -265,17 +266,17 @@ def _variables(count: int) -> tuple[Indices, list[Form], tuple[BlockArgument, ..
 
 def test_a_chunk_of_a_loop_that_runs_is_not_empty() -> None:
     indices, (n, i, j), _ = _variables(3)
-    indices.assume_below(i, [indices.divide(n + 11, 12)])
-    assert indices.is_positive(n - i * 12)
-    assert indices.is_positive(indices.least([fixed(12), n - i * 12]))
-    assert not indices.is_positive(n - i * 13)
-    assert not indices.is_positive(n - j * 12)
-    assert not indices.is_positive(j)
+    indices.facts.assume_below(i, [indices.divide(n + 11, 12)])
+    assert indices.facts.is_positive(n - i * 12)
+    assert indices.facts.is_positive(indices.least([fixed(12), n - i * 12]))
+    assert not indices.facts.is_positive(n - i * 13)
+    assert not indices.facts.is_positive(n - j * 12)
+    assert not indices.facts.is_positive(j)
 
 
 def test_a_tail_that_runs_is_not_empty() -> None:
     indices, (n, i), _ = _variables(2)
     rest = indices.remainder(n, 12)
-    assert not indices.is_positive(rest)
-    indices.assume_below(i, [indices.divide(rest + 11, 12)])
-    assert indices.is_positive(rest)
+    assert not indices.facts.is_positive(rest)
+    indices.facts.assume_below(i, [indices.divide(rest + 11, 12)])
+    assert indices.facts.is_positive(rest)

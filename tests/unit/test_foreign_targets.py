@@ -17,10 +17,10 @@ import pytest
 import stepwell as sw
 from stepwell.backends.llvm import jit
 from stepwell.backends.llvm.machine import machine
+from stepwell.compilation import Compilation
 from stepwell.core.pipelines import pipeline
 from stepwell.core.target import Target, named
 from stepwell.frontends import gnn
-from stepwell.staircase import Staircase
 from stepwell.tools.main import main
 
 RNG = np.random.default_rng(2)
@@ -81,7 +81,7 @@ SPILL = re.compile(r"\b(?:[xyz]mm|[qdv])\d+\b.*-byte .*(?:Spill|Reload)")
 
 def assembly(module: sw.Module, target: Target) -> str:
     """Assembly with LLVM's comments."""
-    text = Staircase(module, target, pipeline(), "graph", {}).text("llvm-ir")
+    text = Compilation(module, target, pipeline()).text("llvm-ir")
     target_machine = machine(target)
     target_machine.set_asm_verbosity(True)
     effort = jit.Effort.LIGHT if " alloca " in text else jit.Effort.NONE

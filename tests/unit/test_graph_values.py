@@ -6,6 +6,7 @@ the conversion that builds loops from them.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -40,7 +41,10 @@ from stepwell.dialects.graph.interfaces import (
     element_type,
     tensor_type,
 )
+from stepwell.dialects.graph.plan.recording import Recorder
+from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.dialects.loop.attrs import Combine
+from stepwell.dialects.sparse_tensor import is_sparse
 
 Array = np.ndarray | csr_array
 
@@ -123,6 +127,7 @@ class EagerNest:
 
     def __init__(self, arrays: dict[SSAValue, Array]) -> None:
         self.arrays = arrays
+        self.reads: set[tuple[SSAValue, tuple[int, ...]]] = set()
         self.scalars: dict[SSAValue, Any] = {}
         self.dims: list[int] = []
 
@@ -143,6 +148,7 @@ class EagerNest:
         assert all(0 <= i < n for i, n in zip(position, array.shape, strict=True)), (
             f"read at {position} outside of {array.shape}"
         )
+        self.reads.add((value, position))
         type = self.compute_type(element_type_of(array.dtype))
         return self.constant(array[position], type)
 
@@ -274,6 +280,44 @@ def compare(op: GraphOp, arrays: Sequence[Array], symbolic: bool) -> None:
         with np.errstate(over="ignore"):
             stored = scalar.astype(expected.dtype)
         np.testing.assert_allclose(stored, expected[position], rtol=tolerance, atol=tolerance)
+        recorded = recorded_reads(op, position)
+        assert recorded is None or recorded == nest.reads
+    compare_with_recording(op)
+
+
+def recorded_reads(
+    op: GraphOp, position: Sequence[int]
+) -> set[tuple[SSAValue, tuple[int, ...]]] | None:
+    """The reads of one element by what is recorded; None where it takes what is not constant."""
+    recording = Recorder().recording(op)
+    found: set[tuple[SSAValue, tuple[int, ...]]] = set()
+    for read in recording.reads:
+        ranges: list[Sequence[int]] = [[i] for i in position]
+        for atom in recording.atoms[recording.rank :]:
+            extent = None if atom.loop is None else recording.loops[atom.loop].extent
+            if not isinstance(extent, AffineConstantExpr):
+                return None
+            ranges.append(range(extent.value) if atom.loop in read.around else [0])
+        if not is_sparse((operand := op.operands[read.operand]).type):
+            points = itertools.product(*ranges)
+            found |= {(operand, tuple(e.eval(list(p), []) for e in read.index)) for p in points}
+    return found
+
+
+def compare_with_recording(op: GraphOp) -> None:
+    """Compare the kind of fusion that an operator states with what it does."""
+    recording, uses = Recorder().recording(op), Uses(Recorder())
+    shapes = {operand: tensor_type(operand).get_shape() for operand in op.operands}
+    whole = [v for v, shape in shapes.items() if shape == tensor_type(op.results[0]).get_shape()]
+    match op.fusion:
+        case FusionKind.ELEMENTWISE:
+            assert not recording.reduces
+            assert all(uses.at_own_index(op, operand) for operand in whole)
+        case FusionKind.BROADCAST | FusionKind.INJECTIVE:
+            assert not recording.reduces
+        case FusionKind.REDUCTION | FusionKind.CONTRACTION:
+            # A reduction over no axes is none.
+            assert recording.reduces or getattr(op, "reduced_axes", None) == ()
 
 
 @pytest.fixture(params=[False, True], ids=["static", "symbolic"])

@@ -1,33 +1,47 @@
-"""Imports go one way: tools -> diagnosis | tuning -> frontends | passes | conversions | backends |
-runtime -> dialects -> core; and what is heavy is loaded late."""
+"""Imports go one way and in no circle, and what is heavy is loaded late.
+
+The way is tools -> tuning -> compiler -> diagnosis -> compilation -> frontends | passes |
+conversions | backends | runtime -> dialects -> core.
+"""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MIDDLE = {"frontends", "passes", "conversions", "backends", "runtime"}
-ROOT_MODULES = {"compiler", "staircase"}
-"""The modules of the root that put the rooms together."""
+FACES = {"binding", "patterns", "precision"}
+"""Modules of the root that make a public name of what is in several rooms."""
 ABOVE = {"diagnosis", "tuning"}
 """Rooms that look at whole compilations."""
+BASE = {"core", "dialects"}
 MAY_IMPORT = {
     "core": {"core"},
-    "dialects": {"dialects", "core"},
-    **{room: {room, "dialects", "core"} for room in MIDDLE},
-    **{room: {room, "dialects", "core", "", *ROOT_MODULES} | MIDDLE for room in ABOVE},
-    "tools": {"tools", "dialects", "core", "", *ROOT_MODULES} | MIDDLE | ABOVE,
+    "dialects": BASE,
+    **{room: {room, *BASE} for room in MIDDLE},
+    **dict.fromkeys(FACES, BASE | MIDDLE),
+    "compilation": BASE | MIDDLE,
+    "diagnosis": BASE | MIDDLE | {"diagnosis", "compilation"},
+    "compiler": BASE | MIDDLE | {"diagnosis", "compilation"},
+    "tuning": BASE | MIDDLE | {"tuning", "compilation", "compiler"},
+    "tools": BASE | MIDDLE | ABOVE | {"tools", "compilation", "compiler", "__init__"},
+    "__init__": BASE | MIDDLE | ABOVE | FACES | {"compiler"},
 }
+"""What each room, and each module of the root, may import; `__init__` is the public face."""
 # What puts a compiled program together drives a backend.
-MAY_IMPORT["runtime"].add("backends")
+MAY_IMPORT["runtime"] = MAY_IMPORT["runtime"] | {"backends"}
 PEERS = {"onnxruntime", "openvino", "torch", "torch_geometric", "tvm", "iree"}
-MODULES = sorted(path for room in MAY_IMPORT for path in (ROOT / room).glob("**/*.py"))
+ROOMS = sorted(room for room in MAY_IMPORT if (ROOT / room).is_dir())
+MODULES = sorted(ROOT.glob("*.py")) + [
+    path for room in ROOMS for path in sorted((ROOT / room).glob("**/*.py"))
+]
 
 
 def imported(path: Path) -> Iterator[tuple[int, str]]:
@@ -47,21 +61,84 @@ def imported(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _room_or_root(name: str) -> list[str]:
-    return [name] if (ROOT / name).is_dir() else []
+    return [name] if name in MAY_IMPORT else ["__init__"]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_directions(path: Path) -> None:
-    room = path.relative_to(ROOT).parts[0]
+    room = path.relative_to(ROOT).parts[0].removesuffix(".py")
     for line, target in imported(path):
         where = f"{path.relative_to(ROOT)}:{line}"
         if target.startswith("."):
             other = target[1:].partition(".")[0]
-            assert other in MAY_IMPORT[room], f"{where}: {room} must not import {other or 'root'}"
+            assert other in MAY_IMPORT[room], f"{where}: {room} must not import {other}"
             continue
         top = target.partition(".")[0]
         assert top != "stepwell", f"{where}: modules of the package import each other relatively"
         assert top not in PEERS, f"{where}: {top} is a peer for benchmarks, never imported"
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def circles(paths: Sequence[Path]) -> list[list[str]]:
+    """The groups of modules that import each other in a circle, wherever the imports stand.
+
+    An import in a function, or for the type checker only, is one as well: it shows two files
+    that are not understood one after the other. The public face, which loads what is above it by
+    name when it is first used, is left out.
+    """
+    files = {module_name(path): path for path in paths if path != ROOT / "__init__.py"}
+    graph = nx.DiGraph()
+    for name, path in files.items():
+        for target in imported_modules(path, files):
+            graph.add_edge(name, target)
+    found = [sorted(group) for group in nx.strongly_connected_components(graph)]
+    return sorted(group for group in found if len(group) > 1)
+
+
+def imported_modules(path: Path, files: Mapping[str, Path]) -> Iterator[str]:
+    """The modules that a module imports; `from . import a` imports the module `a`."""
+    package = path.parent.relative_to(ROOT).parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        # Benchmarks are scripts: what one of them imports may lie beside it.
+        depth = len(package) - max(0, node.level - 1)
+        if not node.level and package != ("benchmarks",):
+            continue
+        base = [*package[:depth], *filter(None, [node.module])]
+        for alias in node.names:
+            for target in (".".join([*base, alias.name]), ".".join(base)):
+                if target in files and files[target] != path:
+                    yield target
+                    break
+
+
+def test_no_circles() -> None:
+    assert circles([*MODULES, *sorted((ROOT / "benchmarks").glob("*.py"))]) == []
+
+
+def test_circles_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One through a function, one for the type checker into a room, and one of scripts."""
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    texts = {
+        "a.py": "from .b import x",
+        "b.py": "def f():\n    from . import a",
+        "c.py": "if TYPE_CHECKING:\n    from .room.d import x",
+        "room/d.py": "from ..c import y\nfrom .e import z",
+        "room/e.py": "",
+        "benchmarks/f.py": "from g import x\nfrom a import y",
+        "benchmarks/g.py": "from f import x",
+    }
+    for room in ("room", "benchmarks"):
+        (tmp_path / room).mkdir()
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    expected = [["a", "b"], ["benchmarks.f", "benchmarks.g"], ["c", "room.d"]]
+    assert circles([tmp_path / name for name in texts]) == expected
 
 
 def loaded_by(statement: str, cwd: Path) -> set[str]:
@@ -91,7 +168,7 @@ def test_rooms_do_not_leak_to_the_top_level(tmp_path: Path) -> None:
     script = (
         "import importlib.util as u, pathlib\n"
         f"root = pathlib.Path({str(ROOT)!r})\n"
-        f"for room in {sorted(MAY_IMPORT)}:\n"
+        f"for room in {ROOMS}:\n"
         "    spec = u.find_spec(room)\n"
         "    places = [] if spec is None else list(spec.submodule_search_locations or [])\n"
         "    assert not any(root in pathlib.Path(p).parents for p in places), (room, places)\n"

@@ -67,10 +67,15 @@ def refused(source: object, text: str, **options: object) -> None:
 
 
 def test_file_that_is_not_there(tmp_path: Path) -> None:
-    refused(tmp_path / "none.onnx", "no such file")
-    refused(str(tmp_path), "not a regular file")
+    refused(tmp_path / "none.onnx", "No such file or directory")
+    refused(str(tmp_path), "Is a directory")
     refused("/dev/zero", "not a regular file")
-    refused("a\0b", "cannot read")
+    refused("a\0b", "cannot read a\0b: not a path")
+    os.mkfifo(tmp_path / "pipe.onnx")
+    refused(tmp_path / "pipe.onnx", "pipe.onnx: not a regular file")
+    with (tmp_path / "long.onnx").open("wb") as file:
+        file.truncate(1 << 31)
+    refused(tmp_path / "long.onnx", "too large, expected at most 2 GiB, got 2 GiB; keep the")
 
 
 def test_source_of_another_kind() -> None:
@@ -360,6 +365,21 @@ def test_numbers_that_do_not_fit() -> None:
     weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[3], float_data=[1.0])
     source = model([make_node("Add", ["x", "w"], ["y"])], initialisers=[weight])
     refused(source, "expected 3 numbers in float_data, got 1")
+
+
+def test_external_data_beyond_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three tensors of 4 KB share a part of a file, on a machine with 10 KB of memory."""
+    (tmp_path / "data").write_bytes(bytes(4096))
+    monkeypatch.setattr("stepwell.frontends.onnx.tensors.memory", lambda: 10_000)
+    weights = [
+        TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=[1024]) for i in range(3)
+    ]
+    for weight in weights:
+        weight.data_location = TensorProto.EXTERNAL
+        weight.external_data.add(key="location", value="data")
+    nodes = [make_node("Sum", ["w0", "w1", "w2"], ["y"])]
+    onnx.save(model(nodes, {}, weights), tmp_path / "m.onnx")
+    refused(tmp_path / "m.onnx", "external data: too large, expected at most 9.766 KiB, got 12 KiB")
 
 
 @pytest.mark.parametrize("shape", [(2**40, 2**40), (-5, 3), (10**13,)])

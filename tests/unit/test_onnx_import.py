@@ -224,6 +224,52 @@ def test_input_without_shape() -> None:
     assert 'input "x" has no shape; give one: shapes={"x": (...)}' in message(mlp(None))
 
 
+@pytest.mark.parametrize("unknown", [-1, "-1", "?", ""])
+def test_unknown_dimensions(unknown: int | str) -> None:
+    """What exporters write for a dimension that they know nothing about; two need not be equal."""
+    node = make_node("Relu", ["x"], ["y"])
+    proto = model([node], {"x": (1, 4)})
+    for dim in proto.graph.input[0].type.tensor_type.shape.dim:
+        if isinstance(unknown, str):
+            dim.dim_param = unknown
+        else:
+            dim.dim_value = unknown
+    assert [spec.shape for spec in sw.from_onnx(proto).inputs] == [("x_0", "x_1")]
+    fixed = sw.from_onnx(proto, shapes={"x": (2, 3)})
+    assert [spec.shape for spec in fixed.inputs] == [(2, 3)]
+
+
+@pytest.mark.parametrize("end", [10**9, 2**31 - 1, 2**63 - 1])
+@pytest.mark.parametrize("start", [0, -(10**9), -(2**63)])
+def test_slices_to_the_end_of_a_symbolic_dimension(start: int, end: int) -> None:
+    constants = [
+        from_array(np.array([n], np.int64), name) for n, name in ((start, "s"), (end, "e"))
+    ]
+    proto = model([make_node("Slice", ["x", "s", "e"], ["y"])], {"x": ("n", 4)}, constants)
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(sw.from_onnx(proto).run_reference(x), x)
+
+
+def test_what_is_symbolic_is_reported_together() -> None:
+    """Padding, blocks and shapes that might fit do not hide what comes after them."""
+    pads = from_array(np.array([0, 0, 0, 1, 0, 0, 0, 1], np.int64), "pads")
+    other = from_array(np.ones((1, 4, 7, 7), np.float32), "other")
+    nodes = [
+        make_node("Pad", ["x", "pads"], ["a"], name="pad", mode="reflect"),
+        make_node("SpaceToDepth", ["x"], ["b"], name="blocks", blocksize=2),
+        make_node("Conv", ["x", "other"], ["c"], name="conv"),
+        make_node("NonMaxSuppression", ["x", "x"], ["d"], name="last"),
+    ]
+    proto = model(nodes, {"x": (1, 4, "h", "w")}, [pads, other], ("a", "b", "c", "d"))
+    with pytest.raises(sw.ImportModelError) as caught:
+        sw.from_onnx(proto)
+    text = str(caught.value)
+    assert text.startswith("onnx: 4 parts of the model are not supported")
+    assert "padding of symbolic dimension w with mode reflect" in text
+    assert "blocks of 2 in a symbolic image hxw" in text
+    assert all(f'node "{name}"' in text for name in ("pad", "blocks", "conv", "last"))
+
+
 def test_symbolic_size_as_data() -> None:
     nodes = [make_node("Shape", ["x"], ["y"])]
     text = message(model(nodes, {"x": ("n", 3)}))

@@ -12,13 +12,13 @@ import pytest
 import scipy.sparse as sp
 
 import stepwell as sw
+from stepwell.compilation import Compilation
 from stepwell.core import pipelines
 from stepwell.core.errors import InputError, StepwellError
 from stepwell.core.target import host
 from stepwell.frontends import gnn
 from stepwell.runtime.limits import known_limits
 from stepwell.runtime.profile import Profile, Row
-from stepwell.staircase import Staircase
 from stepwell.tools import main as command
 
 RUNS = 4
@@ -170,8 +170,8 @@ def test_functions_and_kernels_of_the_user() -> None:
 @pytest.mark.parametrize("stage", ["fused", "scheduled", "buffers", "loops"])
 def test_modules_of_later_stages(stage: str, tmp_path: Path) -> None:
     path = tmp_path / "m.mlir"
-    staircase = Staircase(mlp(), host(), pipelines.pipeline(3, 1), "graph", {})
-    staircase.module(stage).save(path)
+    compilation = Compilation(mlp(), host(), pipelines.pipeline(3, 1))
+    compilation.at(stage).save(path)
     profile = sw.compile(sw.from_mlir(path), threads=1).profile(floats(8, 64), repeat=RUNS)
     check(profile)
     assert {row.name for row in profile.nodes} == {"fc1", "act", "fc2"}

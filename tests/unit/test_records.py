@@ -66,7 +66,9 @@ def test_the_best_kept_schedule_of_this_machine_is_used() -> None:
 
 
 CORRUPT = {
-    "{": "it is no JSON object",
+    "{": "it is not JSON",
+    "[" * 100_000: "it is nested too deeply, expected at most 32 brackets",
+    '{"knobs": ' * 40: "it is nested too deeply, expected at most 32 brackets",
     "[1]": "it is no JSON object",
     "{}": '"key" is missing',
     FIRST.line().replace('"threads": 2', '"threads": "2"'): "\"threads\" is '2'",

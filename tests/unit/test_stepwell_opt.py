@@ -81,7 +81,7 @@ def test_bad_pipeline(
             '"test.op"() ({\n  "test.op"() : () -> ()\n^b:\n "test.op"() : () -> ()\n}) : () -> ()',
             "m.mlir:2:3: Operation test.op terminates block",
         ),
-        ("(" * 20_000, "m.mlir:1:1: "),
+        ("(" * 20_000, "m.mlir:1:65: nested too deeply, expected at most 64 brackets"),
     ],
 )
 def test_bad_text(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf
+from math import copysign, inf
 from typing import cast
 
 import numpy as np
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -14,21 +15,16 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from ....core.exactness import Exactness
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
-from ....dialects.graph.attrs import dtype_of, is_float, is_half
+from ....dialects.graph.attrs import dtype_of, holds_all_values, is_float, is_half, ui32
 from ....dialects.graph.interfaces import element_type
-from ....dialects.graph.known import (
-    elements_of,
-    holds_all_values,
-    is_constant,
-    is_nonnegative,
-    is_regular,
-    replace,
-)
+from ....dialects.graph.known import elements_of, is_constant, is_nonnegative, is_regular, replace
 from ....dialects.graph.ops_binary import BinaryOp
 
 
+@Exactness.EXACT
 class AddNegated(RewritePattern):
     # x + (-y) == x - y
     @op_type_rewrite_pattern
@@ -40,6 +36,7 @@ class AddNegated(RewritePattern):
                 return
 
 
+@Exactness.EXACT
 class SubtractNegated(RewritePattern):
     # x - (-y) == x + y
     @op_type_rewrite_pattern
@@ -48,6 +45,7 @@ class SubtractNegated(RewritePattern):
             replace(op, [graph.AddOp(op.lhs, neg.x)], rewriter, [neg])
 
 
+@Exactness.EXACT
 class MultiplyNegated(RewritePattern):
     # (-x) * (-y) == x * y
     @op_type_rewrite_pattern
@@ -57,6 +55,7 @@ class MultiplyNegated(RewritePattern):
             replace(op, [graph.MulOp(left.x, right.x)], rewriter, [left, right])
 
 
+@Exactness.EXACT
 class MultiplyMinusOne(RewritePattern):
     # x * -1 == -x
     @op_type_rewrite_pattern
@@ -67,24 +66,46 @@ class MultiplyMinusOne(RewritePattern):
                 return
 
 
-class DivideByConstant(RewritePattern):
-    # x / c == x * (1 / c)  for floats, with one rounding more
+def _inverse(op: graph.DivOp) -> tuple[np.ndarray, np.ndarray] | None:
+    """A constant divisor and one over it, if neither does harm as a factor."""
+    divisor = elements_of(op.rhs, WeightStore())
+    if divisor is None or is_constant(op.lhs) or not is_float(element_type(op.lhs)):
+        return None
+    with np.errstate(all="ignore"):
+        inverse = divisor.dtype.type(1) / divisor
+    return (divisor, inverse) if is_regular(divisor) and is_regular(inverse) else None
+
+
+def _multiply(op: graph.DivOp, inverse: np.ndarray, rewriter: PatternRewriter) -> None:
+    factor = graph.ConstantOp.literal(inverse)
+    replace(op, [factor, graph.MulOp(op.lhs, factor)], rewriter)
+
+
+@Exactness.EXACT
+class DivideByPowerOfTwo(RewritePattern):
+    # x / 2^n == x * 2^-n  for floats, where 2^n and 2^-n are normal numbers
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
-        divisor = elements_of(op.rhs, WeightStore())
-        # In f16 the rounding of 1 / c would show.
-        if divisor is None or divisor.dtype not in (np.float32, np.float64):
-            return
-        with np.errstate(all="ignore"):
-            inverse = divisor.dtype.type(1) / divisor
-        if is_constant(op.lhs) or not is_regular(divisor) or not is_regular(inverse):
-            return
-        factor = graph.ConstantOp.literal(inverse)
-        replace(op, [factor, graph.MulOp(op.lhs, factor)], rewriter)
+        found = _inverse(op)
+        if found is not None and np.all(np.abs(np.frexp(found[0].astype(np.float64))[0]) == 0.5):
+            _multiply(op, found[1], rewriter)
 
 
+@Exactness.ROUNDING
+class DivideByConstant(RewritePattern):
+    # x / c == x * (1 / c)  for f32 and f64, with one rounding more: for c = 41 and x = 41 it is
+    # not 1 but the number before it
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
+        found = _inverse(op)
+        # In 16 bits the rounding of 1 / c would show.
+        if found is not None and not is_half(element_type(op.lhs)):
+            _multiply(op, found[1], rewriter)
+
+
+@Exactness.ROUNDING
 class InverseOfRoot(RewritePattern):
-    # 1 / sqrt(x) == rsqrt(x)
+    # 1 / sqrt(x) == rsqrt(x), which in 16 bits does not round the root
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
         root = op.rhs.owner
@@ -92,8 +113,9 @@ class InverseOfRoot(RewritePattern):
             replace(op, [graph.RsqrtOp(root.x)], rewriter, [root])
 
 
+@Exactness.ROUNDING
 class SigmoidFormula(RewritePattern):
-    # 1 / (1 + exp(-x)) == sigmoid(x)
+    # 1 / (1 + exp(-x)) == sigmoid(x), which in 16 bits does not round in between
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
         total = op.rhs.owner
@@ -123,8 +145,9 @@ class _WithWeights(RewritePattern):
         return None
 
 
+@Exactness.SPECIAL
 class MultiplyTwice(_WithWeights):
-    # (x * c) * d == x * (c * d)
+    # (x * c) * d == x * (c * d), which does not overflow or underflow in between
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.MulOp, rewriter: PatternRewriter) -> None:
         if (outer := self.constant_operand(op)) is None:
@@ -142,6 +165,7 @@ class MultiplyTwice(_WithWeights):
         replace(op, [factor, graph.MulOp(first[0], factor)], rewriter, [inner])
 
 
+@Exactness.ROUNDING
 class AddTwice(_WithWeights):
     # (x + c) + d == x + (c + d)  where c and d have one sign, so that nothing cancels
     @op_type_rewrite_pattern
@@ -163,8 +187,9 @@ class AddTwice(_WithWeights):
         replace(op, [summand, graph.AddOp(first[0], summand)], rewriter, [inner])
 
 
+@Exactness.SPECIAL
 class PowerIsRoot(RewritePattern):
-    # x ** 0.5 == sqrt(x)  for x >= 0
+    # x ** 0.5 == sqrt(x)  for x >= 0, but for -0.0, whose power is 0.0
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.PowOp, rewriter: PatternRewriter) -> None:
         if not is_float(element_type(op.lhs)) or not is_nonnegative(op.lhs):
@@ -173,6 +198,7 @@ class PowerIsRoot(RewritePattern):
             replace(op, [graph.SqrtOp(op.lhs)], rewriter)
 
 
+@Exactness.ROUNDING
 class PowerIsProduct(RewritePattern):
     # x ** 3 == x * x * x and x ** 4 == (x * x) * (x * x)
     @op_type_rewrite_pattern
@@ -184,8 +210,9 @@ class PowerIsProduct(RewritePattern):
         replace(op, [square, graph.MulOp(square, op.lhs if exponent == 3 else square)], rewriter)
 
 
+@Exactness.EXACT
 class PowerIsInverse(RewritePattern):
-    # x ** -1 == 1 / x
+    # x ** -1 == 1 / x, the power as it is rounded correctly
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.PowOp, rewriter: PatternRewriter) -> None:
         if graph.splat_of(op.rhs) != -1 or not is_float(element_type(op.lhs)):
@@ -194,6 +221,7 @@ class PowerIsInverse(RewritePattern):
         replace(op, [one, graph.DivOp(one, op.lhs)], rewriter)
 
 
+@Exactness.SPECIAL
 class LogOfSoftmax(RewritePattern):
     # log(softmax(x)) == log_softmax(x), which does not underflow
     @op_type_rewrite_pattern
@@ -203,8 +231,9 @@ class LogOfSoftmax(RewritePattern):
             replace(op, [new], rewriter, [softmax])
 
 
+@Exactness.SPECIAL
 class ReluOfNonnegative(RewritePattern):
-    # relu(x) == x  for x >= 0
+    # relu(x) == x  for x >= 0, but for -0.0, which becomes 0.0
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.ReluOp, rewriter: PatternRewriter) -> None:
         if is_nonnegative(op.x) and op.x.type == op.result.type:
@@ -221,6 +250,21 @@ def _bounds(op: object) -> tuple[SSAValue, float, float] | None:
     return op.x, -inf if low is None else low, inf if high is None else high
 
 
+def _cut(bound: float, low: float, high: float) -> float:
+    """What clip makes of a bound; -0.0 is below 0.0."""
+
+    def order(number: float) -> tuple[float, float]:
+        return number, copysign(1, number)
+
+    return min(max(bound, low, key=order), high, key=order)
+
+
+def _is_same(a: float, b: float) -> bool:
+    """Whether bounds are equal, zeros in their signs, too."""
+    return a == b and copysign(1, a) == copysign(1, b)
+
+
+@Exactness.EXACT
 class ClipTwice(RewritePattern):
     # clip(clip(x, a, b), c, d) == clip(x, clip(a, c, d), clip(b, c, d)); relu is clip(x, 0, inf)
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
@@ -230,14 +274,19 @@ class ClipTwice(RewritePattern):
         assert isinstance(op, graph.ReluOp | graph.ClipOp)
         if low > high or outer[1] > outer[2]:
             return
-        low, high = (min(max(bound, outer[1]), outer[2]) for bound in (low, high))
-        if (low, high) == (0, inf):
+        first = outer[0]
+        low, high = (_cut(bound, outer[1], outer[2]) for bound in (low, high))
+        if all(map(_is_same, (low, high), inner[1:])):
+            rewriter.replace(op, (), (first,))
+            return
+        if (low, high) == (0, inf) and copysign(1, low) > 0:
             new: graph.ReluOp | graph.ClipOp = graph.ReluOp(x)
         else:
             new = graph.ClipOp(x, None if low == -inf else low, None if high == inf else high)
-        replace(op, [new], rewriter, [cast(graph.ReluOp, outer[0].owner)])
+        replace(op, [new], rewriter, [cast(graph.ReluOp, first.owner)])
 
 
+@Exactness.EXACT
 class CastOfWiderCast(RewritePattern):
     # cast(cast(x)) == cast(x)  where the type between holds all values of x
     @op_type_rewrite_pattern
@@ -247,7 +296,9 @@ class CastOfWiderCast(RewritePattern):
             return
         source, target = element_type(inner.x), element_type(op.result)
         rounds = not is_float(source) and is_float(target)
-        if holds_all_values(element_type(op.x), source) and not rounds:
+        # A float beyond i32 has no low bits that a narrow integer could keep.
+        saturates = source == ui32 and is_float(element_type(op.x)) and target not in (i64, ui32)
+        if holds_all_values(element_type(op.x), source) and not rounds and not saturates:
             replace(op, [graph.CastOp(inner.x, target)], rewriter, [inner])
 
 
@@ -256,6 +307,7 @@ PATTERNS: tuple[type[RewritePattern], ...] = (
     SubtractNegated,
     MultiplyNegated,
     MultiplyMinusOne,
+    DivideByPowerOfTwo,
     DivideByConstant,
     InverseOfRoot,
     SigmoidFormula,

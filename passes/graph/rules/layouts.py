@@ -8,7 +8,7 @@ channels alone: values of the same channels always fit each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation, SSAValue
@@ -17,13 +17,12 @@ from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ints
 from ....dialects.graph.interfaces import GraphOp, rank, tensor_type
 from ....dialects.graph.known import reshape_target, sizes_of
-from ....dialects.graph.ops_binary import BinaryOp
-from ....dialects.graph.ops_elementwise import UnaryOp
 from ....dialects.graph.ops_select import WHOLE_END
+from ....dialects.graph.plan.recording import Recorder
+from ....dialects.graph.plan.uses import Uses
 
 CHANNELS = 1
 """The axis of the channels."""
-_ELEMENTWISE = UnaryOp | BinaryOp | graph.WhereOp | graph.CastOp | graph.DropoutOp
 _PREFERRED_VECTORS = (2, 3, 1)
 """Vectors in a block, best first: the register tile of two vectors loads least."""
 
@@ -33,6 +32,7 @@ class Blocking:
     """The blocks for a machine whose vectors have so many lanes."""
 
     lanes: int
+    uses: Uses = field(default_factory=lambda: Uses(Recorder()), compare=False, repr=False)
 
     def vectors(self, block: int) -> int:
         """The vectors that a block fills, the last one perhaps in part."""
@@ -48,6 +48,13 @@ class Blocking:
             return block / vectors, -_PREFERRED_VECTORS.index(vectors)
 
         return max(divisors, key=rating)
+
+    def same_block(self, channels: Sequence[int]) -> bool:
+        """Whether values of so many channels have the same blocks as all of them in a row.
+
+        Then each of them is some whole blocks of these: no layout is between them.
+        """
+        return len({self.block(n) for n in (*channels, sum(channels))}) == 1
 
     def has_blocks(self, value: SSAValue) -> bool:
         """Whether channels of a value can lie in blocks: reshapes to them can be written down."""
@@ -90,7 +97,7 @@ class Blocking:
 
     def fits(self, op: Operation) -> bool:
         """Whether an operator that is no convolution works on blocks as it is, or nearly so."""
-        if isinstance(op, _ELEMENTWISE):
+        if self.uses.is_pointwise(op):
             result = op.results[0]
             return self.has_blocks(result) and all(self._goes_with(v, result) for v in op.operands)
         if not isinstance(op, GraphOp) or not op.operands or not self.has_blocks(op.operands[0]):

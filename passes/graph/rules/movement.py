@@ -11,6 +11,7 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from ....core.exactness import Exactness
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import ReduceKind, ints, is_float, is_half
 from ....dialects.graph.interfaces import element_type, rank
@@ -20,9 +21,11 @@ from ....dialects.graph.known import (
     sizes_of,
 )
 from ....dialects.graph.ops_binary import BinaryOp
+from ....dialects.graph.ops_reduction import begins_at_zero
 from ....dialects.graph.ops_select import WHOLE_END
 
 
+@Exactness.EXACT
 class TransposeOfOnes(RewritePattern):
     # transpose(x) == reshape(x)  where only axes of size 1 change their place
     @op_type_rewrite_pattern
@@ -35,6 +38,7 @@ class TransposeOfOnes(RewritePattern):
         replace(op, [graph.ReshapeOp(op.x, target)], rewriter)
 
 
+@Exactness.EXACT
 class SliceTwice(RewritePattern):
     # slice(slice(x, a), b) == slice(x, a after b)
     @op_type_rewrite_pattern
@@ -65,6 +69,7 @@ def _slice(x: SSAValue, bounds: Sequence[Bounds]) -> graph.SliceOp:
     return graph.SliceOp(x, starts, ends, steps)
 
 
+@Exactness.EXACT
 class SliceOfConcat(RewritePattern):
     # slice(concat(.., x, ..)) == slice(x)  where it takes elements of x only
     @op_type_rewrite_pattern
@@ -87,6 +92,7 @@ class SliceOfConcat(RewritePattern):
             offset += size
 
 
+@Exactness.EXACT
 class ConcatOfSlices(RewritePattern):
     # concat(slice(x, a to b), slice(x, b to c)) == slice(x, a to c)
     @op_type_rewrite_pattern
@@ -109,6 +115,7 @@ class ConcatOfSlices(RewritePattern):
         replace(op, [_slice(first.x, bounds)], rewriter, sources)
 
 
+@Exactness.EXACT
 class ConcatOfConcat(RewritePattern):
     # concat(concat(x, y), z) == concat(x, y, z)
     @op_type_rewrite_pattern
@@ -129,6 +136,7 @@ class ConcatOfConcat(RewritePattern):
             replace(op, [graph.ConcatOp(inputs, axis)], rewriter, inner)
 
 
+@Exactness.EXACT
 class OperandBroadcastsItself(RewritePattern):
     # f(broadcast_to(x), y) == f(x, y)  where y has the shape of the result
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
@@ -143,34 +151,73 @@ class OperandBroadcastsItself(RewritePattern):
             replace(op, [type(op)(op.lhs, right.x)], rewriter, [right])
 
 
+def _joined(op: graph.ReduceOp) -> tuple[graph.ReduceOp, graph.ReduceOp] | None:
+    """The reduction before one of its kind, and one over the axes of both, if there is one."""
+    inner = op.x.owner
+    if not isinstance(inner, graph.ReduceOp) or inner.kind != op.kind:
+        return None
+    keepdims = bool(op.keepdims.value.data)
+    if not inner.result.has_one_use() or keepdims != bool(inner.keepdims.value.data):
+        return None
+    left = [a for a in range(rank(inner.x)) if keepdims or a not in inner.reduced_axes]
+    axes = sorted({*inner.reduced_axes, *(left[a] for a in op.reduced_axes)})
+    return inner, graph.ReduceOp(inner.x, op.kind.data.value, axes, keepdims)
+
+
+@Exactness.EXACT
+class LargestOfLargest(RewritePattern):
+    # max(max(x, a), b) == max(x, a and b), and so for min
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
+        if op.kind.data in (ReduceKind.MAX, ReduceKind.MIN) and (found := _joined(op)):
+            replace(op, [found[1]], rewriter, [found[0]])
+
+
+@Exactness.SPECIAL
 class ReduceTwice(RewritePattern):
-    # reduce(reduce(x, a), b) == reduce(x, a and b)
+    # reduce(reduce(x, a), b) == reduce(x, a and b)  for sums, products and means of floats,
+    # which are rounded, and overflow, in another order
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
-        inner = op.x.owner
-        if not isinstance(inner, graph.ReduceOp) or inner.kind != op.kind:
+        kind = element_type(op.x)
+        if not is_float(kind) or is_half(kind) or op.kind.data in (ReduceKind.MAX, ReduceKind.MIN):
             return
-        keepdims = bool(op.keepdims.value.data)
-        floats = not is_half(element_type(op.x)) and is_float(element_type(op.x))
-        exact = op.kind.data in (ReduceKind.MAX, ReduceKind.MIN)
-        if not (floats or exact) or not inner.result.has_one_use():
-            return
-        if keepdims != bool(inner.keepdims.value.data):
-            return
-        left = [a for a in range(rank(inner.x)) if keepdims or a not in inner.reduced_axes]
-        axes = sorted({*inner.reduced_axes, *(left[a] for a in op.reduced_axes)})
-        new = graph.ReduceOp(inner.x, op.kind.data.value, axes, keepdims)
-        replace(op, [new], rewriter, [inner])
+        if found := _joined(op):
+            replace(op, [found[1]], rewriter, [found[0]])
 
 
+def _takes_ones(op: graph.ReduceOp) -> list[int] | None:
+    """The shape of a reduction of axes of size 1, as a reshape has it; None of another one."""
+    ones = all(sizes_of(op.x)[axis] == 1 for axis in op.reduced_axes)
+    return reshape_target(sizes_of(op.result)) if op.reduced_axes and ones else None
+
+
+@Exactness.EXACT
 class ReduceOfOnes(RewritePattern):
-    # reduce(x) == reshape(x)  over axes of size 1
+    # reduce(x) == reshape(x)  over axes of size 1, for what does not begin at 0.0
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
-        target = reshape_target(sizes_of(op.result))
-        ones = all(sizes_of(op.x)[axis] == 1 for axis in op.reduced_axes)
-        if op.reduced_axes and ones and target is not None:
+        target = _takes_ones(op)
+        if target is not None and not begins_at_zero(op.kind.data, element_type(op.x)):
             replace(op, [graph.ReshapeOp(op.x, target)], rewriter)
+
+
+@Exactness.SPECIAL
+class SumOfOnes(RewritePattern):
+    # sum(x) == reshape(x)  over axes of size 1, but for -0.0, which becomes 0.0
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
+        if (target := _takes_ones(op)) is not None:
+            replace(op, [graph.ReshapeOp(op.x, target)], rewriter)
+
+
+@Exactness.SPECIAL
+class SumOfWindowOfOne(RewritePattern):
+    # pool(x) == x  where a window is one element, and none is left out, but for -0.0
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.PoolOp, rewriter: PatternRewriter) -> None:
+        if op.takes_all_alone and op.x.type == op.result.type:
+            rewriter.replace(op, (), (op.x,))
 
 
 PATTERNS: tuple[type[RewritePattern], ...] = (
@@ -180,6 +227,9 @@ PATTERNS: tuple[type[RewritePattern], ...] = (
     ConcatOfSlices,
     ConcatOfConcat,
     OperandBroadcastsItself,
+    LargestOfLargest,
     ReduceTwice,
     ReduceOfOnes,
+    SumOfOnes,
+    SumOfWindowOfOne,
 )

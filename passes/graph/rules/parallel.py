@@ -18,6 +18,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....core.actions import allowed
 from ....core.context import decide
+from ....core.exactness import Exactness
 from ....core.provenance import fuse
 from ....dialects.graph import ops as graph
 from ....dialects.graph.interfaces import FusionKind, GraphOp, rank
@@ -25,6 +26,7 @@ from ....dialects.graph.known import is_constant, sizes_of
 from ....dialects.graph.ops_binary import BinaryOp
 from ....dialects.graph.ops_elementwise import UnaryOp
 from ....dialects.graph.ops_select import WHOLE_END
+from .permission import Permission
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,9 @@ class Kind:
     """The axis of the columns of each constant operand."""
     unit: str
     """What the axes before it count: rows, images."""
+    obstacle: Callable[[Sequence[GraphOp], Sequence[GraphOp]], str | None] = lambda *_: None
+    """Why products are better apart, given them and the last operators that are combined with
+    them; None where nothing but the cost of copies is against it."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ class Columns:
 
 def combine(ctx: Context, module: ModuleOp, kind: Kind, least: int) -> None:
     """Combine products of a kind where `least` or more of them share their operand."""
+    if not Permission(module).allows(Exactness.OPEN, module):
+        return
     groups: dict[tuple[object, ...], list[GraphOp]] = {}
     position: dict[Operation, int] = {}
     for number, op in enumerate(module.walk()):
@@ -198,8 +205,8 @@ def _combine(
     saved = (len(products) - 1) * columns.elements(products[0].operands[0])
     spent = 2 * sum(columns.elements(op.results[0]) for op in ends if _copies(op))
     cost = f"for each {kind.unit} {saved} elements less to read, {spent} to copy"
-    if spent >= saved:
-        why = "slices would cost more"
+    why = kind.obstacle(products, ends) or ("slices would cost more" if spent >= saved else None)
+    if why is not None:
         decide(ctx, products, "keep the products apart", why, cost, kind="missed")
         return
     if not allowed("combine", products[0]):

@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
+from ....core.exactness import Exactness
 from ....core.provenance import fuse
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
@@ -45,6 +46,7 @@ def same_elements(a: SSAValue, b: SSAValue, weights: WeightStore) -> bool:
     return left.dtype == right.dtype and np.array_equal(left, right)
 
 
+@Exactness.EXACT
 @dataclass
 class QuantizeWhatWasQuantized(RewritePattern):
     """Leave out a quantisation that undoes the one before it."""
@@ -65,6 +67,7 @@ class QuantizeWhatWasQuantized(RewritePattern):
             rewriter.replace(op, [], [inner.x])
 
 
+@Exactness.EXACT
 @dataclass
 class QuantizeWhatWasCut(RewritePattern):
     """Cut the integers instead of the numbers."""
@@ -103,6 +106,7 @@ class QuantizeWhatWasCut(RewritePattern):
         return int(cast(np.ndarray, op.reference(np.asarray(number, np.float32), scale, zero)[0]))
 
 
+@Exactness.EXACT
 @dataclass
 class MoveOfDequantized(RewritePattern):
     """Move the integers instead of the numbers."""

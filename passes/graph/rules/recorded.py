@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from xdsl.context import Context
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ....core.context import decide
+from ....core.exactness import Exactness
 
 
-def recorded(ctx: Context, rules: Iterable[RewritePattern], why: str) -> list[RewritePattern]:
-    """The rules, each of whose uses is noted in the context with this reason.
+def recorded(rule: RewritePattern, ctx: Context, why: str) -> RewritePattern:
+    """A rule each of whose uses is noted in the context with this reason.
 
-    A rule goes by the name of its class: `MaxIsClip` is the rule "max is clip".
+    It goes by the name of its class: `MaxIsClip` is the rule "max is clip".
     """
-    return [_Recorded(ctx, rule, why) for rule in rules]
+    return _Recorded(ctx, rule, why)
 
 
 class _Recorded(RewritePattern):
     def __init__(self, ctx: Context, rule: RewritePattern, why: str) -> None:
         self.ctx, self.rule, self.why = ctx, rule, why
         self.words = re.sub(r"(?<!^)(?=[A-Z])", " ", type(rule).__name__).lower()
+        exactness = Exactness.of(rule)
+        if exactness is not None:
+            exactness(self)
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         if rewriter.has_done_action:

@@ -20,7 +20,8 @@ from xdsl.ir.affine import AffineExpr
 
 from ....core.target import Target
 from ....dialects.loop.linear import coefficient
-from ....dialects.loop.nests import DEAR, Loop, extent_of
+from ....dialects.loop.loops import Loop, extent_of
+from ....dialects.loop.nests import DEAR
 from ....dialects.loop.ops import (
     ENTRIES,
     ForOp,

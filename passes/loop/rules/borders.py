@@ -9,7 +9,9 @@ from __future__ import annotations
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects.loop.nests import constant_index, extent_of, loop_names
+from ....dialects.loop.bounds import constant_index
+from ....dialects.loop.loops import extent_of
+from ....dialects.loop.nests import loop_names
 from ....dialects.loop.ops import ForOp
 from ....dialects.upstream import CmpiOp
 from .accesses import cost

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....dialects.loop.attrs import Combine
-from ....dialects.loop.nests import bound_of, perfect_nest
+from ....dialects.loop.loops import bound_of
+from ....dialects.loop.nests import perfect_nest
 from ....dialects.loop.ops import ForOp, LoadOp, ReduceEntriesOp, ReduceOp, StoreOp
 from .accesses import (
     Stride,

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute
 
-from ....dialects.loop.nests import body_of, enclosing, extent_of
+from ....dialects.loop.loops import enclosing, extent_of
+from ....dialects.loop.nests import body_of
 from ....dialects.loop.ops import ForOp, LoadOp, ReduceOp
 from ..prefetch import bits_of
 from .accesses import UNKNOWN_EXTENT, accesses, bytes_apart, cost

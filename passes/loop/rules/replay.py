@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from ....core.actions import allowed
 from ....core.errors import explain
+from ....core.reading import LARGEST_LIST, ReadingError, read_text
 from ....dialects.loop.nests import ScheduleError, kernel_named
 from ....dialects.loop.ops import KernelOp
 from ....dialects.loop.trace import Argument, Step, parse_traces
@@ -58,31 +58,33 @@ PRIMITIVES: Mapping[str, Primitive] = {
 """What a step may be, by name."""
 
 
-def read_trace(text: str | None, file: str | None) -> str:
-    """The text of traces, which is given as such or in a file.
+Traces = Mapping[str | None, Sequence[Step]]
+"""The steps for each kernel, by its name; for the only one by None."""
+
+
+def read_traces(text: str | None, file: str | None) -> Traces:
+    """Traces, which are given as a text or as the file of one.
 
     Raises:
-        ScheduleError: if the file cannot be read, or both are given.
+        ScheduleError: if the file cannot be read, both are given, or the text is malformed.
     """
     if file is None:
-        return text or ""
+        return parse_traces(text or "")
     if text is not None:
         raise ScheduleError(explain("trace", "is given as text and as a file", expected="one"))
     try:
-        return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        fact = getattr(error, "strerror", None) or "not a text"
-        raise ScheduleError(explain("trace", f"cannot read {file}: {fact}")) from error
+        return parse_traces(read_text(file, LARGEST_LIST), file)
+    except ReadingError as error:
+        raise ScheduleError(explain("trace", f"cannot read {file}: {error}")) from error
 
 
-def replay_all(module: ModuleOp, text: str) -> list[KernelOp]:
-    """Take the steps of a text of traces on the kernels of a module; gives what came of these.
+def replay_all(module: ModuleOp, traces: Traces) -> list[KernelOp]:
+    """Take the steps of traces on the kernels of a module; gives what came of these.
 
     Raises:
-        ScheduleError: if one is malformed, is for no kernel of the module, or does not fit; the
-            module stays as it was.
+        ScheduleError: if one is for no kernel of the module, or does not fit; the module stays as
+            it was.
     """
-    traces = parse_traces(text)
     kernels = {kernel_named("trace", module, name): steps for name, steps in traces.items()}
     if len(kernels) < len(traces):
         raise ScheduleError(explain("trace", "the only kernel has two traces"))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from ....dialects.loop.attrs import LoopKind
-from ....dialects.loop.nests import enclosing, extent_of
+from ....dialects.loop.loops import enclosing, extent_of
 from ....dialects.loop.ops import ForOp, ReduceEntriesOp
 from ....dialects.loop.ops_partition import MOST_WEIGHT
 from ..balance import is_row_loop

@@ -9,13 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ....core.actions import allowed
 from ....core.target import Target
-from ....dialects.loop.nests import (
-    Loop,
-    ScheduleError,
-    extent_of,
-    loop_named,
-    loops_by_name,
-)
+from ....dialects.loop.loops import Loop, extent_of
+from ....dialects.loop.nests import ScheduleError, loop_named, loops_by_name
 from ....dialects.loop.ops import ForOp, KernelOp
 from ....dialects.loop.trace import Argument, trace_of
 from ..balance import balance
@@ -118,7 +113,7 @@ class Schedule:
 
     def split(self, loop: str, factor: int, tail: str = "peel", cases: int = 0) -> SplitNames:
         """Cut a loop; see `split`."""
-        names = split_names(self.kernel, loop)
+        names = split_names(self.kernel, loop, factor, tail, cases)
         self._take(split, loop, factor, tail, *((cases,) if cases else ()))
         return names
 

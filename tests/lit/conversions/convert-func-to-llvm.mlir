@@ -12,6 +12,17 @@ func.func @arguments(%x: memref<?x4x?xf32> {llvm.noalias, graph.name = "x"}, %i:
 
 // -----
 
+// What says how a program is called is kept.
+// CHECK-LABEL: llvm.func @program(
+// CHECK-SAME: %ctx: !llvm.ptr) -> i32 attributes
+// CHECK-SAME: {graph.signature = () -> (), rt.failures = [{kind = "csr", subject = "x"}]} {
+func.func @program(%ctx: !rt.context) -> i32 attributes {graph.signature = () -> (), rt.failures = [{kind = "csr", subject = "x"}], other.note} {
+  %0 = arith.constant 0 : i32
+  func.return %0 : i32
+}
+
+// -----
+
 // CHECK-LABEL: llvm.func internal @kernel(
 // CHECK-SAME: %x: !llvm.ptr, %[[V0:.*]]: i64, %n: i64) {
 // CHECK-NEXT: llvm.return

@@ -217,25 +217,12 @@ loop.kernel @double(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
 
 // -----
 
-// A reduction that would be computed again for each row keeps its buffer; a kernel whose loops
-// keep their order runs as it is, and is told what is a constant.
-// CHECK-LABEL: func.func @split
-// CHECK: %[[S:.*]] = graph.call_dps @columns_0(%x)
-// CHECK-NEXT: %[[Y:.*]] = graph.call_dps @columns(%x, %[[S]])
-// CHECK-NEXT: graph.call_dps @running(%[[Y]], %w)
-func.func @split(%x: tensor<?x?xf32> {graph.dims = ["n", "n"]}) -> tensor<?x?xf32> {
+// A kernel whose loops keep their order runs as it is, and is told what is a constant.
+// CHECK-LABEL: func.func @whole
+// CHECK: graph.call_dps @running(%x, %w)
+func.func @whole(%x: tensor<?x?xf32> {graph.dims = ["n", "n"]}) -> tensor<?x?xf32> {
   %w = graph.constant dense_resource<w> : tensor<4xf32>
-  %0 = func.call @columns(%x) : (tensor<?x?xf32>) -> tensor<?x?xf32>
-  %1 = func.call @last(%0, %w) : (tensor<?x?xf32>, tensor<4xf32>) -> tensor<?x?xf32>
-  func.return %1 : tensor<?x?xf32>
-}
-// CHECK: loop.kernel @columns_0(%x: memref<?x?xf32>) -> (%y: memref<?xf32>)
-// CHECK: loop.reduce
-// CHECK: loop.kernel @columns(%x: memref<?x?xf32>, %{{.*}}: memref<?xf32>) -> (%y: memref<?x?xf32>)
-// CHECK-NOT: loop.reduce
-func.func private @columns(%x: tensor<?x?xf32>) -> tensor<?x?xf32> attributes {graph.primitive} {
-  %0 = graph.reduce sum %x axes = [1] keepdims = false : (tensor<?x?xf32>) -> tensor<?xf32>
-  %1 = graph.sub %x, %0 : (tensor<?x?xf32>, tensor<?xf32>) -> tensor<?x?xf32>
+  %1 = func.call @last(%x, %w) : (tensor<?x?xf32>, tensor<4xf32>) -> tensor<?x?xf32>
   func.return %1 : tensor<?x?xf32>
 }
 func.func private @last(%x: tensor<?x?xf32> {graph.dims = ["a", "b"]}, %w: tensor<4xf32>) -> tensor<?x?xf32> attributes {graph.primitive} {
@@ -318,4 +305,14 @@ func.func private @one(%a: tensor<5x4xf32, #csr>, %x: tensor<4x8xf32>) -> tensor
 func.func private @two(%a: tensor<5x4xf32, #csr>, %x: tensor<4x8xf32>) -> tensor<5x8xf32> attributes {graph.primitive} {
   %0 = graph.spmm %a, %x : (tensor<5x4xf32, #csr>, tensor<4x8xf32>) -> tensor<5x8xf32>
   func.return %0 : tensor<5x8xf32>
+}
+
+// -----
+
+// A function that cannot be one kernel is refused; graph-fuse-ops would have made two of it.
+// expected-error-re @below {{func.func: cannot be one kernel, got a reduction would be computed again in each iteration of loop "i" {{.*}}; graph-fuse-ops makes functions that can be one kernel}}
+func.func private @columns(%x: tensor<?x?xf32>) -> tensor<?x?xf32> attributes {graph.primitive} {
+  %0 = graph.reduce sum %x axes = [1] keepdims = false : (tensor<?x?xf32>) -> tensor<?xf32>
+  %1 = graph.sub %x, %0 : (tensor<?x?xf32>, tensor<?xf32>) -> tensor<?x?xf32>
+  func.return %1 : tensor<?x?xf32>
 }

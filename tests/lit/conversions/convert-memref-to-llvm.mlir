@@ -126,7 +126,8 @@ func.func @dim(%x: memref<?x7x?xf32>) -> (index, index, index) {
 
 // -----
 
-// A buffer on the stack is made once, at the entry, aligned for any vector.
+// A buffer on the stack is made once, at the entry, aligned for any vector; LLVM makes registers of it.
+// CHECK: builtin.module attributes {rt.effort = "light"} {
 // CHECK-LABEL: func.func @stack(
 // CHECK-SAME: %i: index) -> f32 {
 // CHECK-NEXT: %[[V0:.*]] = llvm.mlir.constant(32) : i64

@@ -2,7 +2,8 @@
 
 // Tables of the context are read once, at the entry.
 // CHECK-LABEL: func.func @constants(
-// CHECK-SAME: %ctx: !rt.context, %i: index) -> f32 {
+// CHECK-SAME: %ctx: !rt.context, %i: index) -> f32 attributes
+// CHECK-SAME: {rt.constants = [{slot = 0 : i64, weight = "w0", type = memref<4xf32>}, {slot = 3 : i64, weight = "w3", type = memref<4xf32>}]} {
 // CHECK-NEXT: %[[V0:.*]] = builtin.unrealized_conversion_cast %ctx : !rt.context to !llvm.ptr
 // CHECK-NEXT: %[[V1:.*]] = llvm.load %[[V0]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
 // CHECK-NEXT: %w = llvm.load %[[V1]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
@@ -65,7 +66,8 @@ func.func private @use(memref<?xi8>)
 
 // A failing check leaves its details and returns its number.
 // CHECK-LABEL: func.func @checks(
-// CHECK-SAME: %ctx: !rt.context, %a: i1, %b: i1, %m: index, %n: index) -> i32 {
+// CHECK-SAME: %ctx: !rt.context, %a: i1, %b: i1, %m: index, %n: index) -> i32 attributes
+// CHECK-SAME: {rt.failures = [{kind = "check", subject = "first"}, {kind = "check", subject = "second: expected {0}, got {1}", details = 2 : i64}]} {
 // CHECK-NEXT: %[[V0:.*]] = builtin.unrealized_conversion_cast %ctx : !rt.context to !llvm.ptr
 // CHECK-NEXT: %[[V1:.*]] = builtin.unrealized_conversion_cast %m : index to i64
 // CHECK-NEXT: %[[V2:.*]] = builtin.unrealized_conversion_cast %n : index to i64
@@ -98,7 +100,8 @@ func.func @checks(%ctx: !rt.context, %a: i1, %b: i1, %m: index, %n: index) -> i3
 
 // A packed call passes the address and all sizes of every buffer, known ones too.
 // CHECK-LABEL: func.func @packed(
-// CHECK-SAME: %ctx: !rt.context, %x: memref<?x4xf32>, %y: memref<3xf32>) -> i32 {
+// CHECK-SAME: %ctx: !rt.context, %x: memref<?x4xf32>, %y: memref<3xf32>) -> i32 attributes
+// CHECK-SAME: {rt.functions = [{slot = 2 : i64, callee = "env.f", type = (tensor<?x4xf32>) -> tensor<3xf32>}], rt.failures = [{kind = "function", subject = "env.f"}]} {
 // CHECK-NEXT: %[[V0:.*]], %[[V1:.*]] = builtin.unrealized_conversion_cast %x : memref<?x4xf32> to !llvm.ptr, i64
 // CHECK-NEXT: %[[V2:.*]] = llvm.mlir.constant(4) : i64
 // CHECK-NEXT: %[[V3:.*]] = builtin.unrealized_conversion_cast %y : memref<3xf32> to !llvm.ptr

@@ -31,16 +31,16 @@ from stepwell.conversions.convert_arith_to_llvm import ARITH
 from stepwell.conversions.math_to_arith import polynomials
 from stepwell.core.failures import Kind
 from stepwell.core.registry import passes
-from stepwell.dialects.graph import canonicalization
 from stepwell.dialects.graph import ops as graph
+from stepwell.dialects.graph import ops_binary
 from stepwell.dialects.loop import ops as loop
-from stepwell.passes import outlining
 from stepwell.passes.graph import (
     canonicalize_ops,
     fold_constant,
     fold_scale_axis,
     simplify_inference,
 )
+from stepwell.passes.graph.fusion import outlining
 from stepwell.passes.graph.rules import arithmetic
 from stepwell.passes.loop.rules import steps
 from stepwell.passes.rt import outline_tiles
@@ -156,7 +156,7 @@ def wrong_one(patch: Patch) -> None:
         if isinstance(op, graph.MulOp) and graph.splat_of(op.operands[1]) == 1:
             rewriter.replace(op, graph.NegOp(op.operands[0]))
 
-    patch.setattr(canonicalization.MultiplyOne, "match_and_rewrite", rewrite)
+    patch.setattr(ops_binary.MultiplyOne, "match_and_rewrite", rewrite)
 
 
 def wrong_merge(patch: Patch) -> None:
@@ -197,7 +197,7 @@ def broken(patch: Patch) -> None:
         if op.name == "graph.div":
             raise IndexError("there is no such axis")
 
-    patch.setattr(arithmetic.DivideByConstant, "match_and_rewrite", rewrite)
+    patch.setattr(arithmetic.DivideByPowerOfTwo, "match_and_rewrite", rewrite)
 
 
 def of_two_types(given: Any) -> Any:
@@ -239,9 +239,9 @@ PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
     ),
     (
         "graph-simplify",
-        "DivideByConstant",
+        "DivideByPowerOfTwo",
         "graph.div",
-        lambda patch: in_pattern(patch, arithmetic.DivideByConstant, dropped(graph.MulOp)),
+        lambda patch: in_pattern(patch, arithmetic.DivideByPowerOfTwo, dropped(graph.MulOp)),
     ),
     (
         "graph-fold-scale-axis",
@@ -310,7 +310,7 @@ PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
         lambda patch: in_pattern(patch, convert_scf_to_cf.ForLowering, one_too_many),
     ),
     ("convert-to-llvm", "lower", "arith.mulf", wrong_lowering),
-    ("graph-simplify", "DivideByConstant", "graph.div", broken),
+    ("graph-simplify", "DivideByPowerOfTwo", "graph.div", broken),
     (
         "convert-loop-to-scf",
         "convert kernel",

@@ -27,6 +27,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 
 import stepwell as sw
+from stepwell.compilation import Compilation
 from stepwell.core.pipelines import pipeline
 from stepwell.core.registry import passes
 from stepwell.core.target import host
@@ -35,7 +36,6 @@ from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.loop import ops as loop
 from stepwell.dialects.loop.attrs import Combine, CombineAttr
 from stepwell.frontends import gnn
-from stepwell.staircase import Staircase
 
 
 def weights(*shape: int) -> np.ndarray:
@@ -420,9 +420,9 @@ def test_a_limit_of_no_change() -> None:
 
 
 def test_a_program_is_checked_from_where_it_is() -> None:
-    staircase = Staircase(mlp(), host(), pipeline(), "graph", {})
+    compilation = Compilation(mlp(), host(), pipeline())
     for stage in ("fused", "scheduled", "buffers", "loops"):
-        checked = sw.compile(staircase.module(stage), threads=1, check=True)
+        checked = sw.compile(compilation.at(stage), threads=1, check=True)
         assert checked.changes[-1].pass_name == "code generation"
     assert sw.compile(mlp(), threads=1).changes == ()
 

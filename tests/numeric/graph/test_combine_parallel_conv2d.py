@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -144,5 +145,38 @@ def test_it_says_what_it_decided_and_at_which_cost(transformed: Callable) -> Non
     assert str(ctx.decisions[0]) == (
         'node "q", node "k": keep the products apart, because slices would cost more '
         "[for each image 225 elements less to read, 800 to copy]"
+    )
+    assert ctx.decisions[0].kind == "missed"
+
+
+def residual(wide: int, narrow: int) -> sw.Module:
+    """A residual block whose two branches begin with convolutions of one operand."""
+    b = sw.Builder()
+    x = b.relu(b.input("x", (1, 9, 12, 32)))
+    a = b.conv(x, floats(wide, 9, 1, 1), None, [2, 2], name="a")
+    c = b.relu(b.conv(x, floats(narrow, 9, 1, 1), None, [2, 2], name="c"))
+    b.output(b.relu(b.add(a, b.conv(c, floats(wide, narrow, 1, 1)))))
+    return b.module()
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "expected"),
+    [(128, 32, ["blocked_conv"] * 2 + ["slice"] * 2), (60, 20, ["blocked_conv"] * 3)],
+)
+def test_blocks_of_channels_are_kept(wide: int, narrow: int, expected: list[str]) -> None:
+    module = residual(wide, narrow)
+    exe = sw.compile(module, threads=1)
+    assert sorted(re.findall(r"graph\.(conv|blocked_conv|slice) ", exe.ir("optimized"))) == expected
+    x = floats(1, 9, 12, 32)
+    # Sums of 128 terms in another order.
+    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-5, atol=1e-4)
+
+
+def test_it_says_which_blocks_would_be_lost(transformed: Callable) -> None:
+    _, ctx = transformed(residual(60, 20), "graph-combine-parallel-conv2d{target=x86-64-v4}")
+    assert str(ctx.decisions[0]) == (
+        'node "a", node "c": keep the products apart, because their channels lie in blocks of '
+        "30, 20, those of one in blocks of 16 "
+        "[for each image 3456 elements less to read, 0 to copy]"
     )
     assert ctx.decisions[0].kind == "missed"

@@ -28,7 +28,7 @@ from stepwell.core.registry import make_context
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.frontends.builder import Builder, Value
-from stepwell.passes.outlining import has_value
+from stepwell.passes.graph.fusion.outlining import has_value
 
 RNG = np.random.default_rng(7)
 

@@ -43,7 +43,11 @@ loop.kernel @owners(%indptr: memref<?x{kind}>, %labels: memref<{labels}xf32>) ->
   %c0 = arith.constant 0 : index
   %n = {size}
   %parts = arith.constant {labels * each} : index
-  loop.for "t" %t to {labels} {{
+  %zero = arith.constant 0.0 : f32
+  loop.for "z" %z to {"%n" if rows is None else rows} {{
+    loop.store %zero, %y (d0) -> (d0)(%z) : f32, {y}
+  }}
+  loop.for "t" %t to {labels} serial {{
     %label = loop.load %labels (d0) -> (d0)(%t) : memref<{labels}xf32>, f32
     %first = affine.apply affine_map<(d0) -> (d0 * {each})> (%t)
     %next = affine.apply affine_map<(d0) -> (d0 * {each} + {each})> (%t)
@@ -132,6 +136,9 @@ loop.kernel @products(%indptr: memref<?x{kind}>, %indices: memref<?x{kind}>, %v:
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %n = memref.dim %y, %c0 : {y}
+  loop.for "z" %z to {"%n" if rows is None else rows} {{
+    loop.store %zero, %y (d0) -> (d0, {features})(%z) : f32, {y}
+  }}
   loop.for "i" %i to {"%n" if rows is None else rows} {{
     %old = loop.load %y (d0) -> (d0, {features})(%i) : {y}, f32
     %more = loop.load %one () -> (0)() : memref<1xf32>, f32

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell.dialects.loop.linear import value_of
-from stepwell.dialects.loop.nests import ScheduleError, bound_of, loop_names, loops_of
+from stepwell.dialects.loop.loops import bound_of
+from stepwell.dialects.loop.nests import ScheduleError, loop_names, loops_of
 from stepwell.dialects.loop.ops import KernelOp, ReduceOp, block_shape
 from stepwell.passes.loop.drop_unit_loops import drop_unit_loops
 from stepwell.passes.loop.pack import pack

@@ -39,6 +39,14 @@ func.func @keep_pads_that_mirror(%x: tensor<3xf32>) -> tensor<5xf32> {
 // CHECK-LABEL: func.func @pool_nothing(
 // CHECK-NEXT: func.return %x : tensor<?x3x4xf32>
 func.func @pool_nothing(%x: tensor<?x3x4xf32>) -> tensor<?x3x4xf32> {
+  %y = graph.pool max %x window = [1, 1] strides = [1, 1] dilations = [2, 1] : (tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
+  func.return %y : tensor<?x3x4xf32>
+}
+
+// A sum begins at 0.0, which -0.0 does not survive.
+// CHECK-LABEL: func.func @keep_sum_of_one(
+// CHECK-NEXT: %y = graph.pool mean
+func.func @keep_sum_of_one(%x: tensor<?x3x4xf32>) -> tensor<?x3x4xf32> {
   %y = graph.pool mean %x window = [1, 1] strides = [1, 1] dilations = [2, 1] : (tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
   func.return %y : tensor<?x3x4xf32>
 }

@@ -66,7 +66,7 @@ loop.kernel @refused(%w: memref<8xi32>) -> (%y: memref<8xf32>) {
     loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
   }
   loop.for "b" %a to 8 {
-    loop.for "b2" %a2 to 2 {
+    loop.for "b2" %a2 to 2 serial {
       loop.store %z, %t (d0) -> (d0)(%a) : f32, memref<8xf32>
     }
   }

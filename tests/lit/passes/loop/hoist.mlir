@@ -52,7 +52,7 @@ loop.kernel @refused(%x: memref<8xf32>, %w: memref<1xi32>, %n: index, %m: index)
     %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
     loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
   }
-  loop.for "b" %i to 8 {
+  loop.for "b" %i to 8 serial {
     %v = loop.load %y () -> (0)() : memref<8xf32>, f32
     loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
   }
@@ -68,7 +68,7 @@ loop.kernel @refused(%x: memref<8xf32>, %w: memref<1xi32>, %n: index, %m: index)
 
 // The output may be written over the input.
 loop.kernel @over(%x: memref<8xf32>) -> (%y: memref<8xf32> {loop.in_place = [0]}) {
-  loop.for "e" %i to 8 {
+  loop.for "e" %i to 8 serial {
     %v = loop.load %x () -> (0)() : memref<8xf32>, f32
     loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
   }

@@ -57,10 +57,10 @@ loop.kernel @any(%w: memref<?xf32> {loop.constant}, %n: index) -> (%y: memref<?x
   }
 }
 
-loop.kernel @blocks(%w: memref<4xf32> {loop.constant}) -> (%y: memref<4xf32>) {
+loop.kernel @blocks(%w: memref<4xf32> {loop.constant}) -> (%y: memref<16xf32>) {
   loop.for "i" %i to 4 {
     %p = loop.load %w ()[s0] -> (s0)() : memref<4xf32>, vector<4xf32>
-    loop.store %p, %y ()[s0] -> (s0)() : vector<4xf32>, memref<4xf32>
+    loop.store %p, %y (d0)[s0] -> (d0 * 4 + s0)(%i) : vector<4xf32>, memref<16xf32>
   }
 }
 

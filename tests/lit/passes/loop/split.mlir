@@ -70,7 +70,7 @@ loop.kernel @row(%x: memref<100xf32>) -> (%y: memref<100xf32>) {
 
 // One iteration is left alone only where it is the only one; after a chunk it makes that larger.
 // JOINED-LABEL: loop.kernel @any
-// JOINED:       loop.for "i0" %i0 to min (d0) -> ((((d0 floordiv 3) + (((d0 + 2) floordiv 3) * -1)) + ((d0 + 1) floordiv 3)))(%n) {
+// JOINED:       loop.for "i0" %i0 to min (d0) -> (((((d0 + 1) floordiv 3) + (d0 floordiv 3)) + (((d0 + 2) floordiv 3) * -1)))(%n) {
 // JOINED-NEXT:    loop.for "i1" %i1 to 3 {
 // JOINED:       loop.for "i0t" %i0t to min (d0) -> (1, (d0 mod 3))(%n) {
 // JOINED-NEXT:    loop.for "i0t1" %i0t1 to min (d0) -> (1, (((d0 + 2) floordiv 3) + (((d0 + 1) floordiv 3) * -1)), ((d0 * -1) + 2))(%n) {

@@ -56,7 +56,7 @@ loop.kernel @others(%w: memref<9x9xf32>, %n: index) -> (%y: memref<9xf32>) {
     loop.store %z, %y (d0) -> (d0)(%i) : f32, memref<9xf32>
   }
   loop.for "c" %i to 9 {
-    loop.for "c1" %j to 9 {
+    loop.for "c1" %j to 9 serial {
       %v = loop.load %w (d0, d1) -> (d0, d1)(%i, %j) : memref<9x9xf32>, f32
       loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<9xf32>
     }

@@ -7,7 +7,6 @@
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=dense loops=j,j}" 2>&1 | filecheck %s --check-prefix=TWICE
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=n}" 2>&1 | filecheck %s --check-prefix=SIZE
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=a,b}" 2>&1 | filecheck %s --check-prefix=APART
-// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=a}" 2>&1 | filecheck %s --check-prefix=PLACE
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=b}" 2>&1 | filecheck %s --check-prefix=VALUE
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=c}" 2>&1 | filecheck %s --check-prefix=LOCAL
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=d}" 2>&1 | filecheck %s --check-prefix=BOUND
@@ -23,7 +22,6 @@
 // TWICE: loop-vectorize: loop "j" of @dense: is named twice
 // SIZE: loop-vectorize: loop "n" of @refused: its size is not known, expected a constant bound; split it first
 // APART: loop-vectorize: loop "b" of @refused: is not inside of loop "a"
-// PLACE: loop-vectorize: loop "a" of @refused: its iterations store to one place
 // VALUE: loop-vectorize: loop "b" of @refused: its variable is used as a value by arith.index_cast
 // LOCAL: loop-vectorize: loop "c" of @refused: each of its iterations has a local buffer
 // BOUND: loop-vectorize: loop "d" of @refused: the bound of "d2" depends on it
@@ -109,7 +107,7 @@ loop.kernel @refused(%x: memref<?xf32>, %w: memref<8xi32>, %n: index) -> (%y: me
   }
   loop.for "a" %i to 8 {
     %v = loop.load %x (d0) -> (d0)(%i) : memref<?xf32>, f32
-    loop.store %v, %y () -> (0)() : f32, memref<8xf32>
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
   }
   loop.for "b" %i to 8 {
     %u = arith.index_cast %i : index to i32
@@ -121,7 +119,7 @@ loop.kernel @refused(%x: memref<?xf32>, %w: memref<8xi32>, %n: index) -> (%y: me
     loop.store %zero, %h () -> (0)() : f32, memref<1xf32>
   }
   loop.for "d" %i to 8 {
-    loop.for "d2" %j to %i {
+    loop.for "d2" %j to %i serial {
       loop.store %zero, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
     }
   }

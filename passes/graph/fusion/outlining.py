@@ -10,10 +10,10 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ..core.provenance import fuse
-from ..dialects.graph import ops as graph
-from ..dialects.graph.interfaces import GraphOp
-from ..dialects.loop.ops import KernelOp
+from ....core.provenance import fuse
+from ....dialects.graph import ops as graph
+from ....dialects.graph.interfaces import GraphOp
+from ....dialects.loop.ops import KernelOp
 
 
 def has_value(op: Operation) -> TypeGuard[GraphOp]:

@@ -1,76 +1,47 @@
-"""Which operators become one kernel: groups, by how operators fuse.
+"""Which operators become one kernel: groups, by how operators use each other.
 
-Groups are made in six steps, all by fusion kind, so that operators of plug-ins take part:
+What an operator reads is known from its value at an index (`dialects/graph/plan`), so that
+operators of plug-ins take part. Groups are made in seven steps:
 
 1. A contraction, then a reduction, takes the elementwise operators that follow it and need
    its result at their own index only: its epilogue.
 2. Every other operator joins the group in which all its users are, if computing it there, at
-   the index that is asked for, costs nothing extra; otherwise it starts a group.
+   the index that they need, costs nothing extra; otherwise it starts a group.
 3. A sparse product whose rows are only read by a small dense product goes into the kernel of
    that product, which then computes row by row.
-4. Values of the entries of a sparse matrix that are only read where one kernel goes through
-   its rows, such as the softmax of an attention, go into that kernel.
-5. What a row needs of itself, such as its mean, goes into the kernel that goes through the row.
+4. Values of the entries of a sparse matrix that are only read where one kernel visits its rows,
+   such as the softmax of an attention, go into that kernel.
+5. What a row needs of itself, such as its mean, goes into the kernel that visits the row.
 6. Groups that give numbers for each row of one sparse matrix, such as its degree, become one.
+7. A group that cannot be one kernel by its plan is cut.
 
-Until the last step every operator of a group but the last is used within the group only, and
-the last comes last in the function. A path that leaves a group therefore leaves it at its last
-operator and cannot come back: groups never form a cycle. The last step looks for paths.
+Until step 6 every operator of a group but the last is used within the group only, and the last
+comes last in the function. A path that leaves a group therefore leaves it at its last operator
+and cannot come back: groups never form a cycle. Step 6 looks for paths.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeGuard, cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects.graph import ops as graph
-from ..dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
-from ..dialects.graph.ops_select import WHOLE_END
-from ..dialects.graph.ops_sparse import RowOp
+from ....dialects.graph.interfaces import FusionKind, GraphOp, Sizes, tensor_type
+from ....dialects.graph.plan.nest_plan import NestPlan, plan_nests
+from ....dialects.graph.plan.recording import Recorder, is_reshape
+from ....dialects.graph.plan.uses import Uses
+from .cutting import parts
 from .outlining import has_value
 
 _ANCHORS = (FusionKind.CONTRACTION, FusionKind.REDUCTION)
-# What costs no more than loading what it is made of, so that it may be computed repeatedly.
-_CHEAP = (
-    graph.AddOp,
-    graph.SubOp,
-    graph.MulOp,
-    graph.FmaOp,
-    graph.MaxOp,
-    graph.MinOp,
-    graph.NegOp,
-    graph.ReluOp,
-    graph.LeakyReluOp,
-    graph.ClipOp,
-    graph.CastOp,
-    graph.DequantizeOp,
-    graph.DropoutOp,
-    graph.AbsOp,
-    graph.EqualOp,
-    graph.LessOp,
-    graph.LessEqualOp,
-    graph.LogicalAndOp,
-    graph.LogicalOrOp,
-    graph.LogicalXorOp,
-    graph.LogicalNotOp,
-    graph.WhereOp,
-)
-# Injective operators that ask for each operand element at most once. (A gather may ask for
-# one often, and a concatenation computes all its operands everywhere.)
-_ONCE = (graph.TransposeOp, graph.ReshapeOp, graph.SliceOp)
-# Injective operators that compute where an element comes from, each time it is asked for.
-_DEAR = (graph.ConcatOp, graph.PadOp)
-# What goes through the rows of a sparse matrix, each by itself.
-_OF_ROWS = (graph.SpmmOp, graph.AggregateOp, graph.DegreeOp, graph.ToDenseOp)
 _LONGEST_STAGED_ROW = 1024
 # What has a value for each entry is computed once for a few vectors of a row, not once for all
-# of it, and a softmax asks three times for a score.
+# of it, and a softmax needs a score three times.
 _LONGEST_ROW_OF_ENTRY = 128
 _LONGEST_DOT_OF_ENTRY = 16
 
@@ -103,12 +74,15 @@ class Grouping:
 
     Args:
         block: the body of a function.
+        shapes: the symbolic shapes of the function.
         max_ops: the largest number of operators in a group; 0 sets no limit.
         max_width: the largest width of the dense product of step 3.
     """
 
-    def __init__(self, block: Block, max_ops: int, max_width: int) -> None:
+    def __init__(self, block: Block, shapes: Sizes, max_ops: int, max_width: int) -> None:
         self.max_ops = max_ops or math.inf
+        self.shapes, self.recorder = shapes, Recorder()
+        self.uses = Uses(self.recorder)
         self.position = {op: number for number, op in enumerate(block.ops)}
         self.members = [op for op in block.ops if has_value(op)]
         self.group_of: dict[Operation, Group] = {}
@@ -128,6 +102,8 @@ class Grouping:
             self._join_rows(op)
         for op in self.members:
             self._join_siblings(op)
+        for group in self.groups:
+            self._cut(group)
 
     @property
     def groups(self) -> list[Group]:
@@ -187,11 +163,11 @@ class Grouping:
         if _only_adds_axes(op):
             # One number for each row becomes a column: no other loops, another index.
             return next(iter(region)).fusion == FusionKind.REDUCTION
-        if _cuts_rows(op):
-            # The others, which are not computed, must not be asked for by anything else.
+        if isinstance(op, GraphOp) and self.uses.takes_rows(op):
+            # The others, which are not computed, must not be needed by anything else.
             alone = all(u in region or u is op for part in region for u in _users(part))
-            return alone and isinstance(next(iter(region)), _OF_ROWS)
-        whole = all(_is_whole(op, o) for o in op.operands if o.owner in region)
+            return alone and bool(self.uses.walked(next(iter(region))))
+        whole = all(self.uses.at_own_index(op, o) for o in op.operands if o.owner in region)
         return whole and op.fusion == FusionKind.ELEMENTWISE
 
     def _join_users(self, op: GraphOp) -> None:
@@ -202,9 +178,10 @@ class Grouping:
         if group is None or len(group.ops) >= self.max_ops:
             self._add(Group(None), [op])
             return
-        repeated = any(user in group.repeated or _repeats(user, op) for user in users)
-        whole = all(_is_whole(user, op.results[0]) for user in users)
-        affordable = _is_cheap(op) or (not repeated and (whole or len(users) == 1))
+        value = op.results[0]
+        repeated = any(user in group.repeated or self.uses.repeats(user, value) for user in users)
+        whole = all(self.uses.at_own_index(user, value) for user in users)
+        affordable = self.uses.is_cheap(op) or (not repeated and (whole or len(users) == 1))
         if op.fusion == FusionKind.OPAQUE or not affordable or any(_bars(u, op) for u in users):
             self._add(Group(None), [op])
             return
@@ -216,25 +193,29 @@ class Grouping:
         """Step 3: bring the rows that a small dense product reads into its kernel."""
         # dense(relu(spmm(a, x) + b), w)[i] needs the row relu(spmm(a, x) + b)[i] only
         group = self.group_of[op]
-        if group.anchor is not op or not isinstance(op, (graph.DenseOp, graph.MatmulOp)):
+        if group.anchor is not op or op.fusion != FusionKind.CONTRACTION or self.uses.walked(op):
             return
         hidden = op.operands[0]
         rows = self.group_of.get(cast(Operation, hidden.owner))
-        if rows is None or rows is group or not isinstance(rows.anchor, graph.SpmmOp):
+        if rows is None or rows is group or rows.anchor is None:
+            return
+        # Whether a plain sum over neighbours gains, too, has not been measured.
+        if not self.uses.reads_values(rows.anchor) or not self.uses.reads_row(op, hidden):
             return
         width, hidden_width = _width(op.results[0]), _width(hidden)
         small = 0 < width <= max_width and 0 < hidden_width <= _LONGEST_STAGED_ROW
         total = len(rows.ops) + len(group.ops)
         if not small or not hidden.has_one_use() or total > self.max_ops:
             return
-        if any(isinstance(part, (graph.DenseOp, graph.MatmulOp)) for part in rows.ops):
+        dense = (part for part in rows.ops if part.fusion == FusionKind.CONTRACTION)
+        if any(not self.uses.walked(part) for part in dense):
             return
         self._add(group, rows.ops)
         group.repeated |= rows.repeated
         group.why = f"the row of {hidden_width} values between the products never leaves the cache"
 
     def _join_rows(self, last: GraphOp) -> None:
-        """Step 5: bring a group that `last` ends into the kernel that goes through its rows."""
+        """Step 5: bring a group that `last` ends into the kernel that visits its rows."""
         # (x - mean(x))[i, j] needs mean(x)[i] only, which is computed before j begins
         group, users = self.group_of[last], _users(last)
         targets = {self.group_of.get(user) for user in users}
@@ -243,34 +224,70 @@ class Grouping:
             return
         if len(target.ops) + len(group.ops) > self.max_ops:
             return
-        if isinstance(group.anchor, graph.ReduceOp):
-            target.sort(self.position)
-            if not _goes_through_rows(target, last.results[0]):
+        if group.anchor is not None:
+            anchors = (group.anchor, target.anchor or group.anchor)
+            if any(op.fusion != FusionKind.REDUCTION or self.uses.walked(op) for op in anchors):
                 return
-            target.why = "what a row needs of itself is computed before it is gone through"
-        elif group.anchor is not None or not all(_is_cheap(op) for op in group.ops):
+            if any(self.uses.overlaps(user, last.results[0]) for user in users):
+                return
+            if not self._keeps_its_rows(target, last.results[0]):
+                return
+            if not self._stays_in_rows(target, group, last.results[0]):
+                return
+            target.why = "what a row needs of itself is computed before the row is visited"
+        elif not all(self.uses.is_cheap(op) for op in group.ops):
             return
         self._add(target, group.ops)
         target.repeated |= group.repeated | ({last} if group.anchor is None else set())
 
+    def _keeps_its_rows(self, target: Group, value: SSAValue) -> bool:
+        """Whether what a group makes of `value` has its rows, but for a last reshape."""
+        target.sort(self.position)
+        made = {value}
+        for op in target.ops:
+            if made.isdisjoint(op.operands):
+                continue
+            reshaped = is_reshape(op) and value not in op.operands
+            if op.fusion not in (FusionKind.ELEMENTWISE, FusionKind.REDUCTION) and not reshaped:
+                return False
+            made.update(op.results)
+        return True
+
+    def _stays_in_rows(self, target: Group, group: Group, value: SSAValue) -> bool:
+        """Whether a kernel of two groups computes `value` of the second one once for each row.
+
+        It does not change the order of its loops for that: rows lie along memory.
+        """
+        plan = self._plan([*target.ops, *group.ops], target)
+        if plan.refusal is not None or any(nest.order is not None for nest in plan.nests):
+            return False
+        return value not in plan.staged and value not in plan.repeated
+
+    def _plan(self, ops: Iterable[GraphOp], results_of: Group) -> NestPlan:
+        """The plan of the kernel of some operators, with the results of a group."""
+        ordered = sorted(ops, key=lambda op: self.position[op])
+        results_of.sort(self.position)
+        return plan_nests(ordered, results_of.results, self.shapes, self.recorder)
+
     def _join_shares(self, op: GraphOp) -> None:
-        """Step 4: bring the shares of self loops to those of the edges, if a row has both."""
-        # maximum and sum of a row are the same for both
+        """Step 4: bring what reduces the same rows of entries as another group into its kernel."""
+        # the maximum and the sum of a row are the same for the softmax of its entries and for
+        # the share of its self loop
         group = self.group_of[op]
-        if not isinstance(op, graph.OwnSoftmaxOp) or group.anchor is not op:
+        if group.anchor is not op or not self.uses.entries(op):
             return
         group.sort(self.position)
         last = group.ops[-1]
         targets = {self.group_of.get(user) for user in _users(last)}
         target = targets.pop() if len(targets) == 1 else None
-        if target is None or len(target.ops) + len(group.ops) > self.max_ops:
+        if target is None or target is group or len(target.ops) + len(group.ops) > self.max_ops:
             return
         beside = any(
-            isinstance(part, graph.EdgeSoftmaxOp) and list(part.operands) == list(op.operands)
+            self.uses.entries(part) == self.uses.entries(op)
+            and list(part.operands) == list(op.operands)
             for part in target.ops
         )
-        target.sort(self.position)
-        if beside and _stay_in_rows(target.ops, last.results[0]):
+        if beside and self._stays_in_rows(target, group, last.results[0]):
             self._add(target, group.ops)
             target.repeated |= group.repeated
 
@@ -278,14 +295,14 @@ class Grouping:
         """Step 4: bring what `user` reads entry by entry into its kernel."""
         # edge_softmax(a, e)[p] for the entries p of a row needs the scores of that row only
         group = self.group_of[user]
-        for value, matrix in user.entry_operands:
+        for value, matrix in self.uses.entries(user).items():
             values = self.group_of.get(cast(Operation, value.owner))
             readers = [use.operation for use in value.uses]
             if (
                 values is None
                 or values is group
                 or not all(
-                    self.group_of.get(reader) is group and _reads_entries(reader, value)
+                    self.group_of.get(reader) is group and value in self.uses.entries(reader)
                     for reader in readers
                 )
             ):
@@ -293,28 +310,54 @@ class Grouping:
             total = len(values.ops) + len(group.ops)
             own = tensor_type(user.results[0]).get_shape()[tensor_type(value).get_num_dims() :]
             short = all(n != DYNAMIC_INDEX for n in own) and math.prod(own) <= _LONGEST_ROW_OF_ENTRY
-            if total > self.max_ops or not short or not _is_of_entries(values, matrix):
+            if total > self.max_ops or not short or not self._is_of_entries(values, matrix):
                 continue
             self._add(group, values.ops)
             group.repeated |= values.repeated
             group.why = "the values of the entries of a row are computed where they are read"
 
     def _join_siblings(self, op: GraphOp) -> None:
-        """Step 6: bring a group to another one that goes through the rows of the same matrix."""
-        group = self.group_of[op]
-        if group.anchor is not op or not isinstance(op, RowOp):
+        """Step 6: bring a group to another one that visits the rows of the same matrix."""
+        group, walked = self.group_of[op], self._numbers_of_rows(op)
+        if group.anchor is not op or not walked:
             return
         for other in self.members[: self.members.index(op)]:
             target = self.group_of[other]
-            if target.anchor is not other or not isinstance(other, RowOp) or other.a is not op.a:
+            if target.anchor is not other or self._numbers_of_rows(other) != walked:
                 continue
             total = len(target.ops) + len(group.ops)
             apart = self._needs(group, target) or self._needs(target, group)
-            if total > self.max_ops or apart:
+            if target is group or total > self.max_ops or apart:
                 continue
             self._add(target, group.ops)
-            target.why = "the rows of one matrix are gone through once"
+            target.why = "the rows of one matrix are visited once"
             return
+
+    def _numbers_of_rows(self, op: GraphOp) -> set[SSAValue]:
+        """The matrix for each of whose rows an operator gives one number, if it does."""
+        one = tensor_type(op.results[0]).get_num_dims() == 1
+        return self.uses.walked(op) if one and op.fusion == FusionKind.REDUCTION else set()
+
+    def _cut(self, group: Group) -> None:
+        """Step 7: cut a group that cannot be one kernel, until each part can."""
+        divided = parts(group.ops, group.results, self.shapes, self.recorder)
+        if len(divided) == 1:
+            return
+        for part in divided:
+            alone = Group(group.anchor if group.anchor in part.ops else None)
+            alone.why = part.why or group.why
+            self._add(alone, part.ops)
+
+    def _is_of_entries(self, group: Group, matrix: SSAValue) -> bool:
+        """Whether a group gives values of the entries of a matrix, at little cost for each."""
+        matrices: set[SSAValue] = set()
+        for op in group.ops:
+            of_entries = self.uses.of_entries(op)
+            matrices |= of_entries | set(self.uses.entries(op).values())
+            expensive = of_entries and self.uses.longest_loop(op) > _LONGEST_DOT_OF_ENTRY
+            if expensive or (op.fusion == FusionKind.CONTRACTION and not of_entries):
+                return False
+        return matrices == {matrix}
 
     def _needs(self, group: Group, other: Group) -> bool:
         """Whether what `group` computes is made of what `other` computes, be it far away."""
@@ -343,114 +386,19 @@ class Grouping:
         return found
 
 
-def _is_of_entries(group: Group, matrix: SSAValue) -> bool:
-    """Whether a group gives values of the entries of a matrix, at little cost for each."""
-    matrices = {m for op in group.ops for _, m in op.entry_operands}
-    for op in group.ops:
-        if isinstance(op, graph.EntriesOp | graph.AtEntriesOp):
-            matrices.add(op.a)
-        elif isinstance(op, graph.SddmmOp):
-            matrices.add(op.a)
-            width = tensor_type(op.x).get_shape()[-1]
-            dot = op.fusion == FusionKind.CONTRACTION
-            if dot and (width == DYNAMIC_INDEX or width > _LONGEST_DOT_OF_ENTRY):
-                return False
-        elif op.fusion == FusionKind.CONTRACTION:
-            return False
-    return matrices == {matrix}
-
-
-def _reads_entries(op: Operation, value: SSAValue) -> bool:
-    """Whether an operator uses `value` as values of entries only."""
-    if not isinstance(op, GraphOp):
-        return False
-    return [v for v, _ in op.entry_operands].count(value) == list(op.operands).count(value)
-
-
-def _goes_through_rows(group: Group, value: SSAValue) -> bool:
-    """Whether a group, in order, asks for each number of `value` in the loops of its own row."""
-    if group.anchor is not None and not isinstance(group.anchor, graph.ReduceOp):
-        return False
-    return _stay_in_rows(group.ops, value)
-
-
-def _stay_in_rows(ops: Iterable[GraphOp], value: SSAValue) -> bool:
-    """Whether operators, in order, need each number of `value` in its own row only."""
-    in_rows, reshaped = {value}, set[SSAValue]()
-    for op in ops:
-        if not reshaped.isdisjoint(op.operands):
-            if not all(_is_whole(op, v) for v in op.operands if v in reshaped | in_rows):
-                return False
-            reshaped.update(op.results)
-        elif isinstance(op, graph.ReshapeOp) and op.x in in_rows - {value} and not reshaped:
-            reshaped.update(op.results)
-        elif not in_rows.isdisjoint(op.operands):
-            if not _stays_in_rows(op, value):
-                return False
-            in_rows.update(op.results)
-    return True
-
-
-def _stays_in_rows(op: GraphOp, value: SSAValue) -> bool:
-    """Whether an operator goes through the rows of `value`, or reduces what lies within them."""
-    result = tensor_type(op.results[0]).get_shape()
-    if isinstance(op, graph.ReduceOp):
-        within = _has_rows_of(op.result, tensor_type(op.x).get_shape())
-        return within and _has_rows_of(value, result)
-    return op.fusion == FusionKind.ELEMENTWISE and _has_rows_of(value, result)
-
-
-def _has_rows_of(value: SSAValue, shape: Sequence[int]) -> bool:
-    """Whether `value` has one number for each row: the leading sizes of `shape`, and ones."""
-    sizes = list(tensor_type(value).get_shape())
-    while sizes and sizes[-1] == 1:
-        sizes.pop()
-    same_rank = tensor_type(value).get_num_dims() == len(shape)
-    return same_rank and list(shape[: len(sizes)]) == sizes
-
-
 def _users(op: Operation) -> list[Operation]:
     """The operations that use a result of `op`, each once, in a fixed order."""
     return list(dict.fromkeys(use.operation for result in op.results for use in result.uses))
 
 
-def _is_whole(op: Operation, operand: SSAValue) -> bool:
-    """Whether an elementwise `op` needs `operand` at its own index: it is not broadcast."""
-    if not isinstance(op, GraphOp) or op.fusion != FusionKind.ELEMENTWISE:
-        return False
-    given, wanted = (tensor_type(v).get_shape() for v in (operand, op.results[0]))
-    pairs = zip(given, wanted, strict=False)
-    return len(given) == len(wanted) and all(g != 1 or w == 1 for g, w in pairs)
-
-
 def _only_adds_axes(op: Operation) -> bool:
     """Whether `op` is a reshape that adds or removes axes of size 1 only."""
-    if not isinstance(op, graph.ReshapeOp):
+    if not isinstance(op, GraphOp) or not is_reshape(op):
         return False
     given, wanted = (
         [n for n in tensor_type(v).get_shape() if n != 1] for v in (op.operands[0], op.results[0])
     )
     return given == wanted and given.count(DYNAMIC_INDEX) <= 1
-
-
-def _cuts_rows(op: Operation) -> bool:
-    """Whether an operator takes some rows as they are, so that no others have to be computed."""
-    whole = (0, WHOLE_END, 1)
-    if not isinstance(op, graph.SliceOp):
-        return False
-    sizes = tensor_type(op.x).get_shape()[1:]
-    return all(b in ((0, n, 1), whole) for b, n in zip(op.bounds[1:], sizes, strict=True))
-
-
-def _repeats(user: Operation, op: GraphOp) -> bool:
-    """Whether `user` may ask for one element of `op` more than once."""
-    if not isinstance(user, GraphOp) or isinstance(user, _ONCE):
-        return False
-    if isinstance(user, graph.PoolOp):
-        return True
-    if user.fusion in _ANCHORS:
-        return False
-    return not _is_whole(user, op.results[0])
 
 
 def _bars(user: Operation, op: GraphOp) -> bool:
@@ -461,11 +409,6 @@ def _bars(user: Operation, op: GraphOp) -> bool:
         return True
     # Indices are checked before a kernel runs: they have to be there then.
     return isinstance(user, GraphOp) and any(i.owner is op for i, _, _ in user.index_bounds)
-
-
-def _is_cheap(op: GraphOp) -> bool:
-    moves = op.fusion in (FusionKind.BROADCAST, FusionKind.INJECTIVE)
-    return isinstance(op, _CHEAP) or (moves and not isinstance(op, _DEAR))
 
 
 def _width(value: SSAValue) -> int:

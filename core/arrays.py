@@ -1,0 +1,63 @@
+"""Arrays as callers pass them in: what their memory holds, whatever Python says beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import InputError, explain
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+def plain_array(value: object) -> np.ndarray:
+    """A view of the memory of an array, of `numpy.ndarray` itself; a number has no dimensions.
+
+    Shape, strides and dtype are those that NumPy keeps in C, or that the exporter of a buffer
+    says: a subclass may have attributes of these names in Python that say something else. The view
+    belongs to the caller of this function alone, so no other thread can give it another shape.
+
+    Raises:
+        TypeError, ValueError: if NumPy makes no array of it.
+    """
+    return np.asarray(value).view()
+
+
+def refuse_mask(subject: str, value: object) -> None:
+    """Raise `InputError` if `value` is a masked array, with or without masked elements."""
+    if isinstance(value, np.ma.MaskedArray):
+        fact, got = "elements cannot be masked", type(value).__name__
+        hint = "filled() of it is an array without a mask"
+        raise InputError(explain(subject, fact, expected="numpy.ndarray", got=got, hint=hint))
+
+
+def csr_of(matrix: Any) -> csr_array:
+    """A `scipy.sparse` matrix of two dimensions in CSR form, with all entries that it stores.
+
+    Entries of one place stay apart, in their order, whichever form they come in: as a matrix they
+    are their sum, but a mean, a softmax or a number of neighbours counts each. `tocsr()` of a
+    COO matrix adds them up. The arrays of a CSR matrix are shared with the result, whose indices
+    are not checked.
+
+    Raises:
+        ValueError, TypeError, IndexError: if the matrix is inconsistent.
+    """
+    from scipy.sparse import csr_array
+
+    if matrix.format == "csr":
+        parts = [plain_array(part) for part in (matrix.data, matrix.indices, matrix.indptr)]
+        return csr_array(tuple(parts), shape=matrix.shape)
+    if matrix.format != "coo":
+        if hasattr(matrix, "check_format"):
+            # SciPy converts by indices that it does not check. Nobody else writes to a copy.
+            matrix = matrix.copy()
+            matrix.check_format(full_check=True)
+        return csr_array(matrix)
+    rows = plain_array(matrix.row).copy()
+    order = np.argsort(rows, kind="stable")
+    indptr = np.zeros(matrix.shape[0] + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=matrix.shape[0]), out=indptr[1:])
+    parts = (matrix.data[order], matrix.col[order], indptr)
+    return csr_array(parts, shape=matrix.shape)

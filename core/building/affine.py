@@ -1,0 +1,202 @@
+"""Affine expressions as polynomials, and back.
+
+The atoms are dimensions, symbols, and quotients and remainders of other polynomials by a number.
+The expression that `expression` makes is in a normal form, so that maps stay short however often
+they are rebuilt. (xDSL's `AffineExpr.simplify` writes `mod` as a difference, which is longer, and
+its `c - e` is `e - c`.)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineSymExpr,
+)
+
+from .polynomials import Polynomial
+
+DIMENSION, SYMBOL, QUOTIENT = range(3)
+
+ADD, MUL = AffineBinaryOpKind.Add, AffineBinaryOpKind.Mul
+FLOOR, CEIL, MOD = (
+    AffineBinaryOpKind.FloorDiv,
+    AffineBinaryOpKind.CeilDiv,
+    AffineBinaryOpKind.Mod,
+)
+
+
+class Variable(NamedTuple):
+    """A dimension or a symbol."""
+
+    kind: int
+    position: int
+
+
+class Quotient(NamedTuple):
+    """A quotient or a remainder; its first fields order it after variables."""
+
+    kind: int
+    operation: int
+    divisor: int
+    dividend: Polynomial[Variable | Quotient]
+
+    @property
+    def function(self) -> AffineBinaryOpKind:
+        """Which one it is: rounded down, rounded up, or the remainder."""
+        return AffineBinaryOpKind(self.operation)
+
+
+Atom: TypeAlias = Variable | Quotient
+Affine: TypeAlias = Polynomial[Atom]
+Replacements: TypeAlias = Sequence[AffineExpr] | Mapping[int, AffineExpr]
+"""Expressions by the positions of the variables that they are put in the place of."""
+
+_Terms: TypeAlias = dict[tuple[Atom, ...], int]
+
+
+@functools.cache
+def atom_of(kind: int, position: int) -> tuple[Variable]:
+    """The monomial of a dimension or a symbol, made once."""
+    return (Variable(kind, position),)
+
+
+def variable(expr: AffineExpr) -> Variable:
+    """The atom of an expression that is a dimension or a symbol."""
+    assert isinstance(expr, AffineDimExpr | AffineSymExpr)
+    return Variable(DIMENSION if isinstance(expr, AffineDimExpr) else SYMBOL, expr.position)
+
+
+def polynomial(
+    expr: AffineExpr, dims: Replacements | None = None, symbols: Replacements | None = None
+) -> Affine:
+    """The polynomial of an expression, with others in the place of dimensions and symbols.
+
+    Raises:
+        ValueError: for a quotient by what is not a positive number.
+    """
+    terms: _Terms = {}
+    _collect(expr, 1, terms, dims, symbols)
+    return Polynomial(terms.items())
+
+
+def _collect(
+    expr: AffineExpr,
+    factor: int,
+    terms: _Terms,
+    dims: Replacements | None,
+    symbols: Replacements | None,
+) -> None:
+    """Add `factor * expr` to `terms`."""
+    kind = type(expr)  # of an ABC: isinstance is slow
+    if kind is not AffineBinaryOpExpr:
+        if kind is AffineConstantExpr:
+            monomial = ()
+            factor *= expr.value  # type: ignore[attr-defined]
+        else:
+            given = dims if kind is AffineDimExpr else symbols
+            position: int = expr.position  # type: ignore[attr-defined]
+            if given is not None:
+                _collect(given[position], factor, terms, None, None)
+                return
+            monomial = atom_of(DIMENSION if kind is AffineDimExpr else SYMBOL, position)
+        terms[monomial] = terms.get(monomial, 0) + factor
+        return
+    assert isinstance(expr, AffineBinaryOpExpr)
+    if expr.kind is ADD:
+        _collect(expr.lhs, factor, terms, dims, symbols)
+        _collect(expr.rhs, factor, terms, dims, symbols)
+        return
+    right = polynomial(expr.rhs, dims, symbols)
+    number = right.number
+    if expr.kind is MUL and number is not None:
+        # xDSL keeps the constant of a product on the right.
+        _collect(expr.lhs, factor * number, terms, dims, symbols)
+        return
+    left = polynomial(expr.lhs, dims, symbols)
+    if expr.kind is MUL:
+        result = left * right
+    elif number is not None and number > 0:
+        result = divided(expr.kind, left, number)
+    else:
+        raise ValueError(f"cannot divide by what is not a positive constant in {expr}")
+    for monomial, coefficient in result.terms:
+        terms[monomial] = terms.get(monomial, 0) + factor * coefficient
+
+
+def divided(function: AffineBinaryOpKind, dividend: Affine, divisor: int) -> Affine:
+    """A quotient or remainder by a positive number.
+
+    (c * a + b) op c == a + (b op c) for the quotients, and b op c for the remainder.
+    """
+    whole, rest = dividend.split(divisor)
+    number = rest.number
+    if number is None:
+        part: Affine = Polynomial.atom(Quotient(QUOTIENT, function.value, divisor, rest))
+    else:
+        part = Polynomial.of(_divided_number(function, number, divisor))
+    return part if function is MOD else whole + part
+
+
+def _divided_number(function: AffineBinaryOpKind, number: int, divisor: int) -> int:
+    if function is MOD:
+        return number % divisor
+    return number // divisor if function is FLOOR else -(-number // divisor)
+
+
+def expression(value: Affine) -> AffineExpr:
+    """A polynomial as dimensions, then symbols, then quotients, then a constant.
+
+    Quotients that are subtracted come after those that are added.
+    """
+    result: AffineExpr | None = None
+    for monomial, factor in sorted(value.terms, key=_is_subtracted_quotient):
+        if not monomial:
+            continue
+        part = _expression_of(monomial[0])
+        for atom in monomial[1:]:
+            part = AffineBinaryOpExpr(MUL, part, _expression_of(atom))
+        if factor != 1:
+            part = AffineBinaryOpExpr(MUL, part, AffineConstantExpr(factor))
+        result = part if result is None else AffineBinaryOpExpr(ADD, result, part)
+    constant = value.constant
+    if result is None:
+        return AffineConstantExpr(constant)
+    return AffineBinaryOpExpr(ADD, result, AffineConstantExpr(constant)) if constant else result
+
+
+def _is_subtracted_quotient(term: tuple[tuple[Atom, ...], int]) -> bool:
+    monomial, factor = term
+    return factor < 0 and bool(monomial) and monomial[0].kind == QUOTIENT
+
+
+def _expression_of(atom: Atom) -> AffineExpr:
+    if isinstance(atom, Quotient):
+        by = AffineConstantExpr(atom.divisor)
+        return AffineBinaryOpExpr(atom.function, expression(atom.dividend), by)
+    return _expression_of_variable(atom)
+
+
+@functools.cache
+def _expression_of_variable(atom: Variable) -> AffineExpr:
+    make = AffineDimExpr if atom.kind == DIMENSION else AffineSymExpr
+    return make(atom.position)
+
+
+def variables(value: Affine) -> set[Variable]:
+    """The variables of a polynomial, also those inside of its quotients."""
+    found: set[Variable] = set()
+    for monomial, _ in value.terms:
+        for atom in monomial:
+            if isinstance(atom, Quotient):
+                found |= variables(atom.dividend)
+            else:
+                found.add(atom)
+    return found

@@ -1,0 +1,113 @@
+"""Index arithmetic as operations: affine expressions and polynomials over `index` values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from typing import Protocol
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
+
+from .polynomials import AtomT, Monomial, Polynomial
+
+INDEX = IndexType()
+
+_INDEX_OPS: Mapping[AffineBinaryOpKind, Callable[[SSAValue, SSAValue], Operation]] = {
+    AffineBinaryOpKind.Add: arith.AddiOp,
+    AffineBinaryOpKind.Mul: arith.MuliOp,
+    AffineBinaryOpKind.FloorDiv: arith.FloorDivSIOp,
+    AffineBinaryOpKind.CeilDiv: arith.CeilDivSIOp,
+    AffineBinaryOpKind.Mod: arith.RemSIOp,
+}
+
+
+def computed(
+    expr: AffineExpr,
+    known: Callable[[AffineExpr], SSAValue | None],
+    place: Callable[[AffineExpr, Operation], SSAValue],
+) -> SSAValue:
+    """An affine expression as a value of type `index`.
+
+    Args:
+        expr: the expression.
+        known: the value of an expression that has one already, as all but sums, products and
+            quotients must have.
+        place: puts the operation that computes an expression where it belongs.
+    """
+    value = known(expr)
+    if value is not None:
+        return value
+    assert isinstance(expr, AffineBinaryOpExpr), expr
+    left, right = computed(expr.lhs, known, place), computed(expr.rhs, known, place)
+    return place(expr, _INDEX_OPS[expr.kind](left, right))
+
+
+class IndexEmitter(Protocol):
+    """Where the operations of a sum go, each once."""
+
+    def index(self, value: int) -> SSAValue:
+        """A constant index."""
+        ...
+
+    def pure(
+        self, kind: type[Operation], operands: list[SSAValue], result: Attribute, /
+    ) -> SSAValue:
+        """The result of a pure operation."""
+        ...
+
+
+def summed(
+    value: Polynomial[AtomT],
+    emitter: IndexEmitter,
+    atom: Callable[[AtomT], SSAValue],
+    depth: Callable[[AtomT], int] = lambda _: 0,
+) -> SSAValue:
+    """A polynomial as a value of type `index`.
+
+    Terms of outer scopes are added up before those of inner ones, and in each scope those that
+    are added before those that are subtracted. The constant comes last, where the address of a
+    load takes it for nothing.
+
+    Args:
+        value: the polynomial.
+        emitter: makes the operations.
+        atom: the value of an atom.
+        depth: how many scopes an atom is inside of.
+    """
+
+    def place(term: tuple[Monomial[AtomT], int]) -> tuple[int, bool, Monomial[AtomT]]:
+        monomial, coefficient = term
+        return max(map(depth, monomial)), coefficient < 0, monomial
+
+    total: SSAValue | None = None
+    terms = sorted([term for term in value.terms if term[0]], key=place)
+    for _, group in groupby(terms, lambda term: place(term)[0]):
+        partial: SSAValue | None = None
+        for monomial, coefficient in group:
+            factors = [atom(a) for a in sorted(monomial, key=depth)]
+            if partial is None:
+                partial = _product(emitter, factors, coefficient)
+                continue
+            kind = arith.AddiOp if coefficient > 0 else arith.SubiOp
+            product = _product(emitter, factors, abs(coefficient))
+            partial = emitter.pure(kind, [partial, product], INDEX)
+        assert partial is not None
+        total = partial if total is None else emitter.pure(arith.AddiOp, [total, partial], INDEX)
+    if total is None:
+        return emitter.index(value.constant)
+    if value.constant:
+        constant = emitter.index(value.constant)
+        total = emitter.pure(arith.AddiOp, [total, constant], INDEX)
+    return total
+
+
+def _product(emitter: IndexEmitter, factors: list[SSAValue], coefficient: int) -> SSAValue:
+    """A product whose coefficient goes to the outermost factor."""
+    value = emitter.index(coefficient) if coefficient != 1 else None
+    for factor in factors:
+        value = factor if value is None else emitter.pure(arith.MuliOp, [factor, value], INDEX)
+    assert value is not None
+    return value

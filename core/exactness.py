@@ -1,0 +1,87 @@
+"""How exact rewrites are: what each rule says of itself, beside its identity.
+
+A rule is a rewrite pattern, a function that replaces an operator, or a whole pass. It says what it
+is as a decorator, and without a word it says nothing, which a test does not accept:
+
+    @Exactness.ROUNDING
+    class DivideByConstant(RewritePattern):
+        # x / c == x * (1 / c)
+
+`docs/canonical-forms.md` explains the classes and where rules of each may be used.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TypeVar
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
+
+from .errors import explain
+
+RuleT = TypeVar("RuleT")
+
+
+class Exactness(Enum):
+    """What may differ between the two sides of a rewrite."""
+
+    EXACT = "exact"
+    """Nothing: the same bits for all operands, NaN and -0.0 among them."""
+    OPEN = "open"
+    """What the operators leave open themselves: in which order a sum of floats is added up, and
+    how often a composite operator (a normalisation) rounds inside."""
+    ROUNDING = "rounding"
+    """How often, or where, a result is rounded."""
+    SPECIAL = "special values"
+    """What NaN, infinities, the sign of 0, overflow and underflow become; roundings as well."""
+
+    def __call__(self, rule: RuleT) -> RuleT:
+        """Declare that a rule is of this class."""
+        setattr(rule, _DECLARED, self)
+        return rule
+
+    @staticmethod
+    def of(rule: object) -> Exactness | None:
+        """What a rule, or the class of a rule, declares; None where it says nothing."""
+        declared = getattr(rule, _DECLARED, None)
+        return declared if isinstance(declared, Exactness) else None
+
+
+_DECLARED = "exactness"
+
+
+ROUNDING_ATTRIBUTE = "graph.rounding"
+"""The attribute of a module that holds a `Rounding`."""
+
+
+class Rounding(Enum):
+    """What the rewrites of a module may do to roundings."""
+
+    KEPT = "kept"
+    """Every float is rounded as the model says: only exact rewrites are made."""
+    UNSEEN = "unseen"
+    """Rewrites that round in another way are made where no comparison, rounding to whole numbers,
+    cast to integers or quantisation comes after them. This is the default."""
+    FREE = "free"
+    """All rewrites are made everywhere."""
+
+
+def rounding_of(module: Operation) -> Rounding:
+    """What a module says of the roundings that its rewrites keep.
+
+    Raises:
+        PassFailedException: if it says what is none of `Rounding`.
+    """
+    said = module.attributes.get(ROUNDING_ATTRIBUTE)
+    if said is None:
+        return Rounding.UNSEEN
+    value = said.data if isinstance(said, StringAttr) else str(said)
+    if value not in [kind.value for kind in Rounding]:
+        expected = ", ".join(kind.value for kind in Rounding)
+        fact = "unknown value"
+        raise PassFailedException(
+            explain(ROUNDING_ATTRIBUTE, fact, expected=expected, got=f'"{value}"')
+        )
+    return Rounding(value)

@@ -1,0 +1,98 @@
+"""Passes end: patterns that undo each other are stopped, whoever wrote them.
+
+xDSL's `PatternRewriteWalker` applies patterns until none matches, however often that is. While
+a pass of a pipeline runs it is given a number of rewrites, well above what any set of patterns
+that ends has needed, and what exceeds it is an error that names the operation and the pattern.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from xdsl.ir import Operation, Region
+from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, RewritePattern
+from xdsl.utils.exceptions import PassFailedException
+
+from .actions import pattern_in
+from .errors import explain
+from .patched import Walk, walking
+from .provenance import origin
+
+REWRITES_PER_OPERATION = 64
+"""How often patterns may be applied for each operation of a region."""
+FEWEST_REWRITES = 1000
+"""How often they always may."""
+
+
+def bounded_rewrites(name: str) -> AbstractContextManager[None]:
+    """Bound each walk of patterns in the pass called `name` for as long as the context lasts."""
+    return walking(_bounding(name))
+
+
+def no_fixpoint(name: str, rounds: int, what: str, op: Operation) -> PassFailedException:
+    """The error of a pass that does not come to an end at an operation."""
+    fact = f"{what} is still being applied to {op.name} after {rounds} rewrites"
+    where, hint = origin(op), "patterns undo each other"
+    return PassFailedException(explain(name, fact, expected="an end", origin=where, hint=hint))
+
+
+class _Bounded(RewritePattern):
+    """The pattern, or all patterns, of a walker, which is stopped after `most` rewrites."""
+
+    def __init__(self, pattern: RewritePattern, name: str, most: int) -> None:
+        self.pattern, self.pass_name, self.most = pattern, name, most
+        self.count = 0
+        self.last: str | None = None
+        self.error: PassFailedException | None = None
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
+        """Apply the pattern.
+
+        Raises:
+            PassFailedException: if it has been applied too often.
+        """
+        if self.count >= self.most and self._changed not in rewriter.operation_removal_handler:
+            rewriter.operation_insertion_handler.append(self._changed)
+            rewriter.operation_removal_handler.append(self._changed)
+            rewriter.operation_modification_handler.append(self._changed)
+        self.pattern.match_and_rewrite(op, rewriter)
+        if not rewriter.has_done_action:
+            return
+        self.count += 1
+        if self.count > self.most:
+            what = f'"{self.last}"' if self.last is not None else "a pattern"
+            self.error = no_fixpoint(self.pass_name, self.most, what, op)
+            raise self.error
+
+    def _changed(self, op: Operation) -> None:
+        """Learn which pattern is at work once they are too many."""
+        frame = inspect.currentframe()
+        if self.last is None and frame is not None:
+            self.last = pattern_in(frame.f_back)
+
+
+def _bounding(name: str) -> Callable[[Walk], Walk]:
+    """What makes the walks of a pass end."""
+
+    def bounding(whole: Walk) -> Walk:
+        def rewrite_region(self: PatternRewriteWalker, region: Region) -> bool:
+            if isinstance(self.pattern, _Bounded):
+                return whole(self, region)
+            most = max(FEWEST_REWRITES, REWRITES_PER_OPERATION * sum(1 for _ in region.walk()))
+            pattern, bounded = self.pattern, _Bounded(self.pattern, name, most)
+            self.pattern = bounded
+            try:
+                return whole(self, region)
+            except Exception:
+                if bounded.error is not None:
+                    # The walker puts the module around what a pattern raises.
+                    raise bounded.error from None
+                raise
+            finally:
+                self.pattern = pattern
+
+        return rewrite_region
+
+    return bounding

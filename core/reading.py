@@ -1,0 +1,261 @@
+"""Reading what somebody else has written: files, and what they claim to contain.
+
+Every reader of the project opens its files here. A file is a regular one, because a device or a
+pipe may never end, and not larger than its kind needs to be. Text is UTF-8. Brackets are not
+nested more deeply than Python recurses. An array takes the memory that its file has data for, and
+no more than the machine has.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+import numpy as np
+from numpy.lib import format as npy
+
+LARGEST_TEXT = 1 << 30
+"""Bytes of MLIR text, and of tuning records."""
+
+LARGEST_LIST = 1 << 20
+"""Bytes of what people write or edit: the passes of a pipeline, the steps of a trace."""
+
+DEEPEST_JSON = 32
+"""How many lists and objects may be around a value."""
+
+STRING = r'"(?:[^"\\\n]|\\.)*+"?'
+"""The pattern of a string in JSON and in MLIR, or of what is left of its line."""
+
+_JSON = re.compile(rf"{STRING}|[][{{}}]")
+_LARGEST_RATIO = 1032
+"""Deflate packs no more bytes into one."""
+_BLOCK = 1 << 20
+
+
+class ReadingError(Exception):
+    """Why something cannot be read. Readers put their subject and the path before it."""
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A regular file, open for reading.
+
+    Raises:
+        ReadingError: if it cannot be opened or is of another kind; also in place of what the
+            system, or a lack of memory, raises while it is read.
+    """
+    try:
+        with _open(path) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ReadingError("not a regular file")
+            yield file
+    except OSError as error:
+        raise ReadingError(error.strerror or str(error)) from error
+    except MemoryError as error:
+        raise ReadingError("not enough memory") from error
+
+
+def _open(path: str | os.PathLike[str]) -> IO[bytes]:
+    # Opening a pipe waits for its writer otherwise.
+    now = getattr(os, "O_NONBLOCK", 0)
+    try:
+        return open(path, "rb", opener=lambda name, flags: os.open(name, flags | now))
+    except ValueError as error:  # a null byte
+        raise ReadingError(f"not a path: {error}") from error
+
+
+def read_bytes(path: str | os.PathLike[str], largest: int) -> bytes:
+    """The contents of a file.
+
+    Raises:
+        ReadingError: if it cannot be read, or has more than `largest` bytes.
+    """
+    with opened(path) as file:
+        check_size(size_of(file), largest)
+        return read_stream(file, largest)
+
+
+def read_stream(stream: IO[bytes], largest: int) -> bytes:
+    """What a stream has up to its end.
+
+    Raises:
+        ReadingError: if that is more than `largest` bytes.
+    """
+    blocks, size = list[bytes](), 0
+    while block := stream.read(_BLOCK):
+        blocks.append(block)
+        size += len(block)
+        if size > largest:
+            raise ReadingError(f"too large, expected at most {amount(largest)}")
+    return b"".join(blocks)
+
+
+def read_text(path: str | os.PathLike[str], largest: int = LARGEST_TEXT) -> str:
+    """The text in a file, its lines ended by line feeds.
+
+    Raises:
+        ReadingError: if it cannot be read, has more than `largest` bytes, or is not UTF-8.
+    """
+    try:
+        text = read_bytes(path, largest).decode()
+    except UnicodeDecodeError as error:
+        raise ReadingError("not a text") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_json(text: str) -> Any:
+    """The value that a JSON text stands for.
+
+    Raises:
+        ReadingError: if it is none, or is nested too deeply.
+    """
+    if too_deep(_JSON, text, DEEPEST_JSON) is not None:
+        raise ReadingError(f"nested too deeply, expected at most {DEEPEST_JSON} brackets")
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ReadingError("not JSON") from error
+
+
+def too_deep(tokens: re.Pattern[str], text: str, deepest: int) -> int | None:
+    """Where the first bracket is that has `deepest` others around it; None if there is none.
+
+    `tokens` matches brackets, and all that has brackets in it which do not count.
+    """
+    depth = 0
+    for match in tokens.finditer(text):
+        token = match[0]
+        if token in ("(", "[", "{", "<"):
+            depth += 1
+            if depth > deepest:
+                return match.start()
+        elif token in (")", "]", "}", ">"):
+            depth = max(0, depth - 1)
+    return None
+
+
+# Sizes
+
+
+def size_of(file: IO[bytes]) -> int:
+    """How many bytes a file has."""
+    return os.fstat(file.fileno()).st_size
+
+
+def check_size(size: int, largest: int) -> None:
+    """Demand that a size is not above a limit, both in bytes.
+
+    Raises:
+        ReadingError: if it is.
+    """
+    if size > largest:
+        raise ReadingError(f"too large, expected at most {amount(largest)}, got {amount(size)}")
+
+
+def memory() -> int:
+    """How many bytes of memory the machine has."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not on this system
+        return 1 << 40
+
+
+def amount(size: int) -> str:
+    """A number of bytes for people."""
+    for unit, shift in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << shift:
+            return f"{size / (1 << shift):.4g} {unit}"
+    return f"{size} bytes"
+
+
+# NumPy's formats
+
+
+@contextmanager
+def _numpy(kind: str) -> Iterator[None]:
+    """Around reading a file in NumPy's format: what is raised for a damaged one is one error."""
+    try:
+        yield
+    # NumPy and `zipfile` raise all of these for a file with a few other bytes in it.
+    except (BadZipFile, zlib.error, EOFError, ValueError, TypeError, RuntimeError, KeyError) as e:
+        fact = str(e).partition("\n")[0].rstrip(".")
+        raise ReadingError(f"not {kind} in NumPy's format: {fact}") from e
+
+
+def read_npy(path: str | os.PathLike[str]) -> np.ndarray:
+    """The array in a `.npy` file.
+
+    Raises:
+        ReadingError: if it cannot be read, or is not in NumPy's format.
+    """
+    with opened(path) as file, _numpy("an array"):
+        check_size(_claimed(file, size_of(file)), memory())
+        file.seek(0)
+        return npy.read_array(file, allow_pickle=False)
+
+
+def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """The arrays in a `.npz` file, by name.
+
+    Raises:
+        ReadingError: if it cannot be read, or is not in NumPy's format.
+    """
+    with opened_npz(path) as file, np.load(file, allow_pickle=False) as archive:
+        return dict(archive)
+
+
+@contextmanager
+def opened_npz(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A `.npz` file, open for reading, whose arrays have the data that their headers claim.
+
+    Raises:
+        ReadingError: if it cannot be opened, or is not in NumPy's format; also in place of what
+            NumPy raises while it is read.
+    """
+    with opened(path) as file, _numpy("an archive"):
+        with ZipFile(file) as archive:
+            members = archive.infolist()
+            check_size(sum(_claimed_member(archive, member) for member in members), memory())
+        file.seek(0)
+        yield file
+
+
+def _claimed_member(archive: ZipFile, member: ZipInfo) -> int:
+    """How many bytes the array in a member of an archive takes.
+
+    Raises:
+        ValueError: if it is not in NumPy's format, or cannot have so much data.
+    """
+    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+        raise ValueError(f"{member.filename} is compressed by an unknown method")
+    if member.file_size > _LARGEST_RATIO * (member.compress_size + 1):
+        raise ValueError(f"{member.filename} has less data than it claims")
+    with archive.open(member) as stream:
+        return _claimed(stream, member.file_size)
+
+
+def _claimed(stream: IO[bytes], size: int) -> int:
+    """How many bytes the array takes whose `size` bytes long file a stream begins to read.
+
+    Raises:
+        ValueError: if it is not in NumPy's format, or the file has more or less data.
+    """
+    version = npy.read_magic(stream)
+    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
+    if read is None:
+        raise ValueError("unknown version of NumPy's format")
+    shape, _, dtype = read(stream)
+    data = size - stream.tell()
+    if dtype.kind not in "biufcSUV" or not dtype.itemsize or any(n < 0 for n in shape):
+        raise ValueError("the array has no numbers in it")
+    if math.prod(shape) * dtype.itemsize != data:
+        raise ValueError("the array has less data than it claims")
+    return data

@@ -1,0 +1,148 @@
+"""How errors of the operators of a program grow on their way to its results.
+
+A budget is for what one operator computes. What follows may magnify that: a difference of near
+numbers, an exponential of a large one. How much is measured: the program runs once more, on its
+operators, each of which is off by the budget.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects.builtin import ContainerType
+from xdsl.ir import Attribute, Operation
+
+from ..backends.reference.inputs import check_inputs
+from ..backends.reference.interpreter import run
+from ..core.errors import StepwellError
+from ..core.module import Module, is_real
+from ..dialects.graph.interfaces import FusionKind, GraphOp
+from ..dialects.graph.ops import ConstantOp
+from ..dialects.graph.shapes import SymbolicShapes, sizes_of
+from .distances import DIGITS, distance, scale
+from .traces import Trace, dense
+
+if TYPE_CHECKING:
+    from ..backends.reference.interpreter import Array
+
+UNKNOWN_TERMS = 1024
+"""The length of the longest sum in a program whose operators are gone."""
+_MOVES = (FusionKind.BROADCAST, FusionKind.INJECTIVE)
+_SUMS = (FusionKind.REDUCTION, FusionKind.CONTRACTION, FusionKind.OPAQUE)
+
+
+def digits_of(op: Operation) -> int:
+    """The binary digits of the narrowest real type among the values of a module."""
+    names = {_name(value.type) for inner in op.walk() for value in inner.results}
+    return min((DIGITS[name] for name in names if name in DIGITS), default=24)
+
+
+def _name(kind: Attribute) -> str:
+    return str(kind.get_element_type() if isinstance(kind, ContainerType) else kind)
+
+
+def longest_sum(module: Module, inputs: list[Any]) -> int:
+    """How many terms the longest sum of a program has on some inputs.
+
+    A multiply-add counts two operations, so that twice as many may come out.
+    """
+    ops = [op for op in module.main.walk() if isinstance(op, GraphOp)]
+    if not ops:
+        return UNKNOWN_TERMS
+    shapes = SymbolicShapes(module.main)
+    arrays = check_inputs(module.inputs, inputs)
+    sizes = shapes.solve(dict(enumerate(map(sizes_of, arrays))))
+    longest = 1
+    for op in [op for op in ops if op.fusion in _SUMS]:
+        flops, results = op.flops(shapes), [shapes.shape(result) for result in op.results]
+        lengths = [dim for operand in op.operands for dim in shapes.shape(operand)]
+        known = [dim.evaluate(sizes) for dim in lengths if set(dim.symbols) <= sizes.keys()]
+        longest = max([longest, *known])
+        dims = [dim for shape in results for dim in shape]
+        if flops is None or not {s for dim in (flops, *dims) for s in dim.symbols} <= sizes.keys():
+            continue
+        elements = sum(int(np.prod([d.evaluate(sizes) for d in shape])) for shape in results)
+        longest = max(longest, flops.evaluate(sizes) // max(1, elements))
+    return longest
+
+
+def growth(module: Module, inputs: list[Any], ulp: float, digits: int) -> float:
+    """How far anything in a program moves where each of its operators is off by `ulp` units.
+
+    Args:
+        module: a program on operators.
+        inputs: what it is run on; they are off as well.
+        ulp: a budget, in units of a type of so many binary digits.
+        digits: see there.
+
+    Returns:
+        The largest distance, in the same units; 0 where the program is no longer on operators.
+    """
+    try:
+        clean = _run(module, check_inputs(module.inputs, inputs), None)
+        farthest = 0.0
+        for seed, sign in enumerate((1.0, -1.0, None, None)):
+            noise = _Noise(ulp * 2.0 ** (1 - digits), sign, seed)
+            arrays = [noise.of(array, False) for array in check_inputs(module.inputs, inputs)]
+            noisy = _run(module, arrays, noise)
+            farthest = max([farthest, *(_apart(pair, digits) for pair in _pairs(noisy, clean))])
+    except StepwellError:
+        return 0.0
+    return farthest
+
+
+def _run(module: Module, arrays: list[Any], noise: _Noise | None) -> Trace:
+    trace = Trace()
+
+    def observe(op: Operation, results: tuple[Array, ...]) -> tuple[Array, ...] | None:
+        moved = results if noise is None else noise(op, results)
+        trace.observe(op, moved)
+        return moved
+
+    trace.results = tuple(map(dense, run(module, arrays, observe)))
+    return trace
+
+
+def _pairs(one: Trace, other: Trace) -> list[tuple[np.ndarray, np.ndarray]]:
+    pairs = list(zip(one.results, other.results, strict=True))
+    for key, (_, arrays) in one.operators.items():
+        pairs += zip(arrays, other.operators[key][1], strict=True)
+    for key, (_, arrays) in one.calls.items():
+        pairs += zip(arrays, other.calls[key][1], strict=True)
+    return pairs
+
+
+def _apart(pair: tuple[np.ndarray, np.ndarray], digits: int) -> float:
+    if not is_real(pair[0].dtype) or pair[0].shape != pair[1].shape:
+        return 0.0
+    return distance(*pair)[0] / scale(pair[0].dtype, digits)
+
+
+class _Noise:
+    """Moves what operators give, by `size` of it: all up, all down, or each element at random."""
+
+    def __init__(self, size: float, sign: float | None, seed: int) -> None:
+        self.size, self.sign = size, sign
+        self.random = np.random.default_rng(seed)
+
+    def __call__(self, op: Operation, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        """The results of an operator, moved where it computes them."""
+        if not isinstance(op, GraphOp) or isinstance(op, ConstantOp) or op.fusion in _MOVES:
+            return results
+        return tuple(self.of(result, op.fusion in _SUMS) for result in results)
+
+    def of(self, array: Any, sums: bool) -> Any:
+        """Numbers moved by some units of each; of sums, by those of the largest."""
+        if not isinstance(array, np.ndarray):
+            moved = array.copy()
+            moved.data = self.of(array.data, sums)
+            return moved
+        if not is_real(array.dtype) or not array.size:
+            return array
+        wide = array.astype(np.float64 if array.dtype.itemsize < 8 else np.longdouble)
+        signs = self.random.choice((-1.0, 1.0), array.shape) if self.sign is None else self.sign
+        finite = np.where(np.isfinite(wide), np.abs(wide), 0)
+        unit = np.max(finite) if sums else finite
+        with np.errstate(all="ignore"):
+            return (wide + signs * self.size * unit).astype(array.dtype)

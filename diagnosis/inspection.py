@@ -1,0 +1,75 @@
+"""What an `Executable` shows of its stages: their text, weights and results, profiles, fates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..compilation import Compilation
+from .reproducer import Reproducing
+
+if TYPE_CHECKING:
+    from ..core.fate import Fate
+    from ..core.weights import WeightStore
+    from ..runtime.profile import Profile
+    from .profiling import Profiler
+
+
+class Inspection:
+    """A compilation that is looked at; what fails on the way leaves a reproducer."""
+
+    def __init__(self, compilation: Compilation) -> None:
+        observers = (*compilation.observers, Reproducing())
+        self._compilation = replace(compilation, observers=observers)
+        self._profiler: Profiler | None = None
+
+    def text(self, stage: str) -> str:
+        """The text of a stage.
+
+        Raises:
+            CompileError: if there is no such stage on the way.
+        """
+        return self._compilation.text(stage)
+
+    def weights(self, stage: str) -> WeightStore:
+        """The arrays that the text of a stage names.
+
+        Raises:
+            CompileError: if there is no such stage on the way.
+        """
+        return self._compilation.weights(stage)
+
+    def run(self, stage: str, inputs: Sequence[object]) -> Any:
+        """The results of a stage that is IR, interpreted.
+
+        Raises:
+            CompileError: if there is no such stage on the way, or it accesses what it must not.
+            InputError: if the inputs do not fit.
+        """
+        return self._compilation.run(stage, inputs)
+
+    def profile(self, inputs: Sequence[object], repeat: int | None) -> Profile:
+        """Where the time of calls goes; the program with clocks in it is kept.
+
+        Raises:
+            InputError: if the inputs do not fit, or `repeat` is below 1.
+            StepwellError: if this machine has no clock that can be read, or the module is past
+                the stage at which clocks are put in.
+        """
+        from . import profiling
+
+        profiling.check(repeat)
+        if self._profiler is None:
+            self._profiler = profiling.profiler(self._compilation)
+        return self._profiler.run(inputs, repeat)
+
+    def why(self, node: str) -> Fate:
+        """What becomes of a node of the model.
+
+        Raises:
+            InputError: if there is no such node.
+        """
+        from .why import fate
+
+        return fate(self._compilation, node)

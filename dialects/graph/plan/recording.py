@@ -1,0 +1,471 @@
+"""What computing one element of an operator reads and costs, derived from `GraphOp.value_at`.
+
+`value_at` runs once on a `RecordingNest`, which builds no loops but takes notes: every read of
+an operand with its index, the loops around it, and the scalar operations. Index expressions of
+a `Recording` are affine expressions over numbered *atoms*; the first ones are the indices of
+the result, and `Atom` says what the others stand for.
+
+So an operator says what it reads once, and no pass lists operators by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import cast
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    SymbolRefAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
+
+from ...loop.bounds import constant_index
+from ..attrs import compute_type
+from ..interfaces import GraphOp, Index, element_type, rank, tensor_type
+from .local_buffers import local_type
+
+_DIVISIONS = (arith.DivfOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
+_FAST_MATH = (math.FmaOp, math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp)
+_SLOW = 8
+"""What a division or a function such as `exp` costs, in simple operations."""
+
+
+class AtomKind(Enum):
+    """What a number in an index expression stands for."""
+
+    RESULT = auto()
+    """One index of the element that is computed."""
+    LOOP = auto()
+    """The variable of a loop that `value_at` opens."""
+    POSITION = auto()
+    """The position of a stored entry, in a loop over the entries of a row."""
+    COLUMN = auto()
+    """The column of that entry."""
+    ROW_OF_ENTRY = auto()
+    """The row of the stored entry at a position that comes from outside."""
+    COLUMN_OF_ENTRY = auto()
+    """The column of such an entry."""
+    COMPUTED = auto()
+    """An index that was computed, for example loaded."""
+    SIZE = auto()
+    """The size of a dimension that is not known."""
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A number that index expressions are made of."""
+
+    kind: AtomKind
+    loop: int | None = None
+    """The loop that gives it, for LOOP, POSITION and COLUMN."""
+    matrix: int | None = None
+    """The operand whose entry it belongs to, for ROW_OF_ENTRY and COLUMN_OF_ENTRY."""
+    position: AffineExpr | None = None
+    """The position of that entry."""
+    sources: Sources | None = None
+    """What it is computed from, for COMPUTED."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a scalar is computed from."""
+
+    atoms: frozenset[int] = frozenset()
+    reads: frozenset[int] = frozenset()
+
+    def __or__(self, other: Sources) -> Sources:
+        return Sources(self.atoms | other.atoms, self.reads | other.reads)
+
+
+NOTHING = Sources()
+
+
+class LoopKind(Enum):
+    """Which loops `value_at` opens."""
+
+    REDUCTION = auto()
+    GUARD = auto()
+    """A loop that runs once or not at all: what is in it is computed under a condition."""
+    ENTRIES = auto()
+    """A reduction over the stored entries of a row."""
+    ROW = auto()
+    """A loop that fills a buffer with a step of the value for a whole row: see `Nest.keep`."""
+
+
+@dataclass
+class RecordedLoop:
+    """A loop that `value_at` opens."""
+
+    kind: LoopKind
+    around: tuple[int, ...]
+    """The loops that are open around it, outermost first."""
+    extent: AffineExpr | None = None
+    """The number of iterations; None for the entries of a row."""
+    matrix: int | None = None
+    """The operand whose entries it visits."""
+    row: Index = ()
+    """The row whose entries it visits, or that it fills."""
+    atoms: tuple[int, ...] = ()
+    """What it gives: its variable, or position and column of the entry."""
+    sources: Sources = NOTHING
+    """What its result is computed from."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """One read of an operand."""
+
+    operand: int
+    index: Index
+    around: tuple[int, ...]
+    """The loops that are open around it, outermost first."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What computing one element of a result takes."""
+
+    rank: int
+    atoms: tuple[Atom, ...]
+    loops: tuple[RecordedLoop, ...]
+    reads: tuple[Read, ...]
+    sources: Sources
+    """What the element is computed from."""
+    cost: int
+    """The number of scalar operations outside of reductions, slow ones counted several times."""
+
+    @property
+    def reduces(self) -> bool:
+        """Whether an element takes a reduction."""
+        reductions = (LoopKind.REDUCTION, LoopKind.ENTRIES)
+        return any(loop.kind in reductions for loop in self.loops)
+
+    def reads_of(self, operand: int) -> list[Read]:
+        """The reads of one operand."""
+        return [read for read in self.reads if read.operand == operand]
+
+    def atoms_in(self, exprs: Iterable[AffineExpr]) -> set[int]:
+        """The numbers of the atoms that expressions are made of."""
+        return {e.position for expr in exprs for e in expr.dfs() if isinstance(e, AffineDimExpr)}
+
+
+class RecordingNest:
+    """The `Nest` that takes notes. `finished` gives the recording."""
+
+    def __init__(self, op: GraphOp, result: int) -> None:
+        self._op = op
+        self._operands = {value: number for number, value in enumerate(op.operands)}
+        self._rank = rank(op.results[result])
+        self._atoms = [Atom(AtomKind.RESULT) for _ in range(self._rank)]
+        self._loops: list[RecordedLoop] = []
+        self._open: tuple[int, ...] = ()
+        self._reads: list[Read] = []
+        self._cost = 0
+        self._known: dict[object, SSAValue] = {}
+        self._sources: dict[SSAValue, Sources] = {}
+        self._exprs: dict[SSAValue, AffineExpr] = {}
+        self._conditions: set[AffineExpr] = set()
+        """The indices that are 1 where a condition holds, else 0."""
+        self._values: dict[int, SSAValue] = {}
+        self._entries: dict[tuple[int, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
+        self._sizes: dict[tuple[SSAValue, int], AffineExpr] = {}
+
+    def finished(self, value: SSAValue) -> Recording:
+        """The notes, after `value_at` has given `value`."""
+        parts = self._rank, tuple(self._atoms), tuple(self._loops), tuple(self._reads)
+        return Recording(*parts, self._sources_of(value), self._cost)
+
+    # The reads.
+
+    def at(self, value: SSAValue, index: Index) -> SSAValue:
+        """Note a read of an operand."""
+        kind = compute_type(element_type(value))
+        return self._read(self._operands[value], tuple(index), kind)
+
+    def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
+        """Note a read of the value of a stored entry."""
+        kind = compute_type(element_type(matrix))
+        return self._read(self._operands[matrix], (position,), kind)
+
+    def _read(self, operand: int, index: Index, kind: Attribute) -> SSAValue:
+        key = ("read", operand, index)
+        if key not in self._known:
+            self._reads.append(Read(operand, index, self._open))
+            read = Sources(reads=frozenset({len(self._reads) - 1}))
+            self._known[key] = self._placeholder(kind, read)
+        return self._known[key]
+
+    # The loops.
+
+    def reduce(
+        self,
+        extents: Sequence[AffineExpr],
+        combine: str,
+        init: SSAValue,
+        step: Callable[[Index, SSAValue], SSAValue],
+    ) -> SSAValue:
+        """Note a loop for each extent."""
+        kinds = [LoopKind.GUARD if e in self._conditions else LoopKind.REDUCTION for e in extents]
+        opened = [RecordedLoop(kind, (), e) for kind, e in zip(kinds, extents, strict=True)]
+        with self._opened(opened) as loops:
+            index = tuple(self._variable(loop, AtomKind.LOOP) for loop in loops)
+            result = step(index, self._placeholder(init.type, self._sources_of(init)))
+            return self._closed(loops, init, result)
+
+    def entries(
+        self,
+        matrix: SSAValue,
+        row: AffineExpr,
+        combine: str,
+        init: SSAValue,
+        step: Callable[[AffineExpr, SSAValue, SSAValue], SSAValue],
+    ) -> SSAValue:
+        """Note a loop over the entries of a row whose values are read."""
+
+        def place(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
+            return step(column, self.stored_entry(matrix, position), total)
+
+        return self.pattern(matrix, row, combine, init, place)
+
+    def pattern(
+        self,
+        matrix: SSAValue,
+        row: AffineExpr,
+        combine: str,
+        init: SSAValue,
+        step: Callable[[AffineExpr, AffineExpr, SSAValue], SSAValue],
+    ) -> SSAValue:
+        """Note a loop over the entries of a row."""
+        operand = self._operands[matrix]
+        loop = RecordedLoop(LoopKind.ENTRIES, (), matrix=operand, row=(row,))
+        with self._opened([loop]) as loops:
+            position = self._variable(loops[0], AtomKind.POSITION)
+            column = self._variable(loops[0], AtomKind.COLUMN)
+            self._entries[operand, position] = row, column
+            result = step(position, column, self._placeholder(init.type, self._sources_of(init)))
+            return self._closed(loops, init, result)
+
+    def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
+        """Note a loop that fills a row, where there is room for one."""
+        tensor, row = tensor_type(value), tuple(index[:-1])
+        if local_type(tensor, rank(value) - 1) is None:
+            return compute(index)
+        key = ("row", value, row)
+        if key not in self._known:
+            extent = AffineExpr.constant(tensor.get_shape()[-1])
+            outside, self._open = self._open, ()
+            with self._opened([RecordedLoop(LoopKind.ROW, (), extent, row=row)]) as loops:
+                scalar = compute((*row, self._variable(loops[0], AtomKind.LOOP)))
+                self._known[key] = self._closed(loops, None, scalar)
+            self._open = outside
+        filled = self._known[key]
+        return self._placeholder(filled.type, self._sources_of(filled) | self._used(index[-1:]))
+
+    @contextmanager
+    def _opened(self, loops: Sequence[RecordedLoop]) -> Iterator[list[int]]:
+        """Open loops, one inside the other, for as long as the context lasts."""
+        outside, numbers = self._open, list[int]()
+        for loop in loops:
+            loop.around = self._open
+            numbers.append(len(self._loops))
+            self._loops.append(loop)
+            self._open = (*self._open, numbers[-1])
+        yield numbers
+        self._open = outside
+
+    def _closed(self, loops: Sequence[int], init: SSAValue | None, result: SSAValue) -> SSAValue:
+        """What loops give, made of all that their body uses from outside."""
+        sources = self._sources_of(result)
+        if init is not None:
+            sources |= self._sources_of(init)
+        own = {atom for number in loops for atom in self._loops[number].atoms}
+        outer = Sources(sources.atoms - own, sources.reads)
+        for number in loops:
+            row = self._used(self._loops[number].row)
+            self._loops[number].sources = outer | row
+            outer |= row
+        return self._placeholder(result.type, outer)
+
+    # The scalars.
+
+    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
+        """A constant, which costs nothing."""
+        key = ("constant", repr(value), type)
+        if key not in self._known:
+            if isinstance(type, IntegerType | IndexType):
+                op = arith.ConstantOp(IntegerAttr(int(value), type))
+            else:
+                op = arith.ConstantOp(FloatAttr(float(value), cast(AnyFloat, type)))
+            self._known[key] = op.result
+        return self._known[key]
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Note the cost of an operation on scalars, once for equal ones."""
+        key = (op.name, *op.operands, *op.properties.items(), *op.result_types)
+        if key not in self._known:
+            if all(self._loops[number].kind == LoopKind.GUARD for number in self._open):
+                self._cost += _cost_of(op)
+            sources = NOTHING
+            for operand in op.operands:
+                sources |= self._sources_of(operand)
+            self._sources |= dict.fromkeys(op.results, sources)
+            self._known[key] = op.results[0]
+        return self._known[key]
+
+    def compute_type(self, element_type: Attribute) -> Attribute:
+        """The type in which scalars of an element type are computed."""
+        return compute_type(element_type)
+
+    # The indices.
+
+    def extent(self, value: SSAValue, dim: int) -> AffineExpr:
+        """The size of a dimension: a constant or an atom."""
+        if (size := tensor_type(value).get_shape()[dim]) >= 0:
+            return AffineExpr.constant(size)
+        if (value, dim) not in self._sizes:
+            self._sizes[value, dim] = self._atom(Atom(AtomKind.SIZE))
+        return self._sizes[value, dim]
+
+    def index(self, value: SSAValue) -> AffineExpr:
+        """A computed integer as an atom."""
+        if value not in self._exprs:
+            atom = Atom(AtomKind.COMPUTED, sources=self._sources_of(value))
+            self._exprs[value] = self._atom(atom)
+            if _is_condition(value):
+                self._conditions.add(self._exprs[value])
+        return self._exprs[value]
+
+    def value(self, expr: AffineExpr) -> SSAValue:
+        """An index expression as a scalar."""
+        if isinstance(expr, AffineConstantExpr):
+            return self.constant(expr.value, IndexType())
+        if isinstance(expr, AffineDimExpr):
+            if expr.position not in self._values:
+                value = self._placeholder(IndexType(), self._used([expr]))
+                self._values[expr.position], self._exprs[value] = value, expr
+            return self._values[expr.position]
+        assert isinstance(expr, AffineBinaryOpExpr)
+        key = ("value", expr)
+        if key not in self._known:
+            self._known[key] = self._placeholder(IndexType(), self._used([expr]))
+        return self._known[key]
+
+    def entry(self, matrix: SSAValue, position: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
+        """Row and column of a stored entry: atoms where no loop here visits it."""
+        key = self._operands[matrix], position
+        if key not in self._entries:
+            self._entries[key] = (
+                self._atom(Atom(AtomKind.ROW_OF_ENTRY, matrix=key[0], position=position)),
+                self._atom(Atom(AtomKind.COLUMN_OF_ENTRY, matrix=key[0], position=position)),
+            )
+        return self._entries[key]
+
+    def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
+        """The number of entries of a row: an atom."""
+        key = ("count", self._operands[matrix], row)
+        if key not in self._known:
+            self._known[key] = self._placeholder(IndexType(), self._used([row]))
+        return self.index(self._known[key])
+
+    def _variable(self, loop: int, kind: AtomKind) -> AffineExpr:
+        expr = self._atom(Atom(kind, loop=loop))
+        self._loops[loop].atoms += (cast(AffineDimExpr, expr).position,)
+        return expr
+
+    def _atom(self, atom: Atom) -> AffineExpr:
+        self._atoms.append(atom)
+        return AffineExpr.dimension(len(self._atoms) - 1)
+
+    def _used(self, exprs: Iterable[AffineExpr]) -> Sources:
+        """What index expressions are made of."""
+        atoms = {e.position for expr in exprs for e in expr.dfs() if isinstance(e, AffineDimExpr)}
+        found = Sources(frozenset(atoms))
+        for atom in atoms:
+            found |= self._atoms[atom].sources or NOTHING
+        return found
+
+    def _sources_of(self, value: SSAValue) -> Sources:
+        return self._sources.get(value, NOTHING)
+
+    def _placeholder(self, type: Attribute, sources: Sources) -> SSAValue:
+        value = Block(arg_types=[type]).args[0]
+        self._sources[value] = sources
+        return value
+
+
+def _is_condition(value: SSAValue) -> bool:
+    """Whether an index is 1 where a condition holds, else 0."""
+    op = value.owner
+    if not isinstance(op, arith.SelectOp):
+        return False
+    return [constant_index(op.lhs), constant_index(op.rhs)] == [1, 0]
+
+
+def _cost_of(op: Operation) -> int:
+    """What an operation on scalars costs, in simple operations."""
+    slow = isinstance(op, _DIVISIONS) or (
+        isinstance(op, tuple(math.Math.operations)) and not isinstance(op, _FAST_MATH)
+    )
+    return _SLOW if slow else 1
+
+
+class Recorder:
+    """Makes recordings; operators of the same structure and types share one."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, Recording] = {}
+        self._of: dict[tuple[GraphOp, int], Recording] = {}
+
+    def recording(self, op: GraphOp, result: int = 0) -> Recording:
+        """What one element of a result takes.
+
+        Raises:
+            UnsupportedError: if the operator has no value at an index.
+        """
+        found = self._of.get((op, result))
+        if found is None:
+            key = _structure(op), result
+            found = self._known.get(key)
+            if found is None:
+                nest = RecordingNest(op, result)
+                index = tuple(AffineExpr.dimension(n) for n in range(rank(op.results[result])))
+                found = self._known[key] = nest.finished(op.value_at(nest, index, result))
+            self._of[op, result] = found
+        return found
+
+
+def _structure(op: GraphOp) -> object:
+    """What operators with the same value at an index have in common."""
+    if names_a_symbol(op):
+        return op  # what a symbol stands for is not in its name
+    operands = list(op.operands)
+    same = tuple(operands.index(operand) for operand in operands)
+    kinds = (*(v.type for v in operands), *(v.type for v in op.results))
+    return type(op), tuple(op.properties.items()), same, kinds
+
+
+def names_a_symbol(op: GraphOp) -> bool:
+    """Whether what an operator does is written elsewhere, such as in a kernel that it calls."""
+    return any(isinstance(data, SymbolRefAttr) for data in op.properties.values())
+
+
+def is_reshape(op: GraphOp) -> bool:
+    """Whether the result has the elements of the first operand in the same order."""
+    start = (
+        tuple(AffineExpr.constant(0) for _ in range(rank(op.operands[0]))) if op.operands else ()
+    )
+    return bool(op.operands) and op.result_index(RecordingNest(op, 0), start) is not None

@@ -1,0 +1,218 @@
+"""How operators use their operands: questions that fusion asks, answered from recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
+
+from ...sparse_tensor import is_sparse
+from ..interfaces import FusionKind, GraphOp, tensor_type
+from .injective import is_injective
+from .recording import AtomKind, LoopKind, Read, Recorder, Recording, names_a_symbol
+
+CHEAP = 6
+"""The largest cost, in simple operations, of what is computed again rather than stored."""
+
+
+class Uses:
+    """How operators use their operands.
+
+    Args:
+        recorder: knows what operators read.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def is_cheap(self, op: GraphOp) -> bool:
+        """Whether computing an element of an operator again costs no more than loading it."""
+        if op.RECOMPUTE_COST is not None:
+            return op.RECOMPUTE_COST <= CHEAP
+        return all(not one.reduces and one.cost <= CHEAP for one in self._recordings(op))
+
+    def at_own_index(self, op: Operation, value: SSAValue) -> bool:
+        """Whether an elementwise operator reads an operand at its own index: not broadcast."""
+        if not isinstance(op, GraphOp) or op.fusion != FusionKind.ELEMENTWISE:
+            return False
+        given, wanted = (tensor_type(v).get_shape() for v in (value, op.results[0]))
+        return len(given) == len(wanted) and all(
+            _is_own(expr, place) or (expr == AffineExpr.constant(0) and wanted[place] == 1)
+            for _, read in self._reads(op, value)
+            for place, expr in enumerate(read.index)
+        )
+
+    def is_pointwise(self, op: Operation) -> bool:
+        """Whether an operator computes elements one by one, in tensors of any shape.
+
+        Operands are broadcast as in NumPy. What a symbol stands for has shapes of its own.
+        """
+        if not isinstance(op, GraphOp) or op.fusion != FusionKind.ELEMENTWISE:
+            return False
+        if len(op.results) != 1 or names_a_symbol(op):
+            return False
+        (recording,) = self._recordings(op)
+        zero = AffineExpr.constant(0)
+        return all(
+            _is_own(expr, place) or expr == zero
+            for read in recording.reads
+            for place, expr in enumerate(read.index, recording.rank - len(read.index))
+        )
+
+    def repeats(self, op: Operation, value: SSAValue) -> bool:
+        """Whether an operator may read an element of an operand more than once."""
+        if not isinstance(op, GraphOp):
+            return False
+        reads = list(self._reads(op, value))
+        return len(reads) != 1 or not all(_visits_once(op, *read) for read in reads)
+
+    def overlaps(self, op: Operation, value: SSAValue) -> bool:
+        """Whether an operator may name an element of an operand in several iterations.
+
+        Loops that the index does not need do not count: what is read is computed outside of them.
+        Windows that overlap do.
+        """
+        if not isinstance(op, GraphOp):
+            return False
+        return any(
+            not is_injective(read.index, _sizes(op, recording, read, needed=True))
+            for recording, read in self._reads(op, value)
+        )
+
+    def reads_row(self, op: GraphOp, value: SSAValue) -> bool:
+        """Whether a reduction reads an operand only along the row of its own element."""
+        return all(
+            _are_own(read.index[:-1], 0) and _is_loop(recording, read.index[-1])
+            for recording, read in self._reads(op, value)
+        )
+
+    def walked(self, op: GraphOp) -> set[SSAValue]:
+        """The matrices of which an operator visits the entries of the row of its element."""
+        return {
+            op.operands[loop.matrix]
+            for recording in self._recordings(op)
+            for loop in recording.loops
+            if loop.matrix is not None and _is_own(loop.row[0], 0)
+        }
+
+    def reads_values(self, op: GraphOp) -> bool:
+        """Whether an operator reads the stored values of the rows it visits, as products do."""
+        walked = self.walked(op)
+        return any(
+            op.operands[read.operand] in walked
+            for recording in self._recordings(op)
+            for read in recording.reads
+        )
+
+    def entries(self, op: Operation) -> dict[SSAValue, SSAValue]:
+        """The operands that are read by the positions of a matrix's entries, with that matrix."""
+        if not isinstance(op, GraphOp):
+            return {}
+        found: dict[SSAValue, SSAValue] = {}
+        for value in dict.fromkeys(op.operands):
+            matrices = {_matrix_of(*pair) for pair in self._reads(op, value)}
+            matrix = matrices.pop() if len(matrices) == 1 else None
+            if matrix is not None and op.operands[matrix] is not value:
+                found[value] = op.operands[matrix]
+        return found
+
+    def of_entries(self, op: GraphOp) -> set[SSAValue]:
+        """The matrices of which an operator gives a value for each entry."""
+        numbers = {
+            number
+            for recording in self._recordings(op)
+            for number in range(len(op.operands))
+            if is_sparse(op.operands[number].type) and _gives_entries_of(recording, number)
+        }
+        return {op.operands[number] for number in numbers}
+
+    def takes_rows(self, op: GraphOp) -> bool:
+        """Whether an operator takes some rows of an operand as they are."""
+        reads = [read for value in op.operands[:1] for _, read in self._reads(op, value)]
+        if op.fusion != FusionKind.INJECTIVE or len(op.operands) != 1 or len(reads) != 1:
+            return False
+        if not reads[0].index:
+            return False
+        first, *rest = reads[0].index
+        own = {e for e in first.dfs() if isinstance(e, AffineDimExpr)}
+        whole = tensor_type(op.operands[0]).get_shape()[1:]
+        same = tensor_type(op.results[0]).get_shape()[1:] == whole
+        return own == {AffineExpr.dimension(0)} and same and _are_own(rest, 1)
+
+    def longest_loop(self, op: GraphOp) -> float:
+        """The largest number of iterations of a reduction in an element of an operator."""
+        return max(
+            (
+                loop.extent.value if isinstance(loop.extent, AffineConstantExpr) else float("inf")
+                for recording in self._recordings(op)
+                for loop in recording.loops
+                if loop.kind == LoopKind.REDUCTION
+            ),
+            default=0,
+        )
+
+    def _recordings(self, op: GraphOp) -> list[Recording]:
+        return [self._recorder.recording(op, number) for number in range(len(op.results))]
+
+    def _reads(self, op: GraphOp, value: SSAValue) -> Iterator[tuple[Recording, Read]]:
+        numbers = [number for number, operand in enumerate(op.operands) if operand is value]
+        for recording in self._recordings(op):
+            yield from ((recording, read) for read in recording.reads if read.operand in numbers)
+
+
+def _are_own(index: Iterable[AffineExpr], first: int) -> bool:
+    """Whether expressions are the own indices from a place on."""
+    return all(_is_own(expr, place) for place, expr in enumerate(index, first))
+
+
+def _is_own(expr: AffineExpr, place: int) -> bool:
+    return isinstance(expr, AffineDimExpr) and expr.position == place
+
+
+def _is_loop(recording: Recording, expr: AffineExpr) -> bool:
+    """Whether an index is the variable of a loop that the operator opens."""
+    return isinstance(expr, AffineDimExpr) and recording.atoms[expr.position].kind == AtomKind.LOOP
+
+
+def _gives_entries_of(recording: Recording, matrix: int) -> bool:
+    """Whether the first index of an element is the position of an entry of a matrix."""
+    own = AffineExpr.dimension(0)
+    known = (atom.matrix == matrix and atom.position == own for atom in recording.atoms)
+    read = (one.operand == matrix and one.index == (own,) for one in recording.reads)
+    return any(known) or any(read)
+
+
+def _matrix_of(recording: Recording, read: Read) -> int | None:
+    """The operand of whose entries the first index of a read is the position."""
+    if not read.index or not isinstance(place := read.index[0], AffineDimExpr):
+        return None
+    atom = recording.atoms[place.position]
+    if atom.kind == AtomKind.POSITION and atom.loop is not None:
+        return recording.loops[atom.loop].matrix
+    positions = {a.matrix for a in recording.atoms if a.position == place}
+    return positions.pop() if len(positions) == 1 else None
+
+
+def _visits_once(op: GraphOp, recording: Recording, read: Read) -> bool:
+    """Whether a read names each element of the operand at most once."""
+    return is_injective(read.index, _sizes(op, recording, read, needed=False))
+
+
+def _sizes(
+    op: GraphOp, recording: Recording, read: Read, needed: bool
+) -> dict[AffineExpr, int | None]:
+    """The sizes of the indices of the result and of the loops around a read.
+
+    With `needed`, only of those that the index of the read is made of.
+    """
+    sizes: dict[AffineExpr, int | None] = {
+        AffineExpr.dimension(place): size if size >= 0 else None
+        for place, size in enumerate(tensor_type(op.results[0]).get_shape())
+    }
+    for number in read.around:
+        loop = recording.loops[number]
+        extent = loop.extent.value if isinstance(loop.extent, AffineConstantExpr) else None
+        sizes |= dict.fromkeys(map(AffineExpr.dimension, loop.atoms), extent)
+    used = {e for expr in read.index for e in expr.dfs()}
+    return {atom: size for atom, size in sizes.items() if not needed or atom in used}

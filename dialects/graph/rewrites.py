@@ -1,0 +1,41 @@
+"""How canonicalisation patterns of operators replace a value.
+
+A pattern stands beside its operator. It holds bit for bit, and it replaces a value only by one of
+the same type: a rewrite never hides a size that a type declared.
+"""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
+
+from ...core.provenance import fuse
+from .interfaces import GraphOp
+from .ops_constant import splat_of
+
+
+def forward(op: GraphOp, value: SSAValue, rewriter: PatternRewriter) -> None:
+    """Replace the only result of `op` by `value` if the types agree."""
+    if op.results[0].type == value.type:
+        rewriter.replace(op, (), (value,))
+
+
+def replace_by(
+    op: GraphOp, new: GraphOp, sources: tuple[GraphOp, ...], rewriter: PatternRewriter
+) -> None:
+    """Replace `op` by `new`, which stands for `sources`, if the result types agree."""
+    if op.results[0].type != new.results[0].type:
+        new.erase()
+        return
+    new.location = fuse(sources)
+    rewriter.replace(op, new)
+
+
+def is_splat(value: SSAValue, number: float) -> bool:
+    """Whether a value is a literal constant of one number; 0.0 and -0.0 differ."""
+    splat = splat_of(value)
+    if splat is None or splat != number:
+        return False
+    return math.copysign(1.0, splat) == math.copysign(1.0, number)

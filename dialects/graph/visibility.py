@@ -1,0 +1,106 @@
+"""Whether the rounding of a value shows: whether it comes to an operator that jumps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import func
+from xdsl.ir import Block, Operation, SSAValue, Use
+
+from .interfaces import GraphOp
+
+
+class Visibility:
+    """Which values of a module have a rounding that shows.
+
+    That of a value shows if a path of uses leads from it to an operand with which a result jumps
+    (`GraphOp.jumps_with`): there another rounding is another truth value or another integer, and
+    no longer an error of the size of a rounding. A path goes through every operator, through
+    functions that are called and back to their callers. An operation that is not known jumps; what
+    the program returns does not.
+
+    Each value is answered once, so that all answers together take time linear in the module.
+    They stay true while operators are replaced by others of the same operands, since an operand
+    shows wherever the result does. Merging equal values needs a new object.
+    """
+
+    def __init__(self) -> None:
+        self._shows: dict[SSAValue, bool] = {}
+        self._links: dict[Operation, _Links] = {}
+
+    def shows(self, value: SSAValue) -> bool:
+        """Whether another rounding of a value would show."""
+        waiting, begun = [value], set[SSAValue]()
+        while waiting:
+            current = waiting[-1]
+            if current not in self._shows:
+                after = self._after(current)
+                if after is not None and current not in begun:
+                    begun.add(current)
+                    new = [v for v in after if v not in self._shows and v not in begun]
+                    if new:
+                        waiting += new
+                        continue
+                self._shows[current] = after is None or any(self._shows.get(v) for v in after)
+            waiting.pop()
+        return self._shows[value]
+
+    def _after(self, value: SSAValue) -> list[SSAValue] | None:
+        """The values that a value goes into; None where one of its uses jumps."""
+        found: list[SSAValue] = []
+        for use in value.uses:
+            following = self._following(use)
+            if following is None:
+                return None
+            found += following
+        return found
+
+    def _following(self, use: Use) -> list[SSAValue] | None:
+        op = use.operation
+        if isinstance(op, GraphOp):
+            return None if op.jumps_with(use.index) else list(op.results)
+        if isinstance(op, func.ReturnOp):
+            return [call.results[use.index] for call in self._calls_of(op)]
+        if isinstance(op, func.CallOp):
+            entry = self._entry(op)
+            return None if entry is None else [entry.args[use.index]]
+        return None
+
+    def _calls_of(self, op: func.ReturnOp) -> list[func.CallOp]:
+        """The calls of the function that an operation returns from."""
+        function = op.parent_op()
+        if not isinstance(function, func.FuncOp):
+            return []
+        return self._links_of(op).calls.get(function.sym_name.data, [])
+
+    def _entry(self, call: func.CallOp) -> Block | None:
+        """The first block of the function that is called; None if it is not in the module."""
+        function = self._links_of(call).functions.get(call.callee.string_value())
+        return None if function is None else function.body.first_block
+
+    def _links_of(self, op: Operation) -> _Links:
+        """The functions and calls of the module that an operation is in."""
+        root = op
+        while (parent := root.parent_op()) is not None:
+            root = parent
+        if root not in self._links:
+            self._links[root] = _Links.of(root)
+        return self._links[root]
+
+
+@dataclass(frozen=True)
+class _Links:
+    """The functions of a module by their names, and the calls by what they call."""
+
+    functions: dict[str, func.FuncOp]
+    calls: dict[str, list[func.CallOp]]
+
+    @staticmethod
+    def of(module: Operation) -> _Links:
+        links = _Links({}, {})
+        for op in module.walk():
+            if isinstance(op, func.FuncOp):
+                links.functions[op.sym_name.data] = op
+            elif isinstance(op, func.CallOp):
+                links.calls.setdefault(op.callee.string_value(), []).append(op)
+        return links

@@ -1,0 +1,54 @@
+"""Maps applied to indices, such as the bound of a loop, where some indices are constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from .linear import normalized, value_of
+from .syntax import compress
+
+
+def constant_index(value: SSAValue) -> int | None:
+    """The value of an index that is an `arith.constant`, None for any other."""
+    owner = value.owner
+    if not isinstance(owner, arith.ConstantOp) or not isinstance(value.type, IndexType):
+        return None
+    return owner.value.value.data if isinstance(owner.value, IntegerAttr) else None
+
+
+def filled_in(map: AffineMap, operands: Sequence[SSAValue]) -> list[AffineExpr]:
+    """The results of a map over its operands; constants among these are filled in."""
+    constants = [constant_index(operand) for operand in operands]
+    if all(value is None for value in constants):
+        return list(map.results)
+    dims = [
+        AffineExpr.dimension(number) if value is None else AffineExpr.constant(value)
+        for number, value in enumerate(constants)
+    ]
+    return [normalized(expr, dims) for expr in map.results]
+
+
+def iterations(bound: AffineMap, operands: Sequence[SSAValue]) -> int | None:
+    """How many iterations these bounds leave, None where it is not known at compile time."""
+    numbers = [value_of(e) for e in filled_in(bound, operands)]
+    known = [n for n in numbers if n is not None]
+    return max(0, min(known)) if len(known) == len(numbers) else None
+
+
+def shortened(
+    map: AffineMap, operands: Sequence[SSAValue]
+) -> tuple[AffineMap, list[SSAValue]] | None:
+    """The same map on fewer indices, with constants filled in; None if it is so already."""
+    dims: list[AffineExpr] = []
+    for number, operand in enumerate(operands):
+        value = constant_index(operand)
+        dims.append(AffineExpr.dimension(number) if value is None else AffineExpr.constant(value))
+    symbols = [AffineExpr.symbol(number) for number in range(map.num_symbols)]
+    results = [normalized(e.replace_dims_and_symbols(dims, symbols)) for e in map.results]
+    new, left = compress(results, operands, map.num_symbols)
+    return None if (new, left) == (map, list(operands)) else (new, left)

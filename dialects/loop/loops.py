@@ -1,0 +1,57 @@
+"""Questions about single loops: their sizes, which are around an operation or in a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import Block, Operation
+from xdsl.ir.affine import AffineExpr
+
+from .bounds import filled_in, iterations
+from .linear import value_of
+from .ops_loops import ForOp, ReduceEntriesOp, ReduceOp
+
+Loop = ForOp | ReduceOp | ReduceEntriesOp
+"""An operation that has a name and iterations."""
+
+
+def loops_in(block: Block) -> Iterator[Loop]:
+    """The loops in a block, outer ones first."""
+    op = block.first_op
+    while op is not None:
+        if op.regions:
+            if isinstance(op, Loop):
+                yield op
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from loops_in(inner)
+        op = op.next_op
+
+
+def bound_of(loop: ForOp | ReduceOp) -> list[AffineExpr]:
+    """The bounds of a loop, over its operands; constants among these are filled in."""
+    return filled_in(loop.bound.data, loop.bounds)
+
+
+def extent_of(loop: Loop) -> int | None:
+    """The number of iterations, None where it is not known at compile time."""
+    if isinstance(loop, ReduceEntriesOp):
+        return None
+    return iterations(loop.bound.data, loop.bounds)
+
+
+def most_iterations(loop: Loop) -> int | None:
+    """A number that the iterations never exceed, None where none is known."""
+    if isinstance(loop, ReduceEntriesOp):
+        return None
+    known = [n for e in bound_of(loop) if (n := value_of(e)) is not None]
+    return max(0, min(known)) if known else None
+
+
+def enclosing(op: Operation) -> Iterator[Loop]:
+    """The loops around an operation, inner ones first."""
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, Loop):
+            yield parent
+        parent = parent.parent_op()

@@ -1,0 +1,62 @@
+"""Loops over the segments of a buffer that another buffer divides, as the rows of a CSR matrix do.
+
+Row i of a matrix has the entries from `ends[i]` up to `ends[i + 1]`, where `ends` never falls:
+what is passed for a matrix is checked at each call. Segments of different rows share no place.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineExpr
+
+from ...core.building.affine import ADD
+from ..upstream import IndexCastOp
+from .ops_loops import ForOp
+from .ops_values import LoadOp, StoreOp
+
+
+def segments(access: LoadOp | StoreOp, loop: ForOp) -> set[tuple[int, SSAValue]]:
+    """The dimensions in which an access stays in the segment of an iteration of a loop.
+
+    Each comes with the buffer that divides it: the index is ``ends[i] + l``, where `i` is the
+    variable of `loop` and `l` runs up to ``ends[i + 1] - ends[i]``.
+    """
+    found: set[tuple[int, SSAValue]] = set()
+    for place, expr in enumerate(access.map.data.results):
+        if not isinstance(expr, AffineBinaryOpExpr) or expr.kind is not ADD:
+            continue
+        terms = expr.lhs, expr.rhs
+        if all(isinstance(term, AffineDimExpr) for term in terms):
+            one, other = (access.indices[term.position] for term in terms)  # type: ignore[union-attr]
+            for start, variable in ((one, other), (other, one)):
+                ends = _divider(start, variable, loop)
+                if ends is not None:
+                    found.add((place, ends))
+    return found
+
+
+def _divider(start: SSAValue, variable: SSAValue, loop: ForOp) -> SSAValue | None:
+    """The buffer that divides the places from `start` on which a variable counts."""
+    inner = variable.owner.parent_op() if isinstance(variable.owner, Block) else None
+    if not isinstance(inner, ForOp) or variable is not inner.variable or len(inner.bounds) != 1:
+        return None
+    count, whole = inner.bounds[0].owner, inner.bound.data.results == (AffineExpr.dimension(0),)
+    if not whole or not isinstance(count, arith.SubiOp) or count.rhs is not start:
+        return None
+    ends = _end(start, loop, 0)
+    # What the kernel itself writes could fall.
+    if ends is None or ends is not _end(count.lhs, loop, 1) or not isinstance(ends.owner, Block):
+        return None
+    return ends
+
+
+def _end(value: SSAValue, loop: ForOp, ahead: int) -> SSAValue | None:
+    """The buffer from which `value` is loaded at the variable of a loop, or `ahead` of it."""
+    op = value.owner
+    if isinstance(op, arith.IndexCastOp | IndexCastOp):
+        op = op.input.owner
+    if not isinstance(op, LoadOp) or list(op.indices) != [loop.variable]:
+        return None
+    wanted = AffineExpr.dimension(0) + ahead if ahead else AffineExpr.dimension(0)
+    return op.buffer if op.map.data.results == (wanted,) else None

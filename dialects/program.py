@@ -1,0 +1,254 @@
+"""What the run time has to know of a program besides its code, at every stage.
+
+While a function holds operations of `rt`, they say it: the constants and registered functions
+that it takes from its context, and how it may end early. The conversions that replace these
+operations leave the same in attributes of the function, all of them builtin ones, which
+upstream's tools accept on an `llvm.func` too:
+
+    rt.constants   {slot = 0, weight = "w0", type = memref<16x8xf32>, packing = affine_map<...>}
+    rt.functions   {slot = 0, callee = "env.linear", type = (tensor<4xf32>) -> tensor<4xf32>}
+    rt.failures    {kind = "csr", subject = "input \\"graph\\""}, failure n + 1 as entry n
+    rt.effort      on the module: which of LLVM's passes its code needs
+
+What a program takes and gives is said by attributes from stage `buffers` on; see
+`graph.signature`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseResourceAttr,
+    DictionaryAttr,
+    FunctionType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Operation
+
+from ..core.errors import CompileError, explain
+from .rt import CallPackedOp, ConstantOp, Failure, failing_operations
+
+CONSTANTS, FUNCTIONS, FAILURES = "rt.constants", "rt.functions", "rt.failures"
+EFFORT = "rt.effort"
+
+KEPT = ("rt.", "graph.")
+"""What the names of the attributes begin with that a function keeps on its way to `llvm.func`."""
+
+_FORMS = {
+    CONSTANTS: '{slot = 0 : i64, weight = "w", type = memref<4xf32>}',
+    FUNCTIONS: '{slot = 0 : i64, callee = "f", type = (tensor<4xf32>) -> tensor<4xf32>}',
+    FAILURES: '{kind = "csr", subject = "x"}',
+}
+
+
+@dataclass(frozen=True)
+class Constant:
+    """An array that a program takes from its context: a weight, in the layout of its packing."""
+
+    weight: str
+    type: MemRefType
+    packing: Attribute | None
+
+
+@dataclass(frozen=True)
+class Function:
+    """A registered function that a program calls, with tensors of these types."""
+
+    callee: str
+    type: FunctionType
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a program takes from its context by slot, and how failure n + 1 is worded."""
+
+    constants: tuple[Constant, ...]
+    functions: tuple[Function, ...]
+    failures: tuple[Failure, ...]
+
+
+_Entry = TypeVar("_Entry", Constant, Function)
+_Slots: TypeAlias = list[tuple[int, _Entry]]
+
+
+def needs_of(module: ModuleOp, main: Operation) -> Needs:
+    """What a module says of its constants, registered functions, and failures of `main`.
+
+    Raises:
+        CompileError: if a slot is left out or is two things at once, or an attribute is malformed.
+    """
+    functions = list(module.ops)
+    constants = [slot for function in functions for slot in _constants(function)]
+    callees = [slot for function in functions for slot in _functions(function)]
+    return Needs(
+        _in_order(ConstantOp.name, constants),
+        _in_order(CallPackedOp.name, callees),
+        tuple(_failures(main)),
+    )
+
+
+def named_weights(module: ModuleOp) -> Iterator[str]:
+    """The names of the arrays of the store that a module names, at any stage."""
+    for op in module.walk():
+        for attr in (*op.properties.values(), *op.attributes.values()):
+            if isinstance(attr, DenseResourceAttr):
+                yield attr.resource_handle.data
+    for function in module.ops:
+        for _, constant in _constants(function):
+            # A constant may be a part of a sparse matrix: `w.indptr`.
+            yield from (constant.weight, constant.weight.rpartition(".")[0])
+
+
+def needs_attributes(function: Operation) -> dict[str, Attribute]:
+    """The attributes that say what the operations of `rt` in a function say."""
+    entries: dict[str, Iterable[DictionaryAttr]] = {
+        CONSTANTS: dict.fromkeys(_constant_entry(*slot) for slot in _constants(function)),
+        FUNCTIONS: dict.fromkeys(_function_entry(*slot) for slot in _functions(function)),
+        FAILURES: [_failure_entry(failure) for failure in _failures(function)],
+    }
+    return {name: ArrayAttr(found) for name, found in entries.items() if found}
+
+
+def kept_attributes(function: Operation) -> dict[str, Attribute]:
+    """The attributes of a function that hold at every later stage as well."""
+    return {k: value for k, value in function.attributes.items() if k.startswith(KEPT)}
+
+
+def called_as(op: CallPackedOp) -> FunctionType:
+    """The tensors that the buffers of a call stand for."""
+    if op.tensors is not None:
+        return op.tensors
+    inputs, outputs = (
+        [TensorType(t.element_type, t.get_shape()) for t in types if isinstance(t, MemRefType)]
+        for types in (op.inputs.types, op.outputs.types)
+    )
+    return FunctionType.from_lists(inputs, outputs)
+
+
+def _in_order(name: str, slots: Sequence[tuple[int, _Entry]]) -> tuple[_Entry, ...]:
+    """The entries of a table, one for each of its slots."""
+    used: dict[int, _Entry] = {}
+    for slot, entry in slots:
+        if used.setdefault(slot, entry) != entry:
+            raise CompileError(explain(name, f"slot {slot} is used for two things"))
+    if sorted(used) != list(range(len(used))):
+        got = ", ".join(map(str, sorted(used)))
+        fact = "slots are not numbered from 0"
+        raise CompileError(explain(name, fact, expected=len(used), got=got))
+    return tuple(used[slot] for slot in range(len(used)))
+
+
+def _constants(function: Operation) -> _Slots[Constant]:
+    if CONSTANTS in function.attributes:
+        return [_read_constant(*entry) for entry in _entries(function, CONSTANTS)]
+    return [
+        (op.slot.value.data, Constant(op.weight.data, op.result.type, op.packing))
+        for op in function.walk()
+        if isinstance(op, ConstantOp) and isinstance(op.result.type, MemRefType)
+    ]
+
+
+def _functions(function: Operation) -> _Slots[Function]:
+    if FUNCTIONS in function.attributes:
+        return [_read_function(*entry) for entry in _entries(function, FUNCTIONS)]
+    return [
+        (op.slot.value.data, Function(op.callee.data, called_as(op)))
+        for op in function.walk()
+        if isinstance(op, CallPackedOp)
+    ]
+
+
+def _failures(function: Operation) -> list[Failure]:
+    if FAILURES in function.attributes:
+        return [_read_failure(*entry) for entry in _entries(function, FAILURES)]
+    return [op.failure for op in failing_operations(function)]
+
+
+def _constant_entry(slot: int, constant: Constant) -> DictionaryAttr:
+    data = {"slot": IntegerAttr(slot, i64), "weight": StringAttr(constant.weight)}
+    packing = {} if constant.packing is None else {"packing": constant.packing}
+    return DictionaryAttr({**data, "type": constant.type, **packing})
+
+
+def _function_entry(slot: int, function: Function) -> DictionaryAttr:
+    data = {"slot": IntegerAttr(slot, i64), "callee": StringAttr(function.callee)}
+    return DictionaryAttr({**data, "type": function.type})
+
+
+def _failure_entry(failure: Failure) -> DictionaryAttr:
+    data: dict[str, Attribute] = {"kind": StringAttr(failure.kind)}
+    data["subject"] = StringAttr(failure.subject)
+    if failure.details:
+        data["details"] = IntegerAttr(failure.details, i64)
+    return DictionaryAttr(data)
+
+
+_Read: TypeAlias = tuple[Mapping[str, Attribute], Callable[[], CompileError]]
+
+
+def _entries(function: Operation, name: str) -> list[_Read]:
+    """The entries of an attribute, each with the error that it is malformed."""
+
+    def wrong(got: Attribute) -> Callable[[], CompileError]:
+        def error() -> CompileError:
+            symbol = function.properties.get("sym_name")
+            label = f" @{symbol.data}" if isinstance(symbol, StringAttr) else ""
+            subject, fact = f"{function.name}{label}", f"wrong {name}"
+            return CompileError(explain(subject, fact, expected=_FORMS[name], got=got))
+
+        return error
+
+    attr = function.attributes[name]
+    if not isinstance(attr, ArrayAttr):
+        raise wrong(attr)()
+    found: list[_Read] = []
+    for entry in attr:
+        if not isinstance(entry, DictionaryAttr):
+            raise wrong(entry)()
+        found.append((entry.data, wrong(entry)))
+    return found
+
+
+def _read_constant(
+    data: Mapping[str, Attribute], wrong: Callable[[], CompileError]
+) -> tuple[int, Constant]:
+    match data:
+        case {"slot": IntegerAttr() as slot, "weight": StringAttr() as weight, "type": kind} if (
+            isinstance(kind, MemRefType) and kind.has_static_shape()
+        ):
+            return slot.value.data, Constant(weight.data, kind, data.get("packing"))
+        case _:
+            raise wrong()
+
+
+def _read_function(
+    data: Mapping[str, Attribute], wrong: Callable[[], CompileError]
+) -> tuple[int, Function]:
+    match data:
+        case {"slot": IntegerAttr() as slot, "callee": StringAttr() as callee, "type": kind} if (
+            isinstance(kind, FunctionType)
+            and all(isinstance(one, TensorType) for one in (*kind.inputs, *kind.outputs))
+        ):
+            return slot.value.data, Function(callee.data, kind)
+        case _:
+            raise wrong()
+
+
+def _read_failure(data: Mapping[str, Attribute], wrong: Callable[[], CompileError]) -> Failure:
+    count = data.get("details", IntegerAttr(0, i64))
+    match data:
+        case {"kind": StringAttr() as kind, "subject": StringAttr() as subject} if (
+            kind.data in Failure.KINDS and isinstance(count, IntegerAttr)
+        ):
+            return Failure(kind.data, subject.data, count.value.data)
+        case _:
+            raise wrong()

@@ -1,0 +1,5 @@
+"""Which operators become one kernel, and how they become a function of their own.
+
+`grouping.py` decides, `cutting.py` divides what cannot be one kernel, `outlining.py` moves groups
+into primitive functions. Imports dialects and `core`. In: operators of a block. Out: groups.
+"""

@@ -1,0 +1,165 @@
+"""Which convolutions gain more by channels in blocks than the layouts around them cost.
+
+What convolutions, and the operators between them, look like on blocks is in `layouts`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, f32, f64
+from xdsl.ir import Operation, SSAValue
+
+from ....core.target import Target
+from ....dialects.graph import ops as graph
+from ....dialects.graph.attrs import ints
+from ....dialects.graph.interfaces import GraphOp, element_type, rank
+from ....dialects.graph.known import is_constant, sizes_of
+from .layouts import CHANNELS, Blocking
+
+_COPY = 2.0
+"""Cycles for each element that is laid out in another way."""
+_ALONE = 4.0
+"""Cycles for a multiply-add that is in no vector: it waits for the one before."""
+_PLAIN, _BLOCKED = 0.7, 0.85
+"""The part of two vectors of multiply-adds in a cycle that is reached without and with blocks."""
+
+
+def elements(value: SSAValue) -> int:
+    """The elements of a value, where symbolic sizes count as 1."""
+    return math.prod(n for n in sizes_of(value) if n != DYNAMIC_INDEX)
+
+
+def _gain(conv: graph.ConvOp, blocking: Blocking) -> float:
+    """The cycles that blocks save a convolution, for each image of a symbolic batch."""
+    products = elements(conv.result) * math.prod(sizes_of(conv.w)[1:])
+    block = blocking.block(sizes_of(conv.result)[CHANNELS])
+    width = sizes_of(conv.result)[-1]
+    # Without blocks lanes run along the last dimension, where strides leave gaps.
+    plain, blocked = _ALONE, blocking.vectors(block) / (2 * _BLOCKED * block)
+    if ints(conv.strides)[-1] == 1:
+        lanes = blocking.lanes if width == DYNAMIC_INDEX else width / blocking.vectors(width)
+        plain = 1 / (2 * _PLAIN * lanes)
+    return products * (plain - (blocked if block > 1 else _ALONE))
+
+
+def _candidates(ops: Iterable[Operation], blocking: Blocking) -> Iterator[graph.ConvOp]:
+    """The convolutions that can work on blocks."""
+    for op in ops:
+        if not isinstance(op, graph.ConvOp) or op.groups.value.data != 1:
+            continue
+        weighed = all(is_constant(operand) for operand in op.operands[1:]) and not is_constant(op.x)
+        numbers = element_type(op.x) in (f32, f64)
+        if weighed and numbers and blocking.has_blocks(op.result) and blocking.has_blocks(op.x):
+            yield op
+
+
+@dataclass
+class Layouts:
+    """Which operators of a block of operations work on blocks of channels.
+
+    An operator that is no convolution does where at least half of what it reads has blocks, so
+    that a sum stays in the kernel of the convolution before it.
+    """
+
+    ops: Sequence[Operation]
+    convs: set[Operation]
+    blocking: Blocking
+    working: set[Operation] = field(default_factory=set)
+    blocked: set[SSAValue] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for op in self.ops:
+            if op not in self.convs and not (self._follows(op) and self.blocking.fits(op)):
+                continue
+            self.working.add(op)
+            if self.blocking.keeps_blocks(cast(GraphOp, op)):
+                self.blocked.update(op.results)
+
+    def _follows(self, op: Operation) -> bool:
+        """Whether at least half of the elements that an operator reads have blocks."""
+        computed = [v for v in op.operands if not is_constant(v)]
+        inside = [v for v in computed if v in self.blocked]
+        if (
+            isinstance(op, GraphOp)
+            and self.blocking.keeps_blocks(op)
+            and any(rank(v) != rank(op.results[0]) for v in inside)
+        ):
+            return False
+        return bool(inside) and 2 * sum(map(elements, inside)) >= sum(map(elements, computed))
+
+    def laid_out(self, op: Operation) -> list[SSAValue]:
+        """The operands of an operator on blocks that are not constants and get another layout."""
+        values = op.operands[:1] if op in self.convs else op.operands
+        return [v for v in values if v not in self.blocked and not is_constant(v)]
+
+    def left(self, value: SSAValue) -> bool:
+        """Whether a value with blocks is needed without them, too."""
+        return any(use.operation not in self.working for use in value.uses)
+
+    def parts(self) -> list[list[Operation]]:
+        """The operators on blocks, those together that hand blocks to each other."""
+        part_of: dict[Operation, list[Operation]] = {}
+        for op in self.ops:
+            if op not in self.working:
+                continue
+            merged = [op]
+            for value in op.operands:
+                before = part_of.get(cast(Operation, value.owner))
+                if value in self.blocked and before is not None and before is not merged:
+                    before += merged
+                    part_of.update(dict.fromkeys(merged, before))
+                    merged = before
+            part_of.update({op: merged})
+        return list({id(part): part for part in part_of.values()}.values())
+
+    def copies(self, part: Sequence[Operation]) -> int:
+        """The elements that get another layout because of some operators."""
+        values = [v for op in part for v in self.laid_out(op)]
+        values += [v for op in part for v in op.results if v in self.blocked and self.left(v)]
+        return sum(elements(value) for value in dict.fromkeys(values))
+
+
+def bodies(module: ModuleOp) -> Iterator[list[Operation]]:
+    """The operators of each function whose layouts are to be chosen: kernels have theirs."""
+    for function in [op for op in module.walk() if isinstance(op, func.FuncOp)]:
+        if "graph.primitive" not in function.attributes and len(function.body.blocks) == 1:
+            yield list(function.body.block.ops)
+
+
+def blocking_for(ops: Iterable[Operation], machine: Target) -> Blocking:
+    """The blocks for the convolutions of a function on a machine."""
+    kinds = {element_type(op.results[0]) for op in ops if isinstance(op, graph.ConvOp)}
+    return Blocking(machine.lanes(64 if f64 in kinds else 32))
+
+
+def choose_layouts(
+    ops: Sequence[Operation],
+    blocking: Blocking,
+    note: Callable[[Sequence[graph.ConvOp], float, float], None] = lambda *_: None,
+) -> Layouts:
+    """The operators that work on blocks where that saves more than layouts cost.
+
+    Args:
+        ops: the operators of a function, in order.
+        blocking: the blocks.
+        note: is called with convolutions that change together, the cycles that blocks save
+            them, and the cycles that the layouts around them cost.
+    """
+    convs: set[Operation] = set(_candidates(ops, blocking))
+    while True:
+        layouts, losing = Layouts(ops, convs, blocking), list[Operation]()
+        for part in layouts.parts():
+            own = [cast(graph.ConvOp, op) for op in part if op in convs]
+            saved = sum(_gain(conv, blocking) for conv in own)
+            spent = _COPY * layouts.copies(part)
+            note(own, saved, spent)
+            if saved <= spent:
+                losing += own
+        if not losing:
+            return layouts
+        convs -= set(losing)

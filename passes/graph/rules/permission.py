@@ -1,0 +1,74 @@
+"""Where rules may be used, by how exact they are: asked in one place, for all passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+
+from ....core.exactness import Exactness, Rounding, rounding_of
+from ....dialects.graph.attrs import is_float
+from ....dialects.graph.interfaces import GraphOp, element_type
+from ....dialects.graph.visibility import Visibility
+
+
+class Permission:
+    """Says of each operator which rules may replace it; one object for one run of a pass.
+
+    See `Visibility` for how long its answers hold.
+    """
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._rounding = rounding_of(module)
+        self._visibility = Visibility()
+
+    def allows(self, exactness: Exactness | None, op: Operation) -> bool:
+        """Whether a rule of this class may replace an operator; None is a rule of the user's."""
+        if exactness in (None, Exactness.EXACT) or self._rounding == Rounding.FREE:
+            return True
+        # Integers wrap around: there is nothing to round, whatever the order.
+        if isinstance(op, GraphOp) and not _has_floats(op):
+            return True
+        if self._rounding == Rounding.KEPT:
+            return False
+        if exactness == Exactness.OPEN:
+            return True
+        return not any(self._visibility.shows(result) for result in op.results)
+
+
+def _has_floats(op: GraphOp) -> bool:
+    return any(is_float(element_type(value)) for value in (*op.operands, *op.results))
+
+
+def permitted(module: ModuleOp, rules: Iterable[RewritePattern]) -> list[RewritePattern]:
+    """The rules, each of which is used only where its exactness permits it.
+
+    Exact ones come first, so that an operator is looked at once for all others.
+    """
+    found = [(rule, Exactness.of(rule)) for rule in rules]
+    free = [rule for rule, exactness in found if exactness in (None, Exactness.EXACT)]
+    result, permission = list(free), Permission(module)
+    for exactness in (Exactness.OPEN, Exactness.ROUNDING, Exactness.SPECIAL):
+        same = [rule for rule, own in found if own == exactness]
+        if same:
+            result.append(_Permitted(permission, exactness, same))
+    return result
+
+
+class _Permitted(RewritePattern):
+    """Rules of one class, where it may be used."""
+
+    def __init__(
+        self, permission: Permission, exactness: Exactness, rules: Iterable[RewritePattern]
+    ) -> None:
+        self.permission, self.exactness, self.rules = permission, exactness, tuple(rules)
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        if not self.permission.allows(self.exactness, op):
+            return
+        for rule in self.rules:
+            rule.match_and_rewrite(op, rewriter)
+            if rewriter.has_done_action:
+                return

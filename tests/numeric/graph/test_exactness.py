@@ -1,0 +1,431 @@
+"""Every rule says how exact it is, and what says it is exact is shown to be.
+
+A rule of one operand is applied to all values of f16 and i8, one of two operands to all pairs of i8
+and to the pairs of a few hundred values of f16: special values, powers of two and what is beside
+them, and the neighbours of ties. Both sides then have the same bits, on the reference and, as they
+are compiled without any optimisation, on this machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriteWalker, RewritePattern
+
+import stepwell as sw
+from stepwell.core.exactness import Exactness
+from stepwell.core.registry import make_context
+from stepwell.dialects.graph.dialect import Graph
+from stepwell.dialects.loop.dialect import Loop
+from stepwell.dialects.rt import Rt
+from stepwell.passes.graph.rules import legalization
+
+WHOLE = (1 << 63) - 1
+ROOMS = ("stepwell.dialects", "stepwell.passes.graph", "stepwell.conversions")
+TYPES = {"f16": np.float16, "i8": np.int8, "ui8": np.uint8, "i1": np.bool_, "ui32": np.uint32}
+TYPES |= {"f32": np.float32, "i32": np.int32}
+
+
+def rules() -> dict[str, type[RewritePattern]]:
+    """All patterns of the dialects, passes and conversions, by their names."""
+    found: dict[str, type[RewritePattern]] = {}
+    for room in ROOMS:
+        for module in _modules(room):
+            for kind in vars(importlib.import_module(module)).values():
+                if not isinstance(kind, type) or not issubclass(kind, RewritePattern):
+                    continue
+                if kind.__module__ == module and not kind.__name__.startswith("_"):
+                    found[f"{module.removeprefix('stepwell.')}.{kind.__name__}"] = kind
+    return found
+
+
+def _modules(room: str) -> Iterator[str]:
+    package = importlib.import_module(room)
+    yield room
+    for info in pkgutil.walk_packages(package.__path__, room + "."):
+        yield info.name
+
+
+RULES = rules()
+BY_NAME = {kind.__name__: kind for key, kind in RULES.items() if ".graph." in key}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_says_how_exact_it_is(rule: str) -> None:
+    assert "exactness" in vars(RULES[rule]), f"{rule} declares no exactness"
+
+
+@pytest.mark.parametrize("name", legalization.TABLE)
+def test_every_built_in_legalization_says_how_exact_it_is(name: str) -> None:
+    assert Exactness.of(legalization.TABLE[name]) is not None
+
+
+def test_every_pass_of_graph_says_how_exact_it_is() -> None:
+    """Itself, or by the rules that it is made of."""
+    for module in _modules("stepwell.passes.graph"):
+        names = vars(importlib.import_module(module))
+        kinds = [k for k in names.values() if isinstance(k, type) and k.__module__ == module]
+        for kind in kinds:
+            if not issubclass(kind, ModulePass):
+                continue
+            made_of_rules = any(issubclass(k, RewritePattern) for k in kinds)
+            made_of_rules |= "arithmetic" in names or "legalization" in names
+            assert made_of_rules or Exactness.of(kind) is not None, kind.__name__
+
+
+@pytest.mark.parametrize("dialect", [Graph, Loop, Rt], ids=lambda d: d.name)
+def test_canonicalizations_are_exact(dialect: Any) -> None:
+    for op in dialect.operations:
+        if issubclass(op, HasCanonicalizationPatternsInterface):
+            for pattern in op.get_canonicalization_patterns():
+                assert Exactness.of(pattern) == Exactness.EXACT, type(pattern).__name__
+
+
+Build = Callable[..., Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    """A program in which a rule applies, and of what types its operands are."""
+
+    build: Build
+    operands: tuple[str, ...] = ("f16",)
+    compiled: bool = True
+    """Whether the bits of machine code are compared, too."""
+
+
+def of(build: Build, *types: str) -> list[Proof]:
+    """The same program of one operand for several types."""
+    return [Proof(build, (kind,)) for kind in types]
+
+
+def pairs(build: Build, *types: str) -> list[Proof]:
+    """The same program of two operands for several types."""
+    return [Proof(build, (kind, kind)) for kind in types]
+
+
+def number(b: sw.Builder, x: Any, value: float) -> Any:
+    """A constant of the type of a value."""
+    return b.constant(np.asarray(value).astype(TYPES[str(x.dtype)]))
+
+
+def moved(build: Build) -> list[Proof]:
+    """A program that only moves elements, on four columns."""
+    return [Proof(lambda b, x: build(b, b.reshape(x, [-1, 4])), (kind,)) for kind in ("f16", "i8")]
+
+
+BOUNDS = (-np.inf, -3.0, -0.1, -0.0, 0.0, 0.1, 6.0, np.inf)
+
+
+def clips(b: sw.Builder, x: Any) -> list[Any]:
+    bounds = [(a, c) for a in BOUNDS for c in BOUNDS if a <= c]
+    return [b.clip(b.clip(x, *inner), *outer) for inner in bounds[::5] for outer in bounds[::3]]
+
+
+def casts(b: sw.Builder, x: Any) -> list[Any]:
+    between = ("i16", "i32", "i64", "ui16", "ui32", "bf16", "f32", "f64")
+    targets = ("i1", "i8", "ui8", "i16", "i32", "ui32", "i64", "f16", "bf16", "f32")
+    return [b.cast(b.cast(x, wide), target) for wide in between for target in targets]
+
+
+PROOFS: dict[str, list[Proof]] = {
+    "AddZero": [
+        *of(lambda b, x: x + number(b, x, -0.0), "f16", "i8", "ui8"),
+        *of(lambda b, x: b.add(number(b, x, -0.0), x), "f16", "i8"),
+    ],
+    "SubtractZero": of(lambda b, x: x - number(b, x, 0), "f16", "i8"),
+    "MultiplyOne": of(lambda b, x: x * number(b, x, 1), "f16", "i8", "ui8"),
+    "DivideByOne": of(lambda b, x: x / number(b, x, 1), "f16", "i8"),
+    "MaxOfSame": of(lambda b, x: b.max(x, x), "f16", "i8"),
+    "MinOfSame": of(lambda b, x: b.min(x, x), "f16", "i8"),
+    "PowerOfOne": of(lambda b, x: b.pow(x, number(b, x, 1)), "f16", "i8"),
+    "PowerOfTwo": of(lambda b, x: b.pow(x, number(b, x, 2)), "f16", "i8"),
+    "NegateTwice": of(lambda b, x: b.neg(b.neg(x)), "f16", "i8", "ui8"),
+    "ReluTwice": of(lambda b, x: b.relu(b.relu(x)), "f16", "i8"),
+    "ClipNothing": of(lambda b, x: b.clip(x), "f16", "i8"),
+    "CastToSame": of(lambda b, x: b.cast(x, str(x.dtype)), "f16", "i8"),
+    "CastWiderAndBack": [
+        *(
+            Proof(lambda b, x, k=k, w=w: b.cast(b.cast(x, w), k), (k,))
+            for k, w in [("f16", "f32"), ("f16", "f64"), ("i8", "f16"), ("i8", "bf16")]
+        ),
+        *(
+            Proof(lambda b, x, k=k, w=w: b.cast(b.cast(x, w), k), (k,))
+            for k, w in [("i8", "i16"), ("ui8", "bf16"), ("ui32", "f64"), ("i32", "f64")]
+        ),
+    ],
+    "AbsOfNoSign": [
+        *of(lambda b, x: b.abs(b.neg(x)), "f16", "i8"),
+        *of(lambda b, x: b.abs(b.abs(x)), "f16", "i8"),
+    ],
+    "GreaterAsLess": pairs(lambda b, x, y: b.greater(x, y), "f16", "i8"),
+    "GreaterEqualAsLessEqual": pairs(lambda b, x, y: b.greater_equal(x, y), "f16", "i8"),
+    "LogicalNotTwice": of(lambda b, x: b.logical_not(b.logical_not(x)), "i1"),
+    "WhereSame": pairs(lambda b, x, y: b.where(b.less(x, y), x, x), "f16", "i8"),
+    "ReduceNothing": [
+        *of(lambda b, x: b.reduce(x, "sum", axes=[]), "f16", "i8"),
+        *of(lambda b, x: b.reduce(x, "mean", axes=[]), "f16", "i8"),
+        *of(lambda b, x: b.reduce(x, "max", axes=[]), "f16", "i8"),
+    ],
+    "TransposeNothing": moved(lambda b, x: b.transpose(x, [0, 1])),
+    "TransposeTwice": moved(lambda b, x: b.transpose(b.transpose(x, [1, 0]), [1, 0])),
+    "ReshapeNothing": moved(lambda b, x: b.reshape(x, [-1, 4])),
+    "ReshapeTwice": moved(lambda b, x: b.reshape(b.reshape(x, [-1, 2, 2]), [2, -1])),
+    "BroadcastNothing": moved(lambda b, x: b.broadcast_to(x, [-1, 4])),
+    "SliceNothing": moved(lambda b, x: b.slice(x, [0, 0], [WHOLE, 4])),
+    "PadNothing": moved(lambda b, x: b.pad(x, [0, 0], [0, 0])),
+    "PadTwice": moved(lambda b, x: b.pad(b.pad(x, [1, 0], [0, 2], 3), [0, 1], [2, 1], 3)),
+    "PoolNothing": [
+        *moved(lambda b, x: b.pool(b.reshape(x, [-1, 1, 4]), "max", [1], [1])),
+        *moved(lambda b, x: b.pool(b.reshape(x, [-1, 1, 4]), "prod", [1], [1])),
+    ],
+    "ConcatOne": moved(lambda b, x: b.concat([x], axis=0)),
+    "DropoutAtInference": of(lambda b, x: b.dropout(x, 0.5), "f16"),
+    "DropoutIsIdentity": of(lambda b, x: b.dropout(x, 0.5), "f16"),
+    "AddNegated": pairs(lambda b, x, y: x + b.neg(y), "f16", "i8"),
+    "SubtractNegated": pairs(lambda b, x, y: x - b.neg(y), "f16", "i8"),
+    "MultiplyNegated": pairs(lambda b, x, y: b.neg(x) * b.neg(y), "f16", "i8"),
+    "MultiplyMinusOne": of(lambda b, x: x * number(b, x, -1), "f16", "i8"),
+    "DivideByPowerOfTwo": [
+        proof
+        for divisor in (0.25, -0.5, 2.0, 8.0, 2.0**13)
+        for proof in of(lambda b, x, d=divisor: x / number(b, x, d), "f16", "f32")
+    ],
+    "PowerIsInverse": of(lambda b, x: b.pow(x, number(b, x, -1)), "f16"),
+    "ClipTwice": of(clips, "f16"),
+    "CastOfWiderCast": of(casts, "f16", "i8", "ui8", "i1", "ui32", "i32"),
+    "TransposeOfOnes": moved(lambda b, x: b.transpose(b.reshape(x, [-1, 1, 4]), [1, 0, 2])),
+    "SliceTwice": moved(
+        lambda b, x: b.slice(b.slice(x, [0, 3], [WHOLE, -1], [1, -1]), [0, 1], [WHOLE, 4], [1, 2])
+    ),
+    "SliceOfConcat": moved(
+        lambda b, x: b.slice(b.concat([x, b.neg(x)], axis=1), [0, 5], [WHOLE, 7])
+    ),
+    "ConcatOfSlices": moved(
+        lambda b, x: b.concat(
+            [b.slice(x, [0, 1], [WHOLE, 2]), b.slice(x, [0, 2], [WHOLE, 4])], axis=1
+        )
+    ),
+    "ConcatOfConcat": moved(lambda b, x: b.concat([b.concat([x, b.neg(x)], axis=1), x], axis=1)),
+    "OperandBroadcastsItself": [
+        Proof(
+            lambda b, x, y: (
+                b.broadcast_to(b.slice(b.reshape(x, [256, -1]), [0, 0], [1, WHOLE]), [256, -1])
+                + b.reshape(y, [256, -1])
+            ),
+            ("i8", "i8"),
+        )
+    ],
+    "LargestOfLargest": [
+        *moved(lambda b, x: b.reduce(b.reduce(x, "max", axes=[1]), "max", axes=[0])),
+        *moved(lambda b, x: b.reduce(b.reduce(b.relu(x), "min", axes=[1]), "min", axes=[0])),
+    ],
+    "ReduceOfOnes": [
+        *moved(lambda b, x: b.reduce(b.reshape(x, [-1, 1, 4]), "max", axes=[1])),
+        *moved(lambda b, x: b.reduce(b.reshape(x, [-1, 1, 4]), "prod", axes=[1])),
+        Proof(lambda b, x: b.reduce(b.reshape(x, [-1, 1, 4]), "sum", axes=[1]), ("i8",)),
+    ],
+    "ConstantComesLast": [
+        proof
+        for value in (0.0, -0.0, 1.5, np.inf, np.nan)
+        for f in ("add", "mul", "max", "min")
+        for proof in of(lambda b, x, f=f, v=value: getattr(b, f)(number(b, x, v), x), "f16")
+    ],
+    "SubtractConstant": [
+        *(
+            proof
+            for value in (0.0, -0.0, 1.5, np.inf)
+            for proof in of(lambda b, x, v=value: x - number(b, x, v), "f16")
+        ),
+        *of(lambda b, x: x - number(b, x, -128), "i8"),
+        *of(lambda b, x: x - number(b, x, 200), "ui8"),
+    ],
+    "MaxIsClip": [
+        *(
+            proof
+            for value in (0.0, -0.0, 0.5, -2.0)
+            for proof in of(lambda b, x, v=value: b.max(x, number(b, x, v)), "f16")
+        ),
+        *of(lambda b, x: b.max(x, number(b, x, -7)), "i8"),
+        *of(lambda b, x: b.max(number(b, x, 0), x), "i8"),
+    ],
+    "MinIsClip": [
+        *(
+            proof
+            for value in (0.0, -0.0, 0.5, -np.inf)
+            for proof in of(lambda b, x, v=value: b.min(x, number(b, x, v)), "f16")
+        ),
+        *of(lambda b, x: b.min(x, number(b, x, 5)), "i8"),
+    ],
+    "ClipIsRelu": [
+        *of(lambda b, x: b.clip(x, 0.0, None), "f16"),
+        *of(lambda b, x: b.clip(x, 0.0, np.inf), "f16"),
+        *of(lambda b, x: b.clip(x, 0, None), "i8"),
+    ],
+    "ReshapeToSizes": moved(lambda b, x: b.reshape(b.reshape(x, [4, -1]), [0, -1])),
+    "AxisFromTheFront": moved(lambda b, x: b.concat([x, x], axis=-1)),
+    "AxesInOrder": moved(lambda b, x: b.reduce(b.reshape(x, [-1, 2, 2]), "max", axes=[-1, 1])),
+    "QuantizeWhatWasQuantized": [
+        Proof(lambda b, x, s=s, z=z: quantized(b, b.dequantize(x, *steps(b, x, s, z)), s, z), (k,))
+        for k, z in (("i8", -3), ("ui8", 130))
+        for s in (2.0**-40, 0.1, 0.3, 41.0, 2.0**40)
+    ],
+    "QuantizeWhatWasCut": [
+        Proof(lambda b, x, f=f, s=s: quantized(b, f(b, b.cast(x, "f32")), s, -3), ("f16",))
+        for s in (0.1, 0.3, 2.0)
+        for f in (
+            lambda b, x: b.relu(x),
+            lambda b, x: b.clip(x, -0.25, 1.75),
+            lambda b, x: b.clip(x, None, 6.0),
+        )
+    ],
+    "MoveOfDequantized": [
+        Proof(lambda b, x, f=f: f(b, b.reshape(x, [-1, 4]), *steps(b, x, 0.3, -3)), ("i8",))
+        for f in (
+            lambda b, x, s, z: b.reshape(b.dequantize(x, s, z), [4, -1]),
+            lambda b, x, s, z: b.transpose(b.dequantize(x, s, z), [1, 0]),
+            lambda b, x, s, z: b.pad(b.dequantize(x, s, z), [0, 1], [2, 0]),
+            lambda b, x, s, z: b.pool(b.dequantize(b.reshape(x, [-1, 1, 4]), s, z), "max", [2]),
+        )
+    ],
+    "ProductOfQuantized": [
+        Proof(lambda b, x: product(b, x, 0.3), ("i8",)),
+        Proof(lambda b, x: product(b, x, 0.001), ("i8",)),
+    ],
+    "ProductOfShifted": [
+        Proof(
+            lambda b, x: b.dense(
+                b.cast(b.reshape(x, [-1, 4]), "i16") - np.int16(-3), FILTERS.astype(np.int16)
+            ),
+            ("i8",),
+        )
+    ],
+    "AggregateByStoredValues": [
+        Proof(lambda b, x: aggregated(b, b.reshape(x, [4, -1])), ("f32",)),
+    ],
+}
+
+FILTERS = np.array([[1, -2, 3, -4], [127, -128, 5, 6], [0, 0, 0, 1]], np.int8)
+
+
+def steps(b: sw.Builder, q: Any, scale: float, zero: int) -> tuple[Any, Any]:
+    return b.constant(np.float32(scale)), number(b, q, zero)
+
+
+def quantized(b: sw.Builder, x: Any, scale: float, zero: int) -> Any:
+    kind = np.uint8 if zero > 127 else np.int8
+    return b.quantize(x, np.float32(scale), np.asarray(zero, kind))
+
+
+def product(b: sw.Builder, x: Any, scale: float) -> Any:
+    one, none = np.float32(1), np.int8(0)
+    q = b.reshape(x, [-1, 4])
+    return b.quantized_dense(q, np.float32(scale), np.int8(-3), FILTERS, one, none, one, np.int8(7))
+
+
+def aggregated(b: sw.Builder, x: Any) -> Any:
+    a = b.constant(
+        sp.csr_array(np.array([[1, 0, 2, 0], [0, 0, 0, 0], [0.1, 3, 0, -1]], np.float32))
+    )
+    return b.aggregate(a, x, b.entries(a), "sum")
+
+
+CASES = [(name, n) for name, proofs in PROOFS.items() for n in range(len(proofs))]
+
+
+def some_floats() -> np.ndarray:
+    """Special values of f16, powers of two and their neighbours, and neighbours of ties."""
+    powers = 2.0 ** np.arange(-24, 16, 3, dtype=np.float64)
+    found = np.concatenate([[0, np.inf, 65504, 6.1e-5, 1 / 3, 41, 1e-3], powers, powers * 1.5])
+    near = found.astype(np.float16)
+    with np.errstate(over="ignore"):
+        near = np.concatenate([near, np.nextafter(near, np.float16(np.inf))])
+    near = np.concatenate([near, np.nextafter(near, np.float16(0)), [np.nan]]).astype(np.float16)
+    return np.unique(np.concatenate([near, -near]).view(np.uint16)).view(np.float16)
+
+
+def all_values(kind: str) -> np.ndarray:
+    """All values of a type of 16 bits or less, some of a wider one."""
+    if kind in ("f16", "f32"):
+        halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+        return halves.astype(TYPES[kind])
+    if kind == "i1":
+        return np.array([False, True] * 2)
+    if kind in ("i8", "ui8"):
+        return np.arange(256, dtype=np.uint8).view(TYPES[kind])
+    limits = np.iinfo(TYPES[kind])
+    near = np.arange(-64, 64, dtype=np.int64)
+    wide = [limits.min + near, limits.max + near, near, (1 << 31) + near, 3_000_000_000 + near]
+    wide = np.concatenate(wide)
+    return wide[(wide >= limits.min) & (wide <= limits.max)][:256].astype(TYPES[kind])
+
+
+def inputs_of(proof: Proof) -> list[np.ndarray]:
+    if len(proof.operands) == 1:
+        return [all_values(proof.operands[0])]
+    values = some_floats() if proof.operands[0] == "f16" else all_values(proof.operands[0])
+    return [array.reshape(-1) for array in np.meshgrid(values, values)]
+
+
+def applied(rule: type[RewritePattern], module: sw.Module) -> tuple[sw.Module, bool]:
+    """A module after one use of a rule wherever it matches, and whether it did."""
+    copy = module.clone()
+    ctx = make_context(copy.weights)
+    given = {"ctx": ctx, "weights": copy.weights}
+    fields = dataclasses.fields(rule) if dataclasses.is_dataclass(rule) else ()
+    pattern = rule(*(given[field.name] for field in fields))
+    changed = PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(copy.op)
+    copy.verify()
+    return copy, changed
+
+
+def bits(value: Any) -> list[np.ndarray]:
+    """The bits of results; all NaN are one."""
+    arrays = value if isinstance(value, tuple) else (value,)
+    found: list[np.ndarray] = []
+    for array in arrays:
+        data = np.ascontiguousarray(array)
+        if data.dtype.kind not in "iub":
+            data = np.where(np.isnan(data), np.array(np.nan, data.dtype), data)
+        found.append(data.view(np.uint8))
+    return found
+
+
+def module_of(proof: Proof, inputs: list[np.ndarray]) -> sw.Module:
+    b = sw.Builder()
+    pairs = enumerate(zip(inputs, proof.operands, strict=True))
+    made = proof.build(b, *(b.input(f"x{n}", a.shape, kind) for n, (a, kind) in pairs))
+    for value in made if isinstance(made, list) else [made]:
+        b.output(value)
+    return b.module()
+
+
+@pytest.mark.parametrize(("rule", "number"), CASES, ids=str)
+def test_an_exact_rule_keeps_all_bits(rule: str, number: int) -> None:
+    proof = PROOFS[rule][number]
+    inputs = inputs_of(proof)
+    module = module_of(proof, inputs)
+    after, changed = applied(BY_NAME[rule], module)
+    assert changed, f"{rule} does not apply to its program"
+    for want, have in zip(
+        bits(module.run_reference(*inputs)), bits(after.run_reference(*inputs)), strict=True
+    ):
+        np.testing.assert_array_equal(have, want)
+    if proof.compiled:
+        before, now = (sw.compile(m, opt_level=0, threads=1) for m in (module, after))
+        for want, have in zip(bits(before(*inputs)), bits(now(*inputs)), strict=True):
+            np.testing.assert_array_equal(have, want)
+
+
+def test_every_exact_rule_of_graph_is_shown_exact() -> None:
+    exact = {name for name, kind in BY_NAME.items() if Exactness.of(kind) == Exactness.EXACT}
+    assert exact == set(PROOFS)

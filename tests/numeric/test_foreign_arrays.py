@@ -1,0 +1,285 @@
+"""Arrays that are not plain ones: what their memory holds counts, and nothing is dropped.
+
+Calls that could leave a buffer run in a process of their own, where a crash is seen as one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array, coo_matrix, csc_array, csr_array
+
+import stepwell as sw
+from stepwell.core.archives import read_archive, write_archive
+from stepwell.frontends import gnn
+
+Apart = Callable[[Callable[[], object]], str]
+X = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+class Lying(np.ndarray):
+    """An array whose attributes are not those of its memory."""
+
+    claims: dict[str, Any] = {}
+
+    @property
+    def shape(self) -> Any:
+        return self.claims.get("shape", super().shape)
+
+    @property
+    def strides(self) -> Any:
+        return self.claims.get("strides", super().strides)
+
+    @property
+    def dtype(self) -> Any:
+        return self.claims.get("dtype", super().dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+    @property
+    def ctypes(self) -> Any:
+        return self.claims.get("ctypes", super().ctypes)
+
+    @property
+    def flags(self) -> Any:
+        return np.zeros(1).flags
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def copy(self, order: Any = "C") -> Any:
+        return np.zeros((1, 1), np.float32)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise AssertionError("written to through Python")
+
+
+class Nowhere:
+    data = 8
+
+
+CLAIMS: dict[str, dict[str, Any]] = {
+    "shape": {"shape": (2**22, 3)},
+    "strides": {"strides": (2**30, 4)},
+    "dtype": {"dtype": np.dtype(np.float32)},
+    "address": {"ctypes": Nowhere},
+}
+
+
+def lying(array: np.ndarray, **claims: Any) -> Lying:
+    result = array.view(Lying)
+    result.claims = claims
+    return result
+
+
+def program() -> sw.Module:
+    b = sw.Builder("main")
+    b.output(b.input("x", ("n", 3), "f32") + np.float32(1), name="y")
+    return b.module()
+
+
+def product() -> sw.Module:
+    b = sw.Builder("main")
+    a = b.input("a", sw.SparseSpec(("n", "m"), "f32"))
+    b.output(b.spmm(a, b.input("x", ("m", 3), "f32")), name="y")
+    return b.module()
+
+
+def ways(module: sw.Module) -> dict[str, Callable[..., Any]]:
+    """How a module is called: compiled, through Python, interpreted, and by the reference."""
+    exe = sw.compile(module, threads=1)
+    return {
+        "compiled": exe,
+        "python": lambda *inputs, **rest: sw.Executable.__call__(exe, *inputs, **rest),
+        "buffers": lambda *inputs: exe.run_at("buffers", *inputs),
+        "reference": module.run_reference,
+    }
+
+
+ADDED, MULTIPLIED = ways(program()), ways(product())
+
+
+@pytest.mark.parametrize("way", ADDED)
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_only_the_memory_of_an_array_counts(claim: str, way: str, apart: Apart) -> None:
+    # What says that it is of another dtype is one of doubles: half of what a program would read.
+    memory = X.astype("i1") if claim == "dtype" else X
+    outcome = apart(
+        lambda: np.testing.assert_array_equal(ADDED[way](lying(memory, **CLAIMS[claim])), X + 1)
+    )
+    wanted = 'InputError: input "x": wrong dtype, expected float32, got int8'
+    assert outcome == (wanted if claim == "dtype" else "works")
+
+
+@pytest.mark.parametrize("way", MULTIPLIED)
+@pytest.mark.parametrize("part", range(3))
+def test_only_the_memory_of_the_arrays_of_a_matrix_counts(
+    part: int, way: str, apart: Apart
+) -> None:
+    matrix = csr_array(np.eye(4, dtype=np.float32))
+    names = ("indptr", "indices", "data")
+    honest = getattr(matrix, names[part])
+    setattr(matrix, names[part], lying(honest, shape=(2**22,), ctypes=Nowhere))
+    outcome = apart(lambda: np.testing.assert_array_equal(MULTIPLIED[way](matrix, X), X))
+    assert outcome == "works"
+
+
+@pytest.mark.parametrize("way", ["compiled", "python"])
+def test_only_the_memory_of_a_given_result_counts(way: str, apart: Apart) -> None:
+    y = np.zeros((2, 3), np.float32)
+    outcome = apart(lambda: ADDED[way](X, out=lying(y, shape=(4, 3))))
+    assert outcome == 'InputError: output "y": wrong shape, expected [4, 3], got [2, 3]'
+    z, x = np.zeros((4, 3), np.float32), X.copy()
+    given = lying(z, shape=(2, 3), ctypes=Nowhere)
+    assert ADDED[way](X, out=given) is given
+    np.testing.assert_array_equal(z, X + 1)
+    ADDED[way](x, out=lying(x))
+    np.testing.assert_array_equal(x, X + 1)
+
+
+def test_what_only_says_that_it_is_an_array() -> None:
+    class Other:
+        __class__ = np.ndarray  # type: ignore[assignment]
+
+    for call in ADDED.values():
+        with pytest.raises(sw.InputError, match='input "x": not an array'):
+            call(Other())
+
+
+# Masks.
+
+MASKED = np.ma.array(X, mask=X > 5)
+REFUSED = "elements cannot be masked, expected numpy.ndarray, got MaskedArray; filled() of it is an"
+
+
+@pytest.mark.parametrize("way", ADDED)
+@pytest.mark.parametrize("masked", [MASKED, np.ma.array(X)])
+def test_a_masked_array_is_refused(masked: Any, way: str) -> None:
+    with pytest.raises(sw.InputError, match=re.escape(f'input "x": {REFUSED}')):
+        ADDED[way](masked)
+    np.testing.assert_array_equal(ADDED[way](masked.filled(0)), masked.filled(0) + 1)
+
+
+@pytest.mark.parametrize("way", MULTIPLIED)
+def test_masked_values_of_a_matrix_are_refused(way: str) -> None:
+    matrix = csr_array(np.eye(4, dtype=np.float32))
+    matrix.data = np.ma.array(matrix.data, mask=True)
+    with pytest.raises(sw.InputError, match=re.escape(f'input "a": {REFUSED}')):
+        MULTIPLIED[way](matrix, X)
+
+
+@pytest.mark.parametrize("way", ["compiled", "python"])
+def test_a_masked_array_for_a_result_is_refused(way: str) -> None:
+    with pytest.raises(sw.InputError, match=re.escape(f'output "y": {REFUSED}')):
+        ADDED[way](X, out=MASKED.copy())
+
+
+def test_masked_constants_and_weights_are_refused() -> None:
+    masked_matrix = csr_array(X)
+    masked_matrix.data = np.ma.array(masked_matrix.data, mask=True)
+    edges = np.ma.array([[0, 1], [1, 0]], mask=[[0, 1], [0, 0]])
+    weights = np.ma.array([1.0, 2.0], mask=[0, 1])
+    for subject, action in (
+        ("c", lambda: sw.Builder("main").constant(MASKED, name="c")),
+        ("c", lambda: sw.Builder("main").constant(masked_matrix, name="c")),
+        ("Graph", lambda: gnn.Graph.from_edge_index(edges, 2)),
+        ("Graph", lambda: gnn.Graph.from_edge_index(edges.data, 2, weights)),
+        ("GCNConv: weight", lambda: gnn.GCNConv(MASKED)),
+        ("GlobalAddPool", lambda: gnn.GlobalAddPool(edges[0])),
+    ):
+        with pytest.raises(sw.InputError, match=re.escape(f"{subject}: {REFUSED}")):
+            action()
+
+
+# Coordinates.
+
+ROWS, COLUMNS = np.array([2, 0, 2, 0, 2]), np.array([1, 3, 1, 0, 0])
+VALUES = np.array([1, 2, -4, 3, 5], np.float32)
+DOUBLED = coo_array((VALUES, (ROWS, COLUMNS)), shape=(3, 4))
+AS_CSR = csr_array((VALUES[[1, 3, 0, 2, 4]], [3, 0, 1, 1, 0], [0, 2, 2, 5]), shape=(3, 4))
+
+
+def entries_of() -> sw.Module:
+    """A sum, a mean and a maximum over the entries of a row: a mean counts them."""
+    b = sw.Builder("main")
+    a, x = b.input("a", sw.SparseSpec(("n", "m"), "f32", nnz="e")), b.input("x", ("m", 3), "f32")
+    b.output(b.spmm(a, x), name="sum")
+    b.output(b.aggregate(a, x, kind="mean"), name="mean")
+    b.output(b.aggregate(a, x, kind="max"), name="max")
+    return b.module()
+
+
+COUNTED = ways(entries_of())
+
+
+@pytest.mark.parametrize("way", COUNTED)
+@pytest.mark.parametrize("form", [coo_array, coo_matrix])
+def test_entries_of_one_place_are_the_same_in_both_forms(form: Any, way: str) -> None:
+    got, wanted = COUNTED[way](form(DOUBLED), X), COUNTED[way](AS_CSR, X)
+    for one, other in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_allclose(got[0], DOUBLED @ X)
+
+
+def test_a_known_number_of_entries_is_that_of_those_stored() -> None:
+    b = sw.Builder("main")
+    a = b.input("a", sw.SparseSpec((3, 4), "f32", nnz=5))
+    b.output(b.spmm(a, b.input("x", (4, 3), "f32")))
+    for call in ways(b.module()).values():
+        np.testing.assert_allclose(call(DOUBLED, X), DOUBLED @ X)
+
+
+def test_constants_keep_entries_of_one_place_in_both_forms(tmp_path: Path) -> None:
+    results = []
+    for matrix in (DOUBLED, AS_CSR):
+        b = sw.Builder("main")
+        b.output(b.aggregate(b.constant(matrix), b.input("x", (4, 3), "f32"), kind="mean"))
+        module = b.module()
+        results += [sw.compile(module, threads=1)(X), module.run_reference(X)]
+    for result in results[1:]:
+        np.testing.assert_allclose(result, results[0], rtol=1e-6)
+    path, specs = tmp_path / "inputs.npz", [product().inputs[0]]
+    write_archive(path, specs, [DOUBLED])
+    np.testing.assert_array_equal(read_archive(path, specs)[0][2], AS_CSR.data)
+
+
+def test_a_graph_of_doubled_coordinates() -> None:
+    square = coo_array((VALUES, (ROWS, COLUMNS)), shape=(4, 4))
+    layer = gnn.GCNConv(np.eye(3, dtype=np.float32))
+    module = gnn.Sequential(layer).to_module(gnn.GraphSpec(), sw.TensorSpec((None, 3), "f32"))
+    positive = coo_array((np.abs(VALUES), (ROWS, COLUMNS)), shape=(4, 4))
+    rows = csr_array((np.abs(AS_CSR.data), AS_CSR.indices, [0, 2, 2, 5, 5]), shape=(4, 4))
+    for call in ways(module).values():
+        np.testing.assert_allclose(call(positive, X), call(rows, X), rtol=1e-6)
+    graph = gnn.Graph.from_scipy(square)
+    assert graph.num_edges == 5
+    np.testing.assert_array_equal(graph.to_csr().toarray(), square.T.toarray())
+
+
+def test_coordinates_outside_of_the_matrix(apart: Apart) -> None:
+    for name, index in (("row", 7), ("col", 4), ("col", -1), ("row", -1)):
+        matrix = DOUBLED.copy()
+        getattr(matrix, name)[1] = index
+        for call in (*MULTIPLIED.values(), lambda m, _: sw.Builder("main").constant(m)):
+            outcome = apart(lambda call=call, matrix=matrix: call(matrix, X))
+            assert outcome.startswith("InputError: "), outcome
+
+
+def test_columns_whose_indices_leave_the_matrix(apart: Apart) -> None:
+    matrix = csc_array(DOUBLED)
+    matrix.indices[1] = 2**30
+    for call in (*MULTIPLIED.values(), lambda m, _: sw.Builder("main").constant(m)):
+        outcome = apart(lambda call=call: call(matrix, X))
+        assert outcome.startswith("InputError: "), outcome
+        assert "indices" in outcome

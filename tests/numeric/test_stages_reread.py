@@ -1,0 +1,245 @@
+"""A module can be written, read and compiled at every stage, and gives the same results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+
+import stepwell as sw
+from stepwell.core.pipelines import IR_STAGES
+from stepwell.frontends import gnn
+
+RNG = np.random.default_rng(0)
+Case = tuple[sw.Module, tuple[Any, ...], dict[str, Any]]
+FUNCTION = "test.reread"
+
+
+def randn(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape, np.float32)
+
+
+def mlp(rows: int | str) -> Case:
+    b = sw.Builder("main")
+    h = b.relu(b.dense(b.input("x", (rows, 40)), randn(48, 40), bias=randn(48)))
+    b.output(b.softmax(b.dense(h, randn(10, 48))), name="y")
+    return b.module(), (randn(17, 40),), {}
+
+
+def graph_network() -> Case:
+    """A graph and features at run time: sparse arguments, and checks that they can fail."""
+    w = randn(20, 8)
+    model = gnn.Sequential(gnn.GCNConv(w, randn(8)), gnn.ReLU(), gnn.GCNConv(w[:8, :4].copy()))
+    module = model.to_module(gnn.GraphSpec(), sw.TensorSpec((None, 20)))
+    return module, (gnn.Graph.from_edge_index(RNG.integers(0, 5, (2, 9)), 5), randn(5, 20)), {}
+
+
+def sparse_features() -> Case:
+    """A constant graph with sparse features, which are a constant as well."""
+    graph = gnn.Graph.from_edge_index(RNG.integers(0, 9, (2, 20)), 9)
+    features = csr_array(random_array((9, 30), density=0.2, rng=RNG, dtype=np.float32))
+    module = gnn.Sequential(gnn.GCNConv(randn(30, 4))).to_module(graph, features=features)
+    return module, (), {}
+
+
+def convolution() -> Case:
+    b = sw.Builder("main")
+    x = b.input("x", (2, 3, 12, 12))
+    y = b.relu(b.conv(x, randn(8, 3, 3, 3), bias=randn(8), strides=[2, 2]))
+    b.output(b.pool(b.conv(y, randn(16, 8, 3, 3)), "max", [2, 2], [1, 1]))
+    return b.module(), (randn(2, 3, 12, 12),), {}
+
+
+def quantised() -> Case:
+    b = sw.Builder("main")
+    x, scale = b.input("x", (5, 20)), np.float32(0.05)
+    q = b.quantize(x, scale, np.uint8(128))
+    b.output(b.dequantize(q, scale, np.uint8(128)))
+    for value in (b.cast(x, "bf16"), b.cast(x, "f16"), b.cast(b.floor(x), "i8"), b.greater(x, 0.0)):
+        b.output(value)
+    return b.module(), (randn(5, 20),), {}
+
+
+@sw.kernel
+def shifted_relu(k, x, y):
+    with k.loops(*y.shape) as (i, j):
+        y[i, j] = k.where(x[i, j] > 0, x[i, j], 0) + 1.0
+
+
+def registered() -> Case:
+    """An operator that a registered function computes, and one that is a kernel of the user's."""
+
+    @sw.register_function(FUNCTION)
+    def twice(x: np.ndarray, y: np.ndarray) -> None:
+        if x[0, 0] == 7:
+            raise ValueError("seven")
+        np.multiply(x, 2, out=y)
+
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 6))
+    h = b.call_packed(FUNCTION, x, results=sw.TensorSpec(("n", 6)))
+    b.output(b.dense(b.relu(h), randn(6, 6)))
+    return b.module(), (randn(3, 6),), {"legalize": {"graph.relu": shifted_relu}}
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "mlp": lambda: mlp(17),
+    "mlp_symbolic": lambda: mlp("n"),
+    "graph_network": graph_network,
+    "sparse_features": sparse_features,
+    "convolution": convolution,
+    "quantised": quantised,
+    "registered": registered,
+}
+
+
+@cache
+def compiled(name: str) -> tuple[sw.Executable, tuple[Any, ...], tuple[np.ndarray, ...]]:
+    module, inputs, options = CASES[name]()
+    exe = sw.compile(module, threads=1, **options)
+    return exe, inputs, outputs(exe(*inputs))
+
+
+def outputs(value: Any) -> tuple[np.ndarray, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def reread(exe: sw.Executable, stage: str) -> sw.Module:
+    return sw.from_mlir(exe.ir(stage), weights=exe.weights(stage))
+
+
+@pytest.mark.parametrize("stage", IR_STAGES)
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_the_same(name: str, stage: str) -> None:
+    exe, inputs, expected = compiled(name)
+    module = reread(exe, stage)
+    if stage == "graph" and name == "registered":
+        # The table of `legalize` is no part of a module.
+        again = sw.compile(module, threads=1, legalize={"graph.relu": shifted_relu})
+    else:
+        again = sw.compile(module, threads=1)
+    assert (again.inputs, again.outputs) == (exe.inputs, exe.outputs)
+    for got, want in zip(outputs(again(*inputs)), expected, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", ["graph_network", "quantised", "registered"])
+def test_llvm_that_was_read_is_interpreted(name: str) -> None:
+    exe, inputs, expected = compiled(name)
+    again = sw.compile(reread(exe, "llvm"), threads=1)
+    for got, want in zip(outputs(again.run_at("llvm", *inputs)), expected, strict=True):
+        got, want = got.astype(np.float64), want.astype(np.float64)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_failures_are_worded() -> None:
+    exe, (_, x), _ = compiled("graph_network")
+    again = sw.compile(reread(exe, "llvm"), threads=1)
+    broken = np.array([0, 2, 1]), np.array([1]), np.ones(1, np.float32)
+    for at in (exe, again):
+        with pytest.raises(sw.InputError, match="indptr decreases after row 1, got 2"):
+            at(broken, x[:2])
+    exe, (x,), _ = compiled("registered")
+    seven = x.copy()
+    seven[0, 0] = 7
+    for at in (exe, sw.compile(reread(exe, "llvm"), threads=1)):
+        with pytest.raises(sw.StepwellError, match="raised ValueError: seven"):
+            at(seven)
+
+
+def test_a_saved_module_is_compiled(tmp_path: Path) -> None:
+    exe, inputs, (expected,) = compiled("mlp_symbolic")
+    reread(exe, "llvm").save(tmp_path / "m.mlir")
+    again = sw.compile(sw.from_mlir(tmp_path / "m.mlir"), threads=1)
+    np.testing.assert_array_equal(again(*inputs), expected)
+    assert again.stages == ("llvm", "llvm-ir", "asm")
+    with pytest.raises(sw.CompileError, match='no pass is left for a module of stage "llvm", got'):
+        sw.compile(reread(exe, "llvm"), pipeline="canonicalize")
+    with pytest.raises(sw.StepwellError, match="no place for clocks any more, expected stage"):
+        again.profile(*inputs)
+
+
+def test_weights_are_those_that_the_text_names() -> None:
+    b = sw.Builder("main")
+    b.output(b.dense(b.input("x", (3, 4)), np.ones((4, 4), np.float32)))
+    module = b.module()
+    module.weights.add("unused", np.zeros(1 << 20, np.float32))
+    exe = sw.compile(module, threads=1)
+    for stage in exe.stages:
+        assert "unused" not in exe.weights(stage)
+        assert len(exe.weights(stage)) == 1
+
+
+def test_the_text_says_the_effort() -> None:
+    """Stack buffers are read and written by LLVM's passes, from the text too."""
+    exe, _, _ = compiled("convolution")
+    again = sw.compile(reread(exe, "llvm"), threads=1)
+    assert again.ir("asm") == exe.ir("asm")
+
+
+MAIN = """builtin.module attributes {{{module}}} {{
+  llvm.func @main(%0: !llvm.ptr{arguments}) -> i32 attributes {{{function}}} {{
+    %1 = llvm.mlir.constant(0 : i32) : i32
+    llvm.return %1 : i32
+  }}
+}}"""
+SIGNATURE = "graph.signature = (tensor<4xf32>) -> tensor<4xf32>"
+TWO = ", %x: !llvm.ptr, %y: !llvm.ptr"
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "function", "message"),
+    [
+        ("", TWO, "", "does not say what its buffers are, expected graph.signature"),
+        (
+            "",
+            ", %x: !llvm.ptr",
+            SIGNATURE,
+            r"llvm.func @main: its type does not fit graph.signature = .* expected .*ptr, .*ptr",
+        ),
+        ('rt.effort = "most"', TWO, SIGNATURE, r'rt.effort: unknown effort, expected .* "most"'),
+        ("", TWO, f"{SIGNATURE}, rt.constants = 3 : i64", r"@main: wrong rt.constants, expected"),
+        ("", TWO, f"{SIGNATURE}, rt.constants = [1 : i64]", "wrong rt.constants, expected .slot"),
+        (
+            "",
+            TWO,
+            f'{SIGNATURE}, rt.constants = [{{slot = 0 : i64, weight = "w", type = f32}}]',
+            "wrong rt.constants, expected .* got .*f32",
+        ),
+        (
+            "",
+            TWO,
+            f'{SIGNATURE}, rt.constants = [{{slot = 1 : i64, weight = "w", type = memref<4xf32>}}]',
+            "rt.constant: slots are not numbered from 0, expected 1, got 1",
+        ),
+        (
+            "",
+            TWO,
+            f'{SIGNATURE}, rt.constants = [{{slot = 0 : i64, weight = "w", type = memref<4xf32>}}]',
+            'constant "w": is not in the weight store',
+        ),
+        (
+            "",
+            TWO,
+            f'{SIGNATURE}, rt.functions = [{{slot = 0 : i64, callee = "f", type = () -> f32}}]',
+            "wrong rt.functions, expected .slot = 0 : i64, callee",
+        ),
+        (
+            "",
+            TWO,
+            f'{SIGNATURE}, rt.failures = [{{kind = "bad", subject = "x"}}]',
+            'wrong rt.failures, expected .kind = "csr"',
+        ),
+    ],
+)
+def test_attributes_that_are_malformed(
+    module: str, arguments: str, function: str, message: str
+) -> None:
+    text = MAIN.format(module=module, arguments=arguments, function=function)
+    with pytest.raises(sw.CompileError, match=message):
+        sw.compile(sw.from_mlir(text), threads=1)

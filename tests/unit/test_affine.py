@@ -1,0 +1,163 @@
+"""Affine expressions as polynomials, and the ranges of these."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
+
+from stepwell.core.building.affine import (
+    DIMENSION,
+    Affine,
+    Atom,
+    Quotient,
+    Variable,
+    expression,
+    polynomial,
+    variables,
+)
+from stepwell.core.building.facts import Facts, Ranges
+from stepwell.core.building.polynomials import Polynomial
+from stepwell.dialects.loop.linear import coefficient, minus, normalized
+
+DIMS, SYMBOLS = 3, 2
+values = st.lists(st.integers(-20, 20), min_size=DIMS + SYMBOLS, max_size=DIMS + SYMBOLS)
+
+leaves = st.one_of(
+    st.integers(-9, 9).map(AffineExpr.constant),
+    st.integers(0, DIMS - 1).map(AffineExpr.dimension),
+    st.integers(0, SYMBOLS - 1).map(AffineExpr.symbol),
+)
+numbers = st.integers(1, 6)
+
+
+def larger(inner: st.SearchStrategy[AffineExpr]) -> st.SearchStrategy[AffineExpr]:
+    return st.one_of(
+        st.tuples(inner, inner).map(lambda pair: pair[0] + pair[1]),
+        st.tuples(inner, st.integers(-4, 4)).map(lambda pair: pair[0] * pair[1]),
+        st.tuples(inner, numbers).map(lambda pair: pair[0] // pair[1]),
+        st.tuples(inner, numbers).map(lambda pair: pair[0].ceil_div(pair[1])),
+        st.tuples(inner, numbers).map(lambda pair: pair[0] % pair[1]),
+    )
+
+
+expressions = st.recursive(leaves, larger, max_leaves=8)
+
+
+def value_of(expr: AffineExpr, at: list[int]) -> int:
+    return expr.eval(at[:DIMS], at[DIMS:])
+
+
+@given(expressions, values)
+def test_the_normal_form_has_the_same_value(expr: AffineExpr, at: list[int]) -> None:
+    assert value_of(expression(polynomial(expr)), at) == value_of(expr, at)
+
+
+@given(expressions)
+def test_the_way_there_and_back(expr: AffineExpr) -> None:
+    value = polynomial(expr)
+    assert polynomial(expression(value)) == value
+    assert normalized(normalized(expr)) == normalized(expr)
+
+
+@given(expressions, expressions, values)
+def test_sums(a: AffineExpr, b: AffineExpr, at: list[int]) -> None:
+    assert polynomial(a + b) == polynomial(b + a) == polynomial(a) + polynomial(b)
+    assert minus(a + b, b) == normalized(a)
+    assert value_of(minus(a, b), at) == value_of(a, at) - value_of(b, at)
+
+
+@given(expressions, expressions, expressions, values)
+def test_substitution(a: AffineExpr, b: AffineExpr, c: AffineExpr, at: list[int]) -> None:
+    dims = [b, c, AffineExpr.dimension(2)]
+    inner = [value_of(b, at), value_of(c, at), *at[2:]]
+    assert value_of(normalized(a, dims), at) == value_of(a, inner)
+
+
+def test_products_of_dimensions() -> None:
+    i, j = AffineExpr.dimension(0), AffineExpr.dimension(1)
+    value = polynomial(i, [i]) * polynomial(j)
+    assert expression(value * 3 + 1).eval([4, 5], []) == 61
+    assert polynomial(expression(value)) == value
+
+
+def test_a_quotient_by_no_positive_number_is_refused() -> None:
+    i = AffineExpr.dimension(0)
+    for expr in (i // 0, AffineBinaryOpExpr(AffineBinaryOpKind.FloorDiv, i, i)):
+        with pytest.raises(ValueError, match=r"not a positive constant in \(d0 floordiv (0|d0)\)"):
+            polynomial(expr)
+
+
+@given(expressions, st.integers(0, DIMS - 1), values)
+def test_coefficient(expr: AffineExpr, position: int, at: list[int]) -> None:
+    factor = coefficient(expr, AffineExpr.dimension(position))
+    inside = Variable(DIMENSION, position) in variables(polynomial(expr))
+    if factor is None:
+        assert inside
+        return
+    further = [n + (place == position) for place, n in enumerate(at)]
+    assert value_of(expr, further) - value_of(expr, at) == factor
+
+
+@st.composite
+def ranges(draw: st.DrawFn) -> tuple[Ranges[Atom], list[int]]:
+    """What is known of the dimensions and symbols, and values for which it holds."""
+    table, at = Ranges[Atom](), draw(values)
+    for place, number in enumerate(at):
+        kind, position = divmod(place, DIMS)
+        low = draw(st.none() | st.integers(-30, number))
+        high = draw(st.none() | st.integers(number, 30))
+        table.know(Variable(kind, position), low, high)
+    return table, at
+
+
+@given(expressions, expressions, ranges())
+def test_ranges_hold(a: AffineExpr, b: AffineExpr, known: tuple[Ranges[Atom], list[int]]) -> None:
+    table, at = known
+    for value, number in (
+        (polynomial(a), value_of(a, at)),
+        (polynomial(a) * polynomial(b), value_of(a, at) * value_of(b, at)),
+    ):
+        low, high = table.of(value)
+        assert low is None or low <= number
+        assert high is None or number <= high
+
+
+def test_ranges_are_as_narrow_as_they_are_known() -> None:
+    table = Ranges[Atom]()
+    i = AffineExpr.dimension(0)
+    table.know(Variable(DIMENSION, 0), 0, 3)
+    assert table.of(polynomial(i * -2 + 7)) == (1, 7)
+    assert table.of(polynomial(i % 8)) == (0, 3)
+    assert table.of(polynomial(i % 3)) == (0, 2)
+    assert table.of(polynomial(i.ceil_div(2))) == (0, 2)
+    assert table.of(polynomial(AffineExpr.dimension(1) % 5)) == (0, 4)
+    assert table.of(polynomial(AffineExpr.dimension(1) - 1)) == (None, None)
+
+
+def test_what_holds_in_a_loop() -> None:
+    i, n, m, q, least = (Polynomial.atom(number) for number in range(5))
+    facts = Facts[int]()
+    assert not facts.is_positive(n)
+    facts.know(0, 0, None)
+    facts.assume_below(i, [n])
+    assert facts.is_positive(n - i)
+    assert facts.is_positive(n)
+    assert not facts.is_positive(n - i - 1)
+    # i < n floordiv 4  ==>  n - 4 * i - 3 >= 1
+    facts.know_quotient(3, m, 4)
+    facts.assume_below(i, [q])
+    assert facts.is_positive(m - i * 4 - 3)
+    assert not facts.is_positive(m - i * 4 - 4)
+    facts.know_least(4, [n, m])
+    assert facts.is_positive(least)
+
+
+def test_quotients_are_told_apart() -> None:
+    i, j = AffineExpr.dimension(0), AffineExpr.dimension(1)
+    one: Affine = polynomial(i // 2 + j // 2)
+    assert one == polynomial(j // 2 + i // 2)
+    assert one != polynomial(i // 2 + j.ceil_div(2))
+    assert all(isinstance(atom, Quotient) for atom in one.atoms)
+    assert expression(one) == normalized(j // 2 + i // 2)

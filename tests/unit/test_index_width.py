@@ -1,0 +1,111 @@
+"""The width of an index is that of an address of the target: 32 bits on wasm32."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+from stepwell.backends.llvm import jit
+from stepwell.core.errors import CompileError
+from stepwell.core.pipelines import run_passes
+from stepwell.core.registry import make_context
+from stepwell.core.target import Target, named
+
+WASM = Target(
+    "wasm32", "wasm32-unknown-unknown", "generic", "+simd128", 128, 16, fma=False, index_bits=32
+)
+KERNELS = """
+loop.kernel @spmm(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: memref<?xf32>,
+                  %x: memref<?x8xf32>) -> (%y: memref<?x8xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<8xf32>
+  %n = memref.dim %y, %c0 : memref<?x8xf32>
+  loop.for "i" %i to %n {
+    %s = loop.reduce_entries "e" %p, %j of %indptr, %indices row (d0) -> (d0)(%i) combine add
+        carry(%acc = %zero : vector<8xf32>) : memref<?xi32>, memref<?xi32> {
+      %v = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
+      %w = loop.load %x (d0)[s0] -> (d0, s0)(%j) : memref<?x8xf32>, vector<8xf32>
+      %vb = vector.broadcast %v : f32 to vector<8xf32>
+      %m = arith.mulf %vb, %w : vector<8xf32>
+      %t = arith.addf %acc, %m : vector<8xf32>
+      loop.yield %t : vector<8xf32>
+    }
+    loop.store %s, %y (d0)[s0] -> (d0, s0)(%i) : vector<8xf32>, memref<?x8xf32>
+  }
+}
+loop.kernel @tail(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  loop.for "i" %i to min (d0) -> (d0 ceildiv 4)(%n) {
+    %e = affine.min affine_map<(d0, d1) -> (4, d0 - d1 * 4)>(%n, %i)
+    %v = loop.load %x (d0)[s0] -> (d0 * 4 + s0)(%i) valid(0 : %e) : memref<?xf32>, vector<4xf32>
+    loop.store %v, %y (d0)[s0] -> (d0 * 4 + s0)(%i) valid(0 : %e) : vector<4xf32>, memref<?xf32>
+  }
+}
+"""
+FUNCTIONS = """
+func.func @copied(%x: memref<?xi32>, %places: memref<4xindex>, %i: index) -> index {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xi32>
+  %y = memref.alloca() : memref<4xindex>
+  "memref.copy"(%places, %y) : (memref<4xindex>, memref<4xindex>) -> ()
+  %place = memref.load %y[%i] : memref<4xindex>
+  %v = memref.load %x[%place] : memref<?xi32>
+  %w = arith.index_cast %v : i32 to index
+  %r = arith.addi %w, %n : index
+  func.return %r : index
+}
+func.func @calling(%x: memref<?xi32>, %places: memref<4xindex>) -> index {
+  %c3 = arith.constant 3 : index
+  %r = func.call @copied(%x, %places, %c3) : (memref<?xi32>, memref<4xindex>, index) -> index
+  func.return %r : index
+}
+"""
+DOWN = "convert-loop-to-scf,convert-scf-to-cf,convert-to-llvm"
+
+
+def lowered(text: str, target: Target, passes: str = DOWN) -> ModuleOp:
+    ctx = make_context()
+    ctx.target = target
+    module = Parser(ctx, text).parse_module()
+    module.verify()
+    run_passes(ctx, module, passes)
+    module.verify()
+    return module
+
+
+@pytest.mark.parametrize("text", [KERNELS, FUNCTIONS], ids=["kernels", "functions"])
+def test_addresses_of_32_bits(text: str) -> None:
+    ir = jit.llvm_ir(lowered(text, WASM), WASM)
+    assert "i32" in ir
+    # A constant that says which lane or how large on the stack may be of any width.
+    assert not re.findall(r".*\b(?:add|mul|sub|phi|icmp \w+|define[^\n]*) i64.*", ir)
+    # LLVM verifies what it is given, and has instructions for all of it.
+    assert "function" in jit.assembly(ir, WASM)
+
+
+def test_elements_are_as_wide_as_they_are_aligned() -> None:
+    load = r"llvm.load .*alignment = (\d) : i64.* -> i(\d+)"
+    for target, size in ((WASM, "4"), (named("x86-64"), "8")):
+        found = re.findall(load, str(lowered(FUNCTIONS, target)))
+        assert (size, str(int(size) * 8)) in found
+
+
+def test_kernels_for_64_bits_are_as_they_were() -> None:
+    assert re.search(r"define .*@.?spmm.*i64", jit.llvm_ir(lowered(KERNELS, named("x86-64")), WASM))
+
+
+def test_calls_of_the_run_time_need_64_bits() -> None:
+    text = """
+    func.func private @body(%tile: index)
+    func.func @f(%n: index) {
+      rt.call_tiles %n, @body() :
+      func.return
+    }"""
+    with pytest.raises(CompileError) as caught:
+        lowered(text, WASM, "convert-rt-to-llvm")
+    fact = "wrong width of an index, expected 64 bits, as the host, got 32"
+    assert str(caught.value) == f"convert-rt-to-llvm: rt.call_tiles: {fact}"

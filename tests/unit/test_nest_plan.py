@@ -1,0 +1,177 @@
+"""What is recorded of operators, and the plans of groups that are made of it."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+from xdsl.dialects import func
+from xdsl.ir.affine import AffineExpr
+from xdsl.parser import Parser
+
+from stepwell.core.registry import make_context
+from stepwell.dialects.graph.interfaces import GraphOp
+from stepwell.dialects.graph.plan.injective import is_injective
+from stepwell.dialects.graph.plan.nest_plan import NestPlan, plan_nests
+from stepwell.dialects.graph.plan.recording import Recorder
+from stepwell.dialects.graph.plan.uses import Uses
+from stepwell.dialects.graph.shapes import SymbolicShapes
+
+CSR = "#sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>"
+D = [AffineExpr.dimension(number) for number in range(4)]
+
+
+def operators(text: str) -> tuple[list[GraphOp], SymbolicShapes]:
+    module = Parser(make_context(), text.replace("#csr", CSR)).parse_module()
+    module.verify()
+    function = next(op for op in module.ops if isinstance(op, func.FuncOp))
+    return [op for op in function.walk() if isinstance(op, GraphOp)], SymbolicShapes(function)
+
+
+def plan_of(text: str) -> tuple[list[GraphOp], NestPlan]:
+    ops, shapes = operators(text)
+    return ops, plan_nests(ops, ops[-1].results, shapes, Recorder())
+
+
+def test_a_reduction_is_recorded_with_its_loops() -> None:
+    (op,), _ = operators(
+        """func.func @main(%x: tensor<4x8xf32>, %w: tensor<3x8xf32>, %b: tensor<3xf32>) {
+          %y = graph.dense %x, %w, %b
+              : (tensor<4x8xf32>, tensor<3x8xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+          func.return
+        }"""
+    )
+    recording = Recorder().recording(op)
+    assert recording.reduces
+    assert [(r.operand, r.index, r.around) for r in recording.reads] == [
+        (2, (D[1],), ()),
+        (0, (D[0], D[2]), (0,)),
+        (1, (D[1], D[2]), (0,)),
+    ]
+
+
+def test_entries_are_recorded_with_their_matrix() -> None:
+    ops, _ = operators(
+        """func.func @main(%a: tensor<?x?xf32, #csr>, %s: tensor<?xf32>, %x: tensor<?x8xf32>) {
+          %e = graph.sddmm add %a, %s, %s
+              : (tensor<?x?xf32, #csr>, tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+          %p = graph.edge_softmax %a, %e : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?xf32>
+          %y = graph.aggregate sum %a, %x weights %p
+              : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?xf32>) -> tensor<?x8xf32>
+          func.return
+        }"""
+    )
+    sddmm, softmax, aggregate = ops
+    uses, a = Uses(Recorder()), sddmm.operands[0]
+    assert uses.of_entries(sddmm) == uses.of_entries(softmax) == {a}
+    assert uses.entries(softmax) == {sddmm.results[0]: a}
+    assert uses.entries(aggregate) == {softmax.results[0]: a}
+    assert uses.walked(aggregate) == {a}
+    assert not uses.walked(sddmm)
+
+
+def test_costs_are_counted() -> None:
+    ops, _ = operators(
+        """func.func @main(%x: tensor<4x8xf32>) {
+          %0 = graph.add %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+          %1 = graph.leaky_relu %0 alpha = 2.000000e-01 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+          %2 = graph.exp %1 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+          %3 = graph.gelu %2 approximate = none : (tensor<4x8xf32>) -> tensor<4x8xf32>
+          func.return
+        }"""
+    )
+    uses = Uses(Recorder())
+    assert [uses.is_cheap(op) for op in ops] == [True, True, False, False]
+
+
+def test_a_row_that_several_loops_read_is_staged() -> None:
+    ops, plan = plan_of(
+        """func.func @main(%x: tensor<?x16xf32>, %w: tensor<8x16xf32>) {
+          %d = graph.dense %x, %w : (tensor<?x16xf32>, tensor<8x16xf32>) -> tensor<?x8xf32>
+          %y = graph.softmax %d axis = -1 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+          func.return
+        }"""
+    )
+    assert plan.refusal is None
+    assert plan.staged == {ops[0].results[0]: 1}
+
+
+def test_what_is_too_large_to_be_staged_is_refused() -> None:
+    ops, plan = plan_of(
+        """func.func @main(%x: tensor<?x16xf32>, %w: tensor<9000x16xf32>) {
+          %d = graph.dense %x, %w : (tensor<?x16xf32>, tensor<9000x16xf32>) -> tensor<?x9000xf32>
+          %y = graph.softmax %d axis = -1 : (tensor<?x9000xf32>) -> tensor<?x9000xf32>
+          func.return
+        }"""
+    )
+    assert plan.refusal is not None
+    assert plan.refusal.value is ops[0].results[0]
+    assert plan.refusal.why == 'a reduction would be computed again in each iteration of loop "j"'
+
+
+def test_indices_that_are_computed_are_refused() -> None:
+    ops, plan = plan_of(
+        """func.func @main(%x: tensor<9x4xf32>, %i: tensor<3xi64>) {
+          %j = graph.add %i, %i : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+          %y = graph.gather %x, %j axis = 0
+              : (tensor<9x4xf32>, tensor<3xi64>) -> tensor<3x4xf32>
+          func.return
+        }"""
+    )
+    assert plan.refusal is not None
+    assert plan.refusal.value is ops[0].results[0]
+    assert plan.refusal.why == "indices are checked before the kernel that reads by them runs"
+
+
+def test_a_reduction_that_all_rows_need_is_staged_before_them() -> None:
+    ops, plan = plan_of(
+        """func.func @main(%x: tensor<5x7xf32>, %y: tensor<3x5xf32>) {
+          %s = graph.reduce sum %x axes = [1] keepdims = false : (tensor<5x7xf32>) -> tensor<5xf32>
+          %z = graph.add %y, %s : (tensor<3x5xf32>, tensor<5xf32>) -> tensor<3x5xf32>
+          func.return
+        }"""
+    )
+    assert plan.refusal is None
+    assert plan.staged == {ops[0].results[0]: 0}
+
+
+def test_the_loops_that_a_reduction_needs_come_first() -> None:
+    _, plan = plan_of(
+        """func.func @main(%x: tensor<5x7xf32>) {
+          %y = graph.softmax %x axis = 0 : (tensor<5x7xf32>) -> tensor<5x7xf32>
+          func.return
+        }"""
+    )
+    assert [nest.order for nest in plan.nests] == [[1, 0]]
+
+
+INDEX = st.recursive(
+    st.sampled_from(D[:3]) | st.integers(0, 3).map(AffineExpr.constant),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda pair: pair[0] + pair[1]),
+        st.tuples(inner, st.integers(1, 6)).map(lambda pair: pair[0] * pair[1]),
+        st.tuples(inner, st.integers(1, 6)).map(lambda pair: pair[0] // pair[1]),
+        st.tuples(inner, st.integers(1, 6)).map(lambda pair: pair[0] % pair[1]),
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.lists(INDEX, max_size=3), st.tuples(*[st.integers(1, 4)] * 3))
+def test_an_injective_index_names_no_element_twice(
+    index: list[AffineExpr], sizes: tuple[int, int, int]
+) -> None:
+    if is_injective(index, dict(zip(D, sizes, strict=False))):
+        points = list(itertools.product(*map(range, sizes)))
+        named = {tuple(expr.eval(point, []) for expr in index) for point in points}
+        assert len(named) == len(points)
+
+
+def test_a_reshape_is_injective() -> None:
+    linear = (D[0] * 6 + D[1]) * 4 + D[2]
+    sizes = dict(zip(D, (5, 6, 4), strict=False))
+    rest = linear // 8
+    assert is_injective([rest // 3, rest % 3, linear % 8], sizes)
+    assert not is_injective([rest // 3, linear % 8], sizes)
+    assert not is_injective([D[0] * 2 + D[1], D[2]], sizes)

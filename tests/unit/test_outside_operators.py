@@ -1,0 +1,218 @@
+"""Operators that the core does not know are fused, recomputed and laid out like its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from xdsl.dialects import math
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Dialect, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.parser import Parser
+
+from stepwell.core.dims import Shape
+from stepwell.core.pipelines import run_passes
+from stepwell.core.registry import make_context
+from stepwell.core.target import named
+from stepwell.core.weights import WeightStore
+from stepwell.dialects.graph import scalars
+from stepwell.dialects.graph.attrs import FLOAT_TENSOR
+from stepwell.dialects.graph.interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    element_type,
+)
+
+
+class Outside(GraphOp):
+    x = operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        return [shapes[0]]
+
+    def reference(self, *arrays: object) -> tuple[np.ndarray, ...]:
+        raise NotImplementedError
+
+
+@irdl_op_definition
+class TwiceOp(Outside):
+    name = "outside.twice"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        x = nest.at(self.x, index)
+        return scalars.add(nest, x, x)
+
+
+@irdl_op_definition
+class SlowOp(Outside):
+    name = "outside.slow"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        return nest.insert(math.TanhOp(nest.at(self.x, index)))
+
+
+@irdl_op_definition
+class StatedOp(Outside):
+    name = "outside.stated"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+    RECOMPUTE_COST: ClassVar[int | None] = 1
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        return nest.insert(math.TanhOp(nest.at(self.x, index)))
+
+
+@irdl_op_definition
+class SwapOp(Outside):
+    name = "outside.swap"
+    FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        return [tuple(reversed(shapes[0]))]
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        return nest.at(self.x, tuple(reversed(index)))
+
+
+@irdl_op_definition
+class RowSumOp(Outside):
+    name = "outside.row_sum"
+    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        return [(shapes[0][0], shapes[0][1] * 0 + 1)]
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        zero = scalars.zero(nest, element_type(self.x))
+
+        def step(k: Index, total: SSAValue) -> SSAValue:
+            return scalars.add(nest, total, nest.at(self.x, (index[0], *k)))
+
+        return nest.reduce([nest.extent(self.x, 1)], "add", zero, step)
+
+
+DIALECT = Dialect("outside", [TwiceOp, SlowOp, StatedOp, SwapOp, RowSumOp])
+X, ROW = "tensor<8x6xf32>", "tensor<8x1xf32>"
+
+
+def after(passes: str, body: str, arguments: str, result: str) -> str:
+    ctx = make_context(WeightStore(), named("x86-64-v4"))
+    ctx.load_dialect(DIALECT)
+    text = f"func.func @main({arguments}) -> {result} {{\n{body}\n}}"
+    module = Parser(ctx, text).parse_module()
+    assert isinstance(module, ModuleOp)
+    module.verify()
+    run_passes(ctx, module, passes)
+    return str(module)
+
+
+@pytest.mark.parametrize(
+    ("body", "result", "called"),
+    [
+        # An epilogue.
+        (
+            (
+                f"%d = graph.dense %x, %w : ({X}, tensor<4x6xf32>) -> tensor<8x4xf32>\n"
+                "%y = outside.slow %d : (tensor<8x4xf32>) -> tensor<8x4xf32>\n"
+                "func.return %y : tensor<8x4xf32>"
+            ),
+            "tensor<8x4xf32>",
+            ["fused_dense_slow"],
+        ),
+        # What is cheap is computed again for each of its readers' elements, other things are not.
+        (
+            (
+                f"%t = outside.twice %x : ({X}) -> {X}\n"
+                f"%y = graph.softmax %t axis = -1 : ({X}) -> {X}\nfunc.return %y : {X}"
+            ),
+            X,
+            ["fused_twice_softmax"],
+        ),
+        (
+            (
+                f"%t = outside.slow %x : ({X}) -> {X}\n"
+                f"%y = graph.softmax %t axis = -1 : ({X}) -> {X}\nfunc.return %y : {X}"
+            ),
+            X,
+            ["fused_slow", "fused_softmax"],
+        ),
+        (
+            (
+                f"%t = outside.stated %x : ({X}) -> {X}\n"
+                f"%y = graph.softmax %t axis = -1 : ({X}) -> {X}\nfunc.return %y : {X}"
+            ),
+            X,
+            ["fused_stated_softmax"],
+        ),
+        # What is read once is computed where it is read, however much it costs.
+        (
+            (
+                f"%t = outside.slow %x : ({X}) -> {X}\n"
+                f"%y = outside.swap %t : ({X}) -> tensor<6x8xf32>\nfunc.return %y : tensor<6x8xf32>"
+            ),
+            "tensor<6x8xf32>",
+            ["fused_slow_swap"],
+        ),
+        # A reduction of rows is computed before its row is visited.
+        (
+            (
+                f"%s = outside.row_sum %x : ({X}) -> {ROW}\n"
+                f"%y = graph.div %x, %s : ({X}, {ROW}) -> {X}\nfunc.return %y : {X}"
+            ),
+            X,
+            ["fused_row_sum_div"],
+        ),
+    ],
+    ids=["epilogue", "cheap", "expensive", "stated", "injective", "rows"],
+)
+def test_groups(body: str, result: str, called: list[str]) -> None:
+    text = after("graph-fuse-ops", body, f"%x: {X}, %w: tensor<4x6xf32>", result)
+    main = text.partition("func.func private")[0]
+    assert [name for name in called if f"call @{name}(" in main] == called
+    assert main.count("func.call") == len(called)
+    assert "loop.kernel" in after(
+        "graph-fuse-ops,convert-graph-to-loop", body, f"%x: {X}, %w: tensor<4x6xf32>", result
+    )
+
+
+def test_elementwise_operators_work_on_blocks_of_channels() -> None:
+    image = "tensor<1x64x8x8xf32>"
+    steps = "strides = [1, 1] dilations = [1, 1] groups = 1"
+    weights = "%w = graph.constant dense<1.0> : tensor<64x64x1x1xf32>"
+    conv = f"graph.conv {{}}, %w {steps} : ({image}, tensor<64x64x1x1xf32>) -> {image}"
+    body = (
+        f"{weights}\n%a = {conv.format('%x')}\n%b = outside.slow %a : ({image}) -> {image}\n"
+        f"%y = {conv.format('%b')}\nfunc.return %y : {image}"
+    )
+    text = after("graph-alter-op-layout", body, f"%x: {image}", image)
+    assert text.count("graph.blocked_conv") == 2
+    (line,) = [line for line in text.splitlines() if "outside.slow" in line]
+    assert "tensor<1x64x8x8xf32>" not in line
+
+
+@pytest.mark.parametrize(
+    ("stride", "heights", "kernels"),
+    [(1, (12, 10, 8), 2), (3, (18, 6, 2), 1)],
+    ids=["overlap", "apart"],
+)
+def test_windows_that_overlap_read_what_is_stored(
+    stride: int, heights: tuple[int, int, int], kernels: int
+) -> None:
+    image, inner, outer = (f"tensor<1x4x{height}x9xf32>" for height in heights)
+    pool = f"graph.pool max {{}} window = [3, 1] strides = [{stride}, 1] dilations = [1, 1]"
+    body = (
+        f"%a = {pool.format('%x')} : ({image}) -> {inner}\n"
+        f"%y = {pool.format('%a')} : ({inner}) -> {outer}\nfunc.return %y : {outer}"
+    )
+    text = after("graph-fuse-ops", body, f"%x: {image}", outer)
+    assert text.partition("func.func private")[0].count("func.call") == kernels
