@@ -7,6 +7,7 @@ object; it is read only, so any number of threads may use it.
 
 from __future__ import annotations
 
+import ctypes
 import re
 import threading
 from collections.abc import Mapping
@@ -126,11 +127,26 @@ def _library(module: Any, target_machine: Any) -> Any:
             continue
         if name == PARALLEL_TILES:
             thread_pool.install()
-        address = llvm.address_of_symbol(name)
+        address = _address_of(name)
         if address is None:
             raise CompileError(explain("llvm", f"function {name} is declared but nowhere defined"))
         library.import_symbol(name, address)
     return library.add_object_img(target_machine.emit_object(module))
+
+
+def _address_of(name: str) -> int | None:
+    """Where a function is that was registered with LLVM, or that the process has; or None.
+
+    LLVM by itself finds those of the process only once something else has made it look there.
+    """
+    registered = llvm.address_of_symbol(name)
+    if registered is not None:
+        return registered
+    try:
+        function = ctypes.CDLL(None)[name]
+    except AttributeError:
+        return None
+    return ctypes.cast(function, ctypes.c_void_p).value
 
 
 def _unlinked(module: Any, target: Target, error: RuntimeError) -> CompileError:
@@ -141,7 +157,7 @@ def _unlinked(module: Any, target: Target, error: RuntimeError) -> CompileError:
     text = machine(target).emit_assembly(module)
     called = dict.fromkeys(_CALL.findall(text))
     defined = {function.name for function in module.functions if not function.is_declaration}
-    missing = [n for n in called if n not in defined and llvm.address_of_symbol(n) is None]
+    missing = [n for n in called if n not in defined and _address_of(n) is None]
     if not missing:
         reason = " ".join(str(error).split())[:200]
         return CompileError(explain("llvm", f"machine code cannot be linked: {reason}"))

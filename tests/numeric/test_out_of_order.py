@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +37,26 @@ def test_tables_grow_until_slots_are_addresses(module: sw.Module, after: str) ->
     assert exe(x).tobytes() == plain(x).tobytes()
     before, clocked = (program.ir("llvm").count("slot = ") for program in (plain, exe))
     assert clocked == before + 1
+
+
+FRESH = """
+import numpy as np
+import stepwell as sw
+from stepwell.core.pipelines import pipeline
+
+b = sw.Builder("main")
+b.output(b.relu(b.input("x", (4,), "f32")), name="y")
+texts = ",".join(text for text in pipeline().values() if text)
+texts = texts.replace(",convert-loop-to-scf,", ",convert-loop-to-scf,rt-profile,")
+print(sw.compile(b.module(), pipeline=texts)(np.float32([-1, 2, -3, 4])))
+"""
+
+
+def test_clocks_in_what_a_process_compiles_first() -> None:
+    """The clock of the system is found although nothing has been compiled yet."""
+    command = [sys.executable, "-W", "error", "-c", FRESH]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[0. 2. 0. 4.]\n", "")
 
 
 def test_clocks_that_come_too_late(module: sw.Module) -> None:
