@@ -153,8 +153,8 @@ class Module:
         return specs_of(self.program)[1]
 
     def text(self, *, locations: bool = False) -> str:
-        """The IR as MLIR text."""
-        return module_text(self.op, locations=locations)
+        """The IR as MLIR text, which states its version."""
+        return module_text(self.op, locations=locations, versioned=True)
 
     def __str__(self) -> str:
         return self.text()

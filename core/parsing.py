@@ -26,8 +26,10 @@ from xdsl.dialects.builtin import (
     AnyDenseElement,
     AnyFloat,
     DenseIntOrFPElementsAttr,
+    IntegerAttr,
     ModuleOp,
     RankedStructure,
+    i64,
 )
 from xdsl.ir import Operation
 from xdsl.parser import Parser
@@ -37,7 +39,8 @@ from xdsl.utils.lexer import Input
 
 from .lexing import LinearLexer
 from .provenance import placed
-from .reading import STRING, too_deep
+from .reading import STRING, ReadingError, too_deep
+from .versions import IR_TEXT, KEY, stated_in
 
 LARGEST_LITERAL = 1 << 26
 """The most elements of a dense attribute; larger arrays are weights."""
@@ -83,18 +86,24 @@ class MlirParser(Parser):
         self._parser_state = ParserState(LinearLexer(Input(input, name)))
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
-        """The module that the text is.
+        """The module that the text is; text that states an older version is brought up first.
 
         Raises:
-            ParseError: if it is none.
+            ParseError: if it is none, or states a version that is not read here.
             DiagnosticException: if an operation or an attribute cannot be made.
         """
         place = too_deep(_BRACKETS, self._current_token.span.input.content, DEEPEST_TEXT)
         if place is not None:
             fact = f"nested too deeply, expected at most {DEEPEST_TEXT} brackets"
             self.raise_error(fact, place, place + 1)
+        stated = self._bring_up()
         try:
-            return super().parse_module(allow_implicit_module)
+            module = super().parse_module(allow_implicit_module)
+            if KEY in module.attributes:
+                if not stated:
+                    self.raise_error(f"wrong {KEY}, expected {IR_TEXT.version} : i64")
+                module.attributes[KEY] = IntegerAttr(IR_TEXT.version, i64)
+            return module
         except (ParseError, DiagnosticException):
             raise
         except RecursionError as error:
@@ -107,6 +116,20 @@ class MlirParser(Parser):
             lines = str(error).strip().splitlines()
             fact = lines[0] if lines else type(error).__name__
             self._refuse(f"cannot parse: {fact}", error)
+
+    def _bring_up(self) -> bool:
+        """Bring text that states its version up to the present one; whether it states one."""
+        input = self._current_token.span.input
+        stated = stated_in(input.content)
+        if stated is None:
+            return False
+        try:
+            text = IR_TEXT.upgraded(input.content, int(stated["version"]))
+        except ReadingError as error:
+            self.raise_error(f"{KEY}: {error}", stated.start("version"), stated.end("version"))
+        if text != input.content:
+            self._parser_state = ParserState(LinearLexer(Input(text, input.name)))
+        return True
 
     def _refuse(self, fact: str, error: Exception) -> NoReturn:
         """Refuse the text up to the current token for what xDSL has raised."""

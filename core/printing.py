@@ -17,6 +17,7 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike
 
 from .provenance import names, names_of
+from .versions import KEY, with_version
 
 
 class AliasPrinter(Printer):
@@ -53,7 +54,12 @@ def _elements(attribute: Attribute) -> int:
 
 
 def module_text(
-    op: Operation, *, locations: bool = False, elide: int | None = None, **options: bool
+    op: Operation,
+    *,
+    locations: bool = False,
+    elide: int | None = None,
+    versioned: bool = False,
+    **options: bool,
 ) -> str:
     """An operation as MLIR text that `from_mlir` reads, aliases first.
 
@@ -62,6 +68,7 @@ def module_text(
         locations: whether locations are printed.
         elide: constants of more elements than this are printed as `dense_resource<__elided__>`,
             to be looked at and not to be read again.
+        versioned: whether a module states the version of the text, see `core.versions`.
         options: further options of xDSL's printer.
     """
     body = StringIO()
@@ -73,7 +80,10 @@ def module_text(
         plain.print_string(f"#{name} = ")
         plain.print_attribute(attribute)
         plain.print_string("\n")
-    return head.getvalue() + body.getvalue() + "\n"
+    text = body.getvalue()
+    if versioned and KEY not in op.attributes:
+        text = with_version(text)
+    return f"{head.getvalue()}{text}\n"
 
 
 def _arguments(op: Operation) -> tuple[BlockArgument, ...]:

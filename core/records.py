@@ -1,7 +1,7 @@
 """What tuning has found: a text database of schedules, one JSON object on a line.
 
-Lines are sorted, and each stands for itself: files are merged by writing one behind the other,
-and what is read of several lines about the same schedule is the best one.
+Lines are sorted, and each stands for itself and states its version: files are merged by writing
+one behind the other, and what is read of several lines about the same schedule is the best one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from typing import Any
 from .errors import CompileError, explain
 from .reading import ReadingError, read_json, read_text
 from .target import Target
+from .versions import RECORD
 from .weights import write_atomically
+
+_VERSION = "version"
 
 VARIABLE = "STEPWELL_TUNING"
 """The variable of the environment with the path of the database; empty for none."""
@@ -46,8 +49,9 @@ class Record:
     versions: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def line(self) -> str:
-        """The record as JSON."""
-        return json.dumps(dataclasses.asdict(self), sort_keys=True)
+        """The record as JSON, with the version of its form."""
+        fields = {**dataclasses.asdict(self), _VERSION: RECORD.version}
+        return json.dumps(fields, sort_keys=True)
 
 
 _Identity = tuple[str, str, int, str]
@@ -170,6 +174,7 @@ def _record(path: Path, number: int, line: str) -> Record:
         raise _corrupt(path, number, f"it is {error}") from error
     if not isinstance(fields, dict):
         raise _corrupt(path, number, "it is no JSON object")
+    fields = _brought_up(path, number, fields)
     for name, kinds in _KINDS.items():
         if name not in fields:
             raise _corrupt(path, number, f'"{name}" is missing')
@@ -178,6 +183,18 @@ def _record(path: Path, number: int, line: str) -> Record:
     if strangers := sorted(fields.keys() - _KINDS.keys()):
         raise _corrupt(path, number, f'"{strangers[0]}" is not known')
     return Record(**fields)
+
+
+def _brought_up(path: Path, number: int, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a line in their present form."""
+    version = fields.pop(_VERSION, 0)
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise _corrupt(path, number, f'"{_VERSION}" is {version!r}')
+    try:
+        return RECORD.upgraded(fields, version)
+    except ReadingError as error:
+        fact = f"cannot read line {number} of {path}: {error}"
+        raise CompileError(explain("tuning records", fact)) from error
 
 
 def _corrupt(path: Path, number: int, reason: str) -> CompileError:

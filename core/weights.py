@@ -27,6 +27,7 @@ from .reading import (
     read_npz,
     size_of,
 )
+from .versions import KEY, WEIGHTS
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -103,7 +104,7 @@ class WeightStore:
                 _CSR_PARTS, (array.indptr, array.indices, array.data), strict=True
             ):
                 tensors[f"{name}.{part}"] = np.ascontiguousarray(data)
-        write_atomically(path, save(tensors, shapes or None))
+        write_atomically(path, save(tensors, {KEY: str(WEIGHTS.version), **shapes}))
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> WeightStore:
@@ -141,11 +142,21 @@ def _read_safetensors(
             with safe_open(path, framework="np") as store:
                 arrays = {name: store.get_tensor(name) for name in store.keys()}  # noqa: SIM118
                 metadata = store.metadata() or {}
+                version = metadata.pop(KEY, None)
         except (SafetensorError, ValueError, TypeError, AttributeError) as error:
             raise ReadingError(f"not in the format of safetensors: {error}") from error
+    if version is not None:
+        arrays = WEIGHTS.upgraded(arrays, _number(version))
     # Other writers have metadata that says nothing of matrices.
     named = {n: t for n, t in metadata.items() if any(f"{n}.{p}" in arrays for p in _CSR_PARTS)}
     return arrays, {name: read_json(text) for name, text in named.items()}
+
+
+def _number(version: str) -> int:
+    """The version that a file states."""
+    if not re.fullmatch(r"\d{1,18}", version):
+        raise ReadingError(f'{KEY} is no number, got "{version}"')
+    return int(version)
 
 
 def _read_npz(

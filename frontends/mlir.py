@@ -16,6 +16,7 @@ from ..core.parsing import MlirParser
 from ..core.provenance import origin
 from ..core.reading import ReadingError, read_text
 from ..core.registry import make_context
+from ..core.versions import KEY
 from ..core.weights import WeightStore
 
 
@@ -38,6 +39,7 @@ def from_mlir(source: str | os.PathLike[str], weights: WeightStore | None = None
     except DiagnosticException as error:
         raise ImportModelError(f"{name}: {_first_line(str(error))}") from error
     _check_weights(op, weights, name)
+    op.attributes.pop(KEY, None)
     return Module(op, weights)
 
 

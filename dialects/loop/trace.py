@@ -2,7 +2,8 @@
 
     split(j, 32, tail=mask); reorder(i, j0, j1); vectorize(j1)
 
-A kernel carries it as the attribute `loop.schedule`, which each primitive appends itself to.
+A kernel carries it as the attribute `loop.schedule`, which each primitive appends itself to. Text
+that is kept may state the version of its steps, before anything else: `version(1); split(j, 32)`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import StringAttr
 
 from ...core.errors import explain
+from ...core.reading import ReadingError
+from ...core.versions import TRACE
 from .nests import ScheduleError
 from .ops import SCHEDULE, KernelOp
 
@@ -31,6 +34,11 @@ _GAP = re.compile(r"\s*")
 
 
 _EXPECTED = "name(arguments); ..."
+
+VERSION = "version"
+"""What a trace begins with that states its version, as a step."""
+
+_STATED = f"{VERSION}({TRACE.version})"
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,8 @@ def parse_traces(text: str, file: str | None = None) -> dict[str | None, list[St
         @softmax: split(k, 64);
                   vectorize(k1)
 
-    Steps before the first name are for the kernel `None`: the only one of a module.
+    Steps before the first name are for the kernel `None`: the only one of a module. A version at
+    the beginning is that of all of them.
 
     Args:
         text: the traces.
@@ -96,10 +105,10 @@ def parse_traces(text: str, file: str | None = None) -> dict[str | None, list[St
             pipeline that names the file need not be who may read it.
 
     Raises:
-        ScheduleError: naming the place where the text is malformed.
+        ScheduleError: naming the place where the text is malformed, or if its version is not read.
     """
     try:
-        return _parsed(_COMMENT.sub("", text))
+        return _brought_up(_parsed(_COMMENT.sub("", text)))
     except _MalformedError as error:
         if file is None:
             raise
@@ -132,6 +141,28 @@ def _parsed(text: str) -> dict[str | None, list[Step]]:
             raise error
         place = _end_of_gap(text, match.end())
     return found
+
+
+def _brought_up(found: dict[str | None, list[Step]]) -> dict[str | None, list[Step]]:
+    """Steps in their present form, without the version that the text states."""
+    if not found:
+        return found
+    kernel, steps = next(iter(found.items()))
+    if kernel is not None or not steps or steps[0].name != VERSION:
+        return found
+    version = steps.pop(0)
+    match version:
+        case Step(arguments=(int() as number,), named=()):
+            pass
+        case _:
+            raise ScheduleError(
+                explain("trace", "wrong version", expected=_STATED, got=str(version)[:60])
+            )
+    try:
+        upgraded = {kernel: TRACE.upgraded(steps, number) for kernel, steps in found.items()}
+    except ReadingError as error:
+        raise ScheduleError(explain("trace", str(error))) from error
+    return {kernel: steps for kernel, steps in upgraded.items() if kernel or steps}
 
 
 def _end_of_gap(text: str, place: int) -> int:

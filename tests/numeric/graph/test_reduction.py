@@ -199,7 +199,7 @@ def test_the_commands(plant: Plant, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert said.startswith("reduced ")
     assert "graph.sub" in Path(small).read_text()
     status, shown, _ = run(["reduce", path, *passes], capsys)
-    assert shown.startswith("builtin.module {")
+    assert shown.startswith("builtin.module attributes {")
 
 
 @pytest.mark.parametrize(

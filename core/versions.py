@@ -1,0 +1,100 @@
+"""Versions of what is written to be read again: IR text, tuning records, traces, weights.
+
+Whoever writes states the version of the format, and whoever reads takes what states an older one
+up to it, step by step. What states a newer version is refused. `docs/stability.md` says when a
+version changes, and for how long there is a way up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from .reading import STRING, ReadingError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_Content = TypeVar("_Content")
+
+KEY = "stepwell.version"
+"""The attribute of a module, and the metadata of a file of weights, with the version."""
+
+
+_NEWER = "install a newer Stepwell"
+_OLDER = "an older Stepwell reads it, and writes it as the next version"
+
+
+@dataclass(frozen=True)
+class Format(Generic[_Content]):
+    """Something that is written: the version that is written now, and the way up to it.
+
+    Entry n of `steps` makes content of version n one of version n + 1.
+    """
+
+    version: int
+    steps: Mapping[int, Callable[[_Content], _Content]] = field(
+        default_factory=dict[int, Callable[[_Content], _Content]]
+    )
+
+    @property
+    def oldest(self) -> int:
+        """The oldest version that there is a way up from."""
+        version = self.version
+        while version - 1 in self.steps:
+            version -= 1
+        return version
+
+    def upgraded(self, content: _Content, stated: int) -> _Content:
+        """What states a version, in the version that is written now.
+
+        Raises:
+            ReadingError: if it is a newer version, or an older one than there is a way up from.
+        """
+        if not self.oldest <= stated <= self.version:
+            newer = stated > self.version
+            relation, hint = ("newer", _NEWER) if newer else ("older", _OLDER)
+            last = "" if self.oldest == self.version else f" to {self.version}"
+            raise ReadingError(
+                f"its version is {relation} than what this Stepwell reads, expected "
+                f"{self.oldest}{last}, got {stated}; {hint}"
+            )
+        for version in range(stated, self.version):
+            content = self.steps[version](content)
+        return content
+
+
+IR_TEXT = Format[str](1)
+"""MLIR text of any stage. Without a version it is of the present one: people write it."""
+
+RECORD = Format[dict[str, Any]](1, {0: lambda fields: fields})
+"""A tuning record, as the fields of its line. The first ones stated no version: 0."""
+
+TRACE = Format[list[Any]](1)
+"""The steps of a trace. Without a version they are of the present one: people write them."""
+
+WEIGHTS = Format[dict[str, "np.ndarray"]](1)
+"""The arrays of a safetensors file. Without a version another tool wrote it."""
+
+_STATED = re.compile(rf"{STRING}|//[^\n]*|\bstepwell\.version = (?P<version>\d{{1,18}})\b")
+_HEADER = re.compile(
+    rf"builtin\.module(?: @(?:[\w.$-]+|{STRING}))?(?P<attributes> attributes \{{)?"
+)
+
+
+def stated_in(text: str) -> re.Match[str] | None:
+    """Where MLIR text states its version, as the group `version`; None where it states none."""
+    if KEY not in text:
+        return None
+    return next((match for match in _STATED.finditer(text) if match["version"]), None)
+
+
+def with_version(text: str) -> str:
+    """The text of a module, which does not state its version yet, with it among its attributes."""
+    header = _HEADER.match(text)
+    assert header is not None, "the text of a module begins with its name"
+    stated = f"{KEY} = {IR_TEXT.version} : i64"
+    added = f"{stated}, " if header["attributes"] else f" attributes {{{stated}}}"
+    return f"{text[: header.end()]}{added}{text[header.end() :]}"
