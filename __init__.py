@@ -32,6 +32,7 @@ _PLACES = {
     "Target": "core.target",
     "TargetError": "core.errors",
     "TensorSpec": "core.module",
+    "Universe": "core.universe",
     "UnsupportedError": "core.errors",
     "ValueSpec": "core.module",
     "WeightStore": "core.weights",
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from .core.functions import register_function
     from .core.module import Module, SparseSpec, TensorSpec, ValueSpec
     from .core.target import Target
+    from .core.universe import Universe
     from .core.weights import WeightStore
     from .diagnosis.bisection import bisect
     from .diagnosis.reduction import reduce
@@ -92,6 +94,7 @@ __all__ = [
     "Target",
     "TargetError",
     "TensorSpec",
+    "Universe",
     "UnsupportedError",
     "ValueSpec",
     "WeightStore",

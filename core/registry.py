@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from . import universe
 from .context import CompilerContext
+from .deprecation import warn_deprecated
 from .errors import StepwellError, explain
 from .resources import builtin_dialect
 from .target import Target
@@ -91,12 +93,41 @@ class _Plugin:
     universe: Universe
 
     @property
+    def interface(self) -> int | None:
+        """The version of the plug-in interface that it states, if any."""
+        return getattr(self.universe, "interface", None)
+
+    def check_interface(self) -> None:
+        """Hold the version of the interface that it states against the one here.
+
+        Raises:
+            StepwellError: if it is written for one that is not here.
+        """
+        stated, subject = self.interface, f'package "{self.package}"'
+        if stated is None and self.legalizations:
+            self._warn_of_no_interface("its table of graph-legalize")
+        if stated is None or stated == universe.INTERFACE:
+            return
+        newest, oldest = universe.INTERFACE, universe.OLDEST_INTERFACE
+        if type(stated) is not int or not oldest <= stated <= newest:
+            newer = type(stated) is int and stated > newest
+            hint = f"install a newer {'Stepwell' if newer else 'version of the package'}"
+            known = f"{oldest} to {newest}" if oldest < newest else f"{newest}"
+            fact = "is written for another version of the plug-in interface"
+            raise StepwellError(explain(subject, fact, expected=known, got=stated, hint=hint))
+        fact = f"is written for version {stated} of the plug-in interface"
+        warn_deprecated(subject, fact, hint=f"version {newest} takes its place")
+
+    @property
     def dialects(self) -> dict[str, Callable[[], Dialect]]:
         clash = sorted(self.universe.all_dialects.keys() & _DIALECTS.keys())
         if clash:
             fact = f'registers the dialect "{clash[0]}", which is Stepwell\'s own'
             raise StepwellError(explain(f'package "{self.package}"', fact))
-        return {name: self._named(load) for name, load in self.universe.all_dialects.items()}
+        return {
+            name: functools.partial(self._dialect, name, load)
+            for name, load in self.universe.all_dialects.items()
+        }
 
     @property
     def passes(self) -> dict[str, Callable[[], type[ModulePass]]]:
@@ -107,8 +138,25 @@ class _Plugin:
         entries = getattr(self.universe, "all_legalizations", {})
         return {name: self._named(load) for name, load in entries.items()}
 
+    def _dialect(self, name: str, load: Callable[[], Dialect]) -> Dialect:
+        dialect = _load_of(self.package, load)
+        if self.interface is None and _is_written_against_us(dialect):
+            self._warn_of_no_interface(f'its dialect "{name}"')
+        return dialect
+
+    def _warn_of_no_interface(self, subject: str) -> None:
+        fact = f"{subject} uses Stepwell and states no version of the plug-in interface"
+        hint = f"register stepwell.Universe(interface={universe.INTERFACE}, ...)"
+        warn_deprecated(f'package "{self.package}"', fact, hint=hint)
+
     def _named(self, load: Callable[[], _Loaded]) -> Callable[[], _Loaded]:
         return lambda: _load_of(self.package, load)
+
+
+def _is_written_against_us(dialect: Dialect) -> bool:
+    """Whether a dialect of another package has operations of this one's classes."""
+    classes = (base for op in dialect.operations for base in op.__mro__)
+    return any(base.__module__.startswith(f"{_PACKAGE}.") for base in classes)
 
 
 def _load_of(package: str, load: Callable[[], _Loaded]) -> _Loaded:
@@ -139,13 +187,15 @@ def _others() -> tuple[_Plugin, ...]:
         if point.value.partition(":")[0].partition(".")[0] == _PACKAGE:
             continue
         package = point.dist.name if point.dist is not None else point.name
-        universe = _load_of(package, point.load)
-        if not isinstance(universe, Universe):
+        found = _load_of(package, point.load)
+        if not isinstance(found, Universe):
             fact = f'entry point "{point.name}" is no universe'
-            expected, got = "xdsl.universe.Universe", type(universe).__name__
+            expected, got = "xdsl.universe.Universe", type(found).__name__
             subject = f'package "{package}"'
             raise StepwellError(explain(subject, fact, expected=expected, got=got))
-        plugins.append(_Plugin(package, universe))
+        plugin = _Plugin(package, found)
+        plugin.check_interface()
+        plugins.append(plugin)
     return tuple(plugins)
 
 

@@ -166,7 +166,7 @@ def test_a_target_has_a_table() -> None:
 
 
 def test_a_package_has_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    universe = Universe(all_legalizations={"graph.pow": lambda: square})
+    universe = Universe(interface=1, all_legalizations={"graph.pow": lambda: square})
     plugin = registry._Plugin("acme", universe)
     known = (*registry._others(), plugin)
     monkeypatch.setattr(registry, "_others", lambda: known)

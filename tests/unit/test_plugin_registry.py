@@ -14,6 +14,8 @@ from xdsl.universe import Universe
 
 import stepwell as sw
 from stepwell.core import pipelines, registry
+from stepwell.core import universe as interface
+from stepwell.dialects.graph.ops import ReluOp
 from stepwell.tools import stepwell_opt
 
 
@@ -109,3 +111,69 @@ def test_a_pass_or_a_dialect_that_cannot_be_loaded(register: Callable[..., None]
         pipelines.parse_passes("acme-x", registry.passes())
     with pytest.raises(sw.ImportModelError, match=re.escape(BROKEN)):
         sw.from_mlir("acme.op\n")
+
+
+class SwishOp(ReluOp):
+    """An operator of another package."""
+
+    name = "acme.swish"
+
+
+def load_swish() -> Dialect:
+    return Dialect("acme", [SwishOp], [])
+
+
+INTERFACE = 'package "acme": is written for another version of the plug-in interface, expected '
+
+
+@pytest.mark.parametrize(
+    ("stated", "hint"),
+    [
+        (2, "1, got 2; install a newer Stepwell"),
+        (0, "1, got 0; install a newer version of the package"),
+        ("1", "1, got 1; install a newer version of the package"),
+    ],
+)
+def test_a_package_for_another_interface(
+    register: Callable[..., None], stated: int, hint: str
+) -> None:
+    register(EntryPoint(lambda: sw.Universe(interface=stated)))
+    with pytest.raises(sw.StepwellError, match=re.escape(INTERFACE + hint)):
+        registry.dialects()
+
+
+def test_a_package_for_this_interface(register: Callable[..., None]) -> None:
+    register(EntryPoint(lambda: sw.Universe(interface=1, all_dialects={"acme": load_swish})))
+    assert registry.dialects()["acme"]().name == "acme"
+
+
+def test_a_package_for_the_last_interface(
+    register: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It works for one release more, with a warning of the line that uses Stepwell."""
+    monkeypatch.setattr(interface, "INTERFACE", 2)
+    register(EntryPoint(lambda: sw.Universe(interface=1, all_dialects={"acme": load_swish})))
+    message = (
+        'package "acme": is written for version 1 of the plug-in interface, which the next '
+        "release refuses; version 2 takes its place"
+    )
+    with pytest.warns(DeprecationWarning, match=f"^{re.escape(message)}$") as told:
+        assert sw.from_mlir(TEXT).inputs
+    assert [warning.filename for warning in told] == [__file__]
+
+
+def test_a_package_that_states_no_interface(register: Callable[..., None]) -> None:
+    """It need not where it uses nothing of Stepwell."""
+    plain, ours = Dialect("plain", [], []), {"acme": load_swish}
+    register(EntryPoint(lambda: Universe(all_dialects={"plain": lambda: plain, **ours})))
+    assert registry.dialects()["plain"]() is plain
+    message = (
+        'package "acme": its dialect "acme" uses Stepwell and states no version of the plug-in '
+        "interface, which the next release refuses; register stepwell.Universe(interface=1, ...)"
+    )
+    with pytest.warns(DeprecationWarning, match=re.escape(message)) as told:
+        assert registry.dialects()["acme"]().name == "acme"
+    assert [warning.filename for warning in told] == [__file__]
+    register(EntryPoint(lambda: sw.Universe(all_legalizations={"graph.pow": broken})))
+    with pytest.warns(DeprecationWarning, match="its table of graph-legalize uses Stepwell and "):
+        registry.dialects()

@@ -1,6 +1,6 @@
 """A plug-in: the dialect `swish`, with the operator x * sigmoid(x) and a pass that finds it."""
 
-from xdsl.universe import Universe
+from stepwell import Universe
 
 
 def _dialect():
@@ -16,6 +16,7 @@ def _raise_pass():
 
 
 UNIVERSE = Universe(
+    interface=1,  # the version of Stepwell's plug-in interface that this is written for
     all_dialects={"swish": _dialect},
     all_passes={"swish-raise-silu": _raise_pass},
 )

@@ -1,0 +1,37 @@
+"""Warnings of what goes, or changes, with the next release: see `docs/stability.md`."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+
+_PACKAGE = __name__.rpartition(".core.")[0]
+
+
+def warn_deprecated(subject: str, fact: str, *, hint: str) -> None:
+    """Warn with a `DeprecationWarning` of the line outside of this package that led here.
+
+    Args:
+        subject: what the warning is about, as in errors.
+        fact: what is deprecated: "is deprecated", "states no version".
+        hint: what to do instead.
+    """
+    text = f"{subject}: {fact}, which the next release refuses; {hint}"
+    warnings.warn(text, DeprecationWarning, stacklevel=_levels_out())
+
+
+def _levels_out() -> int:
+    """The `stacklevel` with which a warning of the caller is one of whoever calls the package."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and _is_inside(frame):
+        # `warnings` does not count the frames of an import.
+        level += "importlib._bootstrap" not in frame.f_code.co_filename
+        frame = frame.f_back
+    return level
+
+
+def _is_inside(frame: FrameType) -> bool:
+    name = frame.f_globals.get("__name__", "")
+    return name == _PACKAGE or name.startswith((f"{_PACKAGE}.", "importlib.", "functools"))
