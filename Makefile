@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 MARKED = $(VENV)/.$(1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all unit numeric lit lint format types bench weights clean
+.PHONY: help demo test test-all unit numeric lit public lint format types bench weights clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | \
@@ -31,6 +31,9 @@ numeric: $(call MARKED,test) ## the numeric tests alone
 
 lit: $(call MARKED,test) ## the tests of IR text alone
 	$(BIN)/lit -sv tests/lit
+
+public: $(call MARKED,test) ## write again what users rely on: tests/public/
+	$(BIN)/python -m pytest -q -n 0 --renew-public tests/unit/test_public_face.py
 
 lint: $(call MARKED,test) ## ruff: rules and format
 	$(BIN)/ruff check .

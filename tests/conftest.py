@@ -27,6 +27,11 @@ SECONDS = 60
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """An option of our own: the files in `tests/public/` are written anew."""
+    parser.addoption("--renew-public", action="store_true", help="write tests/public/ again")
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The root of the repository."""
