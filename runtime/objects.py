@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.llvm.boundary.code import Layout
+
 _HEADER = object.__basicsize__
 _TYPE = _HEADER - 8
 _DATA, _RANK, _SHAPE, _DESCR, _FLAGS = (_HEADER + offset for offset in (0, 8, 16, 40, 48))
@@ -30,14 +32,21 @@ _ABI_VERSION, _NDARRAY, _NEW_FROM_DESCR = 0, 2, 94
 _ABI = 0x2000000
 
 _NAMES = {
-    "$OUT": "out",
-    "$TO_CSR": "to_csr",
-    "$SHAPE": "_shape",
-    "$INDPTR": "indptr",
-    "$INDICES": "indices",
-    "$VALUES": "data",
+    "name_out": "out",
+    "name_to_csr": "to_csr",
+    "name_shape": "_shape",
+    "name_indptr": "indptr",
+    "name_indices": "indices",
+    "name_values": "data",
 }
-_INTERNED = {key: sys.intern(name) for key, name in _NAMES.items()}
+_OBJECTS: dict[str, object] = {
+    **{key: sys.intern(name) for key, name in _NAMES.items()},
+    "array_type": np.ndarray,
+    "tuple_type": tuple,
+    "none": None,
+    "exception_type": Exception,
+}
+"""What the compiled boundary compares with or looks up, by what its IR calls it."""
 
 
 def _word(address: int) -> int:
@@ -129,27 +138,24 @@ def _numpy_functions() -> Any:
     return ctypes.cast(address, ctypes.POINTER(ctypes.c_size_t))
 
 
-def new_array() -> int:
-    """The address of NumPy's `PyArray_NewFromDescr`."""
-    return _numpy_functions()[_NEW_FROM_DESCR]
+def layout(plan: int) -> Layout:
+    """What the compiled boundary has to know about objects.
 
-
-def numbers() -> dict[str, int]:
-    """What the IR of the boundary has to know about objects, by the names it has for it."""
-    return {
-        **{key: id(name) for key, name in _INTERNED.items()},
-        "$TYPE": _TYPE,
-        "$DATA": _DATA,
-        "$RANK": _RANK,
-        "$SHAPE_OF_ARRAY": _SHAPE,
-        "$DESCR": _DESCR,
-        "$FLAGS": _FLAGS,
-        "$KIND": _KIND,
-        "$DTYPE_MASK": _DTYPE_MASK,
-        "$READABLE": _CONTIGUOUS | _ALIGNED,
-        "$WRITABLE": _CONTIGUOUS | _ALIGNED | _WRITABLE,
-        "$NDARRAY": id(np.ndarray),
-        "$TUPLE": id(tuple),
-        "$NONE": id(None),
-        "$EXCEPTION": id(Exception),
-    }
+    Args:
+        plan: where in an executable the address of its plan is.
+    """
+    return Layout(
+        type=_TYPE,
+        data=_DATA,
+        rank=_RANK,
+        shape=_SHAPE,
+        dtype=_DESCR,
+        flags=_FLAGS,
+        kind=_KIND,
+        plan=plan,
+        dtype_mask=_DTYPE_MASK,
+        readable=_CONTIGUOUS | _ALIGNED,
+        writable=_CONTIGUOUS | _ALIGNED | _WRITABLE,
+        objects=tuple((name, id(value)) for name, value in _OBJECTS.items()),
+        new_array=_numpy_functions()[_NEW_FROM_DESCR],
+    )

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from ..backends.llvm.boundary.plan import ARGUMENTS, CSR, DENSE, POLYNOMIAL, Plan
+from ..backends.llvm.boundary.plan import ARGUMENTS, CSR, DENSE, POLYNOMIAL, RECORDS
 from ..core.dims import Dim
 from ..core.module import ValueSpec
 from ..dialects.graph.signature import Signature
@@ -84,7 +84,7 @@ class ExecutablePlan:
             *(len(signature.inputs), len(signature.outputs), len(self._symbols)),
             *places[:-1],
         ]
-        assert len(words) == Plan.RECORDS
+        assert len(words) == RECORDS
         words += self._records()
         if any(not -(1 << 63) <= word < 1 << 63 for word in words):
             raise OverflowError("a size has more than 64 bits")

@@ -49,7 +49,7 @@ def boundary(base: type) -> code.Boundary | None:
     """The compiled boundary for subtypes of `base`; None where objects are not as it expects."""
     if not objects.are_known():
         return None
-    return code.install(objects.numbers(), base.__basicsize__ + 8, objects.new_array())
+    return code.install(objects.layout(base.__basicsize__ + 8))
 
 
 @functools.cache

@@ -53,6 +53,16 @@ def test_data_of_the_demo_ships(pyproject: dict[str, Any]) -> None:
     assert shipped == {"README.md", "digits.npz", "digits_mlp.npz", "karate_gcn.npz"}
 
 
+def test_files_of_llvm_ir_ship(pyproject: dict[str, Any]) -> None:
+    """Each lies in a package whose data is every file of its kind."""
+    settings = pyproject["tool"]["setuptools"]
+    kept = [path for path in ROOT.rglob("*.ll") if path.relative_to(ROOT).parts[0] in ROOMS]
+    assert kept
+    for path in kept:
+        package = ".".join(("stepwell", *path.relative_to(ROOT).parent.parts))
+        assert settings["package-data"][package] == ["*.ll"], path
+
+
 def test_each_dependency_has_its_reason(pyproject: dict[str, Any]) -> None:
     project = pyproject["project"]
     required = [*project["dependencies"]]

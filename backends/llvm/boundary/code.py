@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -14,50 +13,20 @@ from llvmlite import ir
 
 from ....core.target import host
 from ....dialects import rt
+from ..linking import PTR, Definitions, linked
 from ..machine import machine
-from .arguments import ARGUMENTS_IR
-from .call import CALL_IR
-from .plan import ARGUMENTS, LARGEST_ARENA, POLYNOMIAL, Plan
-from .results import RESULTS_IR
+from .plan import ARGUMENTS, LARGEST_ARENA, POLYNOMIAL, RECORDS, Plan
 
 ENTRY = "stepwell_entry"
 """What the function of a frame is called that `add_entry` makes."""
 
-_PYTHON_IR = """
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-declare void @PyErr_Clear()
-declare ptr @PyErr_NoMemory()
-declare ptr @PyErr_Occurred()
-declare i32 @PyErr_ExceptionMatches(ptr)
-declare ptr @PyLong_FromLongLong(i64)
-declare i64 @PyLong_AsSsize_t(ptr)
-declare ptr @PyMem_Malloc(i64)
-declare void @PyMem_Free(ptr)
-declare ptr @PyObject_GetAttr(ptr, ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare ptr @PyObject_VectorcallMethod(ptr, ptr, i64, ptr)
-declare ptr @PyTuple_New(i64)
-declare ptr @PyTuple_GetItem(ptr, i64)
-declare i32 @PyTuple_SetItem(ptr, i64, ptr)
-declare i64 @PyTuple_Size(ptr)
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
-declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
-"""
+_FILES = [
+    Path(__file__).with_name(f"{name}.ll") for name in ("reader", "arguments", "results", "call")
+]
+_NEW_ARRAY = "PyArray_NewFromDescr"
+"""A function of NumPy, which is no symbol of the process."""
 
-_NUMBERS = {
-    "$BUSY": rt.Word.BUSY,
-    "$NEXT": rt.Word.NEXT,
-    "$ARENA_TOO_SMALL": rt.ARENA_TOO_SMALL,
-    "$ARGUMENTS": ARGUMENTS,
-    "$POLYNOMIAL": POLYNOMIAL,
-    "$LARGEST_ARENA": LARGEST_ARENA,
-    **{f"${word.name}": word for word in Plan if word is not Plan.SHAPE},
-    "$SHAPE_IN_FRAME": Plan.SHAPE,
-}
+_EXPORTED = ("stepwell_call", "stepwell_frame")
 
 
 def add_entry(module: ir.Module, name: str) -> None:
@@ -85,13 +54,78 @@ class Boundary:
     """`(address of the head of a list) -> a free frame or null`."""
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Where things are in objects of Python and NumPy, and what objects the boundary knows.
+
+    Offsets are in bytes. `dtype_mask`, `readable` and `writable` are bits, and `objects` and
+    `new_array` addresses.
+    """
+
+    type: int
+    data: int
+    rank: int
+    shape: int
+    dtype: int
+    flags: int
+    kind: int
+    """Of a dtype: the word that has its kind, byte order and number, in the bits of the mask."""
+    plan: int
+    """Of an executable: where the address of its plan is."""
+    dtype_mask: int
+    readable: int
+    """The flags of an array that can be read as it is."""
+    writable: int
+    """The flags of an array that results can be written to."""
+    objects: tuple[tuple[str, int], ...]
+    """Types, constants and names, by what the IR calls them."""
+    new_array: int
+    """The address of NumPy's `PyArray_NewFromDescr`."""
+
+
+def _definitions(layout: Layout) -> Definitions:
+    """What the files of the boundary declare and take from here."""
+    made = Definitions()
+    for name in ("type", "shape", "dtype"):
+        made.field(f"{name}_of", getattr(layout, name), PTR)
+    for name, bits in (("data", 64), ("kind", 64), ("rank", 32), ("flags", 32)):
+        made.field(f"{name}_of", getattr(layout, name), ir.IntType(bits))
+    made.field("plan_of", layout.plan, PTR)
+    made.number("dtype_mask", layout.dtype_mask)
+    made.number("readable", layout.readable, 32)
+    made.number("writable", layout.writable, 32)
+    for name, address in layout.objects:
+        made.address(name, address)
+    for word in Plan:
+        addresses = (Plan.CODE, Plan.FRAMES, Plan.SLOW, Plan.FAIL)
+        kind = PTR if word in addresses else ir.IntType(64)
+        made.field(f"plan_{word.name.lower()}", 8 * word, kind)
+    made.place("plan_records", 8 * RECORDS)
+    made.place("frame_busy", 8 * rt.Word.BUSY)
+    made.place("frame_next", 8 * rt.Word.NEXT)
+    made.place("frame_arguments", 8 * ARGUMENTS)
+    made.number("polynomial", POLYNOMIAL)
+    made.number("largest_arena", LARGEST_ARENA)
+    made.number("arena_too_small", rt.ARENA_TOO_SMALL, 32)
+    return made
+
+
+_ENGINES: list[Any] = []
+"""What owns the machine code: executables may use it until the process ends."""
+
+
 @functools.cache
-def _compiled(text: str) -> tuple[Any, Boundary]:
-    """The machine code of the boundary's IR, and where it is."""
+def install(layout: Layout) -> Boundary:
+    """The boundary as machine code, made once in a process for a layout."""
     # Better code generation takes three times as long and saves a tenth of a call.
     target_machine = machine(host(), jit=True, level=0)
-    module = llvm.parse_assembly(text)
-    module.verify()
+    module = linked(_FILES, _definitions(layout), _EXPORTED, target_machine)
+    called = [f.name for f in module.functions if f.is_declaration and f.name.startswith("Py")]
+    for name in called:
+        if name != _NEW_ARRAY:
+            function = getattr(ctypes.pythonapi, name)
+            llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
+    llvm.add_symbol(_NEW_ARRAY, layout.new_array)
     tuning = llvm.create_pipeline_tuning_options(speed_level=1)
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
@@ -101,23 +135,5 @@ def _compiled(text: str) -> tuple[Any, Boundary]:
     passes.run(module, llvm.create_pass_builder(target_machine, tuning))
     engine = llvm.create_mcjit_compiler(module, target_machine)
     engine.finalize_object()
-    address = engine.get_function_address
-    return engine, Boundary(address("stepwell_call"), address("stepwell_frame"))
-
-
-def install(objects: Mapping[str, int], plan: int, new_array: int) -> Boundary:
-    """The boundary as machine code, made once in a process.
-
-    Args:
-        objects: where things are in objects of Python, by the names of the IR.
-        plan: where in an executable the address of its plan is.
-        new_array: the address of NumPy's `PyArray_NewFromDescr`.
-    """
-    for name in re.findall(r"@(Py\w+)", _PYTHON_IR):
-        if name != "PyArray_NewFromDescr":
-            function = getattr(ctypes.pythonapi, name)
-            llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
-    llvm.add_symbol("PyArray_NewFromDescr", new_array)
-    numbers = {**_NUMBERS, **objects, "$PLAN": plan}
-    text = _PYTHON_IR + ARGUMENTS_IR + RESULTS_IR + CALL_IR
-    return _compiled(re.sub(r"\$[A-Z_]+", lambda name: str(numbers[name[0]]), text))[1]
+    _ENGINES.append(engine)
+    return Boundary(*map(engine.get_function_address, _EXPORTED))

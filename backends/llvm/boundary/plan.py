@@ -61,4 +61,7 @@ class Plan(IntEnum):
     """Where in a frame the results are."""
     SHAPE = 11
     """Where in a frame a shape is made."""
-    RECORDS = 12
+
+
+RECORDS = len(Plan)
+"""Where in a plan the records begin."""

@@ -1,94 +1,63 @@
-"""LLVM IR that looks at arguments: whether they can be taken as they are, and what is passed.
+;;; Arguments: whether they can be taken as they are, and what is passed.
 
-A reader goes through a plan and fills a frame. Its fields: the next word of the plan, where the
-next argument word goes, the sizes of the symbols, where the next range goes, where the next held
-object goes, the first range, and whether the arithmetic of sizes has overflown.
-"""
+; Python, NumPy and LLVM
+declare i64 @PyLong_AsSsize_t(ptr)
+declare ptr @PyObject_GetAttr(ptr, ptr)
+declare ptr @PyObject_VectorcallMethod(ptr, ptr, i64, ptr)
+declare ptr @PyTuple_GetItem(ptr, i64)
+declare i64 @PyTuple_Size(ptr)
 
-ARGUMENTS_IR = """
-%Reader = type { ptr, ptr, ptr, ptr, ptr, ptr, i64 }
+; Made by code.py
+declare ptr @array_type()
+declare i64 @data_of(ptr)
+declare i64 @dtype_mask()
+declare ptr @dtype_of(ptr)
+declare i32 @flags_of(ptr)
+declare i64 @kind_of(ptr)
+declare ptr @name_indices()
+declare ptr @name_indptr()
+declare ptr @name_shape()
+declare ptr @name_to_csr()
+declare ptr @name_values()
+declare i32 @rank_of(ptr)
+declare i32 @readable()
+declare ptr @shape_of(ptr)
+declare ptr @tuple_type()
+declare ptr @type_of(ptr)
 
-; The next word of the plan.
-define internal i64 @next(ptr %r) alwaysinline nounwind {
-  %at = load ptr, ptr %r
-  %word = load i64, ptr %at
-  %following = getelementptr i64, ptr %at, i64 1
-  store ptr %following, ptr %r
-  ret i64 %word
-}
+; From reader.ll
+declare i1 @fits(ptr, i64, i64)
+declare void @hold(ptr, ptr)
+declare i64 @next(ptr)
+declare void @occupy(ptr, i64, i64)
+declare void @pass(ptr, i64)
+declare i64 @word(ptr, i64)
 
-; Appends a word to one of the reader's three lists: 1 arguments, 3 ranges, 4 held objects.
-define internal void @append(ptr %list, i64 %word) alwaysinline nounwind {
-  %at = load ptr, ptr %list
-  store i64 %word, ptr %at
-  %following = getelementptr i64, ptr %at, i64 1
-  store ptr %following, ptr %list
-  ret void
-}
-
-define internal void @pass(ptr %r, i64 %word) alwaysinline nounwind {
-  %list = getelementptr %Reader, ptr %r, i64 0, i32 1
-  call void @append(ptr %list, i64 %word)
-  ret void
-}
-
-define internal void @hold(ptr %r, ptr %object) alwaysinline nounwind {
-  %list = getelementptr %Reader, ptr %r, i64 0, i32 4
-  %word = ptrtoint ptr %object to i64
-  call void @append(ptr %list, i64 %word)
-  ret void
-}
-
-define internal void @occupy(ptr %r, i64 %start, i64 %bytes) alwaysinline nounwind {
-  %list = getelementptr %Reader, ptr %r, i64 0, i32 3
-  %end = add i64 %start, %bytes
-  call void @append(ptr %list, i64 %start)
-  call void @append(ptr %list, i64 %end)
-  ret void
-}
-
-; Whether a size is the one wanted; a symbol that has none yet is bound to it.
-define internal i1 @fits(ptr %r, i64 %code, i64 %size) alwaysinline nounwind {
-entry:
-  %static = icmp sge i64 %code, 0
-  br i1 %static, label %compare, label %symbol
-symbol:
-  %field = getelementptr %Reader, ptr %r, i64 0, i32 2
-  %sizes = load ptr, ptr %field
-  %number = xor i64 %code, -1
-  %place = getelementptr i64, ptr %sizes, i64 %number
-  %known = load i64, ptr %place
-  %free = icmp slt i64 %known, 0
-  br i1 %free, label %bind, label %compare
-bind:
-  store i64 %size, ptr %place
-  ret i1 true
-compare:
-  %wanted = phi i64 [ %code, %entry ], [ %known, %symbol ]
-  %same = icmp eq i64 %wanted, %size
-  ret i1 %same
+; Whether an object is a tuple, of no subclass.
+define i1 @is_tuple(ptr %o) alwaysinline nounwind {
+  %type = call ptr @type_of(ptr %o)
+  %tuple_type = call ptr @tuple_type()
+  %tuple = icmp eq ptr %type, %tuple_type
+  ret i1 %tuple
 }
 
 ; Whether an object is an array, of no subclass, with this dtype, rank and flags.
-define internal i1 @is_plain(ptr %o, i64 %dtype, i64 %rank, i32 %wanted) alwaysinline nounwind {
+define i1 @is_plain(ptr %o, i64 %dtype, i64 %rank, i32 %wanted) alwaysinline nounwind {
 entry:
-  %type_at = getelementptr i8, ptr %o, i64 $TYPE
-  %type = load i64, ptr %type_at
-  %array = icmp eq i64 %type, $NDARRAY
+  %type = call ptr @type_of(ptr %o)
+  %array_type = call ptr @array_type()
+  %array = icmp eq ptr %type, %array_type
   br i1 %array, label %look, label %no
 look:
-  %descr_at = getelementptr i8, ptr %o, i64 $DESCR
-  %descr = load ptr, ptr %descr_at
-  %word_at = getelementptr i8, ptr %descr, i64 $KIND
-  %word = load i64, ptr %word_at
-  %masked = and i64 %word, $DTYPE_MASK
+  %descr = call ptr @dtype_of(ptr %o)
+  %word = call i64 @kind_of(ptr %descr)
+  %mask = call i64 @dtype_mask()
+  %masked = and i64 %word, %mask
   %right_dtype = icmp eq i64 %masked, %dtype
-  %rank_at = getelementptr i8, ptr %o, i64 $RANK
-  %rank32 = load i32, ptr %rank_at
+  %rank32 = call i32 @rank_of(ptr %o)
   %has = sext i32 %rank32 to i64
   %right_rank = icmp eq i64 %has, %rank
-  %flags_at = getelementptr i8, ptr %o, i64 $FLAGS
-  %flags = load i32, ptr %flags_at
+  %flags = call i32 @flags_of(ptr %o)
   %set = and i32 %flags, %wanted
   %right_flags = icmp eq i32 %set, %wanted
   %a = and i1 %right_dtype, %right_rank
@@ -98,24 +67,13 @@ no:
   ret i1 false
 }
 
-define internal ptr @shape_of(ptr %array) alwaysinline nounwind {
-  %at = getelementptr i8, ptr %array, i64 $SHAPE_OF_ARRAY
-  %shape = load ptr, ptr %at
-  ret ptr %shape
-}
-
-define internal i64 @data_of(ptr %array) alwaysinline nounwind {
-  %at = getelementptr i8, ptr %array, i64 $DATA
-  %data = load i64, ptr %at
-  ret i64 %data
-}
-
-define internal i1 @take_dense(ptr %r, ptr %o) nounwind {
+define i1 @take_dense(ptr %r, ptr %o) nounwind {
 entry:
   %dtype = call i64 @next(ptr %r)
   %item = call i64 @next(ptr %r)
   %rank = call i64 @next(ptr %r)
-  %plain = call i1 @is_plain(ptr %o, i64 %dtype, i64 %rank, i32 $READABLE)
+  %readable = call i32 @readable()
+  %plain = call i1 @is_plain(ptr %o, i64 %dtype, i64 %rank, i32 %readable)
   br i1 %plain, label %begin, label %no
 begin:
   %shape = call ptr @shape_of(ptr %o)
@@ -154,8 +112,9 @@ no:
 }
 
 ; The length of a plain vector, -1 for what is none.
-define internal i64 @length(ptr %o, i64 %dtype) nounwind {
-  %plain = call i1 @is_plain(ptr %o, i64 %dtype, i64 1, i32 $READABLE)
+define i64 @length(ptr %o, i64 %dtype) nounwind {
+  %readable = call i32 @readable()
+  %plain = call i1 @is_plain(ptr %o, i64 %dtype, i64 1, i32 %readable)
   br i1 %plain, label %yes, label %no
 yes:
   %shape = call ptr @shape_of(ptr %o)
@@ -166,9 +125,8 @@ no:
 }
 
 ; An attribute that the call holds until its end; null with an error set where there is none.
-define internal ptr @attribute(ptr %r, ptr %o, i64 %name) nounwind {
-  %key = inttoptr i64 %name to ptr
-  %value = call ptr @PyObject_GetAttr(ptr %o, ptr %key)
+define ptr @attribute(ptr %r, ptr %o, ptr %name) nounwind {
+  %value = call ptr @PyObject_GetAttr(ptr %o, ptr %name)
   %none = icmp eq ptr %value, null
   br i1 %none, label %end, label %keep
 keep:
@@ -178,24 +136,20 @@ end:
   ret ptr %value
 }
 
-define internal i64 @word(ptr %base, i64 %number) alwaysinline nounwind {
-  %at = getelementptr i64, ptr %base, i64 %number
-  %word = load i64, ptr %at
-  ret i64 %word
-}
-
-define internal i1 @is_csr(ptr %record, i64 %type) alwaysinline nounwind {
+define i1 @is_csr(ptr %record, ptr %o) alwaysinline nounwind {
   %types_word = call i64 @word(ptr %record, i64 4)
   %types = inttoptr i64 %types_word to ptr
   %one = call i64 @word(ptr %types, i64 0)
   %two = call i64 @word(ptr %types, i64 1)
-  %is_one = icmp eq i64 %type, %one
-  %is_two = icmp eq i64 %type, %two
+  %type = call ptr @type_of(ptr %o)
+  %type_word = ptrtoint ptr %type to i64
+  %is_one = icmp eq i64 %type_word, %one
+  %is_two = icmp eq i64 %type_word, %two
   %either = or i1 %is_one, %is_two
   ret i1 %either
 }
 
-define internal i1 @take_csr(ptr %r, ptr %o) nounwind {
+define i1 @take_csr(ptr %r, ptr %o) nounwind {
 entry:
   %given = alloca [2 x ptr], align 8
   %record = load ptr, ptr %r
@@ -206,9 +160,7 @@ entry:
   %rows_code = call i64 @word(ptr %record, i64 6)
   %columns_code = call i64 @word(ptr %record, i64 8)
   %entries_code = call i64 @word(ptr %record, i64 10)
-  %type_at = getelementptr i8, ptr %o, i64 $TYPE
-  %type = load i64, ptr %type_at
-  %is_tuple = icmp eq i64 %type, $TUPLE
+  %is_tuple = call i1 @is_tuple(ptr %o)
   br i1 %is_tuple, label %tuple, label %object
 tuple:
   %items = call i64 @PyTuple_Size(ptr %o)
@@ -224,7 +176,7 @@ unpack:
   %columns0 = select i1 %square, i64 %rows0, i64 %columns_code
   br label %check
 object:
-  %matrix_given = call i1 @is_csr(ptr %record, i64 %type)
+  %matrix_given = call i1 @is_csr(ptr %record, ptr %o)
   br i1 %matrix_given, label %matrix, label %graph
 graph:
   %dtype_name = call i64 @word(ptr %record, i64 5)
@@ -232,25 +184,22 @@ graph:
   %second = getelementptr ptr, ptr %given, i64 1
   store ptr %o, ptr %given
   store ptr %dtype_object, ptr %second
-  %to_csr = inttoptr i64 $TO_CSR to ptr
+  %to_csr = call ptr @name_to_csr()
   %made = call ptr @PyObject_VectorcallMethod(ptr %to_csr, ptr %given, i64 2, ptr null)
   %nothing = icmp eq ptr %made, null
   br i1 %nothing, label %no, label %converted
 converted:
   call void @hold(ptr %r, ptr %made)
-  %made_type_at = getelementptr i8, ptr %made, i64 $TYPE
-  %made_type = load i64, ptr %made_type_at
-  %is_matrix = call i1 @is_csr(ptr %record, i64 %made_type)
+  %is_matrix = call i1 @is_csr(ptr %record, ptr %made)
   br i1 %is_matrix, label %matrix, label %no
 matrix:
   %m = phi ptr [ %o, %object ], [ %made, %converted ]
-  %shape = call ptr @attribute(ptr %r, ptr %m, i64 $SHAPE)
+  %name_of_shape = call ptr @name_shape()
+  %shape = call ptr @attribute(ptr %r, ptr %m, ptr %name_of_shape)
   %a = icmp eq ptr %shape, null
   br i1 %a, label %no, label %with_shape
 with_shape:
-  %shape_type_at = getelementptr i8, ptr %shape, i64 $TYPE
-  %shape_type = load i64, ptr %shape_type_at
-  %shape_tuple = icmp eq i64 %shape_type, $TUPLE
+  %shape_tuple = call i1 @is_tuple(ptr %shape)
   br i1 %shape_tuple, label %count, label %no
 count:
   %axes = call i64 @PyTuple_Size(ptr %shape)
@@ -261,15 +210,18 @@ get_indptr:
   %columns_object = call ptr @PyTuple_GetItem(ptr %shape, i64 1)
   %rows1 = call i64 @PyLong_AsSsize_t(ptr %rows_object)
   %columns1 = call i64 @PyLong_AsSsize_t(ptr %columns_object)
-  %indptr1 = call ptr @attribute(ptr %r, ptr %m, i64 $INDPTR)
+  %name_of_indptr = call ptr @name_indptr()
+  %indptr1 = call ptr @attribute(ptr %r, ptr %m, ptr %name_of_indptr)
   %b = icmp eq ptr %indptr1, null
   br i1 %b, label %no, label %get_indices
 get_indices:
-  %indices1 = call ptr @attribute(ptr %r, ptr %m, i64 $INDICES)
+  %name_of_indices = call ptr @name_indices()
+  %indices1 = call ptr @attribute(ptr %r, ptr %m, ptr %name_of_indices)
   %c = icmp eq ptr %indices1, null
   br i1 %c, label %no, label %get_values
 get_values:
-  %values1 = call ptr @attribute(ptr %r, ptr %m, i64 $VALUES)
+  %name_of_values = call ptr @name_values()
+  %values1 = call ptr @attribute(ptr %r, ptr %m, ptr %name_of_values)
   %d = icmp eq ptr %values1, null
   br i1 %d, label %no, label %check_indptr
 check_indptr:
@@ -337,4 +289,3 @@ done:
 no:
   ret i1 false
 }
-"""

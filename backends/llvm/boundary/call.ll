@@ -1,6 +1,59 @@
-"""LLVM IR of a call: frames, and what an executable does when it is called."""
+;;; A call: frames, and what an executable does when it is called.
 
-CALL_IR = """
+%Reader = type { ptr, ptr, ptr, ptr, ptr, ptr, i64 }
+
+; Python, NumPy and LLVM
+declare void @PyErr_Clear()
+declare i32 @PyErr_ExceptionMatches(ptr)
+declare ptr @PyErr_NoMemory()
+declare ptr @PyErr_Occurred()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyEval_SaveThread()
+declare ptr @PyLong_FromLongLong(i64)
+declare void @PyMem_Free(ptr)
+declare ptr @PyMem_Malloc(i64)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyTuple_GetItem(ptr, i64)
+declare ptr @PyTuple_New(i64)
+declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare i64 @PyTuple_Size(ptr)
+declare void @Py_DecRef(ptr)
+
+; Made by code.py
+declare i32 @arena_too_small()
+declare ptr @exception_type()
+declare ptr @frame_arguments(ptr)
+declare ptr @frame_busy(ptr)
+declare ptr @frame_next(ptr)
+declare ptr @name_out()
+declare ptr @none()
+declare ptr @plan_code(ptr)
+declare ptr @plan_fail(ptr)
+declare ptr @plan_frames(ptr)
+declare i64 @plan_held(ptr)
+declare i64 @plan_inputs(ptr)
+declare ptr @plan_of(ptr)
+declare i64 @plan_outputs(ptr)
+declare i64 @plan_ranges(ptr)
+declare ptr @plan_records(ptr)
+declare i64 @plan_results(ptr)
+declare i64 @plan_shape(ptr)
+declare i64 @plan_sizes(ptr)
+declare ptr @plan_slow(ptr)
+declare i64 @plan_symbols(ptr)
+
+; From reader.ll
+declare i64 @next(ptr)
+
+; From arguments.ll
+declare i1 @is_tuple(ptr)
+declare i1 @take_csr(ptr, ptr)
+declare i1 @take_dense(ptr, ptr)
+
+; From results.ll
+declare ptr @result(ptr, ptr, ptr)
+declare i1 @sizes_are_right(ptr)
+
 ; A free frame of the list, which is the caller's from now on; null where there is none.
 define ptr @stepwell_frame(ptr %head) nounwind {
 entry:
@@ -11,25 +64,25 @@ look:
   %none = icmp eq ptr %frame, null
   br i1 %none, label %done, label %claim
 claim:
-  %word = getelementptr i64, ptr %frame, i64 $BUSY
+  %word = call ptr @frame_busy(ptr %frame)
   %swap = cmpxchg ptr %word, i64 0, i64 1 acquire monotonic
   %mine = extractvalue { i64, i1 } %swap, 1
   br i1 %mine, label %done, label %busy
 busy:
-  %next = getelementptr i64, ptr %frame, i64 $NEXT
+  %next = call ptr @frame_next(ptr %frame)
   br label %look
 done:
   ret ptr %frame
 }
 
-define internal void @give_back(ptr %frame) alwaysinline nounwind {
-  %word = getelementptr i64, ptr %frame, i64 $BUSY
+define void @give_back(ptr %frame) alwaysinline nounwind {
+  %word = call ptr @frame_busy(ptr %frame)
   store atomic i64 0, ptr %word release, align 8
   ret void
 }
 
 ; Lets go of the objects of a list.
-define internal void @release(ptr %first, ptr %last) nounwind {
+define void @release(ptr %first, ptr %last) nounwind {
 entry:
   br label %head
 head:
@@ -46,10 +99,9 @@ done:
 }
 
 ; Calls the function that does in Python what could not be done here, with the same arguments.
-define internal ptr @slowly(ptr %self, ptr %args, i64 %count, ptr %names, ptr %plan) nounwind {
+define ptr @slowly(ptr %self, ptr %args, i64 %count, ptr %names, ptr %plan) nounwind {
 entry:
-  %function_word = call i64 @word(ptr %plan, i64 $SLOW)
-  %function = inttoptr i64 %function_word to ptr
+  %function = call ptr @plan_slow(ptr %plan)
   %named = icmp ne ptr %names, null
   br i1 %named, label %with_names, label %allocate
 with_names:
@@ -88,11 +140,10 @@ run:
 }
 
 ; Calls the function that raises what the program failed with.
-define internal ptr @fail(ptr %self, ptr %plan, i32 %status, ptr %frame) nounwind {
+define ptr @fail(ptr %self, ptr %plan, i32 %status, ptr %frame) nounwind {
 entry:
   %args = alloca [3 x ptr], align 8
-  %function_word = call i64 @word(ptr %plan, i64 $FAIL)
-  %function = inttoptr i64 %function_word to ptr
+  %function = call ptr @plan_fail(ptr %plan)
   %status_at = getelementptr ptr, ptr %args, i64 1
   %frame_at = getelementptr ptr, ptr %args, i64 2
   %status64 = sext i32 %status to i64
@@ -120,13 +171,13 @@ no:
 }
 
 ; A reader that stands at the first record, with no symbol bound yet.
-define internal void @open(ptr %r, ptr %plan, ptr %frame) nounwind {
+define void @open(ptr %r, ptr %plan, ptr %frame) nounwind {
 entry:
-  %records = getelementptr i64, ptr %plan, i64 $RECORDS
-  %arguments = getelementptr i64, ptr %frame, i64 $ARGUMENTS
-  %sizes_word = call i64 @word(ptr %plan, i64 $SIZES)
-  %ranges_word = call i64 @word(ptr %plan, i64 $RANGES)
-  %held_word = call i64 @word(ptr %plan, i64 $HELD)
+  %records = call ptr @plan_records(ptr %plan)
+  %arguments = call ptr @frame_arguments(ptr %frame)
+  %sizes_word = call i64 @plan_sizes(ptr %plan)
+  %ranges_word = call i64 @plan_ranges(ptr %plan)
+  %held_word = call i64 @plan_held(ptr %plan)
   %sizes = getelementptr i64, ptr %frame, i64 %sizes_word
   %ranges = getelementptr i64, ptr %frame, i64 %ranges_word
   %held = getelementptr i64, ptr %frame, i64 %held_word
@@ -143,7 +194,7 @@ entry:
   store ptr %held, ptr %f4
   store ptr %ranges, ptr %f5
   store i64 0, ptr %f6
-  %symbols = call i64 @word(ptr %plan, i64 $SYMBOLS)
+  %symbols = call i64 @plan_symbols(ptr %plan)
   br label %head
 head:
   %n = phi i64 [ 0, %entry ], [ %n1, %body ]
@@ -158,7 +209,7 @@ done:
   ret void
 }
 
-define internal i1 @take_inputs(ptr %r, ptr %args, i64 %inputs) nounwind {
+define i1 @take_inputs(ptr %r, ptr %args, i64 %inputs) nounwind {
 entry:
   br label %head
 head:
@@ -189,7 +240,7 @@ no:
 
 ; The array given for result %n: of one result `out` itself, of several an item of the tuple that
 ; it then is. Null where none is given.
-define internal ptr @given(ptr %out, i64 %n, i64 %outputs) nounwind {
+define ptr @given(ptr %out, i64 %n, i64 %outputs) nounwind {
 entry:
   %nothing = icmp eq ptr %out, null
   br i1 %nothing, label %no, label %something
@@ -201,8 +252,8 @@ item:
   br label %found
 found:
   %array = phi ptr [ %out, %something ], [ %part, %item ]
-  %word = ptrtoint ptr %array to i64
-  %is_none = icmp eq i64 %word, $NONE
+  %none = call ptr @none()
+  %is_none = icmp eq ptr %array, %none
   %given = select i1 %is_none, ptr null, ptr %array
   ret ptr %given
 no:
@@ -210,14 +261,12 @@ no:
 }
 
 ; Whether `out` is one thing for one result, a tuple of as many for several.
-define internal i1 @is_out(ptr %out, i64 %outputs) nounwind {
+define i1 @is_out(ptr %out, i64 %outputs) nounwind {
 entry:
   %one = icmp eq i64 %outputs, 1
   br i1 %one, label %yes, label %several
 several:
-  %type_at = getelementptr i8, ptr %out, i64 $TYPE
-  %type = load i64, ptr %type_at
-  %tuple = icmp eq i64 %type, $TUPLE
+  %tuple = call i1 @is_tuple(ptr %out)
   br i1 %tuple, label %count, label %no
 count:
   %items = call i64 @PyTuple_Size(ptr %out)
@@ -231,7 +280,7 @@ no:
 
 ; Fills the list of results and returns how many there are: fewer than wanted where one cannot be
 ; had.
-define internal i64 @take_results(ptr %r, ptr %results, ptr %out, i64 %outputs,
+define i64 @take_results(ptr %r, ptr %results, ptr %out, i64 %outputs,
                                   ptr %shape) nounwind {
 entry:
   br label %head
@@ -254,7 +303,7 @@ done:
 }
 
 ; A tuple of the results, which takes over their references.
-define internal ptr @pack(ptr %results, i64 %outputs) nounwind {
+define ptr @pack(ptr %results, i64 %outputs) nounwind {
 entry:
   %tuple = call ptr @PyTuple_New(i64 %outputs)
   %none = icmp eq ptr %tuple, null
@@ -280,12 +329,12 @@ done:
 define ptr @stepwell_call(ptr %self, ptr %args, i64 %nargsf, ptr %names) nounwind uwtable {
 entry:
   %r = alloca %Reader, align 8
-  %plan_at = getelementptr i8, ptr %self, i64 $PLAN
-  %plan = load ptr, ptr %plan_at
+  %too_small = call i32 @arena_too_small()
+  %plan = call ptr @plan_of(ptr %self)
   ; The highest bit says that the word before the arguments may be used.
   %count = and i64 %nargsf, 9223372036854775807
-  %inputs = call i64 @word(ptr %plan, i64 $INPUTS)
-  %outputs = call i64 @word(ptr %plan, i64 $OUTPUTS)
+  %inputs = call i64 @plan_inputs(ptr %plan)
+  %outputs = call i64 @plan_outputs(ptr %plan)
   %right_count = icmp eq i64 %count, %inputs
   br i1 %right_count, label %keywords, label %slow
 keywords:
@@ -297,30 +346,29 @@ named:
   br i1 %single, label %name, label %slow
 name:
   %keyword = call ptr @PyTuple_GetItem(ptr %names, i64 0)
-  %keyword_word = ptrtoint ptr %keyword to i64
-  %is_out_name = icmp eq i64 %keyword_word, $OUT
+  %name_of_out = call ptr @name_out()
+  %is_out_name = icmp eq ptr %keyword, %name_of_out
   br i1 %is_out_name, label %with_out, label %slow
 with_out:
   %out_at = getelementptr ptr, ptr %args, i64 %count
   %value = load ptr, ptr %out_at
-  %value_word = ptrtoint ptr %value to i64
-  %is_none = icmp eq i64 %value_word, $NONE
+  %none = call ptr @none()
+  %is_none = icmp eq ptr %value, %none
   br i1 %is_none, label %get_frame, label %some_out
 some_out:
   %usable = call i1 @is_out(ptr %value, i64 %outputs)
   br i1 %usable, label %get_frame, label %slow
 get_frame:
   %out = phi ptr [ null, %keywords ], [ null, %with_out ], [ %value, %some_out ]
-  %frames_word = call i64 @word(ptr %plan, i64 $FRAMES)
-  %frames = inttoptr i64 %frames_word to ptr
+  %frames = call ptr @plan_frames(ptr %plan)
   %frame = call ptr @stepwell_frame(ptr %frames)
   %no_frame = icmp eq ptr %frame, null
   br i1 %no_frame, label %slow, label %begin
 begin:
   call void @open(ptr %r, ptr %plan, ptr %frame)
-  %held_word = call i64 @word(ptr %plan, i64 $HELD)
-  %results_word = call i64 @word(ptr %plan, i64 $RESULTS)
-  %shape_word = call i64 @word(ptr %plan, i64 $SHAPE_IN_FRAME)
+  %held_word = call i64 @plan_held(ptr %plan)
+  %results_word = call i64 @plan_results(ptr %plan)
+  %shape_word = call i64 @plan_shape(ptr %plan)
   %held = getelementptr i64, ptr %frame, i64 %held_word
   %results = getelementptr i64, ptr %frame, i64 %results_word
   %shape = getelementptr i64, ptr %frame, i64 %shape_word
@@ -331,8 +379,7 @@ make:
   %all = icmp eq i64 %made, %outputs
   br i1 %all, label %run, label %undo
 run:
-  %code_word = call i64 @word(ptr %plan, i64 $CODE)
-  %code = inttoptr i64 %code_word to ptr
+  %code = call ptr @plan_code(ptr %plan)
   %thread = call ptr @PyEval_SaveThread()
   %status = call i32 %code(ptr %frame)
   call void @PyEval_RestoreThread(ptr %thread)
@@ -356,13 +403,13 @@ finish:
   ret ptr %answer
 undo:
   %have = phi i64 [ 0, %begin ], [ %made, %make ], [ %outputs, %run ]
-  %ended = phi i32 [ $ARENA_TOO_SMALL, %begin ], [ $ARENA_TOO_SMALL, %make ], [ %status, %run ]
+  %ended = phi i32 [ %too_small, %begin ], [ %too_small, %make ], [ %status, %run ]
   %undo_held_list = getelementptr %Reader, ptr %r, i64 0, i32 4
   %undo_held_end = load ptr, ptr %undo_held_list
   %results_end = getelementptr ptr, ptr %results, i64 %have
   call void @release(ptr %results, ptr %results_end)
   call void @release(ptr %held, ptr %undo_held_end)
-  %nothing_ran = icmp eq i32 %ended, $ARENA_TOO_SMALL
+  %nothing_ran = icmp eq i32 %ended, %too_small
   br i1 %nothing_ran, label %again, label %failed
 failed:
   %raised = call ptr @fail(ptr %self, ptr %plan, i32 %ended, ptr %frame)
@@ -376,7 +423,7 @@ slow:
   br i1 %clean, label %in_python, label %look
 look:
   ; What is no Exception, an interrupt, is for the caller; else Python words a better error.
-  %exception = inttoptr i64 $EXCEPTION to ptr
+  %exception = call ptr @exception_type()
   %ordinary = call i32 @PyErr_ExceptionMatches(ptr %exception)
   %interrupt = icmp eq i32 %ordinary, 0
   br i1 %interrupt, label %leave, label %clear
@@ -389,4 +436,3 @@ in_python:
   %slow_answer = call ptr @slowly(ptr %self, ptr %args, i64 %count, ptr %names, ptr %plan)
   ret ptr %slow_answer
 }
-"""

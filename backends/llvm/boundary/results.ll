@@ -1,8 +1,32 @@
-"""LLVM IR that makes results, or takes the arrays that the caller gives for them."""
+;;; Results: arrays that are made, or taken from the caller.
 
-RESULTS_IR = """
+%Reader = type { ptr, ptr, ptr, ptr, ptr, ptr, i64 }
+
+; Python, NumPy and LLVM
+declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare void @Py_IncRef(ptr)
+declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
+declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
+
+; Made by code.py
+declare ptr @array_type()
+declare i64 @data_of(ptr)
+declare i64 @largest_arena()
+declare i64 @polynomial()
+declare ptr @shape_of(ptr)
+declare i32 @writable()
+
+; From reader.ll
+declare i64 @next(ptr)
+declare void @occupy(ptr, i64, i64)
+declare void @pass(ptr, i64)
+declare i64 @word(ptr, i64)
+
+; From arguments.ll
+declare i1 @is_plain(ptr, i64, i64, i32)
+
 ; The value of the code of a size. What overflows is noted in the reader.
-define internal i64 @size(ptr %r) nounwind {
+define i64 @size(ptr %r) nounwind {
 entry:
   %code = call i64 @next(ptr %r)
   %static = icmp sge i64 %code, 0
@@ -13,7 +37,8 @@ symbolic:
   %sizes_at = getelementptr %Reader, ptr %r, i64 0, i32 2
   %sizes = load ptr, ptr %sizes_at
   %flag_at = getelementptr %Reader, ptr %r, i64 0, i32 6
-  %several = icmp eq i64 %code, $POLYNOMIAL
+  %mark = call i64 @polynomial()
+  %several = icmp eq i64 %code, %mark
   br i1 %several, label %polynomial, label %symbol
 symbol:
   %number = xor i64 %code, -1
@@ -58,7 +83,7 @@ done:
   ret i64 %total
 }
 
-define internal void @note(ptr %flag, i1 %bad) alwaysinline nounwind {
+define void @note(ptr %flag, i1 %bad) alwaysinline nounwind {
   %old = load i64, ptr %flag
   %word = zext i1 %bad to i64
   %new = or i64 %old, %word
@@ -67,7 +92,7 @@ define internal void @note(ptr %flag, i1 %bad) alwaysinline nounwind {
 }
 
 ; Whether sizes agree, and the arena has a size that there can be.
-define internal i1 @sizes_are_right(ptr %r) nounwind {
+define i1 @sizes_are_right(ptr %r) nounwind {
 entry:
   %facts = call i64 @next(ptr %r)
   br label %head
@@ -87,13 +112,14 @@ arena:
   %over = load i64, ptr %flag_at
   %trouble = or i64 %wrong, %over
   %equal = icmp eq i64 %trouble, 0
-  %fits = icmp ule i64 %bytes, $LARGEST_ARENA
+  %largest = call i64 @largest_arena()
+  %fits = icmp ule i64 %bytes, %largest
   %right = and i1 %equal, %fits
   ret i1 %right
 }
 
 ; Whether the bytes from %start to %end are of no other buffer.
-define internal i1 @is_apart(ptr %r, i64 %start, i64 %end) nounwind {
+define i1 @is_apart(ptr %r, i64 %start, i64 %end) nounwind {
 entry:
   %first_at = getelementptr %Reader, ptr %r, i64 0, i32 5
   %last_at = getelementptr %Reader, ptr %r, i64 0, i32 3
@@ -120,7 +146,7 @@ no:
 
 ; A new reference to an array for a result: the one given, or a new one. Null where the given one
 ; cannot be used, or no memory is left.
-define internal ptr @result(ptr %r, ptr %given, ptr %shape) nounwind {
+define ptr @result(ptr %r, ptr %given, ptr %shape) nounwind {
 entry:
   %descr_word = call i64 @next(ptr %r)
   %dtype = call i64 @next(ptr %r)
@@ -162,16 +188,17 @@ choose:
   br i1 %new, label %make, label %look
 make:
   %descr = inttoptr i64 %descr_word to ptr
-  %ndarray = inttoptr i64 $NDARRAY to ptr
+  %array_type = call ptr @array_type()
   %rank32 = trunc i64 %rank to i32
   ; The array takes over a reference to its dtype.
   call void @Py_IncRef(ptr %descr)
-  %made = call ptr @PyArray_NewFromDescr(ptr %ndarray, ptr %descr, i32 %rank32, ptr %shape,
+  %made = call ptr @PyArray_NewFromDescr(ptr %array_type, ptr %descr, i32 %rank32, ptr %shape,
                                          ptr null, ptr null, i32 0, ptr null)
   %none = icmp eq ptr %made, null
   br i1 %none, label %no, label %done
 look:
-  %plain = call i1 @is_plain(ptr %given, i64 %dtype, i64 %rank, i32 $WRITABLE)
+  %writable = call i32 @writable()
+  %plain = call i1 @is_plain(ptr %given, i64 %dtype, i64 %rank, i32 %writable)
   br i1 %plain, label %compare, label %no
 compare:
   %has = call ptr @shape_of(ptr %given)
@@ -207,4 +234,3 @@ done:
 no:
   ret ptr null
 }
-"""

@@ -1,0 +1,80 @@
+"""Parts of the run time that are files of LLVM IR, `.ll`: they are linked with what Python makes.
+
+A file declares what it does not define itself, so that each is a module that LLVM's tools read.
+What only Python knows (where things are in objects, numbers that it needs itself) is in small
+functions that a builder makes; nothing is left of them once they are inlined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+PTR = ir.PointerType()
+_BYTE, _WORD = ir.IntType(8), ir.IntType(64)
+
+
+class Definitions:
+    """Functions that the files declare and that are inlined: numbers, addresses and fields."""
+
+    def __init__(self) -> None:
+        self.module = ir.Module()
+
+    def number(self, name: str, value: int, bits: int = 64) -> None:
+        """A function without arguments that gives a number."""
+        kind = ir.IntType(bits)
+        builder, _ = self.function(name, kind)
+        builder.ret(ir.Constant(kind, value))
+
+    def address(self, name: str, value: int) -> None:
+        """A function without arguments that gives an address."""
+        builder, _ = self.function(name, PTR)
+        builder.ret(builder.inttoptr(ir.Constant(_WORD, value), PTR))
+
+    def place(self, name: str, offset: int) -> None:
+        """A function of an address that gives the one so many bytes further."""
+        builder, (base,) = self.function(name, PTR, PTR)
+        builder.ret(_at(builder, base, offset))
+
+    def field(self, name: str, offset: int, kind: ir.Type = _WORD) -> None:
+        """A function of an address that loads what is so many bytes further."""
+        builder, (base,) = self.function(name, kind, PTR)
+        builder.ret(builder.load(_at(builder, base, offset), typ=kind))
+
+    def function(self, name: str, result: ir.Type, *arguments: ir.Type) -> tuple[Any, Any]:
+        """A function whose body is to be built: the builder of it, and its arguments."""
+        function = ir.Function(self.module, ir.FunctionType(result, arguments), name)
+        function.attributes.add("alwaysinline")
+        function.attributes.add("nounwind")
+        return ir.IRBuilder(function.append_basic_block()), function.args
+
+
+def _at(builder: ir.IRBuilder, base: Any, offset: int) -> Any:
+    return builder.gep(base, [ir.Constant(_WORD, offset)], source_etype=_BYTE)
+
+
+def linked(
+    files: Iterable[Path], definitions: Definitions, exported: Iterable[str], target_machine: Any
+) -> Any:
+    """One module for a target of files and definitions.
+
+    Only what is exported is seen from outside of it.
+    """
+    whole = llvm.parse_assembly(str(definitions.module))
+    for file in files:
+        whole.link_in(llvm.parse_assembly(file.read_text()))
+    visible = set(exported)
+    for function in whole.functions:
+        if not function.is_declaration and function.name not in visible:
+            function.linkage = llvm.Linkage.internal
+    for variable in whole.global_variables:
+        if not variable.is_declaration:
+            variable.linkage = llvm.Linkage.internal
+    whole.triple = target_machine.triple
+    whole.data_layout = str(target_machine.target_data)
+    whole.verify()
+    return whole

@@ -1,0 +1,116 @@
+"""The files of LLVM IR: modules by themselves, which fit together and with what Python makes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import pytest
+
+from stepwell.backends.llvm import thread_pool
+from stepwell.backends.llvm.boundary import code
+from stepwell.backends.llvm.linking import Definitions, linked
+from stepwell.backends.llvm.machine import machine
+from stepwell.core.target import host
+from stepwell.runtime import objects
+
+MACHINE = machine(host(), jit=True)
+LLVM = Path(thread_pool.__file__).parent
+FILES = sorted(LLVM.rglob("*.ll"))
+POOL = [LLVM / "thread_pool.ll"]
+
+GROUPS: dict[str, tuple[Sequence[Path], Definitions]] = {
+    "boundary": (code._FILES, code._definitions(objects.layout(64))),
+    **{
+        f"pool on {system}": (
+            [*POOL, LLVM / f"thread_pool_{system}.ll"],
+            thread_pool._definitions(triple),
+        )
+        for system, triple in (("linux", "x86_64-linux"), ("elsewhere", "aarch64-darwin"))
+    },
+}
+
+
+def parsed(file: Path) -> Any:
+    module = llvm.parse_assembly(file.read_text())
+    module.verify()
+    return module
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_each_is_a_module(file: Path) -> None:
+    module = parsed(file)
+    assert any(not function.is_declaration for function in module.functions)
+    assert file.read_text().startswith(";;; "), "it says what it is"
+
+
+def test_each_is_used() -> None:
+    assert {file for files, _ in GROUPS.values() for file in files} == set(FILES)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_what_is_declared_is_defined_with_the_same_type(group: str) -> None:
+    files, definitions = GROUPS[group]
+    modules = [llvm.parse_assembly(str(definitions.module)), *map(parsed, files)]
+    defined = {f.name: f for m in modules for f in m.functions if not f.is_declaration}
+    declared = [f for m in modules for f in m.functions if f.is_declaration]
+    for function in declared:
+        if function.name in defined:
+            expected = defined[function.name].global_value_type
+            assert str(function.global_value_type) == str(expected), function.name
+    unused = {f.name for f in modules[0].functions} - {f.name for f in declared}
+    assert not unused, "what Python makes is declared somewhere"
+
+
+@pytest.mark.parametrize("group", [g for g in GROUPS if g != "pool on elsewhere"])
+def test_what_is_left_is_in_the_process(group: str) -> None:
+    files, definitions = GROUPS[group]
+    module = linked(files, definitions, (), MACHINE)
+    for function in module.functions:
+        name = function.name
+        if function.is_declaration and not name.startswith(("llvm.", "PyArray_")):
+            assert hasattr(ctypes.pythonapi, name) or hasattr(ctypes.CDLL(None), name), name
+
+
+def test_only_what_is_exported_is_seen() -> None:
+    module = linked(*GROUPS["boundary"], ("stepwell_call",), MACHINE)
+    seen = [
+        f.name
+        for f in module.functions
+        if not f.is_declaration and f.linkage == llvm.Linkage.external
+    ]
+    assert seen == ["stepwell_call"]
+
+
+def test_definitions_are_what_they_say(tmp_path: Path) -> None:
+    made = Definitions()
+    made.number("thirty", 30, 32)
+    made.address("here", 1 << 40)
+    made.place("further", 16)
+    made.field("third", 16)
+    (tmp_path / "empty.ll").write_text("")
+    names = [function.name for function in made.module.functions]
+    module = linked([tmp_path / "empty.ll"], made, names, MACHINE)
+    assert module.triple == host().triple
+    engine = llvm.create_mcjit_compiler(module, MACHINE)
+    engine.finalize_object()
+
+    def call(name: str, kind: Any, *values: int) -> int:
+        function = ctypes.CFUNCTYPE(kind, *[ctypes.c_void_p] * len(values))
+        return function(engine.get_function_address(name))(*values)
+
+    words = (ctypes.c_int64 * 3)(5, 6, 7)
+    at = ctypes.addressof(words)
+    assert call("thirty", ctypes.c_int32) == 30
+    assert call("here", ctypes.c_void_p) == 1 << 40
+    assert call("further", ctypes.c_void_p, at) == at + 16
+    assert call("third", ctypes.c_int64, at) == 7
+
+
+@pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"])
+def test_a_pause_is_an_instruction_of_the_processor(triple: str) -> None:
+    text = str(thread_pool._definitions(triple).module)
+    assert f'sideeffect "{"pause" if triple.startswith("x86") else "yield"}"' in text
