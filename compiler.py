@@ -63,9 +63,10 @@ def compile(
             checks them. By default it checks them where they are, and nobody may write to them
             until it has returned: a thread that does can end the process. See `docs/calls.md`.
         rounding: what rewrites may do to the roundings of floats. "unseen", the default: whatever
-            no comparison, rounding to whole numbers, cast to integers or quantisation shows;
-            "kept": nothing; "free": anything. None for what the module says in its attribute
-            `graph.rounding`. See `docs/canonical-forms.md`.
+            no comparison, rounding to whole numbers, cast to integers or quantisation shows, and
+            everywhere what operators leave open (the order of a sum, the roundings inside of a
+            normalisation); "kept": nothing; "free": anything. None for what the module says in its
+            attribute `graph.rounding`. See `docs/canonical-forms.md`.
 
     Raises:
         CompileError: if the module is not valid or has something that cannot be compiled, or

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -10,6 +10,11 @@ from .errors import InputError, explain
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Whether a value is an integer of Python or NumPy; a boolean is not one."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def plain_array(value: object) -> np.ndarray:

@@ -63,7 +63,8 @@ class Rounding(Enum):
     """Every float is rounded as the model says: only exact rewrites are made."""
     UNSEEN = "unseen"
     """Rewrites that round in another way are made where no comparison, rounding to whole numbers,
-    cast to integers or quantisation comes after them. This is the default."""
+    cast to integers or quantisation comes after them, and open ones everywhere. This is the
+    default."""
     FREE = "free"
     """All rewrites are made everywhere."""
 

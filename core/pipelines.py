@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from numbers import Integral
 
 from xdsl.dialects.builtin import ModuleOp
 
+from .arrays import is_integer
 from .context import CompilerContext
 from .errors import CompileError, explain
 from .pass_manager import run_steps
@@ -113,7 +113,7 @@ def pipeline(opt_level: int = 3, threads: int = 1, copy_indices: bool = False) -
         raise CompileError(
             explain("compile", "unknown opt_level", expected="0, 1, 2 or 3", got=opt_level)
         )
-    if not isinstance(threads, Integral) or isinstance(threads, bool) or threads < 1:
+    if not is_integer(threads) or threads < 1:
         raise CompileError(explain("compile", "wrong threads", expected="1 or more", got=threads))
     copying = "{copy-indices=true}" if copy_indices else ""
     on_threads = f"{{threads={threads}}}" if threads > 1 else ""

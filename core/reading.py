@@ -16,6 +16,7 @@ import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from tokenize import TokenError
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
@@ -38,6 +39,7 @@ _JSON = re.compile(rf"{STRING}|[][{{}}]")
 _LARGEST_RATIO = 1032
 """Deflate packs no more bytes into one."""
 _BLOCK = 1 << 20
+_DAMAGE = (BadZipFile, zlib.error, EOFError, SyntaxError, TokenError)
 
 
 class ReadingError(Exception):
@@ -185,7 +187,7 @@ def _numpy(kind: str) -> Iterator[None]:
     try:
         yield
     # NumPy and `zipfile` raise all of these for a file with a few other bytes in it.
-    except (BadZipFile, zlib.error, EOFError, ValueError, TypeError, RuntimeError, KeyError) as e:
+    except (*_DAMAGE, ValueError, TypeError, RuntimeError, KeyError) as e:
         fact = str(e).partition("\n")[0].rstrip(".")
         raise ReadingError(f"not {kind} in NumPy's format: {fact}") from e
 

@@ -19,6 +19,7 @@ from xdsl.ir import Operation
 
 from ..compilation import Compilation, machine_code
 from ..core import pipelines
+from ..core.arrays import is_integer
 from ..core.context import Work
 from ..core.dims import Dim
 from ..core.errors import InputError, StepwellError, explain
@@ -196,7 +197,7 @@ def check(repeat: int | None) -> None:
         InputError: if `repeat` is no number of runs.
         StepwellError: if this machine has no clock that compiled code can read.
     """
-    if repeat is not None and (not isinstance(repeat, int) or repeat < 1):
+    if repeat is not None and (not is_integer(repeat) or repeat < 1):
         raise InputError(explain("profile", "wrong repeat", expected="1 or more", got=repeat))
     try:
         time.clock_gettime_ns(time.CLOCK_MONOTONIC)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import cast
 
-import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -15,6 +14,7 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 
+from ..core.arrays import is_integer
 from ..core.module import SparseSpec, TensorSpec, argument_attrs
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.sparse_tensor import csr
@@ -42,8 +42,8 @@ def result_type(subject: str, spec: TensorSpec) -> TensorType:
     for size in spec.shape:
         if isinstance(size, str):
             sizes.append(DYNAMIC_INDEX)
-        elif isinstance(size, int) and 0 <= size < 2**62:
-            sizes.append(size)
+        elif is_integer(size) and 0 <= size < 2**62:
+            sizes.append(int(size))
         else:
             raise input_error(subject, "bad size of a result", "a count or a symbol", repr(size))
     return TensorType(element_type_named(subject, spec.dtype), sizes)
@@ -70,7 +70,7 @@ def _size(subject: str, size: object, unnamed: str) -> int | str:
         return re.sub(r"[^\w.]", "_", f"_{unnamed}" if unnamed[0].isdigit() else unnamed)
     if isinstance(size, str) and re.fullmatch(r"[A-Za-z]\w*", size):
         return size
-    if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and 0 <= size < 2**62:
+    if is_integer(size) and 0 <= size < 2**62:
         return int(size)
     raise input_error(subject, "bad size", "a count, a symbol or None", repr(size))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from xdsl.dialects.builtin import AffineMapAttr
-from xdsl.ir import Attribute
 
 from ..core.errors import CompileError, explain
 from ..core.module import numpy_dtype
@@ -18,16 +18,29 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _ALIGNMENT = 64
+_PARTS = {"indptr": "indptr", "indices": "indices", "values": "data"}
 
 
-def materialise(constant: Constant, weights: WeightStore) -> np.ndarray:
-    """The array that a constant of the program points to.
+def materialised(constants: Iterable[Constant], weights: WeightStore) -> tuple[np.ndarray, ...]:
+    """The arrays that the constants of a program point to.
+
+    Those of integers, which may be indices, belong to the program alone: what is checked cannot
+    change afterwards. Others are shared with the store where their layout allows it.
 
     Raises:
-        CompileError: if the store lacks it, or its shape does not fit.
+        CompileError: if the store lacks one, or its shape does not fit.
     """
+    matrices: dict[str, csr_array] = {}
+    return tuple(_materialise(constant, weights, matrices) for constant in constants)
+
+
+def _materialise(
+    constant: Constant, weights: WeightStore, matrices: dict[str, csr_array]
+) -> np.ndarray:
     name, buffer = constant.weight, constant.type
-    array, shape = _lookup(name, weights, buffer.element_type), buffer.get_shape()
+    array, shape = _lookup(name, weights, matrices), buffer.get_shape()
+    if name not in weights:  # Indices are as wide as the type of the matrix says.
+        array = array.astype(numpy_dtype(buffer.element_type), copy=False)
     if isinstance(constant.packing, AffineMapAttr):
         array = pack_array(array, constant.packing.data, shape)
     declared = (list(shape), str(numpy_dtype(buffer.element_type)))
@@ -41,28 +54,34 @@ def materialise(constant: Constant, weights: WeightStore) -> np.ndarray:
     return aligned(array)
 
 
-def _lookup(name: str, weights: WeightStore, element_type: Attribute) -> np.ndarray:
+def _lookup(name: str, weights: WeightStore, matrices: dict[str, csr_array]) -> np.ndarray:
     """A dense array of the store, or one of the three arrays of a CSR matrix in it."""
     if name in weights and isinstance(array := weights[name], np.ndarray):
-        return array
+        return array.copy() if array.dtype.kind in "iu" else array
     matrix, _, part = name.rpartition(".")
-    if matrix in weights and not isinstance(weights[matrix], np.ndarray):
-        csr = cast("csr_array", weights[matrix])
-        if part == "indptr":
-            _check(matrix, csr)
-        if part in ("indptr", "indices"):
-            return getattr(csr, part).astype(numpy_dtype(element_type), copy=False)
-        if part == "values":
-            return csr.data
+    if matrix in weights and part in _PARTS and not isinstance(weights[matrix], np.ndarray):
+        if matrix not in matrices:
+            matrices[matrix] = _checked(matrix, cast("csr_array", weights[matrix]))
+        return getattr(matrices[matrix], _PARTS[part])
     raise CompileError(explain(f'constant "{name}"', "is not in the weight store"))
 
 
-def _check(name: str, matrix: csr_array) -> None:
-    """Refuse indices that would leave a buffer: those of constants are not checked by calls."""
+def _checked(name: str, matrix: csr_array) -> csr_array:
+    """A matrix with indices of its own, none of which leaves a buffer: calls do not check those.
+
+    Raises:
+        CompileError: if one does.
+    """
+    from scipy.sparse import csr_array
+
+    own = csr_array(matrix.shape, dtype=matrix.dtype)
+    # Put in one by one: the constructor checks, with an error for each kind of array.
+    own.indptr, own.indices, own.data = matrix.indptr.copy(), matrix.indices.copy(), matrix.data
     try:
-        matrix.check_format(full_check=True)
+        own.check_format(full_check=True)
     except ValueError as error:
         raise CompileError(explain(f'constant "{name}"', f"inconsistent CSR: {error}")) from error
+    return own
 
 
 def aligned(array: np.ndarray) -> np.ndarray:

@@ -38,9 +38,7 @@ def callback(called_function: Function) -> Any:
 
     def called(words: Any) -> int:
         source = _words(words)
-        arrays = [_array(source, kind) for kind in kinds]
-        for array in arrays[:inputs]:
-            _protect(array)
+        arrays = [_array(source, kind, n >= inputs) for n, kind in enumerate(kinds)]
         call(name, function, arrays[:inputs], arrays[inputs:])
         return 0
 
@@ -67,16 +65,16 @@ def _words(words: Any) -> Iterator[int]:
         position += 1
 
 
-def _array(words: Iterator[int], kind: TensorType) -> Array:
+def _array(words: Iterator[int], kind: TensorType, writable: bool) -> Array:
     """The array whose addresses and sizes are the next words: a view of that memory."""
     dtype = numpy_dtype(kind.element_type)
     if not is_sparse(kind):
-        return _view(words, dtype, kind.get_num_dims())
+        return _view(words, dtype, kind.get_num_dims(), writable)
     from scipy.sparse import csr_array
 
-    indptr = _view(words, numpy_dtype(position_type(kind)), 1)
-    indices = _view(words, numpy_dtype(index_type(kind)), 1)
-    values = _view(words, dtype, 1)
+    indptr = _view(words, numpy_dtype(position_type(kind)), 1, writable)
+    indices = _view(words, numpy_dtype(index_type(kind)), 1, writable)
+    values = _view(words, dtype, 1, writable)
     columns = kind.get_shape()[1]
     shape = (len(indptr) - 1, next(words) if columns == DYNAMIC_INDEX else columns)
     matrix = csr_array(shape, dtype=dtype)
@@ -85,18 +83,15 @@ def _array(words: Iterator[int], kind: TensorType) -> Array:
     return matrix
 
 
-def _view(words: Iterator[int], dtype: np.dtype[Any], rank: int) -> np.ndarray:
+def _view(words: Iterator[int], dtype: np.dtype[Any], rank: int, writable: bool) -> np.ndarray:
     address = next(words)
     shape: Sequence[int] = tuple(next(words) for _ in range(rank))
     raw = (ctypes.c_char * (math.prod(shape) * dtype.itemsize)).from_address(address)
-    return np.ndarray(shape, dtype, cast(Any, raw))
-
-
-def _protect(array: Array) -> None:
-    """Make an input read-only."""
-    parts = [array] if isinstance(array, np.ndarray) else [array.indptr, array.indices, array.data]
-    for part in parts:
-        part.flags.writeable = False
+    if writable:
+        return np.ndarray(shape, dtype, cast(Any, raw))
+    # The flag alone could be set again; `np.ndarray` would find the memory behind a read-only view.
+    memory = memoryview(raw).toreadonly() if len(raw) else b""
+    return np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
 
 
 def take_error() -> BaseException | None:

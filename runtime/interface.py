@@ -17,7 +17,7 @@ from ..dialects import rt
 from ..dialects.graph.buffers import buffer_types
 from ..dialects.graph.signature import Signature, signature_of
 from ..dialects.program import needs_of
-from .constants import materialise
+from .constants import materialised
 from .functions import callback
 
 
@@ -51,7 +51,7 @@ def interface_of(module: Module) -> Interface:
         name=main.sym_name.data,
         signature=checked_signature(main),
         buffers=tuple(_buffers(main)),
-        constants=tuple(materialise(constant, module.weights) for constant in needs.constants),
+        constants=materialised(needs.constants, module.weights),
         functions=tuple(map(callback, needs.functions)),
         messages=tuple(failure.explain for failure in needs.failures),
     )

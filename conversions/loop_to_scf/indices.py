@@ -21,6 +21,7 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
+from ...core.building.affine import DivisorError
 from ...core.building.arithmetic import INDEX, summed
 from ...core.building.facts import Facts
 from ...core.building.polynomials import Polynomial
@@ -158,7 +159,7 @@ class Indices:
         """An affine expression as a form.
 
         Raises:
-            ValueError: for a product or a quotient of two variables.
+            DivisorError: for a quotient by what is not a positive number.
         """
         if isinstance(expr, AffineDimExpr):
             return dims[expr.position]
@@ -175,7 +176,7 @@ class Indices:
             return left * right
         divisor = right.number
         if divisor is None or divisor < 1:
-            raise ValueError(f"cannot divide by what is not a positive constant in {expr}")
+            raise DivisorError(f"cannot divide by what is not a positive constant in {expr}")
         if expr.kind == AffineBinaryOpKind.FloorDiv:
             return self.divide(left, divisor)
         if expr.kind == AffineBinaryOpKind.CeilDiv:

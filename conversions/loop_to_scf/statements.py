@@ -26,6 +26,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir import Block as IRBlock
 from xdsl.ir.affine import AffineExpr
 
+from ...core.building.affine import DivisorError
 from ...core.refusal import refused
 from ...core.target import Target
 from ...dialects import upstream
@@ -153,7 +154,7 @@ class Statements:
         """Affine expressions as polynomials."""
         try:
             return [self.indices.evaluate(expr, dims, symbols) for expr in exprs]
-        except ValueError as error:
+        except DivisorError as error:
             refuse(op, str(error))
 
     # Statements.
@@ -316,7 +317,7 @@ class Statements:
         dims = [self.form(value) for value in op.indices]
         try:
             return Access(self.buffers, buffer, op.map.data, dims, layout, limits)
-        except ValueError as error:
+        except DivisorError as error:
             refuse(op, str(error))
 
     def load(self, op: Operation) -> bool:
@@ -360,7 +361,7 @@ class Statements:
         dims = [self.form(value) for value in op.indices]
         try:
             place = Access(self.buffers, buffer, op.map.data, dims, None, {}).place(())
-        except ValueError as error:
+        except DivisorError as error:
             refuse(op, str(error))
         operands = self.buffers.operands(buffer, place, False)
         self.emitter.emit(upstream.PrefetchOp, operands, [], _TO_BE_READ)

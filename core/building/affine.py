@@ -20,6 +20,7 @@ from xdsl.ir.affine import (
     AffineExpr,
     AffineSymExpr,
 )
+from xdsl.utils.exceptions import PassFailedException
 
 from .polynomials import Polynomial
 
@@ -31,6 +32,10 @@ FLOOR, CEIL, MOD = (
     AffineBinaryOpKind.CeilDiv,
     AffineBinaryOpKind.Mod,
 )
+
+
+class DivisorError(PassFailedException):
+    """An expression divides by something else than a positive constant."""
 
 
 class Variable(NamedTuple):
@@ -80,7 +85,7 @@ def polynomial(
     """The polynomial of an expression, with others in the place of dimensions and symbols.
 
     Raises:
-        ValueError: for a quotient by what is not a positive number.
+        DivisorError: for a quotient by what is not a positive number.
     """
     terms: _Terms = {}
     _collect(expr, 1, terms, dims, symbols)
@@ -126,7 +131,7 @@ def _collect(
     elif number is not None and number > 0:
         result = divided(expr.kind, left, number)
     else:
-        raise ValueError(f"cannot divide by what is not a positive constant in {expr}")
+        raise DivisorError(f"cannot divide by what is not a positive constant in {expr}")
     for monomial, coefficient in result.terms:
         terms[monomial] = terms.get(monomial, 0) + factor * coefficient
 

@@ -32,6 +32,7 @@ from ...core.building.affine import (
     MOD,
     Affine,
     Atom,
+    DivisorError,
     Quotient,
     polynomial,
     variable,
@@ -228,8 +229,8 @@ def _may_meet(first: Access, second: Access, loop: ForOp | None) -> bool:
     unknowns = _Unknowns(loop)
     try:
         places = unknowns.place(first, 0), unknowns.place(second, 1)
-    except ValueError:
-        return True  # a quotient by what is not positive
+    except DivisorError:
+        return True
     equations = [one - other for one, other in zip(*places, strict=True)]
     if any(_has_no_solution(equation, unknowns) for equation in equations):
         return False

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.arrays import refuse_mask
+from ...core.arrays import is_integer, refuse_mask
 from ...core.errors import InputError, explain
 from ...dialects.graph.matrices import with_values
 from ..arrays import is_scipy
@@ -166,7 +166,7 @@ class GraphSpec:
 
     def __post_init__(self) -> None:
         for name, size in (("num_nodes", self.num_nodes), ("num_edges", self.num_edges)):
-            if size is not None and (not _is_int(size) or size < 0):
+            if size is not None and (not is_integer(size) or size < 0):
                 raise InputError(
                     explain("GraphSpec", f"{name} is wrong", expected="a count or None", got=size)
                 )
@@ -180,12 +180,8 @@ def _error(fact: str, expected: object = None, got: object = None) -> InputError
     return InputError(explain("Graph", fact, expected=expected, got=got))
 
 
-def _is_int(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
 def _node_count(num_nodes: int) -> int:
-    if not _is_int(num_nodes) or num_nodes < 0:
+    if not is_integer(num_nodes) or num_nodes < 0:
         raise _error("num_nodes is wrong", expected="a count", got=repr(num_nodes))
     if num_nodes > _INDEX_LIMIT:
         raise _error("too many nodes for 32-bit indices", got=num_nodes)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import GraphProto, ValueInfoProto
 
+from ...core.arrays import is_integer
 from ...core.dims import Dim, Shape
 from .diagnostics import Problem, UnsupportedNodeError, broken
 from .dtypes import numpy_dtype
@@ -118,8 +119,7 @@ def _given(name: str, dims: Sequence[Size], shapes: Mapping[str, Sequence[Size]]
     if len(given) != len(dims):
         raise broken(f'shapes: rank of input "{name}" differs', expected=len(dims), got=len(given))
     for size in given:
-        number = isinstance(size, int | np.integer) and not isinstance(size, bool)
-        if not (size is None or isinstance(size, str) or (number and size >= 0)):
+        if not (size is None or isinstance(size, str) or (is_integer(size) and size >= 0)):
             raise broken(
                 f'shapes: bad dimension of input "{name}"',
                 expected="a size, a name or None",

@@ -283,3 +283,44 @@ def test_columns_whose_indices_leave_the_matrix(apart: Apart) -> None:
         outcome = apart(lambda call=call: call(matrix, X))
         assert outcome.startswith("InputError: "), outcome
         assert "indices" in outcome
+
+
+@pytest.mark.parametrize("part", ["indices", "indptr"])
+def test_a_constant_matrix_that_is_written_after_compilation(part: str, apart: Apart) -> None:
+    b = sw.Builder()
+    a = b.constant(csr_array(np.eye(4, dtype=np.float32)[[0, 2, 1, 3]]), name="a")
+    b.output(b.spmm(a, b.input("x", (4, 3))))
+    module = b.module()
+    matrix = module.weights["a"]
+    setattr(matrix, part, at_a_cache_line(getattr(matrix, part)))
+    exe = sw.compile(module, threads=1)
+
+    def written() -> None:
+        getattr(matrix, part)[:] = 1 << 30
+        np.testing.assert_array_equal(exe(X), X[[0, 2, 1, 3]])
+
+    assert apart(written) == "works"
+
+
+def test_constant_indices_that_are_written_after_compilation(apart: Apart) -> None:
+    i = at_a_cache_line(np.array([2, 0, 3], np.int64))
+    b = sw.Builder()
+    x = b.input("x", (4, 3))
+    b.output(b.gather(x, b.constant(i, name="i"), axis=0))
+    module = b.module()
+    exe = sw.compile(module, threads=1)
+
+    def written() -> None:
+        module.weights["i"][:] = 1 << 30
+        np.testing.assert_array_equal(exe(X), X[[2, 0, 3]])
+
+    assert apart(written) == "works"
+
+
+def at_a_cache_line(array: np.ndarray) -> np.ndarray:
+    """A copy that begins where compiled code wants constants: it needs no other one."""
+    raw = np.empty(array.nbytes + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    found = raw[start : start + array.nbytes].view(array.dtype)
+    found[:] = array
+    return found

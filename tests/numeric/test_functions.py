@@ -117,6 +117,26 @@ def test_a_function_is_given_the_very_buffers() -> None:
     np.testing.assert_array_equal(result, x)
 
 
+def test_a_function_cannot_make_its_inputs_writable() -> None:
+    """Other kernels rely on indices that the call has checked."""
+    refused: list[str] = []
+
+    @sw.register_function("functions.writes")
+    def write(a: csr_array, y: np.ndarray) -> None:
+        for part in (a.indptr, a.indices, a.data):
+            with pytest.raises(ValueError, match="cannot set WRITEABLE flag") as caught:
+                part.flags.writeable = True
+            refused.append(str(caught.value))
+        y[...] = 0
+
+    b = sw.Builder("main")
+    a = b.input("a", sw.SparseSpec(("n", 9), "f32"))
+    b.output(b.call_packed("functions.writes", a, results=sw.TensorSpec(("n",))))
+    matrix = csr_array(random_array((11, 9), density=0.3, rng=RNG, dtype=np.float32))
+    np.testing.assert_array_equal(sw.compile(b.module(), threads=1)(matrix), np.zeros(11))
+    assert len(refused) == 3
+
+
 @pytest.mark.parametrize("columns", [9, "k"])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_a_sparse_argument_is_a_view_of_its_three_arrays(columns: int | str, index: type) -> None:

@@ -11,6 +11,7 @@ from stepwell.core.building.affine import (
     DIMENSION,
     Affine,
     Atom,
+    DivisorError,
     Quotient,
     Variable,
     expression,
@@ -85,7 +86,9 @@ def test_products_of_dimensions() -> None:
 def test_a_quotient_by_no_positive_number_is_refused() -> None:
     i = AffineExpr.dimension(0)
     for expr in (i // 0, AffineBinaryOpExpr(AffineBinaryOpKind.FloorDiv, i, i)):
-        with pytest.raises(ValueError, match=r"not a positive constant in \(d0 floordiv (0|d0)\)"):
+        with pytest.raises(
+            DivisorError, match=r"not a positive constant in \(d0 floordiv (0|d0)\)"
+        ):
             polynomial(expr)
 
 

@@ -223,7 +223,7 @@ def test_inputs_that_do_not_fit_are_the_error_of_a_call() -> None:
         assert str(profile.value) == str(call.value)
 
 
-@pytest.mark.parametrize("repeat", [0, -1, 1.5])
+@pytest.mark.parametrize("repeat", [0, -1, 1.5, True])
 def test_a_wrong_repeat(repeat: Any) -> None:
     with pytest.raises(
         InputError, match=f"profile: wrong repeat, expected 1 or more, got {repeat}"

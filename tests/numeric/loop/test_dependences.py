@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
-from xdsl.utils.exceptions import VerifyException
+from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 import stepwell as sw
 from stepwell.core.registry import make_context
@@ -269,6 +271,28 @@ def test_what_is_no_row_may_meet_another(old: str, new: str) -> None:
     module = Parser(make_context(), ENTRIES.replace(old, new)).parse_module()
     with pytest.raises(VerifyException, match='iterations of loop "i" may depend on one another'):
         module.verify()
+
+
+DIVIDED = """
+loop.kernel @f(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
+  loop.for "i" %i to 8 {
+    %a = loop.load %x (d0) -> (d0 OP BY)(%i) : memref<8xf32>, f32
+    loop.store %a, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("op", ["floordiv", "ceildiv", "mod"])
+@pytest.mark.parametrize("by", ["0", "-3"])
+def test_an_index_that_is_divided_by_no_positive_number(op: str, by: str) -> None:
+    text = DIVIDED.replace("OP", op).replace("BY", by)
+    message = f"cannot divide by what is not a positive constant in (d0 {op} {by})"
+    with pytest.raises(PassFailedException, match=re.escape(message)):
+        CanonicalizePass().apply(make_context(), parse(text))
+    stored = text.replace("(d0)(%i)", f"(d0 {op} {by})(%i)")
+    with pytest.raises(VerifyException, match='iterations of loop "i" may depend on one another'):
+        parse(stored).verify()
 
 
 def test_a_carried_index_has_not_the_range_of_its_loop() -> None:
