@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from xdsl.dialects.builtin import StringAttr
 
 from .core import pipelines
-from .core.context import CompilerContext, PassHook
+from .core.context import CompilerContext, PassHook, Verification
 from .core.errors import CompileError, StepwellError, explain
 from .core.exactness import ROUNDING_ATTRIBUTE, Rounding
 from .core.module import Module, specs_of
@@ -41,7 +41,7 @@ class Observer(PassHook):
         """The error to raise instead of one that passes raised; None where it stays."""
 
     def generation_failed(
-        self, error: Exception, ctx: CompilerContext, work: Module
+        self, error: Exception, ctx: CompilerContext, compilation: Compilation, work: Module
     ) -> StepwellError | None:
         """The same for code generation from a module of stage `llvm`."""
 
@@ -62,7 +62,7 @@ class Compilation:
         legalize: the table of `graph-legalize`.
         schedules: the traces that tuning has found, by the structure of a kernel.
         observers: what is told of each pass, the last next to it; see also `Observer`.
-        verify: after what the module is verified.
+        verify: when the module is verified.
     """
 
     module: Module
@@ -71,7 +71,7 @@ class Compilation:
     legalize: Mapping[str, Any] = field(default_factory=dict[str, Any])
     schedules: Mapping[str, str] = field(default_factory=dict[str, str])
     observers: Sequence[PassHook] = ()
-    verify: Literal["pass", "stage"] = "stage"
+    verify: Verification = "stage"
 
     @staticmethod
     def of(
@@ -221,7 +221,7 @@ class Compilation:
             return interface, machine_code(work, self.target, interface, self.listing)
         except Exception as error:
             for observer in self._observers:
-                if (told := observer.generation_failed(error, ctx, work)) is not None:
+                if (told := observer.generation_failed(error, ctx, self, work)) is not None:
                     raise told from error
             raise
 

@@ -57,8 +57,8 @@ def compile(
             `STEPWELL_TUNING`, or of the user, False for none. See `docs/scheduling.md`.
         hooks: what is told of each pass, before and after it, and may leave it out. See
             `docs/driver.md`.
-        verify_each: whether the module is verified after each pass, and not at the end of each
-            stage only.
+        verify_each: whether the module is verified after each pass. Otherwise it is verified at
+            the end of each stage down to `kernels`, and with `pipeline` or `check` of all stages.
         copy_indices: whether a call copies the indices of sparse matrices and of gathers before it
             checks them. By default it checks them where they are, and nobody may write to them
             until it has returned: a thread that does can end the process. See `docs/calls.md`.
@@ -96,9 +96,11 @@ def compile(
         rounding=rounding,
     )
     # What comes first is the last after a pass: what others measure is without the checker.
-    observers = (*_checker(found.module, check, max_ulp), *_checked_hooks(hooks), Reproducing())
-    verify = "pass" if verify_each else "stage"
-    return replace(found, observers=observers, verify=verify).executable(Inspection)
+    checker = _checker(found.module, check, max_ulp)
+    observers = (*checker, *_checked_hooks(hooks), Reproducing())
+    usual = pipeline is None and not checker
+    verified = "pass" if verify_each else "kernels" if usual else "stage"
+    return replace(found, observers=observers, verify=verified).executable(Inspection)
 
 
 def _checker(

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 RemarkKind = Literal["passed", "missed", "analysis"]
 
+Verification = Literal["pass", "stage", "kernels", "never"]
+"""When a module is verified: after each pass; at the end of each stage; at the end of the stages
+`optimized`, `fused` and `kernels` only; never."""
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -147,8 +151,8 @@ class CompilerContext(Context):
     work: dict[str, tuple[Work, ...]] = field(default_factory=dict[str, tuple[Work, ...]])
     """What the operators of each kernel do, by its name, as far as it was made of operators."""
     hooks: list[PassHook] = field(default_factory=list)
-    verify: Literal["pass", "stage", "never"] = "stage"
-    """After what a module is verified."""
+    verify: Verification = "stage"
+    """When a module is verified."""
     stage: str = ""
     """The stage that passes are on the way to, "" outside of the staircase."""
     pass_name: str = ""

@@ -13,6 +13,11 @@ from .dominance import verify_dominance
 from .errors import CompileError, StepwellError
 from .fixpoint import bounded_rewrites
 
+OPEN_STAGES = ("optimized", "fused", "kernels")
+"""The stages whose operations come from outside as well: from the rules, operators and kernels of
+plug-ins and users. What is below them is made of these by schedules and conversions alone, and
+LLVM verifies what they end in."""
+
 
 def run_steps(
     ctx: CompilerContext, op: ModuleOp, steps: Sequence[ModulePass], stage: str = ""
@@ -46,7 +51,7 @@ def run_steps(
             # An interrupt says nothing of the pass.
             _drop(ctx, op, ctx.hooks)
             raise
-    if ctx.verify == "stage":
+    if ctx.verify == "stage" or (ctx.verify == "kernels" and stage in OPEN_STAGES):
         try:
             _verify(ctx, op)
         except CompileError as error:
@@ -97,7 +102,7 @@ def _verify(ctx: CompilerContext, op: ModuleOp) -> None:
             op.verify()
     except DiagnosticException as error:
         subject = ctx.pass_name or "module"
-        if ctx.verify == "stage" and len(ctx.applied.get(ctx.stage, ())) > 1:
+        if ctx.verify != "pass" and len(ctx.applied.get(ctx.stage, ())) > 1:
             subject = ",".join(map(str, ctx.applied[ctx.stage]))
         raise CompileError(f"{subject}: result does not verify: {first_line(error)}") from error
 

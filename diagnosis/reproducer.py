@@ -257,11 +257,13 @@ class Reproducing(Observer):
         return internal_error(error, ctx, compilation.module, compilation.start)
 
     def generation_failed(
-        self, error: Exception, ctx: CompilerContext, work: Module
+        self, error: Exception, ctx: CompilerContext, compilation: Compilation, work: Module
     ) -> StepwellError | None:
-        """The error with the file."""
+        """The error with the file, and the pass where one has made something invalid before."""
         if not is_defect(error):
             return None
+        if (told := self.failed(error, ctx, compilation)) is not None:
+            return told
         found = replace(reproducer_at(ctx, work, [], "llvm"), machine_code=True)
         return written(error, "code generation", found)
 

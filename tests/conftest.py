@@ -6,13 +6,15 @@ import os
 import signal
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 import stepwell as sw
+from stepwell.core import pass_manager
+from stepwell.core.pipelines import STAGES
 
 # The same examples on every run where nobody looks at new ones: HYPOTHESIS_PROFILE=random.
 settings.register_profile("fixed", derandomize=True)
@@ -30,6 +32,15 @@ ROOT = Path(__file__).resolve().parent.parent
 def pytest_addoption(parser: pytest.Parser) -> None:
     """An option of our own: the files in `tests/public/` are written anew."""
     parser.addoption("--renew-public", action="store_true", help="write tests/public/ again")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def open_stages() -> Iterator[tuple[str, ...]]:
+    """The stages that a compilation verifies by default; in tests it verifies all of them."""
+    usual = pass_manager.OPEN_STAGES
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pass_manager, "OPEN_STAGES", STAGES)
+        yield usual
 
 
 @pytest.fixture(scope="session")

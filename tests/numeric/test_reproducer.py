@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from xdsl.context import Context
+from xdsl.dialects import llvm
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 
 import stepwell as sw
 from stepwell.backends.llvm import translate
+from stepwell.core import pass_manager
 from stepwell.core.context import CompilerContext, PassHook
 from stepwell.core.errors import InternalError
 from stepwell.core.registry import passes
@@ -130,6 +132,20 @@ def test_the_pass_that_made_something_invalid_is_named(
     assert str(error).startswith("convert-graph-to-loop: result does not verify: loop.for: ")
     said = run(["--run-reproducer", str(error.reproducer)], capsys)
     assert said == f"stepwell-opt: error: {str(error).partition('; reproducer')[0]}"
+
+
+def test_the_pass_that_made_code_invalid_is_named_without_verification(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(op: ModuleOp) -> None:
+        last = next(inner for inner in op.walk(reverse=True) if isinstance(inner, llvm.StoreOp))
+        last.operands = [last.value, last.value]
+
+    plant("convert-to-llvm", wrong)
+    monkeypatch.setattr(pass_manager, "OPEN_STAGES", ())
+    error = compile_error(model())
+    assert error.pass_name == "convert-to-llvm"
+    assert str(error).startswith("convert-to-llvm: result does not verify: operand 'ptr' ")
 
 
 def test_an_invalid_module_in_the_middle_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,10 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 import stepwell as sw
+from stepwell.core import pass_manager
 from stepwell.core.context import CompilerContext, PassHook
 from stepwell.core.pass_manager import run_steps
+from stepwell.core.pipelines import pipeline, pipeline_text
 from stepwell.core.registry import make_context
 from stepwell.tools import stepwell_opt
 
@@ -209,13 +211,21 @@ def test_what_a_pass_says_goes_on_whatever_hooks_do() -> None:
     assert log[-1] == "failed refuses: refuses: no such luck"
 
 
-def test_compile_verifies_each_pass_on_request(module: sw.Module) -> None:
+def test_compile_verifies_each_pass_on_request(
+    module: sw.Module, open_stages: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pass_manager, "OPEN_STAGES", open_stages)
     logs: dict[bool, list[str]] = {False: [], True: []}
     for verify_each, log in logs.items():
         sw.compile(module, hooks=[Told(log)], verify_each=verify_each)
     passes = sum(line.startswith("after ") for line in logs[True])
     assert logs[True].count("verify done") == passes
-    assert logs[False].count("verify done") == 7, "once for each stage"
+    assert logs[False].count("verify done") == 3, "down to the kernels"
+    usual, log = pipeline_text(pipeline()), list[str]()
+    sw.compile(module, hooks=[Told(log)], pipeline=usual)
+    assert log.count("verify done") == 7, "once for each stage"
+    sw.compile(module, hooks=[Told(log)], check=True)
+    assert log.count("verify done") == 14, "the same"
 
 
 def test_a_pass_that_is_left_out_of_a_program_is_left_out_of_its_stages(module: sw.Module) -> None:
