@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import cast
+from typing import TypeVar, cast
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -43,6 +43,7 @@ from .kernel import build_kernel
 from .work import work_of
 
 Call = graph.CallDpsOp | graph.CallPackedOp
+CallT = TypeVar("CallT", func.CallOp, graph.CallDpsOp)
 
 
 def _is_constant(value: SSAValue) -> bool:
@@ -57,9 +58,11 @@ def _result_shapes(
     What these sizes have to satisfy, which kernels do not say, is noted on the function.
     """
     result: dict[SSAValue, Shape] = {}
+    calls_in = defaultdict[Operation | None, list[func.CallOp]](list)
+    for call in calls:
+        calls_in[call.parent_op()].append(call)
     for function in functions:
-        inside = [c for c in calls if c.parent_op() is function]
-        if not inside:
+        if not (inside := calls_in[function]):
             continue
         shapes = SymbolicShapes(function)
         result |= {
@@ -106,8 +109,23 @@ def _is_inside(op: Operation) -> bool:
     return function is not None and "graph.primitive" in function.attributes
 
 
-def _build_all(ctx: Context, module: ModuleOp) -> dict[func.FuncOp, loop.KernelOp | Call]:
+def _by_callee(calls: Sequence[CallT]) -> Mapping[str, Sequence[CallT]]:
+    """The calls of each function or kernel, by its name; none of one that is not called."""
+    found = defaultdict[str, list[CallT]](list)
+    for call in calls:
+        found[call.callee.string_value()].append(call)
+    return found
+
+
+def _build_all(
+    ctx: Context, module: ModuleOp, calls: Mapping[str, Sequence[func.CallOp]]
+) -> dict[func.FuncOp, loop.KernelOp | Call]:
     """The kernel of each primitive function, or the call that is all there is in it.
+
+    Args:
+        ctx: where the work of each kernel is noted.
+        module: the module with the functions.
+        calls: see `_by_callee`.
 
     Raises:
         PassFailedException: if a function cannot be one kernel.
@@ -121,13 +139,9 @@ def _build_all(ctx: Context, module: ModuleOp) -> dict[func.FuncOp, loop.KernelO
         if (single := _single_call(function)) is not None:
             built[function] = single
             continue
-        calls = [
-            c
-            for c in module.walk()
-            if isinstance(c, func.CallOp) and c.callee.string_value() == name
-        ]
+        users = calls[name]
         constant = [
-            bool(calls) and all(_is_constant(c.arguments[number]) for c in calls)
+            bool(users) and all(_is_constant(c.arguments[number]) for c in users)
             for number in range(len(function.args))
         ]
         shapes = SymbolicShapes(function)
@@ -282,9 +296,9 @@ class ConvertGraphToLoopPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kernels = [k for k in op.ops if isinstance(k, loop.KernelOp)]
         merged = {c.callee for c in op.walk() if isinstance(c, graph.CallDpsOp) and _is_inside(c)}
-        built = _build_all(ctx, op)
-        functions = [f for f in op.ops if isinstance(f, func.FuncOp)]
         calls = [c for c in op.walk() if isinstance(c, func.CallOp)]
+        built = _build_all(ctx, op, _by_callee(calls))
+        functions = [f for f in op.ops if isinstance(f, func.FuncOp)]
         shapes = _result_shapes(functions, calls)
         replaced: dict[str, graph.CallDpsOp | graph.CallPackedOp | None] = {}
         for function, made in built.items():
@@ -301,10 +315,7 @@ class ConvertGraphToLoopPass(ModulePass):
             _refuse_rest(op)
         # Rewrites of operators are over, and later dialects know nothing of it.
         op.attributes.pop(ROUNDING_ATTRIBUTE, None)
-        called = [c for c in op.walk() if isinstance(c, graph.CallDpsOp)]
-        users = defaultdict[str, list[graph.CallDpsOp]](list)
-        for call in called:
-            users[call.callee.string_value()].append(call)
+        users = _by_callee([c for c in op.walk() if isinstance(c, graph.CallDpsOp)])
         for kernel in kernels:
             if calls_of := users[kernel.sym_name.data]:
                 _mark_constants(kernel, calls_of)

@@ -27,7 +27,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
 from ..core.actions import allowed
@@ -38,6 +37,7 @@ from ..core.errors import explain
 from ..core.module import is_public
 from ..core.provenance import fuse, origin
 from ..core.refusal import refused
+from ..core.symbols import find_symbol
 from ..core.weights import WeightStore, weights_of
 from ..dialects import rt
 from ..dialects.graph import ops as graph
@@ -427,7 +427,7 @@ class _MainConverter:
         self._insert(call)
 
     def _kernel(self, call: graph.CallDpsOp) -> loop.KernelOp:
-        kernel = SymbolTable.lookup_symbol(self.function, call.callee)
+        kernel = find_symbol(self.function, call.callee)
         if not isinstance(kernel, loop.KernelOp):
             fact = f"there is no kernel {call.callee}"
             raise refused(call, fact)

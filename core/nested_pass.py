@@ -17,11 +17,11 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation
 from xdsl.passes import ModulePass
-from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
 from .context import called
 from .errors import explain
+from .symbols import find_symbol
 
 _PUBLIC, _PRIVATE = StringAttr("public"), StringAttr("private")
 
@@ -114,7 +114,7 @@ def _referred(op: Operation) -> list[Operation]:
     queue = [op]
     while queue:
         for name in _symbols(queue.pop()):
-            referred = SymbolTable.lookup_symbol(op, name)
+            referred = find_symbol(op, name)
             if referred is None or referred is op or op.is_ancestor(referred):
                 continue
             if referred not in found:

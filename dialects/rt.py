@@ -80,13 +80,13 @@ from xdsl.traits import (
     IsolatedFromAbove,
     IsTerminator,
     Pure,
-    SymbolTable,
     SymbolUserOpInterface,
 )
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.errors import explain
 from ..core.exactness import Exactness
+from ..core.symbols import find_symbol
 from .sparse_tensor import part_count
 
 ARENA_TOO_SMALL = -1
@@ -144,7 +144,7 @@ class CalleeExists(SymbolUserOpInterface):
 
     def verify(self, op: Operation) -> None:
         assert isinstance(op, CallOp | CallTilesOp)
-        callee = SymbolTable.lookup_symbol(op, op.callee)
+        callee = find_symbol(op, op.callee)
         if callee is None:
             raise VerifyException(f"{op.name}: unknown function, got {op.callee}")
         if not isinstance(callee, func.FuncOp):

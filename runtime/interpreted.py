@@ -16,7 +16,6 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
 from xdsl.interpreter import Interpreter
 from xdsl.ir import Attribute
-from xdsl.traits import SymbolTable
 
 from ..backends.llvm.boundary.plan import ARGUMENTS
 from ..backends.reference.machine import Machine, call
@@ -25,6 +24,7 @@ from ..backends.reference.numbers import unknown
 from ..backends.reference.rt import CallEnds, Context
 from ..core.errors import CompileError, explain
 from ..core.module import numpy_dtype
+from ..core.symbols import find_symbol
 from ..dialects.graph.attrs import element_type_of
 from ..dialects.rt import Word
 from .executable import Executable, Program
@@ -65,7 +65,7 @@ class _Run:
         listeners: Sequence[Interpreter.Listener],
         natives: Mapping[str, Callable[..., Any]],
     ) -> None:
-        function = SymbolTable.lookup_symbol(module, interface.name)
+        function = find_symbol(module, interface.name)
         if function is None:
             raise CompileError(explain("module", f"there is no function @{interface.name}"))
         self.module, self.interface, self.function = module, interface, function

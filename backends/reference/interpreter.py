@@ -16,13 +16,13 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.interpreter import Interpreter
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.errors import CompileError, InputError, UnsupportedError, explain
 from ...core.functions import call, registered
 from ...core.module import Module
 from ...core.provenance import origin
+from ...core.symbols import find_symbol
 from ...dialects.graph.attrs import dtype_of
 from ...dialects.graph.interfaces import GraphOp, element_type, tensor_type
 from ...dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp
@@ -118,7 +118,7 @@ class _Run:
         if not isinstance(op, func.CallOp):
             fact = "the reference runs the graph level only"
             raise UnsupportedError(explain(op.name, fact, origin=origin(op)))
-        callee = SymbolTable.lookup_symbol(op, op.callee)
+        callee = find_symbol(op, op.callee)
         if not isinstance(callee, func.FuncOp) or not callee.body.blocks:
             fact = f"there is no function {op.callee} with a body"
             raise CompileError(explain(op.name, fact, origin=origin(op)))
@@ -148,7 +148,7 @@ def _call_dps(
     listeners: Sequence[Interpreter.Listener],
 ) -> tuple[Array, ...]:
     """Run a kernel of the module, operation by operation."""
-    kernel = SymbolTable.lookup_symbol(op, op.callee)
+    kernel = find_symbol(op, op.callee)
     if not isinstance(kernel, KernelOp):
         fact = f"{op.callee} is no kernel"
         raise UnsupportedError(explain(op.name, fact, expected="loop.kernel", origin=origin(op)))

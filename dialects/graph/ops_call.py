@@ -23,12 +23,13 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, SymbolTable, SymbolUserOpInterface
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
+from ...core.symbols import find_symbol
 from ..loop.ops import KernelOp
 from ..sparse_tensor import part_count
 from . import scalars
@@ -146,7 +147,7 @@ class CalleeExists(SymbolUserOpInterface):
 
     def verify(self, op: Operation) -> None:
         assert isinstance(op, CallDpsOp)
-        if SymbolTable.lookup_symbol(op, op.callee) is None:
+        if find_symbol(op, op.callee) is None:
             fact = f"the module has no kernel {op.callee}"
             raise VerifyException(explain(op.name, fact, origin=origin(op)))
 
@@ -195,7 +196,7 @@ class CallDpsOp(CallLikeOp):
             NoValueError: if it has no such values, with the reason.
         """
         try:
-            kernel = SymbolTable.lookup_symbol(self, self.callee)
+            kernel = find_symbol(self, self.callee)
         except ValueError as error:
             raise NoValueError("it is in no module") from error
         if not isinstance(kernel, KernelOp):

@@ -18,13 +18,13 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.traits import SymbolTable
 
 from ...core.dims import Dim, Shape
 from ...core.errors import explain
 from ...core.module import Program
 from ...core.provenance import origin
 from ...core.refusal import InvalidProgram
+from ...core.symbols import find_symbol
 from ..sparse_tensor import is_sparse
 from .interfaces import GraphOp, ShapeFacts
 from .ops_call import CallLikeOp
@@ -232,7 +232,7 @@ class SymbolicShapes:
     def _visit_call(
         self, op: func.CallOp, shapes: dict[SSAValue, Shape], nnz: dict[SSAValue, Dim | None]
     ) -> tuple[list[Shape], list[Dim | None]]:
-        callee = SymbolTable.lookup_symbol(op, op.callee)
+        callee = find_symbol(op, op.callee)
         if not isinstance(callee, func.FuncOp) or not callee.body.blocks:
             return [], []
         parameters: Sequence[SSAValue] = callee.body.block.args

@@ -19,12 +19,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from ....core.dims import Dim, Shape
 from ....core.errors import explain
 from ....core.provenance import origin
+from ....core.symbols import find_symbol
 from ....dialects.graph.buffers import buffer_types
 from ....dialects.graph.ops_call import CallDpsOp, CallLikeOp
 from ....dialects.graph.shapes import (
@@ -72,7 +72,7 @@ class Specializer:
 
     def _fix_call(self, call: func.CallOp, sizes: Sequence[Sequence[int | None]]) -> None:
         """Let a call name the function for operands of these sizes."""
-        callee = SymbolTable.lookup_symbol(call, call.callee)
+        callee = find_symbol(call, call.callee)
         if not isinstance(callee, func.FuncOp) or not callee.body.blocks:
             return
         known = SymbolicShapes(callee).solve(dict(enumerate(sizes)))
@@ -119,7 +119,7 @@ def _check_kernel(call: CallDpsOp) -> None:
     Raises:
         VerifyException: if a kernel takes the number of columns of a matrix as an argument.
     """
-    kernel = SymbolTable.lookup_symbol(call, call.callee)
+    kernel = find_symbol(call, call.callee)
     values = (*call.operands, *call.results)
     buffers = [b for value in values for b in buffer_types(cast(TensorType, value.type))]
     if isinstance(kernel, KernelOp) and len(kernel.body.block.args) != len(buffers):

@@ -1,0 +1,49 @@
+"""Symbols by their names: what `SymbolTable.lookup_symbol` finds, at a fraction of its time.
+
+xDSL's lookup asks each operation of the table for its traits; a verifier of calls that does so
+costs a tenth of the compilation of a large model.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
+from xdsl.ir import Operation
+from xdsl.traits import SymbolOpInterface, SymbolTable
+
+
+def find_symbol(near: Operation, name: str | StringAttr | SymbolRefAttr) -> Operation | None:
+    """The operation that a name refers to, in the innermost symbol table around `near` or in
+    `near` itself if it is one; None if there is none.
+
+    Raises:
+        ValueError: if there is no symbol table around it.
+    """
+    table: Operation | None = near
+    while table is not None and not table.has_trait(SymbolTable):
+        table = table.parent_op()
+    if table is None:
+        raise ValueError(f"{near.name} is in no symbol table")
+    path = _path(name)
+    found = _symbol_in(table, path[0])
+    for part in path[1:]:
+        if found is None or not found.has_trait(SymbolTable):
+            return None
+        found = _symbol_in(found, part)
+    return found
+
+
+def _path(name: str | StringAttr | SymbolRefAttr) -> tuple[str, ...]:
+    if isinstance(name, str):
+        return (name,)
+    if isinstance(name, StringAttr):
+        return (name.data,)
+    return (name.root_reference.data, *(part.data for part in name.nested_references))
+
+
+def _symbol_in(table: Operation, name: str) -> Operation | None:
+    for op in table.regions[0].block.ops:
+        given = op.properties.get("sym_name") or op.attributes.get("sym_name")
+        named = isinstance(given, StringAttr) and given.data == name
+        if named and op.get_trait(SymbolOpInterface) is not None:
+            return op
+    return None
