@@ -11,7 +11,6 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
     PatternRewriter,
-    PatternRewriteWalker,
     RewritePattern,
     op_type_rewrite_pattern,
 )
@@ -21,6 +20,9 @@ from xdsl.transforms.convert_scf_to_cf import ForLowering, IfLowering, SwitchLow
 from ..core.budgets import EXACT
 from ..core.exactness import Exactness
 from ..core.provenance import Located
+from ..core.walks import RootedWalker, erase_dead
+
+_STRUCTURED = (scf.ForOp, scf.IfOp, scf.IndexSwitchOp, scf.WhileOp)
 
 
 # scf.while (%a = %x) { before; condition(%c) %b } do { ^bb0(%b): after; yield %d }
@@ -87,4 +89,6 @@ class ConvertScfToCfPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns = [SwitchLowering(), IfLowering(), ForLowering(), WhileLowering()]
-        PatternRewriteWalker(Located(GreedyRewritePatternApplier(patterns))).rewrite_module(op)
+        applier = Located(GreedyRewritePatternApplier(patterns, dce_enabled=False))
+        walker = RootedWalker(applier, post_walk_func=erase_dead, roots=_STRUCTURED)
+        walker.rewrite_module(op)
