@@ -201,11 +201,10 @@ class Compilation:
             CompileError: if a pass refuses.
         """
         work, ctx = self.begin()
-        with _without_collector():
-            for _ in self.descend(work, ctx):
-                pass
-            with ctx.phase("codegen"):
-                interface, program = self._generate(ctx, work)
+        for _ in self.descend(work, ctx):
+            pass
+        with ctx.phase("codegen"):
+            interface, program = self._generate(ctx, work)
         later = pipelines.IR_STAGES[pipelines.IR_STAGES.index(self.start) + 1 :]
         applied = {stage: ",".join(map(str, ctx.applied.get(stage, ()))) for stage in later}
         again = staircase(replace(self, passes=applied, observers=(), verify="stage"))
@@ -330,7 +329,7 @@ def table_for(
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
+def without_collector() -> Iterator[None]:
     """Hold the garbage collector off: with a large heap it adds some 100 ms at random."""
     enabled = gc.isenabled()
     gc.disable()

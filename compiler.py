@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .compilation import Compilation
+from .compilation import Compilation, without_collector
 from .core.context import PassHook
 from .core.errors import CompileError, explain
 from .core.module import Module
@@ -84,23 +84,24 @@ def compile(
 
     chosen = target if isinstance(target, Target) else named(target)
     check_runs_here(chosen)
-    found = Compilation.of(
-        module,
-        chosen,
-        threads,
-        opt_level,
-        pipeline,
-        legalize,
-        records,
-        copy_indices=copy_indices,
-        rounding=rounding,
-    )
-    # What comes first is the last after a pass: what others measure is without the checker.
-    checker = _checker(found.module, check, max_ulp)
-    observers = (*checker, *_checked_hooks(hooks), Reproducing())
-    usual = pipeline is None and not checker
-    verified = "pass" if verify_each else "kernels" if usual else "stage"
-    return replace(found, observers=observers, verify=verified).executable(Inspection)
+    with without_collector():
+        found = Compilation.of(
+            module,
+            chosen,
+            threads,
+            opt_level,
+            pipeline,
+            legalize,
+            records,
+            copy_indices=copy_indices,
+            rounding=rounding,
+        )
+        # What comes first is the last after a pass: what others measure is without the checker.
+        checker = _checker(found.module, check, max_ulp)
+        observers = (*checker, *_checked_hooks(hooks), Reproducing())
+        usual = pipeline is None and not checker
+        verified = "pass" if verify_each else "kernels" if usual else "stage"
+        return replace(found, observers=observers, verify=verified).executable(Inspection)
 
 
 def _checker(

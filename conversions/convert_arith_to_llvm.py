@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FixedBitwidthType,
     FloatAttr,
-    IndexType,
     IntegerAttr,
     ModuleOp,
     VectorType,
@@ -88,8 +87,7 @@ def lower_constant(op: Operation, low: Lowering) -> SSAValue:
     (target,) = low.parts_of(type)
     lanes_of(type)
     if isinstance(value, IntegerAttr):
-        number = value.value.data
-        return low.constant(IntegerAttr(number, cast(IndexType, target)), target)
+        return low.integer(value.value.data, target)
     if isinstance(value, FloatAttr):
         if element_of(type) == bf16:
             return low.integer(_bits(value.value.data), target)

@@ -8,13 +8,13 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import cf, llvm
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i1, i32
+from xdsl.dialects.builtin import ModuleOp, i1
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..core.budgets import EXACT
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
-from .to_llvm.types import int_attr
+from .to_llvm.types import int_attr, numbers_attr
 
 CF = LoweringTable()
 """How to lower each operation of `cf`; the arguments of blocks are converted beside it."""
@@ -58,7 +58,7 @@ def conditional_branch(
     return llvm.CondBrOp.create(
         operands=[condition, *then_operands, *else_operands],
         successors=[then_block, else_block],
-        properties={"operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)},
+        properties={"operandSegmentSizes": numbers_attr(*sizes)},
     )
 
 

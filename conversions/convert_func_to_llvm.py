@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     SymbolRefAttr,
-    i32,
     i64,
 )
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -30,7 +29,7 @@ from ..core.budgets import EXACT
 from ..dialects import upstream
 from ..dialects.program import kept_attributes
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
-from .to_llvm.types import NO_FLAGS
+from .to_llvm.types import NO_FLAGS, numbers_attr
 
 FUNC = LoweringTable()
 """How to lower each operation of `func`."""
@@ -137,8 +136,8 @@ def direct_call(
             "fastmathFlags": NO_FLAGS,
             "CConv": llvm.CallingConventionAttr("ccc"),
             "TailCallKind": llvm.TailCallKindAttr(llvm.TailCallKind.NONE),
-            "op_bundle_sizes": DenseArrayBase.from_list(i32, []),
-            "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(arguments), 0]),
+            "op_bundle_sizes": numbers_attr(),
+            "operandSegmentSizes": numbers_attr(len(arguments), 0),
         },
     )
 

@@ -22,6 +22,7 @@ from ..core.actions import allowed, held_back
 from ..core.budgets import SUMS
 from ..core.context import target_of
 from ..core.target import named
+from ..core.walks import operations_in
 from ..dialects.loop.ops import KernelOp
 from .loop_to_scf.loops import convert_kernel
 from .loop_to_scf.statements import refuse
@@ -77,7 +78,7 @@ class ConvertLoopToScfPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(ctx) if self.target is None else named(self.target)
-        for kernel in [inner for inner in op.walk() if isinstance(inner, KernelOp)]:
+        for kernel in [inner for inner in operations_in(op) if isinstance(inner, KernelOp)]:
             if not allowed("convert kernel", kernel):
                 continue
             function = convert_kernel(kernel, target)
@@ -87,6 +88,6 @@ class ConvertLoopToScfPass(ModulePass):
             block.erase_op(kernel)
         if held_back():
             return
-        for inner in op.walk():
+        for inner in operations_in(op):
             if inner.name.startswith("loop."):
                 refuse(inner, "is in no kernel", "a loop.kernel around it")

@@ -26,6 +26,7 @@ from ..core.actions import allowed
 from ..core.budgets import APPROXIMATION
 from ..core.context import target_of
 from ..core.target import Target, named
+from ..core.walks import operations_in
 from ..dialects import upstream
 from .math_to_arith import halves, polynomials
 from .math_to_arith.arithmetic import Arithmetic
@@ -142,7 +143,7 @@ class _Places:
 def _runs(module: ModuleOp, target: Target) -> list[list[Operation]]:
     """The operations to expand; neighbours of one kind, none of which needs another, together."""
     runs: list[list[Operation]] = []
-    for op in module.walk():
+    for op in operations_in(module):
         if _expansion(op, target) is None:
             continue
         run = runs[-1] if runs else []
@@ -184,7 +185,7 @@ def _expand(run: Sequence[Operation], places: _Places, target: Target) -> None:
 # fma(a, b, c) == a * b + c, rounded twice
 def _unfuse(module: ModuleOp) -> None:
     """Write products and sums apart for a machine that would call a function for each lane."""
-    for op in [op for op in module.walk() if isinstance(op, math.FmaOp)]:
+    for op in [op for op in operations_in(module) if isinstance(op, math.FmaOp)]:
         product = arith.MulfOp(op.a, op.b)
         product.location = op.location
         total = arith.AddfOp(product, op.c)

@@ -16,7 +16,6 @@ from xdsl.context import Context
 from xdsl.dialects import arith, cf, func, llvm
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DenseArrayBase,
     IndexType,
     IntegerAttr,
     IntegerType,
@@ -45,7 +44,7 @@ from .to_llvm import checks, clock
 from .to_llvm.addresses import number_of_elements
 from .to_llvm.checks import Assembler
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
-from .to_llvm.types import NO_FLAGS, PTR, int_attr, parts_of, words_of
+from .to_llvm.types import NO_FLAGS, PTR, int_attr, numbers_attr, parts_of, words_of
 
 RT = LoweringTable()
 """How to lower each operation of `rt`."""
@@ -66,7 +65,7 @@ def _word_address(low: Lowering, base: SSAValue, word: int) -> SSAValue:
         (base,),
         PTR,
         {
-            "rawConstantIndices": DenseArrayBase.from_list(i32, [word]),
+            "rawConstantIndices": numbers_attr(word),
             "elem_type": i64,
             "noWrapFlags": int_attr(0, 32),
         },
@@ -219,8 +218,8 @@ def lower_call_packed(op: Operation, low: Lowering) -> None:
             "fastmathFlags": NO_FLAGS,
             "CConv": llvm.CallingConventionAttr("ccc"),
             "TailCallKind": llvm.TailCallKindAttr(llvm.TailCallKind.NONE),
-            "op_bundle_sizes": DenseArrayBase.from_list(i32, []),
-            "operandSegmentSizes": DenseArrayBase.from_list(i32, [2, 0]),
+            "op_bundle_sizes": numbers_attr(),
+            "operandSegmentSizes": numbers_attr(2, 0),
         },
     )
     status = low.perform(called).results[0]

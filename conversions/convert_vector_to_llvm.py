@@ -13,7 +13,6 @@ from xdsl.context import Context
 from xdsl.dialects import llvm, vector
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DenseArrayBase,
     FloatAttr,
     IntegerAttr,
     ModuleOp,
@@ -37,6 +36,7 @@ from .to_llvm.types import (
     fastmath_of,
     int_attr,
     lanes_of,
+    numbers_attr,
     stored,
     vector_of,
 )
@@ -140,7 +140,7 @@ def lower_gather(op: Operation, low: Lowering) -> SSAValue:
         (base, low.value(gather.offsets)),
         vector_of(PTR, _lanes(low, type)),
         {
-            "rawConstantIndices": DenseArrayBase.from_list(i32, [llvm.GEP_USE_SSA_VAL]),
+            "rawConstantIndices": numbers_attr(llvm.GEP_USE_SSA_VAL),
             "elem_type": kept.element_type,
             "noWrapFlags": int_attr(0, 32),
         },
@@ -197,7 +197,7 @@ def _splat(low: Lowering, value: SSAValue, type: VectorType) -> SSAValue:
 
 def _shuffle(low: Lowering, one: SSAValue, other: SSAValue, mask: Sequence[int]) -> SSAValue:
     type = vector_of(cast(VectorType, one.type).element_type, len(mask))
-    properties = {"mask": DenseArrayBase.from_list(i32, mask)}
+    properties = {"mask": numbers_attr(*mask)}
     return low.emit(llvm.ShuffleVectorOp, (one, other), type, properties)
 
 

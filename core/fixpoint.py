@@ -19,6 +19,7 @@ from .actions import pattern_in
 from .errors import explain
 from .patched import Walk, walking
 from .provenance import origin
+from .walks import operations_in
 
 REWRITES_PER_OPERATION = 64
 """How often patterns may be applied for each operation of a region."""
@@ -80,7 +81,8 @@ def _bounding(name: str) -> Callable[[Walk], Walk]:
         def rewrite_region(self: PatternRewriteWalker, region: Region) -> bool:
             if isinstance(self.pattern, _Bounded):
                 return whole(self, region)
-            most = max(FEWEST_REWRITES, REWRITES_PER_OPERATION * sum(1 for _ in region.walk()))
+            count = sum(1 for _ in operations_in(region))
+            most = max(FEWEST_REWRITES, REWRITES_PER_OPERATION * count)
             pattern, bounded = self.pattern, _Bounded(self.pattern, name, most)
             self.pattern = bounded
             try:

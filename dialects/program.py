@@ -35,6 +35,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 
 from ..core.errors import CompileError, explain
+from ..core.walks import operations_in
 from .rt import CallPackedOp, ConstantOp, Failure, failing_operations
 
 CONSTANTS, FUNCTIONS, FAILURES = "rt.constants", "rt.functions", "rt.failures"
@@ -98,7 +99,7 @@ def needs_of(module: ModuleOp, main: Operation) -> Needs:
 
 def named_weights(module: ModuleOp) -> Iterator[str]:
     """The names of the arrays of the store that a module names, at any stage."""
-    for op in module.walk():
+    for op in operations_in(module):
         for attr in (*op.properties.values(), *op.attributes.values()):
             if isinstance(attr, DenseResourceAttr):
                 yield attr.resource_handle.data
@@ -152,7 +153,7 @@ def _constants(function: Operation) -> _Slots[Constant]:
         return [_read_constant(*entry) for entry in _entries(function, CONSTANTS)]
     return [
         (op.slot.value.data, Constant(op.weight.data, op.result.type, op.packing))
-        for op in function.walk()
+        for op in operations_in(function)
         if isinstance(op, ConstantOp) and isinstance(op.result.type, MemRefType)
     ]
 
@@ -162,7 +163,7 @@ def _functions(function: Operation) -> _Slots[Function]:
         return [_read_function(*entry) for entry in _entries(function, FUNCTIONS)]
     return [
         (op.slot.value.data, Function(op.callee.data, called_as(op)))
-        for op in function.walk()
+        for op in operations_in(function)
         if isinstance(op, CallPackedOp)
     ]
 

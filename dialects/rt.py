@@ -87,6 +87,7 @@ from xdsl.utils.exceptions import VerifyException
 from ..core.errors import explain
 from ..core.exactness import Exactness
 from ..core.symbols import find_symbol
+from ..core.walks import operations_in
 from .sparse_tensor import part_count
 
 ARENA_TOO_SMALL = -1
@@ -708,7 +709,7 @@ def verify_index_buffer(op: Operation, buffer: MemRefType) -> None:
 
 def failing_operations(function: Operation) -> list[FailingOp]:
     """The operations that can end a call of `function`; number n is entry n - 1."""
-    return [op for op in function.walk() if isinstance(op, FailingOp)]
+    return [op for op in operations_in(function) if isinstance(op, FailingOp)]
 
 
 @Exactness.EXACT

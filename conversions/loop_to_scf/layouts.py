@@ -13,6 +13,7 @@ from itertools import product
 from xdsl.dialects.builtin import AnyFloat, IntegerType, VectorType
 
 from ...core.target import Target
+from ...core.walks import operations_in
 from ...dialects.loop import ops as loop
 
 Row = tuple[int, ...]
@@ -97,7 +98,7 @@ def layouts_for(kernel: loop.KernelOp, target: Target) -> Layouts:
     floats, integers = {16}, {8}
     merged: set[tuple[int, ...]] = set()
     limited: set[tuple[int, ...]] = set()
-    for op in kernel.walk():
+    for op in operations_in(kernel):
         for kind in (value.type for value in (*op.operands, *op.results)):
             if isinstance(kind, VectorType) and isinstance(kind.element_type, AnyFloat):
                 floats.add(kind.element_type.bitwidth)

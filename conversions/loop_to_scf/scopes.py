@@ -190,7 +190,7 @@ class Emitter(Scopes[VectorScope]):
 
     def index(self, value: int) -> SSAValue:
         """A constant index."""
-        return self._constants.get(value) or self._constant(value, IntegerAttr(value, INDEX))
+        return self._constants.get(value) or self._constant(value, _whole(value, INDEX))
 
     def scalar(self, attr: Attribute) -> SSAValue:
         """A constant of an `IntegerAttr` or a `FloatAttr`."""
@@ -332,8 +332,14 @@ class Guard:
 def number(value: float, element: Attribute) -> IntegerAttr | FloatAttr:
     """A number as an attribute of an integer, index or float type."""
     if isinstance(element, IntegerType | IndexType):
-        return IntegerAttr(int(value), element)
+        return _whole(int(value), element)
     return FloatAttr(value, cast(AnyFloat, element))
+
+
+@functools.cache
+def _whole(value: int, element: IntegerType | IndexType) -> IntegerAttr:
+    """A number as an attribute, made once."""
+    return IntegerAttr(value, element)
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.type import get_element_type_or_self
 
+from ...core.walks import operations_in
 from ...dialects.upstream import SelectOp, with_element_type
 
 _MOVES = (
@@ -27,7 +28,8 @@ _MOVES = (
 # the bits of x and two, so that rounding twice is rounding once
 def widen(module: ModuleOp, narrow: Collection[Attribute]) -> None:
     """Compute in f32 what is computed with these element types."""
-    for op in [op for op in module.walk() if op.name.startswith(("arith.", "math."))]:
+    computing = [op for op in operations_in(module) if op.name.startswith(("arith.", "math."))]
+    for op in computing:
         if isinstance(op, _MOVES):
             continue
         if any(_is(value, narrow) for value in (*op.operands, *op.results)):

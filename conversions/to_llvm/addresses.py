@@ -16,21 +16,19 @@ from typing import TypeAlias, cast
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DenseArrayBase,
     MemRefType,
-    i32,
 )
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import upstream
 from .lowering import Lowering, Parts
-from .types import PTR, int_attr, stored
+from .types import PTR, int_attr, numbers_attr, stored
 
 Factors: TypeAlias = tuple[SSAValue, ...]
 """Values that are multiplied with each other; none is 1."""
 
 _NO_WRAP_FLAGS = int_attr(0, 32)
-_SSA_INDEX = DenseArrayBase.from_list(i32, [llvm.GEP_USE_SSA_VAL])
+_SSA_INDEX = numbers_attr(llvm.GEP_USE_SSA_VAL)
 _I32_MAX = 2**31 - 1
 
 
@@ -92,7 +90,7 @@ def offset_address(
         (address,),
         PTR,
         {
-            "rawConstantIndices": DenseArrayBase.from_list(i32, [constant]),
+            "rawConstantIndices": numbers_attr(constant),
             "elem_type": element,
             "noWrapFlags": _NO_WRAP_FLAGS,
         },

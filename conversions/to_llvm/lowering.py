@@ -17,7 +17,7 @@ lookup by name costs a tenth of a pattern visit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, cast
 
 from xdsl.context import Context
 from xdsl.dialects import func, llvm
@@ -35,7 +35,7 @@ from ...core.actions import allowed, is_counting
 from ...core.context import index_bits_of
 from ...core.control_flow import definitions_first
 from ...core.refusal import refused
-from .types import NotLowerableError, parts_of
+from .types import NotLowerableError, int_attr, parts_of
 
 Parts: TypeAlias = tuple[SSAValue, ...]
 Lower: TypeAlias = Callable[[Operation, "Lowering"], SSAValue | Parts | None]
@@ -174,8 +174,8 @@ class Lowering:
 
     def integer(self, number: int, type: Attribute | None = None) -> SSAValue:
         """An integer constant of an integer type; without one, that of an index."""
-        type = type or self.index
-        return self.constant(IntegerAttr(number, type), type)  # type: ignore[arg-type]
+        kind = self.index if type is None else cast(IntegerType, type)
+        return self.constant(int_attr(number, kind.width.data), kind)
 
     def known_integer(self, value: SSAValue) -> int | None:
         """The number that an LLVM value is known to be."""

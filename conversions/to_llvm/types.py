@@ -15,6 +15,7 @@ from typing import cast
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     BFloat16Type,
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FixedBitwidthType,
     IndexType,
@@ -27,6 +28,7 @@ from xdsl.dialects.builtin import (
     i1,
     i8,
     i16,
+    i32,
     i64,
 )
 from xdsl.dialects.llvm import FastMathAttr, LLVMPointerType
@@ -117,6 +119,12 @@ def words_of(type: Attribute) -> int:
 def int_attr(value: int, width: int) -> IntegerAttr:
     """An integer attribute, made once."""
     return IntegerAttr(value, IntegerType(width))
+
+
+@functools.cache
+def numbers_attr(*values: int) -> DenseArrayBase:
+    """Numbers of 32 bits as an attribute, made once."""
+    return DenseArrayBase.from_list(i32, values)
 
 
 @functools.cache

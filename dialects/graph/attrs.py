@@ -50,6 +50,7 @@ ui16 = IntegerType(16, Signedness.UNSIGNED)
 ui32 = IntegerType(32, Signedness.UNSIGNED)
 
 _HALF = (f16, bf16)
+_FLOATS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
 _FLOAT = (*_HALF, f32, f64)
 _NUMERIC = (*_FLOAT, i8, i16, i32, i64, ui8, ui16, ui32)
 _ANY = (*_FLOAT, i1, i8, i16, i32, i64, ui8, ui16, ui32)
@@ -113,7 +114,7 @@ def is_unsigned(element_type: Attribute) -> bool:
 
 def is_float(element_type: Attribute) -> bool:
     """Whether the type is f16, bf16, f32 or f64."""
-    return isinstance(element_type, BFloat16Type | Float16Type | Float32Type | Float64Type)
+    return type(element_type) in _FLOATS
 
 
 def is_half(element_type: Attribute) -> bool:

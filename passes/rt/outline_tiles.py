@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 
 from ...core.actions import allowed
 from ...core.budgets import EXACT
+from ...core.walks import operations_in
 from ...dialects import rt
 
 
@@ -79,7 +80,7 @@ def _entry(function: func.FuncOp) -> Block:
 
 def _outermost(function: Operation) -> list[rt.ParallelTilesOp]:
     """Parallel regions of a function that are in no other; the others come with these."""
-    regions = [op for op in function.walk() if isinstance(op, rt.ParallelTilesOp)]
+    regions = [op for op in operations_in(function) if isinstance(op, rt.ParallelTilesOp)]
     return [op for op in regions if not any(op is not r and r.is_ancestor(op) for r in regions)]
 
 
@@ -124,7 +125,7 @@ class RtOutlineTilesPass(ModulePass):
     budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = [inner for inner in op.walk() if isinstance(inner, func.FuncOp)]
+        functions = [inner for inner in operations_in(op) if isinstance(inner, func.FuncOp)]
         taken = {function.sym_name.data for function in functions}
         while functions:
             function = functions.pop(0)

@@ -15,10 +15,11 @@ from xdsl.dialects.builtin import (
     MemRefType,
     i1,
 )
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....core.target import Target
+from ....core.walks import operations_in
 from ....dialects.loop.linear import coefficient
 from ....dialects.loop.loops import Loop, extent_of
 from ....dialects.loop.nests import DEAR
@@ -117,14 +118,15 @@ def _factor(expr: AffineExpr, dim: AffineExpr) -> float:
 
 def widest_bits(op: Operation) -> int:
     """The width of the widest number that is read, written or computed in an operation."""
-    widths = [8]
-    for inner in op.walk():
-        values = [*inner.operands, *inner.results] if not inner.regions else [*inner.results]
+    # A type is one object in many values, and costs more to look at than to know again.
+    kinds: dict[int, Attribute] = {}
+    for inner in operations_in(op):
+        values = inner.results if inner.regions else (*inner.operands, *inner.results)
         for value in values:
-            kind = element_type(value.type)
-            if isinstance(kind, AnyFloat | IntegerType) and kind != i1:
-                widths.append(kind.bitwidth)
-    return max(widths)
+            kinds[id(value.type)] = value.type
+    elements = map(element_type, kinds.values())
+    numbers = [k for k in elements if isinstance(k, AnyFloat | IntegerType) and k != i1]
+    return max((8, *(kind.bitwidth for kind in numbers)))
 
 
 def lanes_for(target: Target, op: Operation) -> int:
@@ -134,7 +136,7 @@ def lanes_for(target: Target, op: Operation) -> int:
 
 def is_dear(op: Operation) -> bool:
     """Whether functions are computed in an operation that take many instructions."""
-    return any(inner.name in DEAR for inner in op.walk())
+    return any(inner.name in DEAR for inner in operations_in(op))
 
 
 def cost(op: Operation) -> int:
