@@ -179,9 +179,14 @@ class CompilerContext(Context):
                 hook.after_phase(self, name)
 
 
+def known_to(ctx: Context) -> CompilerContext:
+    """A context with what it knows of the compilation: a plain xDSL context knows nothing."""
+    return ctx if isinstance(ctx, CompilerContext) else CompilerContext()
+
+
 def index_bits_of(ctx: Context) -> int:
     """The width of an index on the target of a context; 64 for one that names none."""
-    target = getattr(ctx, "target", None)
+    target = known_to(ctx).target
     return 64 if target is None else target.index_bits
 
 
@@ -189,8 +194,12 @@ def target_of(ctx: Context) -> Target:
     """The target of a context; this machine for a context that names none."""
     from .target import host
 
-    target = getattr(ctx, "target", None)
-    return target if isinstance(target, Target) else host()
+    return known_to(ctx).target or host()
+
+
+def weights_of(ctx: Context) -> WeightStore:
+    """The store that goes with a context; an empty one for a plain xDSL context."""
+    return known_to(ctx).weights
 
 
 def decide(

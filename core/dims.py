@@ -88,6 +88,11 @@ class Dim(Polynomial[str]):
         return (name, rest // factor) if rest % factor == 0 and rest // factor >= 0 else None
 
 
+def size_of_argument(number: int, dimension: int | str) -> str:
+    """The name of a size of an argument of a kernel: ``x0.1``, and ``x0.nnz`` for its entries."""
+    return f"x{number}.{dimension}"
+
+
 Shape = tuple[Dim, ...]
 
 

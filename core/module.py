@@ -24,51 +24,19 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
 from .dominance import verify_dominance, verify_module
+from .dtypes import ELEMENT_TYPES
 from .errors import CompileError, StepwellError, explain
 from .printing import module_text
 from .weights import WeightStore, write_atomically
 
+NAME, DIMS, NNZ = "graph.name", "graph.dims", "graph.nnz"
+"""Attributes of arguments and results: what callers call one, the names of its dimensions, and
+its number of stored entries."""
+SIGNATURE, ARGUMENTS, RESULTS = "graph.signature", "graph.arguments", "graph.results"
+"""Attributes of a function on buffers: its type as one of tensors, and their attributes."""
+
 if TYPE_CHECKING:
-    import numpy as np
-
-_DTYPES = {
-    "f16": "float16",
-    "bf16": "bfloat16",
-    "f32": "float32",
-    "f64": "float64",
-    "i1": "bool",
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-    "ui8": "uint8",
-    "ui16": "uint16",
-    "ui32": "uint32",
-}
-
-
-def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:
-    """The NumPy dtype of an element type of the IR.
-
-    Raises:
-        CompileError: for an element type that tensors here do not have.
-    """
-    import numpy as np
-
-    name = str(element_type)
-    if name not in _DTYPES:
-        raise CompileError(
-            explain("type", "unknown element type", expected=", ".join(_DTYPES), got=name)
-        )
-    if name == "bf16":
-        # NumPy has no such dtype of its own: the import makes it known.
-        import ml_dtypes  # noqa: F401
-    return np.dtype(_DTYPES[name])
-
-
-def is_real(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is one of floats, bfloat16 included, which is none to NumPy."""
-    return dtype.kind == "f" or dtype.name == "bfloat16"
+    pass
 
 
 @dataclass(frozen=True)
@@ -252,14 +220,14 @@ def face_of(function: Program) -> Face:
         CompileError: if what its attributes say of that is malformed, or an `llvm.func` does not
             say it.
     """
-    kept = function.attributes.get("graph.signature")
+    kept = function.attributes.get(SIGNATURE)
     if described := isinstance(kept, FunctionType):
         kind = kept
-        given = function.attributes.get("graph.arguments"), function.attributes.get("graph.results")
+        given = function.attributes.get(ARGUMENTS), function.attributes.get(RESULTS)
     elif isinstance(function, llvm.FuncOp):
         subject = f"{function.name} @{function.sym_name.data}"
         fact = "does not say what its buffers are"
-        raise CompileError(explain(subject, fact, expected="graph.signature", got="no attribute"))
+        raise CompileError(explain(subject, fact, expected=SIGNATURE, got="no attribute"))
     else:
         kind, given = function.function_type, (function.arg_attrs, function.res_attrs)
     arguments, results = (
@@ -302,18 +270,18 @@ def specs_of(function: Program) -> tuple[list[ValueSpec], list[ValueSpec]]:
 
 
 def _spec(kind: Attribute, attrs: Mapping[str, Attribute], default_name: str) -> ValueSpec:
-    name = attrs.get("graph.name")
+    name = attrs.get(NAME)
     label = name.data if isinstance(name, StringAttr) else default_name
     if not isinstance(kind, TensorType):
         raise CompileError(
             explain("module", f'"{label}" is no tensor', expected="tensor", got=kind)
         )
-    if str(kind.element_type) not in _DTYPES:
+    if str(kind.element_type) not in ELEMENT_TYPES:
         fact = f'"{label}" has elements of an unknown type'
         raise CompileError(
-            explain("module", fact, expected=", ".join(_DTYPES), got=kind.element_type)
+            explain("module", fact, expected=", ".join(ELEMENT_TYPES), got=kind.element_type)
         )
-    dims = attrs.get("graph.dims")
+    dims = attrs.get(DIMS)
     symbols = (
         [s.data for s in dims if isinstance(s, StringAttr)] if isinstance(dims, ArrayAttr) else []
     )
@@ -327,7 +295,7 @@ def _spec(kind: Attribute, attrs: Mapping[str, Attribute], default_name: str) ->
         shape,
         str(kind.element_type),
         "csr" if sparse else None,
-        _entries(attrs.get("graph.nnz")) if sparse else None,
+        _entries(attrs.get(NNZ)) if sparse else None,
     )
 
 
@@ -349,9 +317,9 @@ def argument_attrs(
     """
     from xdsl.dialects.builtin import i64
 
-    data: dict[str, Attribute] = {"graph.name": StringAttr(name)}
+    data: dict[str, Attribute] = {NAME: StringAttr(name)}
     if any(isinstance(d, str) for d in dims):
-        data["graph.dims"] = ArrayAttr([StringAttr(d if isinstance(d, str) else "") for d in dims])
+        data[DIMS] = ArrayAttr([StringAttr(d if isinstance(d, str) else "") for d in dims])
     if nnz is not None:
-        data["graph.nnz"] = IntegerAttr(nnz, i64) if isinstance(nnz, int) else StringAttr(nnz)
+        data[NNZ] = IntegerAttr(nnz, i64) if isinstance(nnz, int) else StringAttr(nnz)
     return DictionaryAttr(data)

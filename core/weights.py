@@ -31,7 +31,6 @@ from .versions import KEY, WEIGHTS
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-    from xdsl.context import Context
 
     Array = np.ndarray | csr_array
 
@@ -203,9 +202,3 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
-
-
-def weights_of(ctx: Context) -> WeightStore:
-    """The store that goes with a context; an empty one for a plain xDSL context."""
-    store = getattr(ctx, "weights", None)
-    return store if isinstance(store, WeightStore) else WeightStore()

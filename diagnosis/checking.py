@@ -23,8 +23,9 @@ from ..backends.reference.writes import Writes
 from ..compilation import Observer
 from ..core.budgets import SUMS, Budget, budget_of, together
 from ..core.context import Change, CompilerContext
+from ..core.dtypes import is_real
 from ..core.errors import InputError, MiscompilationError, StepwellError, explain
-from ..core.module import Module, is_real
+from ..core.module import Module
 from ..core.printing import module_text
 from ..core.provenance import names
 from ..core.target import Target

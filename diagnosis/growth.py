@@ -15,8 +15,9 @@ from xdsl.ir import Attribute, Operation
 
 from ..backends.reference.inputs import check_inputs
 from ..backends.reference.interpreter import run
+from ..core.dtypes import is_real
 from ..core.errors import StepwellError
-from ..core.module import Module, is_real
+from ..core.module import Module
 from ..dialects.graph.interfaces import FusionKind, GraphOp
 from ..dialects.graph.ops import ConstantOp
 from ..dialects.graph.shapes import SymbolicShapes, sizes_of

@@ -275,11 +275,7 @@ def calls_of(main: func.FuncOp, work: Mapping[str, tuple[Work, ...]]) -> Iterato
     for op in main.body.block.ops:
         if not isinstance(op, CallLikeOp):
             continue
-        sizes: dict[str, Dim] = {}
-        for number, operand in enumerate(op.arguments):
-            sizes |= {f"x{number}.{axis}": dim for axis, dim in enumerate(shapes.shape(operand))}
-            if (entries := shapes.nnz(operand)) is not None:
-                sizes[f"x{number}.nnz"] = entries
+        sizes = shapes.of_arguments(op.arguments)
         parts = work.get(op.callee.string_value(), ()) if isinstance(op, CallDpsOp) else ()
         moved = bytes_of(dict.fromkeys([*op.arguments, *op.results]), shapes)
         yield Call(tuple(_substituted(part, sizes) for part in parts), moved)

@@ -29,7 +29,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import ConstantLike, IsTerminator
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from ..core.module import Module, argument_attrs, is_public, numpy_dtype
+from ..core.dtypes import dtype_of
+from ..core.module import NAME, Module, argument_attrs, is_public
 from ..dialects import rt
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.ops import CallDpsOp, ConstantOp
@@ -206,7 +207,7 @@ class SimplifyConstants:
     def shrink(self, module: Module, chosen: Collection[int]) -> None:
         """Write them as literals."""
         for op in _chosen(self._constants(module), chosen):
-            shape, dtype = op.type.get_shape(), numpy_dtype(op.type.element_type)
+            shape, dtype = op.type.get_shape(), dtype_of(op.type.element_type)
             Rewriter.replace_op(op, ConstantOp.literal(np.ones(shape, dtype)))
 
     def _constants(self, module: Module) -> list[ConstantOp]:
@@ -340,7 +341,7 @@ def _constant_before(op: Operation, kind: Attribute) -> SSAValue | None:
     """A new constant of a type, of ones."""
     made: Operation
     if isinstance(kind, TensorType) and _is_static(kind):
-        dtype = numpy_dtype(kind.element_type)
+        dtype = dtype_of(kind.element_type)
         made = ConstantOp.literal(np.ones(kind.get_shape(), dtype))
         if made.results[0].type != kind:
             return None
@@ -362,7 +363,7 @@ def _is_static(kind: Attribute) -> bool:
 def _add_input(function: func.FuncOp, kind: Attribute) -> BlockArgument:
     block = function.body.block
     known = _argument_attrs(function)
-    taken = {attrs.data.get("graph.name") for attrs in known}
+    taken = {attrs.data.get(NAME) for attrs in known}
     name = next(n for n in _names() if StringAttr(n) not in taken)
     argument = block.insert_arg(kind, len(block.args))
     argument.name_hint = name

@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..core.errors import UnsupportedError
 from . import rt
+from .graph.attrs import PRIMITIVE
 from .graph.interfaces import GraphOp
 from .graph.ops_call import CallDpsOp, CallPackedOp
 from .graph.ops_constant import ConstantOp
@@ -31,7 +32,7 @@ def stage_of(op: ModuleOp) -> str:
     kernels = [k for k in op.walk() if isinstance(k, KernelOp)]
     if any(isinstance(f, func.FuncOp) and _is_on_buffers(f) for f in op.ops):
         return "buffers" if kernels else "loops"
-    groups = [f for f in op.ops if isinstance(f, func.FuncOp) and "graph.primitive" in f.attributes]
+    groups = [f for f in op.ops if isinstance(f, func.FuncOp) and PRIMITIVE in f.attributes]
     if groups:
         # What cannot be one kernel is grouped anew: see `graph-fuse-ops`.
         return "fused" if all(map(_is_group, groups)) else "optimized"
@@ -45,7 +46,7 @@ def _is_operator(op: Operation) -> bool:
     if not isinstance(op, GraphOp) or isinstance(op, (ConstantOp, CallDpsOp, CallPackedOp)):
         return False
     function = op.parent_op()
-    return function is None or "graph.primitive" not in function.attributes
+    return function is None or PRIMITIVE not in function.attributes
 
 
 def _is_group(function: func.FuncOp) -> bool:

@@ -8,8 +8,8 @@ import numpy as np
 from xdsl.ir import Attribute
 
 from ..core.arrays import csr_of, plain_array, refuse_mask
+from ..core.dtypes import ELEMENT_TYPES, dtype_of, element_type_of
 from ..core.errors import InputError, UnsupportedError, explain
-from ..dialects.graph.attrs import ELEMENT_TYPES, dtype_of, element_type_of
 from ..dialects.graph.matrices import with_sorted_rows, with_values
 
 if TYPE_CHECKING:

@@ -32,12 +32,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ..core.dims import Dim
+from ..core.dims import Dim, size_of_argument
+from ..core.dtypes import ELEMENT_TYPES, element_type_of
 from ..core.errors import explain
-from ..core.module import Module, SparseSpec, TensorSpec
+from ..core.module import NAME, Module, SparseSpec, TensorSpec
 from ..core.provenance import named
 from ..core.weights import WeightStore
-from ..dialects.graph.attrs import ELEMENT_TYPES, element_type_of
 from ..dialects.graph.dialect import Graph
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.kernels import Kernel
@@ -143,9 +143,9 @@ class Builder:
         """
         ssa = self._own(value, "output")
         label = f"result{len(self._outputs)}" if name is None else name
-        if any(attrs.data["graph.name"] == StringAttr(label) for _, attrs in self._outputs):
+        if any(attrs.data[NAME] == StringAttr(label) for _, attrs in self._outputs):
             raise input_error("Builder", "output name is taken", got=repr(label))
-        self._outputs.append((ssa, DictionaryAttr({"graph.name": StringAttr(label)})))
+        self._outputs.append((ssa, DictionaryAttr({NAME: StringAttr(label)})))
 
     def module(self) -> Module:
         """The program so far; the builder can go on afterwards.
@@ -268,7 +268,7 @@ class Builder:
         for number, value in enumerate(operands):
             for axis, dim in enumerate(shapes.shape(copies[value])):
                 if not dim.is_static:
-                    own.setdefault(str(dim), Dim.symbol(f"x{number}.{axis}"))
+                    own.setdefault(str(dim), Dim.symbol(size_of_argument(number, axis)))
         sizes = [
             tuple(
                 own.get(text, Dim.parse(text).substitute(own)) if text else Dim.of(n)

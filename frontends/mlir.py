@@ -10,8 +10,9 @@ from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, NoneAttr, TensorT
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 from ..core.dominance import verify_module
+from ..core.dtypes import dtype_of
 from ..core.errors import ImportModelError, explain
-from ..core.module import Module, numpy_dtype
+from ..core.module import Module
 from ..core.parsing import MlirParser
 from ..core.provenance import origin
 from ..core.reading import ReadingError, read_text
@@ -95,7 +96,7 @@ def _weight_error(attr: DenseResourceAttr, weights: WeightStore) -> str | None:
     array = weights[key]
     if not isinstance(attr.type, TensorType):
         return f'weight "{key}" is no tensor but {attr.type}'
-    declared = (tuple(attr.type.get_shape()), str(numpy_dtype(attr.type.element_type)))
+    declared = (tuple(attr.type.get_shape()), str(dtype_of(attr.type.element_type)))
     stored = (tuple(array.shape), str(array.dtype))
     if declared != stored:
         return f'weight "{key}" differs from its type, expected {declared}, got {stored}'

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
 )
 
 from ..core.arrays import is_integer
-from ..core.module import SparseSpec, TensorSpec, argument_attrs
+from ..core.module import DIMS, SparseSpec, TensorSpec, argument_attrs
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.sparse_tensor import csr
 from .arrays import element_type_named
@@ -58,7 +58,7 @@ def name_result_sizes(function: func.FuncOp) -> None:
         dims = [d if d.is_static or d.symbols[0][0] == "_" else str(d) for d in shapes.shape(value)]
         names = ArrayAttr([StringAttr(d if isinstance(d, str) else "") for d in dims])
         symbolic = any(isinstance(d, str) for d in dims)
-        extra = {"graph.dims": names} if symbolic else {}
+        extra = {DIMS: names} if symbolic else {}
         named_results.append(DictionaryAttr({**attrs.data, **extra}))
     function.res_attrs = ArrayAttr(named_results)
 

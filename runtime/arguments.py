@@ -15,37 +15,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import bf16
 
 from ..core.arrays import csr_of, plain_array, refuse_mask
+from ..core.dtypes import dtype_named
 from ..core.errors import InputError, explain
-from ..core.module import ValueSpec, numpy_dtype
+from ..core.module import ValueSpec
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_DTYPES = {
-    "f16": np.dtype(np.float16),
-    "bf16": numpy_dtype(bf16),
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "i1": np.dtype(np.bool_),
-    "i8": np.dtype(np.int8),
-    "i16": np.dtype(np.int16),
-    "i32": np.dtype(np.int32),
-    "i64": np.dtype(np.int64),
-    "ui8": np.dtype(np.uint8),
-    "ui16": np.dtype(np.uint16),
-    "ui32": np.dtype(np.uint32),
-}
-
 _NOWHERE = np.zeros(64, np.uint8)
 """What an empty array points to: a place that may be read."""
-
-
-def dtype_of(spec: ValueSpec) -> np.dtype[Any]:
-    """The NumPy dtype of the elements of an input or output."""
-    return _DTYPES[spec.dtype]
 
 
 @dataclass(frozen=True)
@@ -94,7 +74,7 @@ def dense(spec: ValueSpec, value: object) -> np.ndarray:
     if hasattr(value, "tocsr"):
         raise _wrong(spec, "a dense array is needed", "numpy.ndarray", type(value).__name__)
     array = _as_array(spec, value)
-    want = dtype_of(spec)
+    want = dtype_named(spec.dtype)
     if array.dtype != want:
         raise _wrong(spec, "wrong dtype", want, array.dtype)
     _check_shape(spec, array.shape)
@@ -146,7 +126,7 @@ def sparse(spec: ValueSpec, value: object, index_dtype: np.dtype[Any]) -> Csr:
     shape, arrays = _csr_parts(spec, value)
     _check_ranks(spec, arrays)
     indptr, indices, values = arrays
-    want = dtype_of(spec)
+    want = dtype_named(spec.dtype)
     if values.dtype != want:
         raise _wrong(spec, "wrong dtype", want, values.dtype)
     if len(indptr) != shape[0] + 1:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from xdsl.dialects.builtin import AffineMapAttr
 
+from ..core.dtypes import dtype_of
 from ..core.errors import CompileError, explain
-from ..core.module import numpy_dtype
 from ..core.weights import WeightStore
 from ..dialects.loop.packing import pack_array
 from ..dialects.program import Constant
@@ -40,10 +40,10 @@ def _materialise(
     name, buffer = constant.weight, constant.type
     array, shape = _lookup(name, weights, matrices), buffer.get_shape()
     if name not in weights:  # Indices are as wide as the type of the matrix says.
-        array = array.astype(numpy_dtype(buffer.element_type), copy=False)
+        array = array.astype(dtype_of(buffer.element_type), copy=False)
     if isinstance(constant.packing, AffineMapAttr):
         array = pack_array(array, constant.packing.data, shape)
-    declared = (list(shape), str(numpy_dtype(buffer.element_type)))
+    declared = (list(shape), str(dtype_of(buffer.element_type)))
     # A boolean takes a byte, and integers have no sign.
     dtype = np.dtype(f"i{array.itemsize}") if array.dtype.kind in "bu" else array.dtype
     stored = (list(array.shape), str(dtype))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
+from ..core.dtypes import dtype_of
 from ..core.functions import call, registered
-from ..core.module import numpy_dtype
 from ..dialects.program import Function
 from ..dialects.sparse_tensor import index_type, is_sparse, position_type
 
@@ -67,13 +67,13 @@ def _words(words: Any) -> Iterator[int]:
 
 def _array(words: Iterator[int], kind: TensorType, writable: bool) -> Array:
     """The array whose addresses and sizes are the next words: a view of that memory."""
-    dtype = numpy_dtype(kind.element_type)
+    dtype = dtype_of(kind.element_type)
     if not is_sparse(kind):
         return _view(words, dtype, kind.get_num_dims(), writable)
     from scipy.sparse import csr_array
 
-    indptr = _view(words, numpy_dtype(position_type(kind)), 1, writable)
-    indices = _view(words, numpy_dtype(index_type(kind)), 1, writable)
+    indptr = _view(words, dtype_of(position_type(kind)), 1, writable)
+    indices = _view(words, dtype_of(index_type(kind)), 1, writable)
     values = _view(words, dtype, 1, writable)
     columns = kind.get_shape()[1]
     shape = (len(indptr) - 1, next(words) if columns == DYNAMIC_INDEX else columns)

@@ -22,10 +22,9 @@ from ..backends.reference.machine import Machine, call
 from ..backends.reference.memory import Memory
 from ..backends.reference.numbers import unknown
 from ..backends.reference.rt import CallEnds, Context
+from ..core.dtypes import dtype_of, element_type_of
 from ..core.errors import CompileError, explain
-from ..core.module import numpy_dtype
 from ..core.symbols import find_symbol
-from ..dialects.graph.attrs import element_type_of
 from ..dialects.rt import Word
 from .executable import Executable, Program
 from .functions import guarded
@@ -126,7 +125,7 @@ def _argument(
     symbolic = [next(words) for size in declared if size == DYNAMIC_INDEX]
     sizes = iter(symbolic)
     shape = tuple(int(next(sizes)) if n == DYNAMIC_INDEX else n for n in declared)
-    array = _view(address, shape, numpy_dtype(kind.element_type))
+    array = _view(address, shape, dtype_of(kind.element_type))
     arrays.append(array)
     pointer = memory.add(array)
     return [pointer, *symbolic] if flat else [array]

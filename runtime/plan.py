@@ -8,9 +8,9 @@ from typing import Any
 
 from ..backends.llvm.boundary.plan import ARGUMENTS, CSR, DENSE, POLYNOMIAL, RECORDS
 from ..core.dims import Dim
+from ..core.dtypes import dtype_named
 from ..core.module import ValueSpec
 from ..dialects.graph.signature import Signature
-from .arguments import dtype_of
 from .objects import dtype_word, look_for_scipy, matrix_types
 
 
@@ -101,13 +101,15 @@ class ExecutablePlan:
             words += self._code(left - right)
         words += self._code(signature.arena)
         for spec, shape in zip(signature.outputs, signature.output_shapes, strict=True):
-            words += [self._address(dtype_of(spec)), *_element(dtype_of(spec)), len(shape)]
+            dtype = dtype_named(spec.dtype)
+            words += [self._address(dtype), *_element(dtype), len(shape)]
             words += self._dimensions(spec, shape)
         return words
 
     def _dense(self, number: int) -> list[int]:
         spec, shape = self._signature.inputs[number], self._signature.input_shapes[number]
-        return [DENSE, *_element(dtype_of(spec)), len(shape), *self._dimensions(spec, shape)]
+        element = _element(dtype_named(spec.dtype))
+        return [DENSE, *element, len(shape), *self._dimensions(spec, shape)]
 
     def _csr(self, number: int) -> list[int]:
         spec, shape = self._signature.inputs[number], self._signature.input_shapes[number]
@@ -115,7 +117,7 @@ class ExecutablePlan:
         assert entries is not None
         return [
             CSR,
-            *_element(dtype_of(spec)),
+            *_element(dtype_named(spec.dtype)),
             *_element(indices),
             *(matrix_types(), self._address(spec.dtype)),
             *self._dimensions(spec, shape),

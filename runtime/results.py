@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.arrays import plain_array, refuse_mask
+from ..core.dtypes import dtype_named
 from ..core.errors import InputError, explain
 from ..core.module import ValueSpec
-from .arguments import dtype_of
 from .frames import no_memory
 
 
@@ -45,8 +45,8 @@ def array(spec: ValueSpec, shape: Sequence[int], out: object) -> np.ndarray:
         raise _wrong(spec, "not an array", "numpy.ndarray", type(out).__name__)
     refuse_mask(f'output "{spec.name}"', out)
     out = plain_array(out)
-    if out.dtype != dtype_of(spec):
-        raise _wrong(spec, "wrong dtype", dtype_of(spec), out.dtype)
+    if out.dtype != dtype_named(spec.dtype):
+        raise _wrong(spec, "wrong dtype", dtype_named(spec.dtype), out.dtype)
     if list(out.shape) != list(shape):
         raise _wrong(spec, "wrong shape", list(shape), list(out.shape))
     for flag, fact in (
@@ -66,7 +66,7 @@ def new(spec: ValueSpec, shape: Sequence[int]) -> np.ndarray:
         StepwellError: if there is not enough memory.
     """
     try:
-        return np.empty(shape, dtype_of(spec))
+        return np.empty(shape, dtype_named(spec.dtype))
     except (MemoryError, ValueError) as error:
         raise no_memory(f'result "{spec.name}" of shape {list(shape)}') from error
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from ...core.arrays import csr_of, plain_array, refuse_mask
+from ...core.dtypes import dtype_named
 from ...core.errors import InputError, explain
 from ...core.module import ValueSpec
-from ...dialects.graph.attrs import dtype_named
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -18,12 +18,12 @@ from xdsl.interpreter import Interpreter
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ...core.dtypes import dtype_of
 from ...core.errors import CompileError, InputError, UnsupportedError, explain
 from ...core.functions import call, registered
 from ...core.module import Module
 from ...core.provenance import origin
 from ...core.symbols import find_symbol
-from ...dialects.graph.attrs import dtype_of
 from ...dialects.graph.interfaces import GraphOp, element_type, tensor_type
 from ...dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp
 from ...dialects.graph.shapes import SymbolicShapes, sizes_of

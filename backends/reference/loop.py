@@ -25,9 +25,10 @@ from xdsl.interpreter import (
 )
 from xdsl.ir import Operation
 
+from ...core.dtypes import dtype_of
 from ...core.errors import CompileError, InputError, explain
-from ...core.module import numpy_dtype
 from ...core.provenance import origin
+from ...dialects.loop.arguments import PACKING
 from ...dialects.loop.attrs import Combine, LoopKind
 from ...dialects.loop.ops import (
     FoldOp,
@@ -75,7 +76,7 @@ def kernel_arguments(kernel: KernelOp, arrays: Sequence[np.ndarray | int]) -> li
         )
     values: list[Any] = []
     for number, (arg, given) in enumerate(zip(args, arrays, strict=True)):
-        packing = kernel.attrs_of(number).get("loop.packing")
+        packing = kernel.attrs_of(number).get(PACKING)
         if isinstance(packing, AffineMapAttr) and isinstance(given, np.ndarray):
             shape = cast(MemRefType, arg.type).get_shape()
             given = pack_array(given, packing.data, shape)
@@ -86,7 +87,7 @@ def kernel_arguments(kernel: KernelOp, arrays: Sequence[np.ndarray | int]) -> li
 
 
 def _check_argument(what: str, kind: MemRefType, given: np.ndarray | int) -> None:
-    dtype, shape = numpy_dtype(kind.element_type), kind.get_shape()
+    dtype, shape = dtype_of(kind.element_type), kind.get_shape()
     if not isinstance(given, np.ndarray) or given.dtype != dtype:
         got = given.dtype if isinstance(given, np.ndarray) else type(given).__name__
         raise InputError(explain(what, "wrong dtype", expected=dtype, got=got))

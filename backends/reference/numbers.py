@@ -24,8 +24,9 @@ from xdsl.dialects.builtin import (
 from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, impl, register_impls
 from xdsl.ir import Attribute, Dialect, Operation
 
+from ...core import dtypes
+from ...core.dtypes import is_real
 from ...core.errors import UnsupportedError, explain
-from ...core.module import is_real, numpy_dtype
 from ...dialects import upstream
 
 Meaning = Callable[..., Any]
@@ -40,7 +41,7 @@ def dtype_of(kind: Attribute) -> np.dtype[Any]:
     if isinstance(element, IntegerType) and element.width.data not in (1, 8, 16, 32, 64):
         bits = max(8, 1 << (element.width.data - 1).bit_length())
         return np.dtype(f"i{bits // 8}")
-    return numpy_dtype(element)
+    return dtypes.dtype_of(element)
 
 
 def typed(result: Any, kind: Attribute) -> Any:

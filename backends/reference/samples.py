@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.dtypes import dtype_named, is_real
 from ...core.errors import InputError, explain
-from ...core.module import ValueSpec, is_real
-from ...dialects.graph.attrs import dtype_named
+from ...core.module import ValueSpec
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -9,7 +9,7 @@ its `c - e` is `e - c`.)
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from xdsl.ir.affine import (
@@ -22,7 +22,7 @@ from xdsl.ir.affine import (
 )
 from xdsl.utils.exceptions import PassFailedException
 
-from .polynomials import Polynomial
+from .polynomials import AtomT, Polynomial
 
 DIMENSION, SYMBOL, QUOTIENT = range(3)
 
@@ -193,6 +193,25 @@ def _expression_of(atom: Atom) -> AffineExpr:
 def _expression_of_variable(atom: Variable) -> AffineExpr:
     make = AffineDimExpr if atom.kind == DIMENSION else AffineSymExpr
     return make(atom.position)
+
+
+def affine(
+    value: Polynomial[AtomT],
+    atom: Callable[[AtomT], AffineExpr],
+    product: Callable[[AffineExpr, AffineExpr], AffineExpr],
+) -> AffineExpr:
+    """A polynomial as an affine expression.
+
+    Args:
+        value: the polynomial.
+        atom: the expression of an atom.
+        product: makes a variable of the product of two expressions, which is not affine.
+    """
+    total = AffineExpr.constant(value.constant)
+    for monomial, coefficient in value.terms:
+        if monomial:
+            total = total + functools.reduce(product, map(atom, monomial)) * coefficient
+    return total
 
 
 def variables(value: Affine) -> set[Variable]:

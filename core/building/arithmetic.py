@@ -7,10 +7,11 @@ from itertools import groupby
 from typing import Protocol
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
 
+from ..typed import float_type
 from .polynomials import AtomT, Monomial, Polynomial
 
 INDEX = IndexType()
@@ -22,6 +23,13 @@ _INDEX_OPS: Mapping[AffineBinaryOpKind, Callable[[SSAValue, SSAValue], Operation
     AffineBinaryOpKind.CeilDiv: arith.CeilDivSIOp,
     AffineBinaryOpKind.Mod: arith.RemSIOp,
 }
+
+
+def constant(value: float | int | bool, type: Attribute) -> arith.ConstantOp:
+    """A scalar constant of an integer, index or float type."""
+    if isinstance(type, IntegerType | IndexType):
+        return arith.ConstantOp(IntegerAttr(int(value), type))
+    return arith.ConstantOp(FloatAttr(float(value), float_type(type)))
 
 
 def computed(

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, cast
 
-import numpy as np
 from xdsl.dialects.builtin import (
     BFloat16Type,
     BoolAttr,
@@ -17,7 +16,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     NoneAttr,
-    Signedness,
     TensorType,
     bf16,
     f16,
@@ -41,13 +39,11 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ...core.errors import UnsupportedError, explain
-from ...core.module import numpy_dtype
+from ...core.dtypes import ui8, ui16, ui32
 from ..sparse_tensor import is_sparse
 
-ui8 = IntegerType(8, Signedness.UNSIGNED)
-ui16 = IntegerType(16, Signedness.UNSIGNED)
-ui32 = IntegerType(32, Signedness.UNSIGNED)
+PRIMITIVE = "graph.primitive"
+"""The attribute of a function that is a group of operators, which becomes one kernel."""
 
 _HALF = (f16, bf16)
 _FLOATS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
@@ -57,40 +53,7 @@ _ANY = (*_FLOAT, i1, i8, i16, i32, i64, ui8, ui16, ui32)
 
 _NARROW = (i8, i16, ui8, ui16)
 
-ELEMENT_TYPES: dict[str, Attribute] = {str(t): t for t in _ANY}
-"""The element types of tensors by their names: f16, bf16, f32, f64, i1, i8 to i64, ui8 to ui32."""
-
-_ELEMENT_TYPES = {numpy_dtype(t): t for t in _ANY}
 _COMPUTED: dict[Attribute, Attribute] = {f16: f32, bf16: f32, ui8: i32, ui16: i32, ui32: i64}
-
-
-def dtype_of(element_type: Attribute) -> np.dtype:
-    """The NumPy dtype in which elements of this type are stored.
-
-    Raises:
-        CompileError: if it is no element type of a tensor: no float, i1, i8 to i64, ui8 to ui32.
-    """
-    return numpy_dtype(element_type)
-
-
-def dtype_named(name: str) -> np.dtype:
-    """The NumPy dtype of an element type that is given by name, such as "f32"."""
-    return numpy_dtype(ELEMENT_TYPES[name])
-
-
-def element_type_of(dtype: np.dtype) -> Attribute:
-    """The element type that stores values of this NumPy dtype.
-
-    Raises:
-        UnsupportedError: if there is none.
-    """
-    native = np.dtype(dtype).newbyteorder("=")
-    if native not in _ELEMENT_TYPES:
-        known = ", ".join(str(known) for known in _ELEMENT_TYPES)
-        raise UnsupportedError(
-            explain("graph", "no element type for this dtype", expected=known, got=native)
-        )
-    return _ELEMENT_TYPES[native]
 
 
 def compute_type(element_type: Attribute) -> Attribute:

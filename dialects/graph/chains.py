@@ -9,8 +9,9 @@ from typing import cast
 from xdsl.ir import SSAValue
 
 from ...core.dims import Dim, Shape, product
+from ...core.dtypes import dtype_of
 from . import ops as graph
-from .attrs import AggregateKind, dtype_of
+from .attrs import AggregateKind
 from .interfaces import GraphOp, element_type, rank
 from .shapes import SymbolicShapes
 

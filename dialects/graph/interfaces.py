@@ -17,24 +17,22 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol, cast
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import IRDLOperation, traits_def
 from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape, product
+from ...core.dtypes import dtype_of, element_type_of
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
-from .attrs import compute_type, dtype_of, element_type_of, is_float
+from .attrs import compute_type, is_float
+from .nest import Index, Nest
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     Array = np.ndarray | csr_array
-
-Index = tuple[AffineExpr, ...]
-"""One index expression for each dimension of a tensor."""
 
 
 class FusionKind(Enum):
@@ -63,109 +61,6 @@ class Precision(Enum):
     """It loses nothing, or one rounding: it does so where its operands are narrow already."""
     NEVER = "never"
     """Its results would be noticeably worse, or leave the range of the type."""
-
-
-class Scalars(Protocol):
-    """A place for operations on scalars."""
-
-    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
-        """A scalar constant."""
-        ...
-
-    def insert(self, op: Operation) -> SSAValue:
-        """Append an operation on scalars; returns its first result, or that of an equal one."""
-        ...
-
-    def compute_type(self, element_type: Attribute) -> Attribute:
-        """The type in which scalars of this element type are computed: `attrs.compute_type`."""
-        ...
-
-
-class Nest(Scalars, Protocol):
-    """What the conversion to loops offers to `GraphOp.value_at`.
-
-    Index expressions are affine expressions whose dims are numbered by the nest: an operator
-    only combines them, with ``+``, and with ``*``, ``floordiv`` and ``mod`` by constants.
-    """
-
-    def at(self, value: SSAValue, index: Index) -> SSAValue:
-        """The scalar of an operand at an index, in `compute_type`; i1 arrives as i1."""
-        ...
-
-    def extent(self, value: SSAValue, dim: int) -> AffineExpr:
-        """The size of a dimension: a constant, or a dim bound to a size."""
-        ...
-
-    def reduce(
-        self,
-        extents: Sequence[AffineExpr],
-        combine: str,
-        init: SSAValue,
-        step: Callable[[Index, SSAValue], SSAValue],
-    ) -> SSAValue:
-        """Fold over the iteration space `extents`, starting at `init`.
-
-        `step` maps the iteration indices and the accumulator to the new accumulator.
-        `combine` says how partial accumulators join: add, mul, max or min.
-        """
-        ...
-
-    def entries(
-        self,
-        matrix: SSAValue,
-        row: AffineExpr,
-        combine: str,
-        init: SSAValue,
-        step: Callable[[AffineExpr, SSAValue, SSAValue], SSAValue],
-    ) -> SSAValue:
-        """Fold over the stored entries of a row of a CSR matrix.
-
-        `step` maps the column, the stored value and the accumulator to the new accumulator.
-        """
-        ...
-
-    def pattern(
-        self,
-        matrix: SSAValue,
-        row: AffineExpr,
-        combine: str,
-        init: SSAValue,
-        step: Callable[[AffineExpr, AffineExpr, SSAValue], SSAValue],
-    ) -> SSAValue:
-        """Fold over the places of the stored entries of a row, whatever their values.
-
-        `step` maps the position among all stored entries, the column and the accumulator to
-        the new accumulator.
-        """
-        ...
-
-    def entry(self, matrix: SSAValue, position: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
-        """The row and the column of the stored entry at a position."""
-        ...
-
-    def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
-        """The value of the stored entry at a position, in the type in which it is computed."""
-        ...
-
-    def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
-        """The number of stored entries of a row."""
-        ...
-
-    def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
-        """The scalar that `compute` gives at an index, which more than one loop asks for.
-
-        `value` is the result that it is a step of, and gives shape and type. Where there is
-        room, the scalars of a row, along the last dimension, are computed once and kept.
-        """
-        ...
-
-    def index(self, value: SSAValue) -> AffineExpr:
-        """A computed integer as an index expression."""
-        ...
-
-    def value(self, expr: AffineExpr) -> SSAValue:
-        """An index expression as a scalar of type `index`."""
-        ...
 
 
 class Sizes(Protocol):

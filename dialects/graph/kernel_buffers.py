@@ -16,7 +16,7 @@ from ..loop.ops import LoadOp, StoreOp
 from ..loop.syntax import compress
 from . import scalars
 from .attrs import compute_type
-from .interfaces import Scalars
+from .nest import Scalars
 
 
 class KernelBody(Scalars, Protocol):

@@ -7,32 +7,34 @@ by `y[i, j] = value`. See `kernels.py` for who calls it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
-from xdsl.dialects import affine, arith, math, memref
+from xdsl.dialects import arith, math, memref
+from xdsl.dialects.affine import ApplyOp
 from xdsl.dialects.builtin import (
     AffineMapAttr,
-    FloatAttr,
     IndexType,
-    IntegerAttr,
     IntegerType,
     TensorType,
     f32,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineExpr
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...core.dims import Dim, Shape
+from ...core.building.affine import affine
+from ...core.building.arithmetic import constant
+from ...core.dims import Dim, Shape, size_of_argument
+from ...core.dtypes import ELEMENT_TYPES
 from ...core.errors import CompileError, explain
 from ..loop.attrs import Combine
 from ..loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp, StoreOp, YieldOp
 from ..loop.syntax import compress
 from ..sparse_tensor import is_sparse
 from . import scalars
-from .attrs import ELEMENT_TYPES, compute_type, is_float
+from .attrs import compute_type, is_float
 from .buffers import buffer_types
 from .interfaces import GraphOp, tensor_type
 from .kernel_buffers import Buffer, Index, Row, Scalar, SparseBuffer
@@ -77,11 +79,7 @@ class KernelBuilder:
         """A scalar constant, at the top of the kernel and there only once."""
         key = (repr(value), type)
         if key not in self._constants:
-            if isinstance(type, IntegerType | IndexType):
-                number: Attribute = IntegerAttr(int(value), type)
-            else:
-                number = FloatAttr(float(value), cast(Any, type))
-            self._constants[key] = self._on_top(arith.ConstantOp(cast(Any, number)))
+            self._constants[key] = self._on_top(constant(value, type))
         return self._constants[key]
 
     def compute_type(self, element_type: Attribute) -> Attribute:
@@ -127,22 +125,15 @@ class KernelBuilder:
         """A size in those of the operands; one that they do not say is that of the buffer."""
         if dim.is_static:
             return dim.value
-        total = Index(self, AffineExpr.constant(0))
-        for monomial, coefficient in dim.terms:
-            factors = [self._sizes.get(name) for name in monomial]
-            if None in factors:
-                return self.extent(buffer, axis)
-            total = total + self._product(cast(list[Index], factors)) * coefficient
-        return total
+        if not self._sizes.keys() >= set(dim.symbols):
+            return self.extent(buffer, axis)
+        return Index(self, affine(dim, lambda name: self._sizes[name].expr, self._product))
 
-    def _product(self, factors: Sequence[Index]) -> Index:
-        if not factors:
-            return Index(self, AffineExpr.constant(1))
-        result = factors[0]
-        for factor in factors[1:]:
-            left, right = (self.variables[cast(Any, f.expr).position] for f in (result, factor))
-            result = self.variable(self._on_top(arith.MuliOp(left, right)))
-        return result
+    def _product(self, left: AffineExpr, right: AffineExpr) -> AffineExpr:
+        assert isinstance(left, AffineDimExpr)
+        assert isinstance(right, AffineDimExpr)
+        factors = self.variables[left.position], self.variables[right.position]
+        return self.variable(self._on_top(arith.MuliOp(*factors))).expr
 
     def extent(self, buffer: SSAValue, axis: int) -> Index:
         """The size of a dimension of a buffer."""
@@ -324,7 +315,7 @@ class KernelBuilder:
         map, operands = compress([index.expr], self.variables)
         if map.results == (AffineExpr.dimension(0),):
             return operands[0]
-        return self.insert(affine.ApplyOp(operands, AffineMapAttr(map)))
+        return self.insert(ApplyOp(operands, AffineMapAttr(map)))
 
     def where(self, condition: Scalar, a: Any, b: Any) -> Scalar:
         """a where the condition holds, else b."""
@@ -363,7 +354,7 @@ class KernelBuilder:
         """Add an input; its symbolic sizes are `x<number>.<dimension>`."""
         kind = tensor_type(value)
         args = [self._argument(type, name) for type in buffer_types(kind)]
-        symbols = [f"x{number}.{axis}" for axis in range(kind.get_num_dims())]
+        symbols = [size_of_argument(number, axis) for axis in range(kind.get_num_dims())]
         sizes = tuple(
             Dim.symbol(s) if n < 0 else Dim.of(n)
             for s, n in zip(symbols, kind.get_shape(), strict=True)

@@ -26,7 +26,8 @@ from xdsl.ir.affine import (
 )
 from xdsl.traits import is_side_effect_free
 
-from ...core.dims import Dim, Shape
+from ...core.dims import Dim, Shape, size_of_argument
+from ..loop.arguments import BOUNDS, PACKING
 from ..loop.attrs import LoopKind
 from ..loop.bounds import constant_index
 from ..loop.linear import normalized
@@ -97,9 +98,9 @@ class KernelValues:
             ):
                 raise NoValueError(f"it has {op.name}")
         for number in range(len(self.kernel.inputs)):
-            if "loop.bounds" in self.kernel.attrs_of(number):
+            if BOUNDS in self.kernel.attrs_of(number):
                 raise NoValueError("its indices are checked before it runs")
-            if "loop.packing" in self.kernel.attrs_of(number):
+            if PACKING in self.kernel.attrs_of(number):
                 raise NoValueError("it is scheduled")
 
     def _check_load(self, load: LoadOp) -> None:
@@ -150,7 +151,7 @@ class KernelValues:
         if constant is not None:
             return Dim.of(constant)
         if value in self.parts:
-            return Dim.symbol(f"x{self.parts[value].operand}.1")
+            return Dim.symbol(size_of_argument(self.parts[value].operand, 1))
         owner = value.owner
         if isinstance(owner, memref.DimOp) and owner.source in self.parts:
             dimension = constant_index(owner.index)
@@ -169,15 +170,15 @@ class KernelValues:
             return Dim.of(size)
         part = self.parts[buffer]
         if not is_sparse(self.operands[part.operand].type):
-            return Dim.symbol(f"x{part.operand}.{dimension}")
+            return Dim.symbol(size_of_argument(part.operand, dimension))
         if part.place != 0:
             raise NoValueError("the end of a loop is a number of stored entries")
-        return Dim.symbol(f"x{part.operand}.0") + 1
+        return Dim.symbol(size_of_argument(part.operand, 0)) + 1
 
     def shapes(self, shapes: Sequence[Shape]) -> list[Shape]:
         """The shapes of the results, for operands of these shapes."""
         sizes = {
-            f"x{number}.{axis}": dim
+            size_of_argument(number, axis): dim
             for number, shape in enumerate(shapes)
             for axis, dim in enumerate(shape)
         }

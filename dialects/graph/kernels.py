@@ -20,9 +20,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ...core.dims import Dim, Shape
+from ...core.dims import Dim, Shape, size_of_argument
 from ...core.errors import CompileError, InputError, StepwellError, explain
 from ...core.provenance import locate, origin
+from ..loop.arguments import BOUNDS
 from ..loop.ops import KernelOp
 from ..sparse_tensor import is_sparse
 from .buffers import buffer_types
@@ -164,7 +165,7 @@ def _sizes(op: GraphOp) -> list[Shape]:
     """The shapes of the results of an operator, in ``x0.1``: sizes of its operands."""
     shapes: list[Shape] = [
         tuple(
-            Dim.symbol(f"x{number}.{axis}") if n < 0 else Dim.of(n)
+            Dim.symbol(size_of_argument(number, axis)) if n < 0 else Dim.of(n)
             for axis, n in enumerate(tensor_type(value).get_shape())
         )
         for number, value in enumerate(op.operands)
@@ -183,13 +184,13 @@ def _bound(kernel: KernelOp, op: GraphOp) -> None:
     data: list[dict[str, Attribute]] = []
     for value in operands:
         texts = [
-            f"x{operands.index(source)}.{axis}"
+            size_of_argument(operands.index(source), axis)
             for indices, source, axis in op.index_bounds
             if indices is value
         ]
         bounds: dict[str, Attribute] = {}
         if texts:
-            bounds["loop.bounds"] = ArrayAttr([StringAttr(text) for text in texts])
+            bounds[BOUNDS] = ArrayAttr([StringAttr(text) for text in texts])
         data += [bounds] * len(buffer_types(tensor_type(value)))
     data += [{}] * (len(kernel.body.block.args) - len(data))
     kernel.arg_attrs = ArrayAttr([DictionaryAttr(d) for d in data])

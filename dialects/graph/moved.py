@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IndexType, MemRefType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from ...core.dims import Dim, product
-from .attrs import dtype_of
+from ...core.dtypes import dtype_of
 from .buffers import buffer_types
 from .interfaces import Sizes
 

@@ -31,11 +31,12 @@ from xdsl.irdl import (
 from xdsl.traits import ConstantLike
 
 from ...core.dims import Dim, Shape
+from ...core.dtypes import dtype_of, element_type_of
 from ...core.errors import CompileError, explain
 from ...core.provenance import origin
 from ...core.weights import WeightStore
 from ..sparse_tensor import is_sparse
-from .attrs import ANY_TENSOR, dtype_of, element_type_of, i64_attr
+from .attrs import ANY_TENSOR, i64_attr
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts
 
 if TYPE_CHECKING:

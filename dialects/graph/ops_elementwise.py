@@ -23,8 +23,8 @@ from xdsl.irdl import (
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Shape
+from ...core.dtypes import dtype_of, is_real
 from ...core.exactness import Exactness
-from ...core.module import is_real
 from . import scalars
 from .attrs import (
     DENSE_TENSOR,
@@ -32,7 +32,6 @@ from .attrs import (
     NUMERIC_TENSOR,
     Approximation,
     ApproximationAttr,
-    dtype_of,
     holds_all_values,
     is_float,
 )

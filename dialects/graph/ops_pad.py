@@ -15,18 +15,10 @@ from xdsl.irdl import AttrConstraint, irdl_op_definition, operand_def, prop_def,
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
+from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from . import scalars
-from .attrs import (
-    DENSE_TENSOR,
-    I64_ARRAY,
-    PadMode,
-    PadModeAttr,
-    dtype_of,
-    i64_array,
-    ints,
-    is_float,
-)
+from .attrs import DENSE_TENSOR, I64_ARRAY, PadMode, PadModeAttr, i64_array, ints, is_float
 from .guards import clamped, guarded, is_inside
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
 from .rewrites import forward, replace_by

@@ -19,15 +19,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 
 from ...core.dims import Shape
+from ...core.dtypes import dtype_of
 from . import scalars
-from .attrs import (
-    I32_TENSOR,
-    QUANTIZED_OR_I32_TENSOR,
-    QUANTIZED_TENSOR,
-    SINGLE_TENSOR,
-    dtype_of,
-    i64_attr,
-)
+from .attrs import I32_TENSOR, QUANTIZED_OR_I32_TENSOR, QUANTIZED_TENSOR, SINGLE_TENSOR, i64_attr
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, rank
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
+from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from . import scalars
 from .attrs import (
@@ -26,7 +27,6 @@ from .attrs import (
     ReduceKind,
     ReduceKindAttr,
     bool_attr,
-    dtype_of,
     i64_array,
     i64_attr,
     ints,

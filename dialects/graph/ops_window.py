@@ -19,6 +19,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape, product
+from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from . import scalars
 from .attrs import (
@@ -27,7 +28,6 @@ from .attrs import (
     ReduceKind,
     ReduceKindAttr,
     accumulator_type,
-    dtype_of,
     i64_array,
     i64_attr,
     ints,

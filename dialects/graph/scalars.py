@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from .attrs import compute_type, is_float, is_half, is_unsigned
-from .interfaces import Scalars
+from .nest import Scalars
 
 
 def zero(nest: Scalars, type: Attribute) -> SSAValue:

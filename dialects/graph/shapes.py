@@ -19,9 +19,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...core.dims import Dim, Shape
+from ...core.dims import Dim, Shape, size_of_argument
 from ...core.errors import explain
-from ...core.module import Program
+from ...core.module import DIMS, NAME, NNZ, Program
 from ...core.provenance import origin
 from ...core.refusal import InvalidProgram
 from ...core.symbols import find_symbol
@@ -77,6 +77,23 @@ class SymbolicShapes:
         """The number of stored entries of a sparse value; None for a dense one."""
         return self._nnz[value]
 
+    def of_arguments(self, operands: Iterable[SSAValue]) -> dict[str, Dim]:
+        """The sizes of the operands of a call, by the names that its callee has for them."""
+        sizes: dict[str, Dim] = {}
+        for number, operand in enumerate(operands):
+            for axis, dim in enumerate(self.shape(operand)):
+                sizes[size_of_argument(number, axis)] = dim
+            if (entries := self.nnz(operand)) is not None:
+                sizes[size_of_argument(number, "nnz")] = entries
+        return sizes
+
+    def in_arguments(self, dim: Dim) -> Dim | None:
+        """A dimension in sizes of the arguments, None where it does not follow from them."""
+        if not self.bindings.keys() >= set(dim.symbols):
+            return None
+        names = {name: self.bindings[name] for name in dim.symbols}
+        return dim.substitute({n: Dim.symbol(size_of_argument(*b)) for n, b in names.items()})
+
     def solve(self, given: Mapping[int, Sequence[int | None]]) -> dict[str, int]:
         """The values of symbols where arguments have these sizes, and what follows from them.
 
@@ -122,7 +139,7 @@ class SymbolicShapes:
                 return known
 
     def _argument_name(self, number: int) -> str:
-        name = argument_attributes(self.function, number).get("graph.name")
+        name = argument_attributes(self.function, number).get(NAME)
         return f'argument "{name.data if isinstance(name, StringAttr) else number}"'
 
     def _unused_symbols(self) -> Iterator[Dim]:
@@ -159,7 +176,7 @@ class SymbolicShapes:
     def _dimension_names(
         self, type: TensorType, attributes: Mapping[str, Attribute]
     ) -> Sequence[str]:
-        dims = attributes.get("graph.dims")
+        dims = attributes.get(DIMS)
         if dims is None:
             return [""] * type.get_num_dims()
         texts = dims.data if isinstance(dims, ArrayAttr) else ()
@@ -174,7 +191,7 @@ class SymbolicShapes:
     ) -> Dim | None:
         if not is_sparse(argument.type):
             return None
-        nnz = attributes.get("graph.nnz")
+        nnz = attributes.get(NNZ)
         if isinstance(nnz, IntegerAttr):
             return Dim.of(nnz.value.data)
         name = nnz.data if isinstance(nnz, StringAttr) else ""
@@ -309,7 +326,7 @@ def argument_attributes(function: func.FuncOp, number: int) -> Mapping[str, Attr
 
 
 def _named_symbols(attributes: Mapping[str, Attribute]) -> list[str]:
-    dims, nnz = attributes.get("graph.dims"), attributes.get("graph.nnz")
+    dims, nnz = attributes.get(DIMS), attributes.get(NNZ)
     texts = dims.data if isinstance(dims, ArrayAttr) else ()
     names = [a.data for a in texts if isinstance(a, StringAttr)]
     return [*names, nnz.data] if isinstance(nnz, StringAttr) else names

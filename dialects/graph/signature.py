@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
 from ...core.errors import CompileError, explain
-from ...core.module import Program, ValueSpec, face_of, specs_of
+from ...core.module import ARGUMENTS, RESULTS, SIGNATURE, Program, ValueSpec, face_of, specs_of
 from ..sparse_tensor import format_of, index_type, is_sparse, position_type
 from .shapes import EQUAL, SymbolicShapes, equal_attribute, equal_sizes
 
@@ -66,10 +66,10 @@ def signature_attributes(
     arguments = list(function.body.block.args)
     returned = list(cast(func.ReturnOp, function.body.block.last_op).arguments)
     face = face_of(function)
-    result: dict[str, Attribute] = {"graph.signature": face.type}
+    result: dict[str, Attribute] = {SIGNATURE: face.type}
     for name, values, given in (
-        ("graph.arguments", arguments, face.arguments),
-        ("graph.results", returned, face.results),
+        (ARGUMENTS, arguments, face.arguments),
+        (RESULTS, returned, face.results),
     ):
         described = [
             DictionaryAttr({**attrs, **_sizes(value, shapes)})
@@ -106,7 +106,7 @@ def signature_of(function: Program) -> Signature:
     """
     face, read = face_of(function), _Reader(function)
     if not face.described:
-        raise read.fail("does not say what its buffers are", "graph.signature", "no attribute")
+        raise read.fail("does not say what its buffers are", SIGNATURE, "no attribute")
     inputs, outputs = specs_of(function)
     output_shapes = tuple(map(read.shape, face.type.outputs, face.results))
     signature = Signature(

@@ -42,6 +42,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.hints import isa
 
+from .arguments import ENTRIES, IN_PLACE
 from .dependences import access_text, dependences, unwritten
 from .ops_loops import ForOp, ReduceEntriesOp, ReduceOp, YieldOp
 from .ops_partition import PartitionPointOp
@@ -79,10 +80,6 @@ __all__ = [
     "new_store",
 ]
 
-ENTRIES = "loop.entries"
-"""The attribute of column indices with the number of entries of their matrix, if it is fixed."""
-IN_PLACE = "loop.in_place"
-"""The attribute of an output with the numbers of the inputs that it may be written over."""
 SCHEDULE = "loop.schedule"
 """The attribute of a kernel that says which steps made it what it is."""
 

@@ -7,26 +7,20 @@ from onnx import TensorProto
 from onnx.helper import tensor_dtype_to_np_dtype
 from xdsl.ir import Attribute
 
+from ...core.dtypes import element_type_of
 from ...core.errors import UnsupportedError
-from ...dialects.graph.attrs import element_type_of
 from .diagnostics import UnsupportedNodeError
 
 # What the importer can read and compute with while it folds constants. Only some of these
 # are element types of the IR.
+_READABLE = (
+    *(TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16),
+    *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
+    *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
+    TensorProto.BOOL,
+)
 _NUMPY: dict[int, np.dtype] = {
-    TensorProto.FLOAT: np.dtype(np.float32),
-    TensorProto.DOUBLE: np.dtype(np.float64),
-    TensorProto.FLOAT16: np.dtype(np.float16),
-    TensorProto.BFLOAT16: np.dtype(tensor_dtype_to_np_dtype(TensorProto.BFLOAT16)),
-    TensorProto.INT8: np.dtype(np.int8),
-    TensorProto.INT16: np.dtype(np.int16),
-    TensorProto.INT32: np.dtype(np.int32),
-    TensorProto.INT64: np.dtype(np.int64),
-    TensorProto.UINT8: np.dtype(np.uint8),
-    TensorProto.UINT16: np.dtype(np.uint16),
-    TensorProto.UINT32: np.dtype(np.uint32),
-    TensorProto.UINT64: np.dtype(np.uint64),
-    TensorProto.BOOL: np.dtype(np.bool_),
+    number: np.dtype(tensor_dtype_to_np_dtype(number)) for number in _READABLE
 }
 
 _CLOSEST = {

@@ -14,11 +14,11 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
+from ...core.dtypes import dtype_of
 from ...core.errors import ImportModelError
 from ...core.provenance import named
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
-from ...dialects.graph.attrs import dtype_of
 from ...dialects.graph.interfaces import GraphOp, ShapeFacts, element_type
 from .diagnostics import UnsupportedNodeError, broken
 from .dtypes import element_type as element_type_of

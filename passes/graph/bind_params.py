@@ -15,15 +15,15 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from ...core.budgets import EXACT
-from ...core.context import decide
+from ...core.context import decide, weights_of
+from ...core.dtypes import dtype_of
 from ...core.errors import explain
 from ...core.exactness import Exactness
 from ...core.module import ValueSpec, face_of, is_public, specs_of
 from ...core.provenance import named
 from ...core.undo import all_or_nothing
-from ...core.weights import WeightStore, weights_of
+from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
-from ...dialects.graph.attrs import dtype_of
 from ...dialects.graph.interfaces import tensor_type
 from ...dialects.graph.shapes import SymbolicShapes, sizes_of
 from ...dialects.sparse_tensor import is_sparse

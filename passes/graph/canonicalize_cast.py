@@ -13,9 +13,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...core.actions import allowed
 from ...core.budgets import EXACT
 from ...core.context import decide
+from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
-from ...dialects.graph.attrs import dtype_of
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type
 
 

@@ -18,6 +18,7 @@ from xdsl.transforms.dead_code_elimination import region_dce
 from ...core.budgets import EXACT
 from ...core.context import decide
 from ...core.exactness import Exactness
+from ...dialects.graph.attrs import PRIMITIVE
 
 
 def _symbol(op: Operation) -> str | None:
@@ -54,7 +55,7 @@ def _symbols_in(attribute: Attribute) -> Iterator[str]:
 
 def _erase_dead_calls(ctx: Context, module: ModuleOp) -> bool:
     """Erase calls of primitive functions, which have no effects, where no result is used."""
-    primitives = {_symbol(op) for op in module.ops if "graph.primitive" in op.attributes}
+    primitives = {_symbol(op) for op in module.ops if PRIMITIVE in op.attributes}
     calls = [op for op in module.walk(reverse=True) if isinstance(op, func.CallOp)]
     dead = False
     for call in calls:

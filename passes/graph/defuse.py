@@ -22,6 +22,7 @@ from ...core.errors import explain
 from ...core.exactness import Exactness
 from ...core.provenance import fuse, names, origin
 from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.ops_call import CallLikeOp
 from ...dialects.graph.shapes import SymbolicShapes
@@ -189,7 +190,7 @@ class GraphDefusePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [f for f in op.walk() if isinstance(f, func.FuncOp)]
-        primitives = {f.sym_name.data: f for f in functions if "graph.primitive" in f.attributes}
+        primitives = {f.sym_name.data: f for f in functions if PRIMITIVE in f.attributes}
         for function in functions:
             if len(function.body.blocks) != 1 or function.sym_name.data in primitives:
                 continue

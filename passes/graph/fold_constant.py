@@ -19,11 +19,11 @@ from xdsl.traits import is_side_effect_free
 from ...core.actions import allowed
 from ...core.budgets import ROUNDING
 from ...core.context import CompilerContext, count, decide
+from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from ...core.module import is_public
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
-from ...dialects.graph.attrs import dtype_of
 from ...dialects.graph.interfaces import FusionKind, GraphOp
 from ...dialects.sparse_tensor import is_sparse
 

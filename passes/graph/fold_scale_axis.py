@@ -20,10 +20,10 @@ from xdsl.pattern_rewriter import (
 )
 
 from ...core.budgets import SUMS
-from ...core.context import decide
+from ...core.context import decide, weights_of
 from ...core.exactness import Exactness
 from ...core.provenance import fuse
-from ...core.weights import WeightStore, weights_of
+from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PadMode
 from ...dialects.graph.interfaces import GraphOp, element_type, rank

@@ -17,6 +17,7 @@ from ...core.context import count, decide
 from ...core.dims import Dim
 from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.plan.nest_plan import obstacle
 from ...dialects.graph.shapes import SymbolicShapes
 from .defuse import erase_unused, inline, shapes_in_caller
@@ -57,7 +58,7 @@ def _erase_unused(block: Block) -> None:
 def _dissolve_refused(ctx: Context, module: ModuleOp) -> None:
     """Put what cannot be one kernel back where the primitive functions are called."""
     functions = [f for f in module.walk() if isinstance(f, func.FuncOp)]
-    primitives = {f.sym_name.data: f for f in functions if "graph.primitive" in f.attributes}
+    primitives = {f.sym_name.data: f for f in functions if PRIMITIVE in f.attributes}
     refused: dict[str, func.FuncOp] = {}
     for name, function in primitives.items():
         if (why := obstacle(function)) is not None:
@@ -130,7 +131,7 @@ class GraphFuseOpsPass(ModulePass):
         _dissolve_refused(ctx, op)
         outliner = Outliner(op)
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
-            if "graph.primitive" in function.attributes or len(function.body.blocks) != 1:
+            if PRIMITIVE in function.attributes or len(function.body.blocks) != 1:
                 continue
             block = function.body.block
             _erase_unused(block)

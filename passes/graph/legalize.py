@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from ...core.actions import allowed
 from ...core.budgets import SUMS
-from ...core.context import decide, target_of
+from ...core.context import decide, known_to, target_of
 from ...core.errors import StepwellError, explain
 from ...core.exactness import Exactness
 from ...core.provenance import fuse
@@ -46,7 +46,7 @@ MOST_STEPS = 100
 def tables(ctx: Context) -> list[Mapping[str, Any]]:
     """The tables that hold, the first of them first: the user's, the target's, those of other
     packages, and the one that is built in."""
-    own = getattr(ctx, "legalize", {})
+    own = known_to(ctx).legalize
     others = [{name: load() for name, load in table.items()} for table in legalizations()]
     return [own, target_of(ctx).legalize, *others, legalization.TABLE]
 

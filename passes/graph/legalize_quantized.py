@@ -19,12 +19,11 @@ from xdsl.pattern_rewriter import (
 )
 
 from ...core.budgets import SUMS
-from ...core.context import CompilerContext, decide
+from ...core.context import CompilerContext, decide, weights_of
+from ...core.dtypes import dtype_of, element_type_of, ui8
 from ...core.exactness import Exactness
 from ...core.provenance import fuse
-from ...core.weights import weights_of
 from ...dialects.graph import ops as graph
-from ...dialects.graph.attrs import dtype_of, element_type_of, ui8
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, sizes_of
 from ...dialects.graph.ops_quantized import multiplier

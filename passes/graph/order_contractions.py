@@ -18,8 +18,10 @@ from ...core.budgets import SUMS
 from ...core.context import decide
 from ...core.dims import Dim
 from ...core.exactness import Exactness
+from ...core.module import NAME
 from ...core.provenance import fuse, names
 from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.chains import (
     Chain,
     Costs,
@@ -112,7 +114,7 @@ def _name(factor: Factor) -> str:
     if isinstance(value, BlockArgument):
         function = value.block.parent_op()
         if isinstance(function, func.FuncOp):
-            given = argument_attributes(function, value.index).get("graph.name")
+            given = argument_attributes(function, value.index).get(NAME)
             if isinstance(given, StringAttr):
                 return given.data
         return value.name_hint or f"arg{value.index}"
@@ -237,7 +239,7 @@ class GraphOrderContractionsPass(ModulePass):
         if not Permission(op).allows(Exactness.OPEN, op):
             return
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
-            if not function.body.blocks or "graph.primitive" in function.attributes:
+            if not function.body.blocks or PRIMITIVE in function.attributes:
                 continue
             chains = _chains(function)
             if not chains:

@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
 
 from ...core.budgets import SUMS
-from ...core.weights import weights_of
+from ...core.context import weights_of
 from .rules import arithmetic, movement
 from .rules.permission import permitted
 from .rules.recorded import recorded

@@ -20,9 +20,10 @@ from xdsl.pattern_rewriter import (
 from xdsl.rewriter import Rewriter
 
 from ...core.budgets import ROUNDING
+from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
-from ...dialects.graph.attrs import dtype_of, is_half
+from ...dialects.graph.attrs import is_half
 from ...dialects.graph.interfaces import GraphOp, element_type, rank, tensor_type
 from .rules.permission import permitted
 from .rules.recorded import recorded

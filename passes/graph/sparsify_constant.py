@@ -16,11 +16,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.actions import allowed
 from ...core.budgets import SUMS
-from ...core.context import decide
+from ...core.context import decide, weights_of
 from ...core.exactness import Exactness
 from ...core.provenance import fuse
-from ...core.weights import WeightStore, weights_of
+from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, sizes_of
 from ...dialects.graph.sparse_forms import sparse_form
@@ -264,7 +265,7 @@ class GraphSparsifyConstantPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         sparsifier = Sparsifier(ctx, Permission(op), self.assumed_size, weights_of(ctx))
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
-            if "graph.primitive" in function.attributes:
+            if PRIMITIVE in function.attributes:
                 continue
             for inner in list(function.walk()):
                 for candidate in _candidates(inner):

@@ -17,11 +17,11 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...core.actions import allowed
 from ...core.budgets import STORAGE
-from ...core.context import decide
+from ...core.context import decide, weights_of
 from ...core.errors import explain
 from ...core.exactness import Exactness
-from ...core.weights import weights_of
 from ...dialects.graph import ops as graph
+from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import FusionKind, GraphOp, Precision, element_type
 from ...dialects.graph.known import elements_of, is_constant
 from ...dialects.sparse_tensor import is_sparse
@@ -209,7 +209,7 @@ class GraphToMixedPrecisionPass(ModulePass):
             )
         narrowing = Narrowing(ctx, self.type, self._named(ctx))
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
-            if "graph.primitive" not in function.attributes and len(function.body.blocks) == 1:
+            if PRIMITIVE not in function.attributes and len(function.body.blocks) == 1:
                 narrowing.run(function.body.block)
         return narrowing.replaced
 

@@ -16,6 +16,7 @@ from ...core.budgets import EXACT
 from ...core.context import decide
 from ...core.errors import explain
 from ...core.provenance import origin
+from ...dialects.loop.arguments import CONSTANT, PACKING
 from ...dialects.loop.bounds import constant_index
 from ...dialects.loop.linear import normalized
 from ...dialects.loop.loops import most_iterations
@@ -44,10 +45,10 @@ def pack(kernel: KernelOp, argument: int, loops: Sequence[str]) -> KernelOp:
     if not 0 <= argument < len(kernel.inputs):
         raise _refusal(kernel, argument, "no such input", f"below {len(kernel.inputs)}", argument)
     attrs, kind = kernel.attrs_of(argument), args[argument].type
-    if "loop.constant" not in attrs or not isinstance(kind, MemRefType):
+    if CONSTANT not in attrs or not isinstance(kind, MemRefType):
         hint = "stage copies what comes with each call"
-        raise _refusal(kernel, argument, "is not a constant", "loop.constant", hint=hint)
-    if "loop.packing" in attrs:
+        raise _refusal(kernel, argument, "is not a constant", CONSTANT, hint=hint)
+    if PACKING in attrs:
         raise _refusal(kernel, argument, "is packed already")
     sizes: list[int] = []
     variables: list[SSAValue] = []
@@ -142,7 +143,7 @@ class _Pack(Rebuild):
 
     def argument_attrs(self) -> Sequence[DictionaryAttr]:
         attrs = list(cast(Sequence[DictionaryAttr], super().argument_attrs()))
-        packing = {"loop.packing": AffineMapAttr(self.packing)}
+        packing = {PACKING: AffineMapAttr(self.packing)}
         attrs[self.argument] = DictionaryAttr(attrs[self.argument].data | packing)
         return attrs
 

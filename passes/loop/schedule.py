@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.budgets import SUMS
-from ...core.context import decide, target_of
+from ...core.context import decide, known_to, target_of
 from ...core.target import Target, named
 from ...dialects.loop.nests import ScheduleError, body_of, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp
@@ -217,7 +217,7 @@ class LoopSchedulePass(ModulePass):
 
     def _tuned(self, ctx: Context, kernel: KernelOp) -> bool:
         """Give a kernel the schedule that tuning has found for it, if there is one that fits."""
-        schedules: Mapping[str, str] = getattr(ctx, "schedules", {})
+        schedules = known_to(ctx).schedules
         trace = schedules.get(structure_of(kernel)) if schedules else None
         if trace is None:
             return False

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...core.context import decide
 from ...core.errors import CompileError, explain
+from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.plan.recording import Recorder
 from ...dialects.graph.shapes import SymbolicShapes
@@ -50,7 +51,7 @@ def group_module(ctx: Context, op: ModuleOp, table: Mapping[str, Pattern]) -> in
     outliner, count = Outliner(op), 0
     functions = [f for f in op.walk() if isinstance(f, func.FuncOp)]
     for function in functions:
-        if "graph.primitive" in function.attributes or len(function.body.blocks) != 1:
+        if PRIMITIVE in function.attributes or len(function.body.blocks) != 1:
             continue
         shapes, recorder = SymbolicShapes(function), Recorder()
         for name, pattern in table.items():

@@ -11,9 +11,9 @@ from typing import Any
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation, SSAValue
 
+from ...core.dtypes import ELEMENT_TYPES, dtype_of
 from ...core.errors import CompileError, explain
 from ...dialects.graph import ops as graph
-from ...dialects.graph.attrs import ELEMENT_TYPES, dtype_of
 from ...dialects.graph.interfaces import FusionKind, GraphOp
 from ...dialects.graph.known import is_constant
 

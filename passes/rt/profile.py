@@ -14,9 +14,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from ...core.budgets import EXACT
+from ...core.context import weights_of
 from ...core.errors import explain
 from ...core.module import is_public
-from ...core.weights import weights_of
 from ...dialects import rt
 
 TABLE = "profile"

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 import stepwell as sw
-from stepwell.dialects.graph.attrs import dtype_of
+from stepwell.core.dtypes import dtype_of
 from stepwell.frontends.arrays import element_type_named
 
 RNG = np.random.default_rng(5)

@@ -12,7 +12,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
 import stepwell as sw
-from stepwell.conversions.buffers import Lifetime, plan_arena
+from stepwell.conversions.graph_to_rt.slots import Lifetime, plan_arena
 from stepwell.core.dims import Dim
 from stepwell.core.registry import make_context
 from stepwell.dialects.loop.in_place import overwritable

@@ -13,14 +13,13 @@ from xdsl.dialects.builtin import bf16
 
 import stepwell as sw
 from stepwell.core import registry
+from stepwell.core.dtypes import ELEMENT_TYPES, dtype_of
 from stepwell.core.errors import CompileError
-from stepwell.core.module import numpy_dtype
 from stepwell.core.pipelines import pipeline, pipeline_text, run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host, named
 from stepwell.core.universe import Universe
 from stepwell.dialects.graph import ops as graph
-from stepwell.dialects.graph.attrs import ELEMENT_TYPES
 from stepwell.dialects.loop.ops import KernelOp
 
 RNG = np.random.default_rng(3)
@@ -343,7 +342,7 @@ def test_casts_of_indices() -> None:
     b.output(b.call_kernel(numbers, x, results=sw.TensorSpec((20,), "i32")))
     i = np.arange(20)
     bytes = (i + 250) % 256
-    halves = (i * 2 + 257).astype(np.float32).astype(numpy_dtype(bf16)).astype(np.int32)
+    halves = (i * 2 + 257).astype(np.float32).astype(dtype_of(bf16)).astype(np.int32)
     got = sw.compile(b.module(), threads=1)(np.zeros(20, np.float32))
     np.testing.assert_array_equal(got, bytes + halves)
 

@@ -16,11 +16,11 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from stepwell.core.dtypes import element_type_of
 from stepwell.core.errors import CompileError, InputError, UnsupportedError
 from stepwell.core.weights import WeightStore
 from stepwell.dialects import sparse_tensor
 from stepwell.dialects.graph import ops as graph
-from stepwell.dialects.graph.attrs import element_type_of
 from stepwell.dialects.graph.interfaces import GraphOp
 
 RNG = np.random.default_rng(3)

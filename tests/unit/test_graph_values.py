@@ -23,24 +23,23 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     TensorType,
-    f16,
     f32,
     i1,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
+from stepwell.core.dtypes import dtype_of, element_type_of
 from stepwell.core.errors import UnsupportedError
 from stepwell.dialects import sparse_tensor
 from stepwell.dialects.graph import ops as graph
-from stepwell.dialects.graph.attrs import dtype_of, element_type_of
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
     GraphOp,
-    Index,
     element_type,
     tensor_type,
 )
+from stepwell.dialects.graph.nest import Index, Nest, PlaceStep, Step
 from stepwell.dialects.graph.plan.recording import Recorder
 from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.dialects.loop.attrs import Combine
@@ -122,7 +121,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
 }
 
 
-class EagerNest:
+class EagerNest(Nest):
     """Computes scalars when they are inserted."""
 
     def __init__(self, arrays: dict[SSAValue, Array]) -> None:
@@ -163,37 +162,15 @@ class EagerNest:
         return AffineExpr.dimension(len(self.dims) - 1)
 
     def reduce(
-        self,
-        extents: Sequence[AffineExpr],
-        combine: str,
-        init: SSAValue,
-        step: Callable[[Index, SSAValue], SSAValue],
+        self, extents: Sequence[AffineExpr], combine: str, init: SSAValue, step: Step
     ) -> SSAValue:
         assert Combine(combine) is not Combine.CUSTOM
         for position in np.ndindex(*[self.evaluate(e) for e in extents]):
             init = step(tuple(self.dim(i) for i in position), init)
         return init
 
-    def entries(
-        self,
-        matrix: SSAValue,
-        row: AffineExpr,
-        combine: str,
-        init: SSAValue,
-        step: Callable[[AffineExpr, SSAValue, SSAValue], SSAValue],
-    ) -> SSAValue:
-        def place(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
-            return step(column, self.stored_entry(matrix, position), total)
-
-        return self.pattern(matrix, row, combine, init, place)
-
     def pattern(
-        self,
-        matrix: SSAValue,
-        row: AffineExpr,
-        combine: str,
-        init: SSAValue,
-        step: Callable[[AffineExpr, AffineExpr, SSAValue], SSAValue],
+        self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep
     ) -> SSAValue:
         assert Combine(combine) is not Combine.CUSTOM
         a, i = self.matrix(matrix), self.evaluate(row)
@@ -250,9 +227,6 @@ class EagerNest:
 
     def value(self, expr: AffineExpr) -> SSAValue:
         return self.constant(self.evaluate(expr), IndexType())
-
-    def compute_type(self, element_type: Attribute) -> Attribute:
-        return f32 if element_type == f16 else element_type
 
 
 def value_of(array: Array, symbolic: bool) -> SSAValue:

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.parser import Parser
 
 from stepwell.core.context import CompilerContext
-from stepwell.core.module import numpy_dtype
+from stepwell.core.dtypes import dtype_of
 from stepwell.core.pipelines import parse_passes, run_passes
 from stepwell.core.registry import make_context, own_passes
 from stepwell.core.weights import WeightStore
@@ -65,7 +65,7 @@ def stored(name: str | None, type: str | None) -> WeightStore:
     if name is not None and type is not None:
         kind = Parser(make_context(), type).parse_type()
         assert isinstance(kind, TensorType)
-        weights.add(name, np.zeros(kind.get_shape(), numpy_dtype(kind.element_type)))
+        weights.add(name, np.zeros(kind.get_shape(), dtype_of(kind.element_type)))
     return weights
 
 

@@ -18,11 +18,7 @@ from typing import cast
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
-    AnyFloat,
-    FloatAttr,
     IndexType,
-    IntegerAttr,
-    IntegerType,
     SymbolRefAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -33,9 +29,11 @@ from xdsl.ir.affine import (
     AffineExpr,
 )
 
+from ....core.building.arithmetic import constant
 from ...loop.bounds import constant_index
 from ..attrs import compute_type
-from ..interfaces import GraphOp, Index, element_type, rank, tensor_type
+from ..interfaces import GraphOp, element_type, rank, tensor_type
+from ..nest import Index, Nest, PlaceStep, Step
 from .local_buffers import local_type
 
 _DIVISIONS = (arith.DivfOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
@@ -163,8 +161,8 @@ class Recording:
         return {e.position for expr in exprs for e in expr.dfs() if isinstance(e, AffineDimExpr)}
 
 
-class RecordingNest:
-    """The `Nest` that takes notes. `finished` gives the recording."""
+class RecordingNest(Nest):
+    """Takes notes. `finished` gives the recording."""
 
     def __init__(self, op: GraphOp, result: int) -> None:
         self._op = op
@@ -212,11 +210,7 @@ class RecordingNest:
     # The loops.
 
     def reduce(
-        self,
-        extents: Sequence[AffineExpr],
-        combine: str,
-        init: SSAValue,
-        step: Callable[[Index, SSAValue], SSAValue],
+        self, extents: Sequence[AffineExpr], combine: str, init: SSAValue, step: Step
     ) -> SSAValue:
         """Note a loop for each extent."""
         kinds = [LoopKind.GUARD if e in self._conditions else LoopKind.REDUCTION for e in extents]
@@ -226,28 +220,8 @@ class RecordingNest:
             result = step(index, self._placeholder(init.type, self._sources_of(init)))
             return self._closed(loops, init, result)
 
-    def entries(
-        self,
-        matrix: SSAValue,
-        row: AffineExpr,
-        combine: str,
-        init: SSAValue,
-        step: Callable[[AffineExpr, SSAValue, SSAValue], SSAValue],
-    ) -> SSAValue:
-        """Note a loop over the entries of a row whose values are read."""
-
-        def place(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
-            return step(column, self.stored_entry(matrix, position), total)
-
-        return self.pattern(matrix, row, combine, init, place)
-
     def pattern(
-        self,
-        matrix: SSAValue,
-        row: AffineExpr,
-        combine: str,
-        init: SSAValue,
-        step: Callable[[AffineExpr, AffineExpr, SSAValue], SSAValue],
+        self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep
     ) -> SSAValue:
         """Note a loop over the entries of a row."""
         operand = self._operands[matrix]
@@ -306,11 +280,7 @@ class RecordingNest:
         """A constant, which costs nothing."""
         key = ("constant", repr(value), type)
         if key not in self._known:
-            if isinstance(type, IntegerType | IndexType):
-                op = arith.ConstantOp(IntegerAttr(int(value), type))
-            else:
-                op = arith.ConstantOp(FloatAttr(float(value), cast(AnyFloat, type)))
-            self._known[key] = op.result
+            self._known[key] = constant(value, type).result
         return self._known[key]
 
     def insert(self, op: Operation) -> SSAValue:
@@ -325,10 +295,6 @@ class RecordingNest:
             self._sources |= dict.fromkeys(op.results, sources)
             self._known[key] = op.results[0]
         return self._known[key]
-
-    def compute_type(self, element_type: Attribute) -> Attribute:
-        """The type in which scalars of an element type are computed."""
-        return compute_type(element_type)
 
     # The indices.
 

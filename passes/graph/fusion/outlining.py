@@ -12,6 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....core.provenance import fuse
 from ....dialects.graph import ops as graph
+from ....dialects.graph.attrs import PRIMITIVE
 from ....dialects.graph.interfaces import GraphOp
 from ....dialects.loop.ops import KernelOp
 
@@ -157,5 +158,5 @@ def _primitive(
     block.add_op(func.ReturnOp(*returned))
     types = ([a.type for a in block.args], [v.type for v in returned])
     function = func.FuncOp("primitive", types, Region(block), "private")
-    function.attributes["graph.primitive"] = UnitAttr()
+    function.attributes[PRIMITIVE] = UnitAttr()
     return function

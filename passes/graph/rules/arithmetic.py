@@ -15,10 +15,11 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from ....core.dtypes import dtype_of, ui32
 from ....core.exactness import Exactness
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
-from ....dialects.graph.attrs import dtype_of, holds_all_values, is_float, is_half, ui32
+from ....dialects.graph.attrs import holds_all_values, is_float, is_half
 from ....dialects.graph.interfaces import element_type
 from ....dialects.graph.known import elements_of, is_constant, is_nonnegative, is_regular, replace
 from ....dialects.graph.ops_binary import BinaryOp

@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....core.target import Target
 from ....dialects.graph import ops as graph
-from ....dialects.graph.attrs import ints
+from ....dialects.graph.attrs import PRIMITIVE, ints
 from ....dialects.graph.interfaces import GraphOp, element_type, rank
 from ....dialects.graph.known import is_constant, sizes_of
 from .layouts import CHANNELS, Blocking
@@ -127,7 +127,7 @@ class Layouts:
 def bodies(module: ModuleOp) -> Iterator[list[Operation]]:
     """The operators of each function whose layouts are to be chosen: kernels have theirs."""
     for function in [op for op in module.walk() if isinstance(op, func.FuncOp)]:
-        if "graph.primitive" not in function.attributes and len(function.body.blocks) == 1:
+        if PRIMITIVE not in function.attributes and len(function.body.blocks) == 1:
             yield list(function.body.block.ops)
 
 

@@ -9,11 +9,12 @@ import numpy as np
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
+from ....core.dtypes import dtype_of
 from ....core.exactness import Exactness
 from ....core.provenance import fuse
 from ....core.weights import WeightStore
 from ....dialects.graph import ops as graph
-from ....dialects.graph.attrs import PadMode, ReduceKind, dtype_of, ints
+from ....dialects.graph.attrs import PadMode, ReduceKind, ints
 from ....dialects.graph.interfaces import GraphOp, element_type
 from ....dialects.graph.known import elements_of
 

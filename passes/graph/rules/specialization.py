@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ....core.dims import Dim, Shape
 from ....core.errors import explain
+from ....core.module import DIMS, NNZ
 from ....core.provenance import origin
 from ....core.symbols import find_symbol
 from ....dialects.graph.buffers import buffer_types
@@ -155,7 +156,7 @@ def _substitute(function: func.FuncOp, shapes: SymbolicShapes, known: Known) -> 
             _refine(argument, tuple(d.substitute(dims) for d in shapes.shape(argument)))
             entries = shapes.nnz(argument)
             if entries is not None and (count := entries.substitute(dims)).is_static:
-                data["graph.nnz"] = IntegerAttr(count.value, i64)
+                data[NNZ] = IntegerAttr(count.value, i64)
         given.append(DictionaryAttr(data))
     if any(one.data for one in given):
         function.arg_attrs = ArrayAttr(given)
@@ -178,10 +179,10 @@ def _substitute(function: func.FuncOp, shapes: SymbolicShapes, known: Known) -> 
 def _renamed(given: Mapping[str, Attribute], dims: Mapping[str, Dim]) -> dict[str, Attribute]:
     """The attributes of an argument or result; sizes that are numbers have no names."""
     data = dict(given)
-    if "graph.dims" in data:
-        data["graph.dims"] = texts = _texts(data["graph.dims"], dims)
+    if DIMS in data:
+        data[DIMS] = texts = _texts(data[DIMS], dims)
         if not any(text.data for text in texts):
-            del data["graph.dims"]
+            del data[DIMS]
     return data
 
 

@@ -19,6 +19,7 @@ from typing import cast
 
 from xdsl.ir import SSAValue
 
+from ....dialects.loop.arguments import CONSTANT, PACKING
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.nests import ScheduleError, perfect_nest
 from ....dialects.loop.ops import (
@@ -129,7 +130,7 @@ def _constants_to_pack(
             continue
         number = args.index(access.buffer) if access.buffer in args else -1
         attrs = kernel.attrs_of(number) if number >= 0 else {}
-        packable = "loop.constant" in attrs and "loop.packing" not in attrs
+        packable = CONSTANT in attrs and PACKING not in attrs
         if how != Stride.UNIT and (not packable or isinstance(access, StoreOp)):
             if access in repeated or isinstance(access, StoreOp):
                 return None

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute
 
+from ....dialects.loop.arguments import CONSTANT
 from ....dialects.loop.loops import enclosing, extent_of
 from ....dialects.loop.nests import body_of
 from ....dialects.loop.ops import ForOp, LoadOp, ReduceOp
@@ -38,7 +39,7 @@ def copy_panels(schedule: Schedule, panels: str, reduction: str, columns: int) -
         return
     cache, steps = schedule.target.l2_bytes // 2, schedule.extent(reduction)
     for argument, buffer in enumerate(schedule.kernel.inputs):
-        constant = "loop.constant" in schedule.kernel.attrs_of(argument)
+        constant = CONSTANT in schedule.kernel.attrs_of(argument)
         kind = buffer.type
         if constant or not isinstance(kind, MemRefType) or not kind.has_static_shape():
             continue

@@ -22,12 +22,12 @@ from xdsl.transforms.common_subexpression_elimination import CSEDriver
 
 import stepwell as sw
 from stepwell.conversions import (
-    buffers,
     convert_graph_to_loop,
     convert_loop_to_scf,
     convert_math_to_arith,
 )
 from stepwell.conversions.convert_arith_to_llvm import ARITH
+from stepwell.conversions.graph_to_rt import slots
 from stepwell.conversions.math_to_arith import polynomials
 from stepwell.core.failures import Kind
 from stepwell.core.registry import passes
@@ -279,7 +279,7 @@ PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
         "convert-graph-to-rt",
         "share a slot",
         "graph.call_dps",
-        lambda patch: patch.setattr(buffers, "_choose", lambda size, slots, free: len(slots) - 1),
+        lambda patch: patch.setattr(slots, "_choose", lambda size, slots, free: len(slots) - 1),
     ),
     (
         "convert-loop-to-scf",

@@ -8,9 +8,9 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ..core.building.arithmetic import INDEX, summed
-from ..core.dims import Dim
-from ..core.refusal import refused
+from ...core.building.arithmetic import INDEX, summed
+from ...core.dims import Dim
+from ...core.refusal import refused
 
 
 class Sizes:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from xdsl.dialects import func
 from xdsl.ir import BlockArgument, SSAValue
 
-from ..core.context import Work
-from ..core.dims import Dim
-from ..core.provenance import names
-from ..dialects.graph.interfaces import GraphOp
-from ..dialects.graph.moved import bytes_of
-from ..dialects.graph.shapes import SymbolicShapes
+from ...core.context import Work
+from ...core.dims import Dim
+from ...core.provenance import names
+from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.moved import bytes_of
+from ...dialects.graph.shapes import SymbolicShapes
 
 
 def work_of(function: func.FuncOp, shapes: SymbolicShapes) -> tuple[Work, ...]:
     """The work of each operator of a primitive function, in sizes of its arguments."""
-    sizes = {
-        name: Dim.symbol(f"x{number}.{dimension}")
-        for name, (number, dimension) in shapes.bindings.items()
-    }
     last = function.body.block.last_op
     returned = set(last.operands) if last is not None else set[SSAValue]()
     return tuple(
         Work(
             names(op),
-            _in_sizes(op.flops(shapes), sizes),
-            _in_sizes(_moved(op, returned, shapes), sizes),
+            _in_arguments(op.flops(shapes), shapes),
+            _in_arguments(_moved(op, returned, shapes), shapes),
         )
         for op in function.body.block.ops
         if isinstance(op, GraphOp)
@@ -41,7 +37,5 @@ def _moved(op: GraphOp, returned: Iterable[SSAValue], shapes: SymbolicShapes) ->
     return bytes_of([*read, *written], shapes)
 
 
-def _in_sizes(dim: Dim | None, sizes: Mapping[str, Dim]) -> Dim | None:
-    if dim is None or not set(dim.symbols) <= set(sizes):
-        return None
-    return dim.substitute(sizes)
+def _in_arguments(dim: Dim | None, shapes: SymbolicShapes) -> Dim | None:
+    return None if dim is None else shapes.in_arguments(dim)

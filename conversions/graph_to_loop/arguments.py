@@ -1,0 +1,88 @@
+"""The arguments of a kernel: which of them stand for a tensor, what they are, and their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, UnitAttr
+from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
+
+from ...core.refusal import refused
+from ...core.typed import tensor_type
+from ...dialects.graph.buffers import buffer_types
+from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.loop.arguments import BOUNDS, CONSTANT
+
+
+@dataclass(frozen=True)
+class SparseArgument:
+    """The arguments of a kernel that stand for one CSR matrix."""
+
+    indptr: SSAValue
+    indices: SSAValue
+    values: SSAValue
+    columns: SSAValue | None = None
+    """The number of columns, where the type does not say it."""
+
+
+Argument = SSAValue | SparseArgument
+
+
+def arguments_of(function: func.FuncOp, block: Block) -> dict[SSAValue, Argument]:
+    """Pair the arguments of a primitive function with those of its kernel."""
+    result: dict[SSAValue, Argument] = {}
+    position = 0
+    for arg in function.body.block.args:
+        count = len(buffer_types(tensor_type(arg)))
+        values = block.args[position : position + count]
+        position += count
+        result[arg] = values[0] if count == 1 else SparseArgument(*values)
+        for value in values:
+            value.name_hint = arg.name_hint
+    return result
+
+
+def argument_attrs(
+    function: func.FuncOp, constant: Sequence[bool], shapes: SymbolicShapes
+) -> list[DictionaryAttr]:
+    """The attributes of the inputs of a kernel.
+
+    Args:
+        function: the primitive function that it is made of.
+        constant: for each of its arguments whether all callers pass a constant of the program.
+        shapes: its symbolic shapes.
+    """
+    bounds = _index_bounds(function, shapes)
+    result: list[DictionaryAttr] = []
+    for arg, is_constant in zip(function.body.block.args, constant, strict=True):
+        data: dict[str, Attribute] = {}
+        if is_constant:
+            data[CONSTANT] = UnitAttr()
+        if arg in bounds:
+            data[BOUNDS] = bounds[arg]
+        result += [DictionaryAttr(data)] * len(buffer_types(tensor_type(arg)))
+    return result
+
+
+def _index_bounds(function: func.FuncOp, shapes: SymbolicShapes) -> dict[SSAValue, Attribute]:
+    """For each argument that holds indices the extents, as text, that they must stay within."""
+    result: dict[SSAValue, list[str]] = {}
+    for op in function.body.block.ops:
+        if not isinstance(op, GraphOp):
+            continue
+        for indices, source, dimension in op.index_bounds:
+            extent = shapes.in_arguments(shapes.shape(source)[dimension])
+            if not isinstance(indices, BlockArgument) or extent is None:
+                raise refused(
+                    op,
+                    "indices cannot be checked before the kernel runs",
+                    expected="indices and an extent that the arguments have",
+                )
+            result.setdefault(indices, []).append(str(extent))
+    return {
+        value: ArrayAttr([StringAttr(text) for text in dict.fromkeys(texts)])
+        for value, texts in result.items()
+    }

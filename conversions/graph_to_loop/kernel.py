@@ -1,0 +1,118 @@
+"""The kernel of a primitive function: the nests that its plan says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DictionaryAttr, TensorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...core.provenance import fuse
+from ...core.typed import owned, parent_of, returned
+from ...dialects.graph.buffers import buffer_types
+from ...dialects.graph.interfaces import GraphOp, element_type, rank
+from ...dialects.graph.nest import Index
+from ...dialects.graph.plan.nest_plan import NestPlan, ResultNest
+from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.loop import ops as loop
+from .arguments import argument_attrs, arguments_of
+from .nest import NestBuilder
+
+
+def build_kernel(
+    function: func.FuncOp, constant: Sequence[bool], shapes: SymbolicShapes, plan: NestPlan
+) -> loop.KernelOp:
+    """The kernel of a primitive function, as it is planned.
+
+    Args:
+        function: a function whose body is operators that have a value at an index.
+        constant: for each argument whether all callers pass a constant of the program.
+        shapes: the symbolic shapes of the function.
+        plan: the plan of its operators and results.
+    """
+    input_types, output_types = (
+        [buffer for kind in kinds if isinstance(kind, TensorType) for buffer in buffer_types(kind)]
+        for kinds in (function.function_type.inputs, function.function_type.outputs)
+    )
+    attrs = argument_attrs(function, constant, shapes)
+    attrs += [DictionaryAttr({})] * len(output_types)
+    block = Block(arg_types=[*input_types, *output_types])
+    outputs = block.args[len(input_types) :]
+    for number, output in enumerate(outputs):
+        output.name_hint = "y" if len(outputs) == 1 else f"y{number}"
+    nest = NestBuilder(block, arguments_of(function, block), shapes, plan.staged)
+    for planned in plan.nests:
+        _fill(nest, planned, returned(function), outputs)
+    kernel = loop.KernelOp(
+        function.sym_name.data,
+        input_types,
+        output_types,
+        Region(block),
+        attrs if any(d.data for d in attrs) else None,
+    )
+    kernel.location = fuse(op for op in function.walk() if isinstance(op, GraphOp))
+    return kernel
+
+
+def _fill(
+    nest: NestBuilder,
+    planned: ResultNest,
+    results: Sequence[SSAValue],
+    outputs: Sequence[SSAValue],
+) -> None:
+    """Write a planned nest, which computes some of the results."""
+    stores = [
+        _Store(nest, results[number], outputs[number], reshape)
+        for number, reshape in zip(planned.results, planned.reshapes, strict=True)
+    ]
+    with nest.body.standing_for(stores[0].op), _loops(nest, planned) as index:
+        for store in stores:
+            with nest.body.standing_for(store.op):
+                store.at(index)
+
+
+@contextmanager
+def _loops(nest: NestBuilder, planned: ResultNest) -> Iterator[Index]:
+    """Open the loops of a planned nest, for as long as the context lasts; gives the index."""
+    source = planned.source
+    dims = range(rank(source))
+    if planned.entries is None:
+        order = planned.order or list(dims)
+        with nest.body.loops([nest.extent(source, dim) for dim in order]) as opened:
+            yield tuple(opened[order.index(dim)] for dim in dims)
+        return
+    walked, matrix = planned.entries
+    rest = [nest.extent(source, dim) for dim in dims if dim != walked]
+    with nest.entry_loops(matrix, rest) as (position, *between):
+        yield (*between[:walked], position, *between[walked:])
+
+
+class _Store:
+    """Stores a result of a function, index by index of the value that is looped over.
+
+    That is the result itself, or what `reshape`, of which the result is made, reshapes.
+    """
+
+    def __init__(
+        self, nest: NestBuilder, value: SSAValue, buffer: SSAValue, reshape: SSAValue | None
+    ) -> None:
+        self.nest, self.value, self.buffer, self.reshape = nest, value, buffer, reshape
+        op = value.owner
+        self.op = op if isinstance(op, Operation) else parent_of(op, func.FuncOp)
+
+    def at(self, index: Index) -> None:
+        """Compute and store the element at an index."""
+        if self.reshape is not None:
+            own, index = index, _reshaped(self.nest, self.reshape, index)
+            self.nest.know_reshaped(self.reshape, index, own)
+        scalar = self.nest.at(self.value, index)
+        self.nest.store(scalar, self.buffer, index, element_type(self.value))
+
+
+def _reshaped(nest: NestBuilder, value: SSAValue, index: Index) -> Index:
+    """Where the element of what is reshaped is in the result of the reshape."""
+    found = owned(value, GraphOp).result_index(nest, index)
+    assert found is not None
+    return found

@@ -1,0 +1,274 @@
+"""The loops of a kernel while they are filled: every operation goes as far out as it may.
+
+An operation is placed at the outermost loop on which its operands depend, so whatever does
+not depend on an inner loop is computed before it. That alone puts the maximum of a row of
+softmax outside of the loop over the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import UNKNOWN_LOC, IndexType, MemRefType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
+from xdsl.traits import Pure
+
+from ...core.building.arithmetic import INDEX, computed, constant
+from ...core.building.scopes import Scope, Scopes
+from ...core.provenance import fuse
+from ...dialects.graph.nest import Index, PlaceStep, Step
+from ...dialects.graph.plan.nest_plan import NAMES
+from ...dialects.loop import ops as loop
+from ...dialects.loop.attrs import Combine
+from ...dialects.loop.syntax import compress
+
+
+@dataclass(eq=False)
+class Frame(Scope):
+    """A loop whose body is being filled; the first frame is the body of the kernel."""
+
+    parallel: bool = False
+    dependences: set[Frame] = field(default_factory=set)
+    """Frames on which the operations in the body depend."""
+
+
+class LoopNest(Scopes[Frame]):
+    """The loops of a kernel that are open, and what is in them.
+
+    Index expressions are over `variables`: loop variables, sizes and computed integers.
+    """
+
+    def __init__(self, block: Block) -> None:
+        super().__init__(Frame(block))
+        self.variables: list[SSAValue] = []
+        self.depends: dict[SSAValue, frozenset[Frame]] = {}
+        self.sources: list[Operation] = []
+        """The operators that are being written, each for the sake of the one before it."""
+        self._used: dict[str, int] = {}
+
+    @contextmanager
+    def standing_for(self, op: Operation) -> Iterator[None]:
+        """Give what is placed the location of `op`, for as long as the context lasts."""
+        self.sources.append(op)
+        yield
+        self.sources.pop()
+
+    # Loops.
+
+    @contextmanager
+    def loops(self, extents: Sequence[AffineExpr]) -> Iterator[Index]:
+        """Open parallel loops, one inside the other, for as long as the context lasts."""
+        opened: list[loop.ForOp] = []
+        index: list[AffineExpr] = []
+        for extent in extents:
+            map, operands = compress([extent], self.variables)
+            op = loop.ForOp(self._parallel_name(), map, operands)
+            frame = self._open(op.body.block, extent, parallel=True)
+            index.append(self._bind(op.variable, frame))
+            op.variable.name_hint = op.loop_name.data
+            opened.append(op)
+        yield tuple(index)
+        for op in reversed(opened):
+            op.location = fuse(op.body.block.ops)
+            frame = self.scopes.pop()
+            self._place(op, self.scopes[-1])
+            self.scopes[-1].dependences |= frame.dependences - {frame}
+
+    def reduce(
+        self, extents: Sequence[AffineExpr], combine: str, init: SSAValue, step: Step
+    ) -> SSAValue:
+        """Fold over an iteration space."""
+
+        def level(index: Index, accumulator: SSAValue) -> SSAValue:
+            if len(index) == len(extents):
+                return step(index, accumulator)
+            map, operands = compress([extents[len(index)]], self.variables)
+            op = loop.ReduceOp(self._name("k"), map, operands, Combine(combine), accumulator)
+            op.variable.name_hint = op.loop_name.data
+            frame = self._open(op.body.block, extents[len(index)])
+            variable = self._bind(op.variable, frame)
+            self.depends[op.accumulator] = frozenset({frame})
+            return self._close(op, frame, level((*index, variable), op.accumulator))
+
+        return level((), init)
+
+    def reduce_entries(
+        self,
+        indptr: SSAValue,
+        indices: SSAValue,
+        row: AffineExpr,
+        combine: str,
+        init: SSAValue,
+        step: PlaceStep,
+    ) -> SSAValue:
+        """Fold over the places of the stored entries of a row."""
+        map, operands = compress([row], self.variables)
+        op = loop.ReduceEntriesOp(
+            self._name("e"), indptr, indices, map, operands, Combine(combine), init
+        )
+        op.position.name_hint, op.column.name_hint = "p", "c"
+        frame = self._open(op.body.block)
+        position, column = self._bind(op.position, frame), self._bind(op.column, frame)
+        self.depends[op.accumulator] = frozenset({frame})
+        return self._close(op, frame, step(position, column, op.accumulator))
+
+    def _open(
+        self, block: Block, extent: AffineExpr | None = None, parallel: bool = False
+    ) -> Frame:
+        """Fill the body of a loop from now on."""
+        runs = isinstance(extent, AffineConstantExpr) and extent.value > 0
+        frame = Frame(block, len(self.scopes), parallel=parallel, conditional=not runs)
+        self.scopes.append(frame)
+        return frame
+
+    def _close(
+        self, op: loop.ReduceOp | loop.ReduceEntriesOp, frame: Frame, result: SSAValue
+    ) -> SSAValue:
+        """End the body of a reduction and place it where its operands are."""
+        frame.block.add_op(loop.YieldOp(result))
+        frame.dependences |= self.depends.get(result, frozenset())
+        self.scopes.pop()
+        needed = (frame.dependences - {frame}) | self._depends_of(op.operands)
+        home = self.home_of(needed)
+        for other in home.block.ops:
+            if _is_same_reduction(other, op):
+                op.drop_all_references()
+                return other.results[0]
+        home.dependences |= needed
+        self.depends[op.result] = frozenset(needed)
+        self._place(op, home)
+        return op.result
+
+    def _parallel_name(self) -> str:
+        depth = sum(frame.parallel for frame in self.scopes)
+        return self._name(NAMES[min(depth, len(NAMES) - 1)])
+
+    def _name(self, base: str) -> str:
+        count = self._used.get(base, 0)
+        self._used[base] = count + 1
+        return f"{base}{count}" if count else base
+
+    # Memory.
+
+    def load(self, buffer: SSAValue, index: Sequence[AffineExpr]) -> SSAValue:
+        map, operands = compress(index, self.variables)
+        op = loop.LoadOp(buffer, map, operands)
+        return self._insert_at(self.home_of_read(buffer, op.operands), op)
+
+    def store(self, value: SSAValue, buffer: SSAValue, index: Index) -> None:
+        """Write a scalar at an index in the innermost loop."""
+        map, operands = compress(index, self.variables)
+        self.note_write(buffer)
+        self._place(loop.StoreOp(value, buffer, map, operands), self.scopes[-1])
+
+    def local(self, kind: MemRefType) -> SSAValue:
+        """A new local buffer in the innermost loop."""
+        op = loop.LocalOp(kind)
+        self._place(op, self.scopes[-1])
+        self.depends[op.result] = frozenset(self.scopes[1:])
+        return op.result
+
+    @contextmanager
+    def under(self, depth: int) -> Iterator[None]:
+        """Leave all but the outermost `depth` loops, for as long as the context lasts."""
+        scopes, self.scopes = self.scopes, self.scopes[: depth + 1]
+        yield
+        self.scopes = scopes
+
+    # Scalars.
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Place a pure operation in the outermost loop that it may be in, if it is not there."""
+        return self._insert_at(self.home(type(op), op.operands), op)
+
+    def _insert_at(self, depth: int, op: Operation) -> SSAValue:
+        home, key = self.scopes[depth], _scalar_key(op)
+        if key in home.memo:
+            op.drop_all_references()
+            return home.memo[key]
+        self._place(op, home)
+        result, depends = op.results[0], self._depends_of(op.operands)
+        self.depends[result] = depends | {home} if depth else depends
+        if key is not None:
+            home.memo[key] = result
+        return result
+
+    def _place(self, op: Operation, frame: Frame) -> None:
+        if self.sources and op.location is UNKNOWN_LOC:
+            op.location = self.sources[-1].location
+        frame.block.add_op(op)
+        frame.dependences |= self._depends_of(op.operands)
+
+    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
+        """A scalar constant, at the top of the kernel and there only once."""
+        top = self.scopes[0]
+        key = ("constant", repr(value), type)
+        if key not in top.memo:
+            top.memo[key] = self.insert(constant(value, type))
+        return top.memo[key]
+
+    # Index expressions.
+
+    def index(self, value: SSAValue) -> AffineExpr:
+        """A computed integer as an index expression."""
+        if not isinstance(value.type, IndexType):
+            value = self.insert(arith.IndexCastOp(value, INDEX))
+        return self._variable(value)
+
+    def value(self, expr: AffineExpr) -> SSAValue:
+        """An index expression as a scalar of type `index`."""
+        return computed(expr, self._known_index, lambda _, op: self.insert(op))
+
+    def _known_index(self, expr: AffineExpr) -> SSAValue | None:
+        if isinstance(expr, AffineDimExpr):
+            return self.variables[expr.position]
+        return self.constant(expr.value, INDEX) if isinstance(expr, AffineConstantExpr) else None
+
+    def _bind(self, variable: SSAValue, frame: Frame) -> AffineExpr:
+        self.depends[variable] = frozenset({frame})
+        return self._variable(variable)
+
+    def _variable(self, value: SSAValue) -> AffineExpr:
+        self.variables.append(value)
+        return AffineExpr.dimension(len(self.variables) - 1)
+
+    # Where a value belongs.
+
+    def frames_of(self, index: Sequence[AffineExpr]) -> frozenset[Frame]:
+        used = {e.position for expr in index for e in expr.dfs() if isinstance(e, AffineDimExpr)}
+        return self._depends_of([self.variables[position] for position in used])
+
+    def _depends_of(self, values: Sequence[SSAValue]) -> frozenset[Frame]:
+        none: frozenset[Frame] = frozenset()
+        return none.union(*(self.depends.get(value, none) for value in values))
+
+    def depth_of(self, values: Sequence[SSAValue]) -> int:
+        """The depth of the innermost loop that values depend on."""
+        return self.home_of(self._depends_of(values)).depth
+
+    def home_of(self, frames: frozenset[Frame] | set[Frame]) -> Frame:
+        for frame in reversed(self.scopes):
+            if frame in frames:
+                return frame
+        return self.scopes[0]
+
+
+def _scalar_key(op: Operation) -> object:
+    """What equal operations on scalars have in common; None for one that is not to be shared."""
+    if op.regions or op.attributes or not op.has_trait(Pure):
+        return None
+    return (op.name, *op.operands, *op.properties.items(), *op.result_types)
+
+
+def _is_same_reduction(known: Operation, op: loop.ReduceOp | loop.ReduceEntriesOp) -> bool:
+    """Whether an operation is a reduction that differs from another one in its name only."""
+    if not isinstance(known, loop.ReduceOp | loop.ReduceEntriesOp):
+        return False
+    name, op.loop_name = op.loop_name, known.loop_name
+    same = known.is_structurally_equivalent(op)
+    op.loop_name = name
+    return same

@@ -1,0 +1,87 @@
+"""What kernels are told of their calls: constants, entries of matrices, operands that die."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, UnitAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...core.typed import parent_of
+from ...dialects.graph import ops as graph
+from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.loop import ops as loop
+from ...dialects.loop.arguments import CONSTANT, ENTRIES, IN_PLACE
+from ...dialects.loop.in_place import overwritable
+from ...dialects.sparse_tensor import is_sparse
+from .calls import Call
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Whether a value is a constant of the program."""
+    return isinstance(value.owner, graph.ConstantOp)
+
+
+def mark_constants(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> None:
+    """Say of the inputs of a kernel that was there before whether all calls pass constants."""
+    attrs = _argument_attrs(kernel)
+    for number, (start, end) in enumerate(pairwise(calls[0].places)):
+        if all(is_constant(call.arguments[number]) for call in calls):
+            for known in attrs[start:end]:
+                known[CONSTANT] = UnitAttr()
+    _set_argument_attrs(kernel, attrs)
+
+
+def mark_in_place(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> None:
+    """Say of the outputs of a kernel over which inputs they may be written, where that is of use:
+    where a call passes what nobody needs after it."""
+    dying: set[int] = set()
+    for call in calls:
+        for operand, position in zip(call.arguments, call.places, strict=False):
+            if _is_dying(operand, call):
+                dying.add(position)
+    if not dying:
+        return
+    first, attrs = len(kernel.inputs), _argument_attrs(kernel)
+    for number, output in enumerate(kernel.outputs, first):
+        if inputs := [n for n in overwritable(kernel, output) if n in dying]:
+            attrs[number][IN_PLACE] = ArrayAttr(IntegerAttr(n, i64) for n in inputs)
+    _set_argument_attrs(kernel, attrs)
+
+
+def mark_entries(
+    kernel: loop.KernelOp,
+    calls: Sequence[graph.CallDpsOp],
+    shapes: Callable[[func.FuncOp], SymbolicShapes],
+) -> None:
+    """Say how many entries the sparse matrices have that are passed to a kernel, where that is
+    known and the same in all calls."""
+    attrs = _argument_attrs(kernel)
+    for number, position in enumerate(calls[0].places[:-1]):
+        if is_sparse(calls[0].arguments[number].type):
+            counts = {
+                shapes(parent_of(call, func.FuncOp)).nnz(call.arguments[number]) for call in calls
+            }
+            known = counts.pop()
+            if not counts and known is not None and known.is_static:
+                attrs[position + 1][ENTRIES] = IntegerAttr(known.value, i64)
+    _set_argument_attrs(kernel, attrs)
+
+
+def _argument_attrs(kernel: loop.KernelOp) -> list[dict[str, Attribute]]:
+    """The attributes of all arguments, to be changed."""
+    return [kernel.attrs_of(number) for number in range(len(kernel.body.block.args))]
+
+
+def _set_argument_attrs(kernel: loop.KernelOp, attrs: Sequence[dict[str, Attribute]]) -> None:
+    kernel.arg_attrs = ArrayAttr(map(DictionaryAttr, attrs)) if any(attrs) else None
+
+
+def _is_dying(value: SSAValue, call: Operation) -> bool:
+    """Whether a value comes from another call, and this one is the last that needs it."""
+    if not isinstance(value.owner, Call):
+        return False
+    users = [use.operation for use in value.uses if use.operation is not call]
+    return all(user.parent is call.parent and user.is_before_in_block(call) for user in users)

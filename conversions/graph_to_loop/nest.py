@@ -1,0 +1,268 @@
+"""Building loop nests from operators that say what their value is at an index.
+
+`NestBuilder` is the `Nest` that `GraphOp.value_at` is given. What keeps the nest small:
+
+- `LoopNest` places each operation as far out as it may be, once.
+- A value at an index is computed once while the loops it depends on are open, and so is a
+  reduction that two operators have in common.
+- What the plan of the kernel stages is computed into a `loop.local` buffer by a nest of its
+  own, then read, so that a reduction does not run again in each iteration of a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import MemRefType, i1, i8
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from ...core.building.arithmetic import INDEX
+from ...core.errors import UnsupportedError, explain
+from ...core.provenance import origin
+from ...core.typed import tensor_type
+from ...dialects.graph import scalars
+from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, rank
+from ...dialects.graph.nest import Index, Nest, PlaceStep, Step
+from ...dialects.graph.plan.local_buffers import local_type
+from ...dialects.graph.shapes import SymbolicShapes
+from .arguments import Argument, SparseArgument
+from .loops import LoopNest
+from .sizes import ArgumentSizes
+
+
+class NestBuilder(Nest):
+    """Builds the nests of one kernel.
+
+    Args:
+        block: the body of the kernel, to be filled.
+        arguments: for each argument of the primitive function what stands for it.
+        shapes: the symbolic shapes of the primitive function.
+        staged: values that are staged, with the number of outer loops they are kept under.
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        arguments: dict[SSAValue, Argument],
+        shapes: SymbolicShapes,
+        staged: Mapping[SSAValue, int],
+    ) -> None:
+        self.body = LoopNest(block)
+        self.arguments = arguments
+        self.shapes = shapes
+        self.staged = staged
+        self._sizes = ArgumentSizes(self.body, list(arguments.values()), shapes)
+        self._ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
+        self._positions: set[AffineExpr] = set()
+        self._reshaped: dict[tuple[SSAValue, Index], Index] = {}
+
+    # Values at an index.
+
+    def at(self, value: SSAValue, index: Index) -> SSAValue:
+        """The scalar of a tensor value at an index, in the type in which it is computed."""
+        key = (value, index)
+        for frame in self.body.scopes:
+            if key in frame.memo:
+                return frame.memo[key]
+        frames = self.body.frames_of(index)
+        if isinstance(value, BlockArgument):
+            result = self._load_argument(value, index)
+        elif value in self.staged and self._positions.isdisjoint(index):
+            result = self._staged_value(value, index, self.staged[value])
+        else:
+            result = self._inline(value, index)
+        self.body.home_of(frames).memo[key] = result
+        return result
+
+    def _inline(self, value: SSAValue, index: Index) -> SSAValue:
+        op = value.owner
+        if not isinstance(value, OpResult) or not isinstance(op, GraphOp):
+            name = op.name if isinstance(op, Operation) else "block"
+            raise UnsupportedError(explain(name, "has no value at an index"))
+        with self.body.standing_for(op):
+            if own := self._reshaped.get((value, index)):
+                result = self.at(op.operands[0], own)
+            else:
+                result = op.value_at(self, index, value.index)
+            if op.fusion != FusionKind.INJECTIVE:
+                kind = element_type(value)
+                result = scalars.wrapped(self, result, kind)
+        return result
+
+    def know_reshaped(self, value: SSAValue, index: Index, own: Index) -> None:
+        """Say where the element of a reshaped value at an index is in what is reshaped."""
+        self._reshaped[value, index] = own
+
+    def _load_argument(self, value: BlockArgument, index: Index) -> SSAValue:
+        buffer = self.arguments[value]
+        if isinstance(buffer, SparseArgument):
+            raise UnsupportedError(
+                explain("convert-graph-to-loop", "a sparse operand is read only by its entries")
+            )
+        return scalars.computed(self, self.body.load(buffer, index), element_type(value))
+
+    def store(self, value: SSAValue, buffer: SSAValue, index: Index, kind: Attribute) -> None:
+        """Write a computed scalar to a buffer that stands for a tensor of elements of `kind`."""
+        self.body.store(scalars.stored(self, value, kind), buffer, index)
+
+    def extent(self, value: SSAValue, dim: int) -> AffineExpr:
+        """The size of a dimension of a tensor value."""
+        size = self._sizes.of(self.shapes.shape(value)[dim])
+        if size is None:
+            fact = "a size does not follow from the sizes of the arguments"
+            where = origin(self.body.sources[-1]) if self.body.sources else None
+            raise UnsupportedError(explain("convert-graph-to-loop", fact, origin=where))
+        return size
+
+    # Staging.
+
+    def _staged_value(self, value: SSAValue, index: Index, depth: int) -> SSAValue:
+        """Read `value` from its local buffer, which is made and filled when first needed.
+
+        The buffer holds all of the dimensions after the first `depth`, at the leading
+        indices that are asked for.
+        """
+        outer = index[:depth]
+        if not self.body.frames_of(outer) <= set(self.body.scopes[: depth + 1]):
+            return self._inline(value, index)
+        frame = self.body.scopes[depth]
+        key = ("local", value, outer)
+        if key not in frame.memo:
+            kind = local_type(tensor_type(value), depth)
+            if kind is None:
+                return self._inline(value, index)
+            frame.memo[key] = self._fill_local(value, outer, kind, depth)
+        loaded = self.body.load(frame.memo[key], index[depth:])
+        if element_type(value) == i1:
+            return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
+        return loaded
+
+    def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
+        """A step of `value` at an index, computed once for its row; see `Nest.keep`."""
+        kind = local_type(tensor_type(value), rank(value) - 1)
+        if kind is None:
+            return compute(index)
+        row = index[:-1]
+        frame = self.body.home_of(self.body.frames_of(row))
+        key = ("kept", value, row)
+        if key not in frame.memo:
+            depth = self.body.scopes.index(frame)
+            frame.memo[key] = self._fill(lambda inner: compute((*row, *inner)), kind, depth)
+        return self.body.load(frame.memo[key], index[-1:])
+
+    def _fill_local(self, value: SSAValue, outer: Index, kind: MemRefType, depth: int) -> SSAValue:
+        def scalar(inner: Index) -> SSAValue:
+            result = self._inline(value, (*outer, *inner))
+            if element_type(value) == i1:
+                return self.insert(arith.ExtUIOp(result, i8))
+            return result
+
+        return self._fill(scalar, kind, depth)
+
+    def _fill(self, scalar: Callable[[Index], SSAValue], kind: MemRefType, depth: int) -> SSAValue:
+        """A new buffer under the first `depth` loops, filled with a scalar for each index."""
+        body = self.body
+        with body.under(depth):
+            local = body.local(kind)
+            with body.loops([AffineExpr.constant(n) for n in kind.get_shape()]) as inner:
+                body.store(scalar(inner), local, inner)
+        return local
+
+    # Loops.
+
+    def reduce(
+        self, extents: Sequence[AffineExpr], combine: str, init: SSAValue, step: Step
+    ) -> SSAValue:
+        """Fold over an iteration space."""
+        return self.body.reduce(extents, combine, init, step)
+
+    def pattern(
+        self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep
+    ) -> SSAValue:
+        """Fold over the places of the stored entries of a row."""
+        source = self._sparse(matrix)
+
+        def place(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
+            self._know_entry(matrix, position, row, column)
+            return step(position, column, total)
+
+        return self.body.reduce_entries(source.indptr, source.indices, row, combine, init, place)
+
+    def _sparse(self, matrix: SSAValue) -> SparseArgument:
+        source = self.arguments.get(matrix)
+        if isinstance(source, SparseArgument):
+            return source
+        raise UnsupportedError(
+            explain(
+                "convert-graph-to-loop",
+                "a sparse value inside of a kernel",
+                expected="a sparse argument",
+                got=matrix.type,
+            )
+        )
+
+    def _know_entry(
+        self, matrix: SSAValue, position: AffineExpr, row: AffineExpr, column: AffineExpr
+    ) -> None:
+        self._ends[matrix, position] = row, column
+        self._positions.add(position)
+
+    def entry(self, matrix: SSAValue, position: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
+        """The row and the column of a stored entry; see `Nest.entry`."""
+        return self._ends[matrix, position]
+
+    def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
+        """The value of a stored entry; see `Nest.stored_entry`."""
+        loaded = self.body.load(self._sparse(matrix).values, [position])
+        return scalars.computed(self, loaded, element_type(matrix))
+
+    def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
+        """The number of stored entries of a row; see `Nest.count`."""
+        start, end = self._row_ends(matrix, row)
+        return self.index(self.insert(arith.SubiOp(end, start)))
+
+    def _row_ends(self, matrix: SSAValue, row: AffineExpr) -> tuple[SSAValue, SSAValue]:
+        """The position of the first entry of a row, and the one after its last."""
+        indptr = self._sparse(matrix).indptr
+        start, end = (
+            self.insert(arith.IndexCastOp(self.body.load(indptr, [place]), INDEX))
+            for place in (row, row + 1)
+        )
+        return start, end
+
+    @contextmanager
+    def entry_loops(self, matrix: SSAValue, rest: Sequence[AffineExpr]) -> Iterator[Index]:
+        """Open loops over the rows of a matrix, over `rest`, then over the row's entries.
+
+        Gives the position of the entry, then the variables of the loops in between.
+        """
+        source = self._sparse(matrix)
+        with self.body.loops([self.extent(matrix, 0), *rest]) as (row, *between):
+            start, end = self._row_ends(matrix, row)
+            count = self.index(self.insert(arith.SubiOp(end, start)))
+            with self.body.loops([count]) as (number,):
+                position = self.index(start) + number
+                loaded = self.body.load(source.indices, [position])
+                self._know_entry(matrix, position, row, self.index(loaded))
+                yield (position, *between)
+
+    # Scalars and indices.
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Place a pure operation as far out as it may be, if it is not there."""
+        return self.body.insert(op)
+
+    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
+        """A scalar constant, once in the kernel."""
+        return self.body.constant(value, type)
+
+    def index(self, value: SSAValue) -> AffineExpr:
+        """A computed integer as an index expression."""
+        return self.body.index(value)
+
+    def value(self, expr: AffineExpr) -> SSAValue:
+        """An index expression as a scalar of type `index`."""
+        return self.body.value(expr)

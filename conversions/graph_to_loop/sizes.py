@@ -1,0 +1,66 @@
+"""Sizes of tensors as index expressions over the sizes of a kernel's arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, memref
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from ...core.building.affine import affine
+from ...core.building.arithmetic import INDEX
+from ...core.dims import Dim
+from ...dialects.graph.shapes import SymbolicShapes
+from .arguments import Argument, SparseArgument
+from .loops import LoopNest
+
+
+class ArgumentSizes:
+    """Makes sizes, each when it is first needed, and once.
+
+    Args:
+        nest: where their operations go.
+        arguments: what stands for each argument of the primitive function.
+        shapes: the shapes of the primitive function.
+    """
+
+    def __init__(
+        self, nest: LoopNest, arguments: Sequence[Argument], shapes: SymbolicShapes
+    ) -> None:
+        self._nest, self._arguments, self._bindings = nest, arguments, shapes.bindings
+        self._known: dict[Dim, AffineExpr] = {}
+
+    def of(self, dim: Dim) -> AffineExpr | None:
+        """A symbolic dimension; None where it does not follow from the sizes of the arguments."""
+        if dim not in self._known:
+            if not self._bindings.keys() >= set(dim.symbols):
+                return None
+            self._known[dim] = affine(dim, self._symbol, self._product)
+        return self._known[dim]
+
+    def _product(self, left: AffineExpr, right: AffineExpr) -> AffineExpr:
+        nest = self._nest
+        return nest.index(nest.insert(arith.MuliOp(nest.value(left), nest.value(right))))
+
+    def _symbol(self, name: str) -> AffineExpr:
+        key = Dim.symbol(name)
+        if key not in self._known:
+            self._known[key] = self._nest.index(self._argument_size(*self._bindings[name]))
+        return self._known[key]
+
+    def _argument_size(self, number: int, dimension: int | str) -> SSAValue:
+        """The size of a dimension of an argument of the primitive function."""
+        source = self._arguments[number]
+        if not isinstance(source, SparseArgument):
+            return self._buffer_size(source, int(dimension))
+        if dimension == 1:
+            assert source.columns is not None
+            return source.columns
+        if dimension == "nnz":
+            return self._buffer_size(source.values, 0)
+        rows = self._buffer_size(source.indptr, 0)
+        return self._nest.insert(arith.SubiOp(rows, self._nest.constant(1, INDEX)))
+
+    def _buffer_size(self, buffer: SSAValue, dimension: int) -> SSAValue:
+        return self._nest.insert(memref.DimOp(buffer, self._nest.constant(dimension, INDEX)))

@@ -1,0 +1,77 @@
+"""Calls: of kernels, and of functions that are registered at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import FunctionType
+from xdsl.ir import Operation, SSAValue
+
+from ...core.refusal import refused
+from ...core.typed import tensor_type
+from ...dialects import rt
+from ...dialects.graph import ops as graph
+from ...dialects.graph.buffers import storage_type
+from ...dialects.sparse_tensor import is_sparse
+from .checks import check_bounds
+from .constants import Constants, as_type
+from .function import BufferFunction
+
+
+class Calls:
+    """Converts the operations of the function, all of which are calls or constants."""
+
+    def __init__(self, function: BufferFunction, constants: Constants) -> None:
+        self.function, self.constants = function, constants
+        self._registered: dict[object, int] = {}
+        self._convert: dict[type[Operation], Callable[..., None]] = {
+            graph.ConstantOp: lambda op: None,
+            graph.CallDpsOp: self._convert_call,
+            graph.CallPackedOp: self._convert_packed,
+        }
+
+    def convert(self, op: Operation) -> None:
+        """Convert an operation.
+
+        Raises:
+            PassFailedException: if it is something else.
+        """
+        convert = self._convert.get(type(op))
+        if convert is None:
+            raise refused(op, "cannot be converted to the run time")
+        with self.function.standing_for(op.location):
+            convert(op)
+
+    def _convert_call(self, op: graph.CallDpsOp) -> None:
+        function = self.function
+        kernel = function.kernel(op)
+        arguments: list[SSAValue] = []
+        for operand in op.arguments:
+            arguments += self.constants.passed(operand, kernel, len(arguments), op)
+        for result in op.results:
+            arguments += function.buffers[result]
+        types = [arg.type for arg in kernel.body.block.args]
+        if len(types) != len(arguments):
+            fact = f"wrong number of buffers for {op.callee}"
+            raise refused(op, fact, expected=len(types), got=len(arguments))
+        check_bounds(function, kernel, op, self.constants.buffers_of)
+        passed = [as_type(function, a, t) for a, t in zip(arguments, types, strict=True)]
+        function.append(rt.CallOp(op.callee.string_value(), passed))
+
+    def _convert_packed(self, op: graph.CallPackedOp) -> None:
+        name, function = op.callee.data, self.function
+        inputs = [b for operand in op.arguments for b in self.constants.buffers_of(operand)]
+        outputs = [buffer for result in op.results for buffer in function.buffers[result]]
+        types = tuple(buffer.type for buffer in inputs), tuple(buffer.type for buffer in outputs)
+        tensors = _unclear([*op.arguments], [*op.results])
+        slot = self._registered.setdefault((name, types, tensors), len(self._registered))
+        function.append(rt.CallPackedOp(function.context, slot, name, inputs, outputs, tensors))
+
+
+def _unclear(arguments: Sequence[SSAValue], results: Sequence[SSAValue]) -> FunctionType | None:
+    """The tensors of a call, where their buffers do not say what they are."""
+    types = [tensor_type(value) for value in (*arguments, *results)]
+    stored = [storage_type(kind.element_type) == kind.element_type for kind in types]
+    if all(stored) and not any(map(is_sparse, types)):
+        return None
+    return FunctionType.from_lists(types[: len(arguments)], types[len(arguments) :])

@@ -1,0 +1,72 @@
+"""Checks of what callers pass: no compiled loop reads outside of a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import SSAValue
+
+from ...core.dims import Dim
+from ...core.provenance import origin
+from ...core.typed import tensor_type
+from ...dialects import rt
+from ...dialects.graph import ops as graph
+from ...dialects.loop import ops as loop
+from ...dialects.loop.arguments import BOUNDS
+from ...dialects.sparse_tensor import is_sparse
+from .function import BufferFunction
+
+
+def check_inputs(function: BufferFunction) -> None:
+    """Check the indices of sparse arguments."""
+    for arg in function.arguments:
+        if not is_sparse(arg.type):
+            continue
+        indptr, indices, _, *columns = function.buffers[arg]
+        with function.standing_for(arg.location):
+            size = tensor_type(arg).get_shape()[1]
+            width = columns[0] if columns else function.sizes.index(size)
+            subject = function.subject(arg)
+            check = rt.CheckCsrOp(function.context, indptr, indices, width, subject)
+            function.append(check)
+
+
+def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
+    """The values with indices that kernels go by, and which of their buffers those are."""
+    found: dict[SSAValue, tuple[int, ...]] = {
+        arg: (0, 1) for arg in function.arguments if is_sparse(arg.type)
+    }
+    for call in function.source.body.block.ops:
+        if not isinstance(call, graph.CallDpsOp):
+            continue
+        kernel = function.kernel(call)
+        for operand, position in zip(call.arguments, call.places, strict=False):
+            if BOUNDS in kernel.attrs_of(position):
+                found.setdefault(operand, (0,))
+    return found
+
+
+def check_bounds(
+    function: BufferFunction,
+    kernel: loop.KernelOp,
+    call: graph.CallDpsOp,
+    buffers_of: Callable[[SSAValue], Sequence[SSAValue]],
+) -> None:
+    """Check the integers that a kernel uses as indices before it runs.
+
+    Args:
+        function: the function that calls it.
+        kernel: the kernel.
+        call: the call.
+        buffers_of: gives the buffers of an operand.
+    """
+    sizes = function.shapes.of_arguments(call.arguments)
+    subject = origin(call) or f"kernel {kernel.sym_name.data}"
+    for operand, position in zip(call.arguments, call.places, strict=False):
+        bounds = kernel.attrs_of(position).get(BOUNDS)
+        for text in bounds if isinstance(bounds, ArrayAttr) else ():
+            assert isinstance(text, StringAttr)
+            indices = buffers_of(operand)[0]
+            limit = function.size(Dim.parse(text.data).substitute(sizes), call)
+            function.append(rt.CheckIndexOp(function.context, indices, limit, subject))

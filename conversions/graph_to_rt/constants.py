@@ -1,0 +1,93 @@
+"""Constants of the program: slots of the table of pointers, packed where a kernel says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import AffineMapAttr, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...core.refusal import refused
+from ...core.typed import owned, tensor_type
+from ...core.weights import WeightStore
+from ...dialects import rt
+from ...dialects.graph import ops as graph
+from ...dialects.graph.buffers import buffer_types
+from ...dialects.loop import ops as loop
+from ...dialects.loop.arguments import PACKING
+from ...dialects.sparse_tensor import is_sparse
+from .function import BufferFunction
+
+
+class Constants:
+    """Gives the buffers of operands; a constant gets its slot when it is first used."""
+
+    def __init__(self, function: BufferFunction, weights: WeightStore) -> None:
+        self.function, self.weights = function, weights
+        self._slots = 0
+        self._packed: dict[tuple[SSAValue, Attribute], list[SSAValue]] = {}
+
+    def buffers_of(self, value: SSAValue) -> list[SSAValue]:
+        """The buffers of a value."""
+        buffers = self.function.buffers
+        if value not in buffers:
+            op = owned(value, graph.ConstantOp)
+            buffers[value] = self._constants(op, buffer_types(tensor_type(value)), None)
+        return buffers[value]
+
+    def passed(
+        self, operand: SSAValue, kernel: loop.KernelOp, position: int, call: Operation
+    ) -> list[SSAValue]:
+        """The buffers of an operand of a call, laid out as the kernel wants them."""
+        packing = kernel.attrs_of(position).get(PACKING)
+        if not isinstance(packing, AffineMapAttr):
+            return self.buffers_of(operand)
+        if not isinstance(operand.owner, graph.ConstantOp):
+            raise refused(
+                call,
+                f"argument {position} of @{kernel.sym_name.data} is packed",
+                expected="a constant",
+                got=operand.type,
+            )
+        if (operand, packing) not in self._packed:
+            types = [kernel.body.block.args[position].type]
+            self._packed[operand, packing] = self._constants(operand.owner, types, packing)
+        return self._packed[operand, packing]
+
+    def _constants(
+        self, op: graph.ConstantOp, types: Sequence[Attribute], packing: Attribute | None
+    ) -> list[SSAValue]:
+        name = op.key
+        if name is None or name in self.weights:
+            array = op.array(self.weights)  # raises where it does not fit the type
+            name = name or self.weights.add("literal", array)
+        if not is_sparse(op.result.type):
+            return [self._constant(op, name, types[0], packing)]
+        if op.nnz is None:
+            raise refused(op, "number of stored entries is unknown")
+        entries = op.nnz.value.data
+        result: list[SSAValue] = []
+        for part, kind in zip(("indptr", "indices", "values"), types, strict=True):
+            assert isinstance(kind, MemRefType)
+            size = entries if part != "indptr" else kind.get_shape()[0]
+            exact = MemRefType(kind.element_type, [size])
+            value = self._constant(op, f"{name}.{part}", exact, None)
+            result.append(as_type(self.function, value, kind))
+        return result
+
+    def _constant(
+        self, op: Operation, name: str, kind: Attribute, packing: Attribute | None
+    ) -> SSAValue:
+        assert isinstance(kind, MemRefType)
+        constant = rt.ConstantOp(self.function.context, self._slots, name, kind, packing)
+        constant.location = op.location
+        self._slots += 1
+        return self.function.insert(constant)
+
+
+def as_type(function: BufferFunction, buffer: SSAValue, kind: Attribute) -> SSAValue:
+    """A buffer as one of another type, with sizes known that were not, or the other way round."""
+    if buffer.type == kind or not isinstance(kind, MemRefType):
+        return buffer
+    return function.insert(memref.CastOp.get(buffer, kind))

@@ -1,0 +1,150 @@
+"""The function on buffers while it is written: its arguments, sizes, and buffers of values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    LocationAttr,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from ...core.dims import Dim
+from ...core.errors import explain
+from ...core.module import NAME
+from ...core.provenance import origin
+from ...core.refusal import refused
+from ...core.symbols import find_symbol
+from ...core.typed import returned, tensor_type
+from ...dialects import rt
+from ...dialects.graph import ops as graph
+from ...dialects.graph.buffers import buffer_types
+from ...dialects.graph.shapes import SymbolicShapes, argument_attributes
+from ...dialects.loop import ops as loop
+from ...dialects.sparse_tensor import is_sparse
+from .sizes import Sizes
+
+Call = graph.CallDpsOp | graph.CallPackedOp
+
+
+class BufferFunction:
+    """What replaces the public function, which is called `source`.
+
+    Attributes:
+        buffers: the buffers that stand for each tensor of the source, once they are there.
+        outputs: for each result the buffers that the caller passes for it.
+    """
+
+    def __init__(self, source: func.FuncOp) -> None:
+        self.source = source
+        self.shapes = SymbolicShapes(source)
+        self.returned = returned(source)
+        self.block = Block()
+        self.context = self.block.insert_arg(rt.ContextType(), 0)
+        self.context.name_hint = "ctx"
+        self.sizes = Sizes(self.block)
+        self.buffers: dict[SSAValue, list[SSAValue]] = {
+            arg: self._arguments(tensor_type(arg), arg.name_hint) for arg in self.arguments
+        }
+        self.outputs = [self._arguments(tensor_type(v), "result") for v in self.returned]
+        self._bind_symbols()
+        self._check_results()
+
+    @property
+    def arguments(self) -> tuple[BlockArgument, ...]:
+        """The arguments of the source."""
+        return self.source.body.block.args
+
+    def _arguments(self, kind: TensorType, name: str | None) -> list[SSAValue]:
+        """Add the arguments that stand for a tensor."""
+        result: list[SSAValue] = []
+        for buffer in buffer_types(kind):
+            arg = self.block.insert_arg(buffer, len(self.block.args))
+            arg.name_hint = name
+            result.append(arg)
+        return result
+
+    def _bind_symbols(self) -> None:
+        """Find the value of each symbol among the arguments."""
+        for name, (number, dimension) in self.shapes.bindings.items():
+            arg = self.arguments[number]
+            with self.standing_for(arg.location):
+                self.sizes.symbols[name] = self._size(arg, dimension)
+
+    def _size(self, arg: SSAValue, dimension: int | str) -> SSAValue:
+        """A size of an argument: of a dimension, or the number of its stored entries."""
+        buffers = self.buffers[arg]
+        if dimension == "nnz":
+            return self.sizes.of(buffers[2], 0)
+        if not is_sparse(arg.type):
+            return self.sizes.of(buffers[0], int(dimension))
+        return buffers[3] if dimension else self.sizes.rows(buffers[0])
+
+    def _check_results(self) -> None:
+        """Results are made by the caller, who knows the sizes of arguments."""
+        for number, value in enumerate(self.returned):
+            if is_sparse(value.type):
+                fact = f"result {number} is sparse"
+                raise PassFailedException(
+                    explain(self.source.name, fact, expected="a dense tensor", got=value.type)
+                )
+            op = value.owner
+            if isinstance(op, Operation):
+                for name in [name for dim in self.shapes.shape(value) for name in dim.symbols]:
+                    self.sizes.symbol(name, op, _hint(op))
+
+    def size(self, dim: Dim, op: Operation) -> SSAValue:
+        """A symbolic dimension, which `op` needs, as an index value."""
+        return self.sizes.value(dim, op, _hint(op))
+
+    def subject(self, value: SSAValue) -> str:
+        """What messages call an argument."""
+        if isinstance(value, BlockArgument):
+            name = argument_attributes(self.source, value.index).get(NAME)
+            return f'input "{name.data if isinstance(name, StringAttr) else f"arg{value.index}"}"'
+        return (origin(value.owner) if isinstance(value.owner, Operation) else None) or "value"
+
+    def kernel(self, call: graph.CallDpsOp) -> loop.KernelOp:
+        """The kernel that is called."""
+        kernel = find_symbol(self.source, call.callee)
+        if not isinstance(kernel, loop.KernelOp):
+            raise refused(call, f"there is no kernel {call.callee}")
+        return kernel
+
+    def append(self, op: Operation) -> None:
+        """Add an operation at the end."""
+        self.block.add_op(op)
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Add an operation at the end; gives its result."""
+        self.block.add_op(op)
+        return op.results[0]
+
+    @contextmanager
+    def standing_for(self, location: LocationAttr) -> Iterator[None]:
+        """Give what is appended, and has no location of its own, this one."""
+        before = self.block.last_op
+        yield
+        op = self.block.first_op if before is None else before.next_op
+        while op is not None:
+            if op.location is UNKNOWN_LOC:
+                op.location = location
+            op = op.next_op
+
+
+def location_of(value: SSAValue) -> LocationAttr:
+    """The location of what makes a value."""
+    source = value if isinstance(value, BlockArgument) else value.owner
+    assert isinstance(source, BlockArgument | Operation)
+    return source.location
+
+
+def _hint(op: Operation) -> str | None:
+    """What helps where a size is not known."""
+    return "name it in `dims`" if isinstance(op, Call) else None

@@ -1,0 +1,61 @@
+"""Types that the declarations of operations guarantee, for values whose own type is general.
+
+The functions of types are on hot paths and check nothing, as the verifier has; those of operations
+assert what they return.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import AnyFloat, IntegerType, MemRefType, TensorType, VectorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def owned(value: SSAValue, kind: type[OpT]) -> OpT:
+    """The operation of class `kind` that a value is a result of."""
+    op = value.owner
+    assert isinstance(op, kind), op
+    return op
+
+
+def memref_type(value: SSAValue) -> MemRefType:
+    """The type of a buffer."""
+    return cast(MemRefType, value.type)
+
+
+def tensor_type(value: SSAValue) -> TensorType:
+    """The type of a tensor."""
+    return cast(TensorType, value.type)
+
+
+def vector_type(value: SSAValue) -> VectorType[Attribute]:
+    """The type of a vector."""
+    return cast("VectorType[Attribute]", value.type)
+
+
+def float_type(type: Attribute) -> AnyFloat:
+    """A type that is a float."""
+    return cast(AnyFloat, type)
+
+
+def bits(type: Attribute) -> int:
+    """The width of a type that is an integer."""
+    return cast(IntegerType, type).width.data
+
+
+def parent_of(op: Operation | Block, kind: type[OpT]) -> OpT:
+    """The operation of class `kind` around another one, or around a block."""
+    parent = op.parent_op()
+    assert isinstance(parent, kind), parent
+    return parent
+
+
+def returned(function: func.FuncOp) -> tuple[SSAValue, ...]:
+    """What a function of one block returns."""
+    last = function.body.block.last_op
+    assert isinstance(last, func.ReturnOp), last
+    return tuple(last.operands)

@@ -1,0 +1,111 @@
+"""What a nest offers to `GraphOp.value_at`: elements of operands, loops, scalars, indices.
+
+`NestBuilder` builds loops, `RecordingNest` takes notes of what is read, and a test computes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from .attrs import compute_type
+
+Index = tuple[AffineExpr, ...]
+"""One index expression for each dimension of a tensor."""
+
+
+class Scalars(Protocol):
+    """A place for operations on scalars."""
+
+    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
+        """A scalar constant."""
+        ...
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Append an operation on scalars; returns its first result, or that of an equal one."""
+        ...
+
+    def compute_type(self, element_type: Attribute) -> Attribute:
+        """The type in which scalars of this element type are computed: `attrs.compute_type`."""
+        return compute_type(element_type)
+
+
+Step = Callable[[Index, SSAValue], SSAValue]
+"""From the iteration indices and the accumulator to the new accumulator."""
+PlaceStep = Callable[[AffineExpr, AffineExpr, SSAValue], SSAValue]
+"""The same of stored entries: from the position of one, its column, and the accumulator."""
+EntryStep = Callable[[AffineExpr, SSAValue, SSAValue], SSAValue]
+"""The same of stored entries: from the column of one, its value, and the accumulator."""
+
+
+class Nest(Scalars):
+    """What the conversion to loops offers to `GraphOp.value_at`.
+
+    Index expressions are affine expressions whose dims are numbered by the nest: an operator
+    only combines them, with ``+``, and with ``*``, ``floordiv`` and ``mod`` by constants.
+    """
+
+    @abstractmethod
+    def at(self, value: SSAValue, index: Index) -> SSAValue:
+        """The scalar of an operand at an index, in `compute_type`; i1 arrives as i1."""
+
+    @abstractmethod
+    def extent(self, value: SSAValue, dim: int) -> AffineExpr:
+        """The size of a dimension: a constant, or a dim bound to a size."""
+
+    @abstractmethod
+    def reduce(
+        self, extents: Sequence[AffineExpr], combine: str, init: SSAValue, step: Step
+    ) -> SSAValue:
+        """Fold over the iteration space `extents`, starting at `init`.
+
+        `combine` says how partial accumulators join: add, mul, max or min.
+        """
+
+    @abstractmethod
+    def pattern(
+        self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep
+    ) -> SSAValue:
+        """Fold over the places of the stored entries of a row of a CSR matrix."""
+
+    def entries(
+        self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: EntryStep
+    ) -> SSAValue:
+        """Fold over the stored entries of a row of a CSR matrix, with their values."""
+
+        def place(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
+            return step(column, self.stored_entry(matrix, position), total)
+
+        return self.pattern(matrix, row, combine, init, place)
+
+    @abstractmethod
+    def entry(self, matrix: SSAValue, position: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
+        """The row and the column of the stored entry at a position."""
+
+    @abstractmethod
+    def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
+        """The value of the stored entry at a position, in the type in which it is computed."""
+
+    @abstractmethod
+    def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
+        """The number of stored entries of a row."""
+
+    @abstractmethod
+    def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
+        """The scalar that `compute` gives at an index, which more than one loop asks for.
+
+        `value` is the result that it is a step of, and gives shape and type. Where there is
+        room, the scalars of a row, along the last dimension, are computed once and kept.
+        """
+
+    @abstractmethod
+    def index(self, value: SSAValue) -> AffineExpr:
+        """A computed integer as an index expression."""
+
+    @abstractmethod
+    def value(self, expr: AffineExpr) -> SSAValue:
+        """An index expression as a scalar of type `index`."""
