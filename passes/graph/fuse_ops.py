@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -21,6 +22,7 @@ from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.plan.nest_plan import obstacle
 from ...dialects.graph.shapes import SymbolicShapes
 from .defuse import erase_unused, inline, shapes_in_caller
+from .fusion.edges import Edge, edges
 from .fusion.grouping import Group, Grouping
 from .fusion.outlining import Outliner, has_value
 
@@ -69,6 +71,20 @@ def _dissolve_refused(ctx: Context, module: ModuleOp) -> None:
         if (function := refused.get(call.callee.string_value())) is not None:
             inline(call, function, shapes_in_caller(call, function))
     erase_unused(module, refused)
+
+
+def _explain(
+    ctx: Context, between: Iterable[Edge], primitives: Mapping[Group, func.FuncOp]
+) -> None:
+    """Say of each edge between two kernels why they are two; once for equal kernels."""
+    said: set[tuple[func.FuncOp, func.FuncOp, str]] = set()
+    for edge in between:
+        maker, reader = primitives.get(edge.maker), primitives.get(edge.reader)
+        if maker is None or reader is None or (maker, reader, edge.why) in said:
+            continue
+        said.add((maker, reader, edge.why))
+        what = f"reads the result of @{maker.sym_name.data} from memory"
+        decide(ctx, reader, what, edge.why, kind="missed")
 
 
 @Exactness.EXACT
@@ -136,21 +152,25 @@ class GraphFuseOpsPass(ModulePass):
             block = function.body.block
             _erase_unused(block)
             shapes = SymbolicShapes(function)
-            groups = Grouping(block, shapes, self.max_ops, self.max_staged_width).groups
+            grouping = Grouping(block, shapes, self.max_ops, self.max_staged_width)
+            groups, between = grouping.groups, list(edges(grouping))
             for call in block.ops:
                 if isinstance(call, graph.CallDpsOp) and (why := call.refusal) is not None:
                     decide(ctx, call, f"{call.callee} is kept apart", why, kind="missed")
             costs = [_flops(group, shapes) for group in groups]
+            primitives: dict[Group, func.FuncOp] = {}
             for group, cost in zip(groups, costs, strict=True):
                 if len(group.ops) == 1 and isinstance(group.ops[0], graph.CallDpsOp):
                     continue
                 if not allowed("outline", group.ops[-1]):
                     continue
                 primitive = outliner.outline(group.ops, group.results, _name(group))
+                primitives[group] = primitive
                 what = "one kernel for " + ", ".join(part.name for part in group.ops)
                 if len(group.ops) > 1:
                     decide(ctx, primitive, what, group.why, cost)
                     count(ctx, "operators fused with others", len(group.ops))
                 else:
                     decide(ctx, primitive, what, "no other operator may be in it", cost, "missed")
+            _explain(ctx, between, primitives)
             _erase_unused(block)

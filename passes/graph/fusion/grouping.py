@@ -61,7 +61,7 @@ class Group:
         """The results of the last operator, and of others those that are used elsewhere."""
         *inner, last = self.ops
         inside = set(self.ops)
-        shared = [r for op in inner for r in op.results if not inside.issuperset(_users(op))]
+        shared = [r for op in inner for r in op.results if not inside.issuperset(users_of(op))]
         return [*shared, *last.results]
 
     def sort(self, position: dict[Operation, int]) -> None:
@@ -130,7 +130,7 @@ class Grouping:
             leaving = {
                 op
                 for op in {*leaving, user}
-                if op not in makers or any(u not in region for u in _users(op))
+                if op not in makers or any(u not in region for u in users_of(op))
             }
             if leaving == {user}:
                 closed = len(region)
@@ -145,7 +145,7 @@ class Grouping:
         queue: list[tuple[int, Operation]] = []
         newest = next(iter(region))
         while True:
-            for user in _users(newest):
+            for user in users_of(newest):
                 # A user inside the region of another operation counts as one outside.
                 if user in self.position and user not in seen:
                     seen.add(user)
@@ -165,14 +165,14 @@ class Grouping:
             return next(iter(region)).fusion == FusionKind.REDUCTION
         if isinstance(op, GraphOp) and self.uses.takes_rows(op):
             # The others, which are not computed, must not be needed by anything else.
-            alone = all(u in region or u is op for part in region for u in _users(part))
+            alone = all(u in region or u is op for part in region for u in users_of(part))
             return alone and bool(self.uses.walked(next(iter(region))))
         whole = all(self.uses.at_own_index(op, o) for o in op.operands if o.owner in region)
         return whole and op.fusion == FusionKind.ELEMENTWISE
 
     def _join_users(self, op: GraphOp) -> None:
         """Step 2: put `op` into the group of all its users, or into one of its own."""
-        users = _users(op)
+        users = users_of(op)
         groups = {self.group_of.get(user) for user in users}
         group = groups.pop() if len(groups) == 1 else None
         if group is None or len(group.ops) >= self.max_ops:
@@ -217,7 +217,7 @@ class Grouping:
     def _join_rows(self, last: GraphOp) -> None:
         """Step 5: bring a group that `last` ends into the kernel that visits its rows."""
         # (x - mean(x))[i, j] needs mean(x)[i] only, which is computed before j begins
-        group, users = self.group_of[last], _users(last)
+        group, users = self.group_of[last], users_of(last)
         targets = {self.group_of.get(user) for user in users}
         target = targets.pop() if len(targets) == 1 else None
         if target is None or target is group or any(_bars(user, last) for user in users):
@@ -258,12 +258,12 @@ class Grouping:
 
         It does not change the order of its loops for that: rows lie along memory.
         """
-        plan = self._plan([*target.ops, *group.ops], target)
+        plan = self.plan([*target.ops, *group.ops], target)
         if plan.refusal is not None or any(nest.order is not None for nest in plan.nests):
             return False
         return value not in plan.staged and value not in plan.repeated
 
-    def _plan(self, ops: Iterable[GraphOp], results_of: Group) -> NestPlan:
+    def plan(self, ops: Iterable[GraphOp], results_of: Group) -> NestPlan:
         """The plan of the kernel of some operators, with the results of a group."""
         ordered = sorted(ops, key=lambda op: self.position[op])
         results_of.sort(self.position)
@@ -278,7 +278,7 @@ class Grouping:
             return
         group.sort(self.position)
         last = group.ops[-1]
-        targets = {self.group_of.get(user) for user in _users(last)}
+        targets = {self.group_of.get(user) for user in users_of(last)}
         target = targets.pop() if len(targets) == 1 else None
         if target is None or target is group or len(target.ops) + len(group.ops) > self.max_ops:
             return
@@ -377,7 +377,7 @@ class Grouping:
     def _users_in_block(self, op: Operation) -> list[Operation]:
         """The operations of the block that use `op`, or within which it is used."""
         found: list[Operation] = []
-        for user in _users(op):
+        for user in users_of(op):
             while user not in self.position:
                 parent = user.parent_op()
                 assert parent is not None
@@ -386,7 +386,7 @@ class Grouping:
         return found
 
 
-def _users(op: Operation) -> list[Operation]:
+def users_of(op: Operation) -> list[Operation]:
     """The operations that use a result of `op`, each once, in a fixed order."""
     return list(dict.fromkeys(use.operation for result in op.results for use in result.uses))
 
