@@ -6,8 +6,7 @@
     exe = sw.compile(module)
     y = exe(x)
 
-Names are loaded when they are first used, so that the import is quick and takes neither onnx
-nor LLVM along.
+Names are loaded on first use, so that the import is quick and loads neither onnx nor LLVM.
 """
 
 from __future__ import annotations

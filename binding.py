@@ -1,4 +1,4 @@
-"""`bind_params`: inputs of a program become constants, and their sizes known numbers."""
+"""`bind_params`: inputs of a program become constants, their sizes known numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def bind_params(module: Module, arrays: Mapping[str, Any]) -> Module:
-    """A module in which arrays have taken the place of inputs.
+    """A module in which inputs are replaced by arrays.
 
     Symbolic sizes of these inputs become those of the arrays, in all of the module.
 
@@ -52,7 +52,7 @@ def bind_params(module: Module, arrays: Mapping[str, Any]) -> Module:
 
 
 def _array(spec: ValueSpec, values: Any) -> Array:
-    """An array of its own, as the store of weights has it."""
+    """A copy of an array, as the store of weights keeps it."""
     subject = f'argument "{spec.name}"'
     if hasattr(values, "to_csr"):
         values = values.to_csr(spec.dtype)

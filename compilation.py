@@ -1,7 +1,7 @@
-"""`Compilation`: a module, and all that decides how it goes down the staircase.
+"""`Compilation`: a module, and everything that decides how it is lowered.
 
-Compiling it, looking at a stage, running one, profiling, checking and bisecting are the same way
-down, seen by other observers.
+Compiling, printing a stage, running one, profiling, checking and bisecting are the same lowering
+with different observers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .runtime.interface import Interface, checked_signature, interface_of, is_on
 
 
 class Observer(PassHook):
-    """A hook that sees whole compilations too: how one fails, and what comes out of it."""
+    """A hook that also sees whole compilations: how one fails, and what it produces."""
 
     def failed(
         self, error: Exception, ctx: CompilerContext, compilation: Compilation
@@ -43,7 +43,7 @@ class Observer(PassHook):
     def generation_failed(
         self, error: Exception, ctx: CompilerContext, compilation: Compilation, work: Module
     ) -> StepwellError | None:
-        """The same for code generation from a module of stage `llvm`."""
+        """The same for code generation from a module at stage `llvm`."""
 
     def compiled(self, exe: Executable, work: Module, target: Target) -> None:
         """Look at a program, and at the module of stage `llvm` that it was made from."""
@@ -51,17 +51,17 @@ class Observer(PassHook):
 
 @dataclass(frozen=True)
 class Compilation:
-    """A module, the target, the passes and who observes them.
+    """A module, the target, the passes and their observers.
 
-    Every method goes the way down anew, from a copy of the module.
+    Every method lowers a new copy of the module.
 
     Args:
-        module: where the way begins.
+        module: what is lowered.
         target: the machine that passes look at.
         passes: the pass list of each stage after that of the module.
         legalize: the table of `graph-legalize`.
         schedules: the traces that tuning has found, by the structure of a kernel.
-        observers: what is told of each pass, the last next to it; see also `Observer`.
+        observers: hooks that are notified of each pass, the last one innermost; see `Observer`.
         verify: when the module is verified.
     """
 
@@ -112,12 +112,12 @@ class Compilation:
 
     @cached_property
     def listing(self) -> Listing:
-        """On which lines of the text of the module the nodes of the model stand."""
+        """The lines of the module's text that belong to each node of the model."""
         name = self.module.program.sym_name.data
         return listing(self.module.op, f"{name}.{self.start}.mlir")
 
     def begin(self) -> tuple[Module, CompilerContext]:
-        """A copy of the module, and a context for its way down."""
+        """A copy of the module, and a context for its passes."""
         work = self.module.clone()
         ctx = make_context(work.weights, self.target)
         ctx.legalize, ctx.schedules, ctx.verify = self.legalize, self.schedules, self.verify
@@ -125,14 +125,14 @@ class Compilation:
         return work, ctx
 
     def descend(self, work: Module, ctx: CompilerContext) -> Iterator[str]:
-        """Take what `begin` gives down in place, with each stage that it reaches."""
+        """Lower what `begin` returns in place, and yield each stage that it reaches."""
         try:
             for stage, _ in pipelines.walk_stages(ctx, work.op, self.passes, self.start):
                 yield stage
         except Exception as error:
             for observer in self._observers:
-                if (told := observer.failed(error, ctx, self)) is not None:
-                    raise told from error
+                if (raised := observer.failed(error, ctx, self)) is not None:
+                    raise raised from error
             raise
 
     @property
@@ -194,8 +194,8 @@ class Compilation:
         """Machine code that can be called.
 
         Args:
-            staircase: what shows the stages of the program, made of the compilation with those
-                passes that have run, and nobody who observes it.
+            staircase: makes what shows the stages of the program from the compilation with the
+                passes that have run and no observers.
 
         Raises:
             CompileError: if a pass refuses.
@@ -220,8 +220,8 @@ class Compilation:
             return interface, machine_code(work, self.target, interface, self.listing)
         except Exception as error:
             for observer in self._observers:
-                if (told := observer.generation_failed(error, ctx, self, work)) is not None:
-                    raise told from error
+                if (raised := observer.generation_failed(error, ctx, self, work)) is not None:
+                    raise raised from error
             raise
 
 
@@ -229,7 +229,7 @@ def _with_rounding(module: Module, rounding: str) -> Module:
     """A copy of a module that says what its rewrites may do to roundings.
 
     Raises:
-        CompileError: if that is none of what `Rounding` knows.
+        CompileError: if `Rounding` has no such value.
     """
     known = [kind.value for kind in Rounding]
     if rounding not in known:
@@ -277,7 +277,7 @@ def passes_of(
 def machine_code(
     work: Module, target: Target, interface: Interface, source: Listing | None = None
 ) -> Program:
-    """The machine code of a module of stage `llvm`, with what it is called with."""
+    """The machine code of a module at stage `llvm`, and its signature."""
     from .backends.llvm.boundary.code import ENTRY
     from .backends.llvm.jit import compile_module
 

@@ -1,4 +1,4 @@
-"""`compile`: a module goes down the staircase and comes out as an `Executable`."""
+"""`compile`: lower a module stage by stage to an `Executable`."""
 
 from __future__ import annotations
 
@@ -38,30 +38,29 @@ def compile(
     """Compile a module to machine code.
 
     Args:
-        module: what a frontend made; it is not changed.
+        module: what a frontend built; it is not changed.
         target: "host", the name of a processor (see `core.target`), or a `Target`.
-        threads: how many threads a call may use; None for what the environment says in
-            `STEPWELL_NUM_THREADS`, else as many as there are cores.
+        threads: how many threads a call may use; None for the value of the environment variable
+            `STEPWELL_NUM_THREADS`, else the number of cores.
         opt_level: 0 (every operator a scalar kernel of its own) to 3.
         pipeline: the passes to run instead of those that `opt_level` and `threads` call for: the
             text that `stepwell pipeline` prints, as edited, or the text of each stage by its
             name. See `docs/pipeline.md`.
-        legalize: for the names of operators what is put in their place: a `stepwell.kernel`, or
-            a rule. A pipeline of one's own has to have `graph-legalize` then. See
-            `docs/kernels-and-functions.md`.
-        check: whether the module is run after each pass and compared with what it was, on inputs
-            that are made up, or on these. See `docs/checking.md`.
+        legalize: replacements by operator name: a `stepwell.kernel`, or a rule. A custom pipeline
+            then has to contain `graph-legalize`. See `docs/kernels-and-functions.md`.
+        check: whether to run the module after each pass and compare its results with those before
+            it, on made-up inputs, or on these. See `docs/checking.md`.
         max_ulp: how far a checked pass may move a result; None for a limit that other orders of
             sums keep to.
         records: the database of schedules that `tune` has found; None for that of
             `STEPWELL_TUNING`, or of the user, False for none. See `docs/scheduling.md`.
-        hooks: what is told of each pass, before and after it, and may leave it out. See
+        hooks: objects that are notified before and after each pass, and may skip it. See
             `docs/driver.md`.
         verify_each: whether the module is verified after each pass. Otherwise it is verified at
             the end of each stage down to `kernels`, and with `pipeline` or `check` of all stages.
         copy_indices: whether a call copies the indices of sparse matrices and of gathers before it
-            checks them. By default it checks them where they are, and nobody may write to them
-            until it has returned: a thread that does can end the process. See `docs/calls.md`.
+            checks them. By default it checks them in place, and nothing may write to them until it
+            returns: a concurrent write can crash the process. See `docs/calls.md`.
         rounding: what rewrites may do to the roundings of floats. "unseen", the default: whatever
             no comparison, rounding to whole numbers, cast to integers or quantisation shows, and
             everywhere what operators leave open (the order of a sum, the roundings inside of a
@@ -71,8 +70,8 @@ def compile(
     Raises:
         CompileError: if the module is not valid or has something that cannot be compiled, or
             if the pipeline is malformed, stops short, or does not use `legalize`.
-        InternalError: if a pass crashes, or makes what is not valid; the error names a file that
-            shows it. See `docs/debugging.md`.
+        InternalError: if a pass crashes, or produces invalid IR; the error names a reproducer file.
+            See `docs/debugging.md`.
         TargetError: if the target is unknown or this machine cannot run code for it (which
             `stepwell compile --emit asm` shows all the same), or `STEPWELL_NUM_THREADS` is no
             number.
@@ -96,7 +95,7 @@ def compile(
             copy_indices=copy_indices,
             rounding=rounding,
         )
-        # What comes first is the last after a pass: what others measure is without the checker.
+        # The first hook runs last after a pass, so that others do not measure the checker.
         checker = _checker(found.module, check, max_ulp)
         observers = (*checker, *_checked_hooks(hooks), Reproducing())
         usual = pipeline is None and not checker
@@ -107,7 +106,7 @@ def compile(
 def _checker(
     module: Module, check: bool | Sequence[object], max_ulp: float | None
 ) -> Sequence[Checker]:
-    """What runs the module after each pass, if it is to be run.
+    """The checker that runs the module after each pass, if one is wanted.
 
     Raises:
         CompileError: if the limit is none, or there is a limit and no check.

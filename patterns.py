@@ -13,7 +13,7 @@
     module = p.apply(module, [fused])
 
 A pattern calls operators of the `graph` dialect by their mnemonics, with the arguments of their
-constructors. `docs/rewriting.md` tells the whole of it.
+constructors. See `docs/rewriting.md`.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ def pattern(
 def rewrite(pattern: Pattern, *, name: str | None = None) -> Callable[[Callable[..., Any]], Rule]:
     """Make a rule of a pattern and a function that builds what replaces it.
 
-    The function is given a `Builder`, and under their names what it asks for of the pattern:
-    values (as `Value`; None where one is absent), matched operators, and the whole `match`. It
-    returns as many values as the pattern, of the same types.
+    The function gets a `Builder` and, by name, the parts of the pattern that it has as parameters:
+    values (as `Value`; None if absent), matched operators, and the whole `match`. It returns as
+    many values as the pattern, of the same types.
 
     Raises:
-        CompileError: if it asks for what the pattern does not have.
+        CompileError: if it has a parameter that the pattern lacks.
     """
     if not isinstance(pattern, Pattern):
         got = type(pattern).__name__
@@ -160,17 +160,18 @@ def apply(
     limit: int | None = None,
     decisions: list[Decision] | None = None,
 ) -> Module:
-    """The module after rewriting; the one that is given stays as it is.
+    """The module after rewriting; the given one is not changed.
 
     Args:
         module: what is rewritten.
         rules: rewritings of patterns, and xDSL's own patterns; the first that matches is used.
         once: visit each operator once, instead of going on until nothing matches.
         limit: how often one rule may be applied; by default ten times the operators.
-        decisions: is given what was decided, about which node and why.
+        decisions: a list that receives what was decided, about which node and why.
 
     Raises:
-        CompileError: if a rule does not end, fails, or gives something else than it replaces.
+        CompileError: if a rule does not terminate, fails, or returns values that do not match those
+            it replaces.
     """
     return _changed(
         module,
@@ -185,10 +186,10 @@ def group(
     """The module with each match of a pattern as a primitive function, one kernel each.
 
     Args:
-        module: what is grouped; it stays as it is.
+        module: what is grouped; it is not changed.
         table: patterns by the names that their functions get; the first takes its matches
             first.
-        decisions: is given what was decided, about which node and why.
+        decisions: a list that receives what was decided, about which node and why.
 
     Raises:
         CompileError: if a name cannot be one, or a matched operator cannot be in a kernel.

@@ -1,4 +1,4 @@
-"""`to_mixed_precision`: 16 bits in memory where a policy allows, and the error they bring."""
+"""`to_mixed_precision`: 16 bits in memory where a policy allows, and the resulting error."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _measure(
 
 
 def _watching(module: Module, values: Sequence[SSAValue]) -> Module:
-    """A copy of a module that gives some of its values after its results."""
+    """A copy of a module that returns some of its values after its results."""
     places = {value: place for place, value in enumerate(_values(module.main))}
     copy = module.clone()
     main, there = copy.main, list(_values(copy.main))

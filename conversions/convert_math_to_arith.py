@@ -147,7 +147,12 @@ def _runs(module: ModuleOp, target: Target) -> list[list[Operation]]:
         if _expansion(op, target) is None:
             continue
         run = runs[-1] if runs else []
-        if run and len(run) < target.abreast and run[-1].next_op is op and _alike(op, run):
+        if (
+            run
+            and len(run) < target.interleaved_vectors
+            and run[-1].next_op is op
+            and _alike(op, run)
+        ):
             run.append(op)
         else:
             runs.append([op])

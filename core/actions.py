@@ -1,13 +1,13 @@
-"""The steps that passes take, one by one: what `stepwell bisect` counts and bounds.
+"""The individual steps of passes, which `stepwell bisect` counts and bounds.
 
 An action is the smallest change of a pass after which the module still means the same: one use of
 a rewrite pattern, one operator that is folded, one step of a schedule, one kernel that is built.
-MLIR calls it the same. A pass that is not made of xDSL's rewrite patterns asks before each:
+The term is MLIR's. A pass that is not made of xDSL's rewrite patterns asks before each:
 
     if not allowed("fold", op):
         continue
 
-Outside of `counting` the answer is always yes, and nothing is kept.
+Outside of `counting` every action is allowed, and nothing is recorded.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Action:
 class ActionCounter:
     """The actions that were taken, of which there are `limit` at most.
 
-    `begun` is a use of a pattern that has not come to its end: one that raises.
+    `begun` is a use of a pattern that has not ended: one that raises.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -71,7 +71,7 @@ class ActionCounter:
         return False
 
     def ended(self, changed: bool) -> None:
-        """Note the end of what was begun, which counts where it has changed something."""
+        """Record the end of a use, which counts if it has changed something."""
         if changed and self.begun is not None:
             self.taken.append(self.begun)
         self.begun = None
@@ -86,10 +86,10 @@ _COUNTER: ContextVar[ActionCounter | None] = ContextVar("actions", default=None)
 
 
 def allowed(name: str, op: Operation) -> bool:
-    """Whether a pass may take a step, which it then takes.
+    """Whether a pass may take a step; if so, it must take it.
 
     Args:
-        name: what the step is called.
+        name: the name of the step.
         op: the operation that it is applied to.
     """
     counter = _COUNTER.get()
@@ -103,12 +103,12 @@ def allowed(name: str, op: Operation) -> bool:
 
 
 def is_counting() -> bool:
-    """Whether anyone asks for actions: for what costs time to decide."""
+    """Whether actions are counted: guards decisions that are expensive to make."""
     return _COUNTER.get() is not None
 
 
 def held_back() -> bool:
-    """Whether a step was not allowed: the module may then have something left in it."""
+    """Whether a step was refused: the module may then be incompletely converted."""
     counter = _COUNTER.get()
     return counter is not None and counter.refused
 
@@ -189,7 +189,7 @@ class _CountedPattern(RewritePattern):
             self.counter.ended(True)
 
     def _watch(self, rewriter: PatternRewriter) -> None:
-        """Learn at its first change which of many patterns is at work."""
+        """Find out at its first change which of many patterns is being applied."""
         for handlers in (
             rewriter.operation_insertion_handler,
             rewriter.operation_removal_handler,
@@ -219,7 +219,7 @@ def pattern_in(frame: FrameType | None) -> str | None:
 
 
 def _name_of(pattern: RewritePattern) -> str:
-    """What a pattern is called: by a name of its own, or that of its class."""
+    """The name of a pattern: its own, or that of its class."""
     name = getattr(pattern, "name", None)
     return name if isinstance(name, str) else type(pattern).__name__
 

@@ -25,7 +25,7 @@ _PARTS = (".indptr", ".indices", ".values")
 def read_archive(
     path: str | os.PathLike[str], specs: Sequence[ValueSpec], subject: str = "--check"
 ) -> list[Any]:
-    """The arrays of a file that `specs` call for, in their order.
+    """The arrays of a file that `specs` name, in their order.
 
     Args:
         path: the file.
@@ -33,7 +33,7 @@ def read_archive(
         subject: what errors begin with.
 
     Raises:
-        InputError: if the file is none, or lacks one of them.
+        InputError: if it is no such file, or lacks one of them.
     """
     try:
         arrays = read_npz(path)

@@ -1,4 +1,4 @@
-"""Arrays as callers pass them in: what their memory holds, whatever Python says beside it."""
+"""Arrays as callers pass them: the contents of their memory, not their Python attributes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def plain_array(value: object) -> np.ndarray:
     """A view of the memory of an array, of `numpy.ndarray` itself; a number has no dimensions.
 
     Shape, strides and dtype are those that NumPy keeps in C, or that the exporter of a buffer
-    says: a subclass may have attributes of these names in Python that say something else. The view
-    belongs to the caller of this function alone, so no other thread can give it another shape.
+    states: a subclass may override the Python attributes of these names. The view belongs to the
+        caller of this function alone, so no other thread can reshape it.
 
     Raises:
-        TypeError, ValueError: if NumPy makes no array of it.
+        TypeError, ValueError: if NumPy cannot convert it to an array.
     """
     return np.asarray(value).view()
 
@@ -41,10 +41,9 @@ def refuse_mask(subject: str, value: object) -> None:
 def csr_of(matrix: Any) -> csr_array:
     """A `scipy.sparse` matrix of two dimensions in CSR form, with all entries that it stores.
 
-    Entries of one place stay apart, in their order, whichever form they come in: as a matrix they
-    are their sum, but a mean, a softmax or a number of neighbours counts each. `tocsr()` of a
-    COO matrix adds them up. The arrays of a CSR matrix are shared with the result, whose indices
-    are not checked.
+    Duplicate entries stay separate and in order, whatever the format: as a matrix they mean their
+    sum, but a mean, a softmax or a neighbour count treats each. `tocsr()` of a COO matrix would add
+    them up. The arrays of a CSR matrix are shared with the result, whose indices are not checked.
 
     Raises:
         ValueError, TypeError, IndexError: if the matrix is inconsistent.
@@ -56,7 +55,7 @@ def csr_of(matrix: Any) -> csr_array:
         return csr_array(tuple(parts), shape=matrix.shape)
     if matrix.format != "coo":
         if hasattr(matrix, "check_format"):
-            # SciPy converts by indices that it does not check. Nobody else writes to a copy.
+            # SciPy converts by indices that it does not check. A copy cannot change concurrently.
             matrix = matrix.copy()
             matrix.check_format(full_check=True)
         return csr_array(matrix)

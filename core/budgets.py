@@ -1,7 +1,7 @@
-"""How far a pass may move what a program computes: part of what the pass promises.
+"""How far a pass may move the results of a program: part of its contract.
 
-A pass states it beside its name, as `budget = SUMS`. One that states nothing promises the same
-bits (`EXACT`), whoever wrote it. `docs/checking.md` tells how it is compared.
+A pass states it beside its name, as `budget = SUMS`. One that states none, of whatever origin,
+promises the same bits (`EXACT`). `docs/checking.md` describes the comparison.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .nested_pass import NestedPass
 
 @dataclass(frozen=True)
 class Budget:
-    """By how much each value that an operator computes may move, if it is real.
+    """How far each real value that an operator computes may move.
 
     The unit is that in the last place of the largest element (see `core.context.Change`), in the
     narrowest type that the program stores before or after the pass.
@@ -26,15 +26,15 @@ class Budget:
     ulp: float
     """The units where no sum is longer than one term."""
     sums: bool = False
-    """Whether sums may be in another order: what is lost in one grows with its length."""
+    """Whether sums may be reordered: the error then grows with their length."""
 
     def of(self, terms: int, digits: int) -> float:
         """The budget in a program whose longest sum has so many terms.
 
-        Rounding errors of n terms add up as a random walk does, to some sqrt(n) units, and twice
-        that is rare. (N. Higham and T. Mary, A New Approach to Probabilistic Rounding Error
-        Analysis, 2019.) A type of few digits has at most a quarter of them to lose, because
-        sums are kept in a wider one.
+        Rounding errors of n terms accumulate like a random walk, to about sqrt(n) units; twice that
+        is rare. (N. Higham and T. Mary, A New Approach to Probabilistic Rounding Error Analysis,
+        2019.) A type of few digits loses at most a quarter of them, because sums are accumulated in
+        a wider one.
 
         Args:
             terms: the length of the longest sum.
@@ -45,19 +45,19 @@ class Budget:
 
 
 EXACT = Budget(0)
-"""The same bits: operations are moved, merged, or written in another way."""
+"""The same bits: operations are moved, merged, or rewritten exactly."""
 ROUNDING = Budget(4)
-"""Another place or number of roundings: constants put together, a product joined with a sum."""
+"""Other places or numbers of roundings: constants combined, a product contracted with a sum."""
 SUMS = Budget(4, sums=True)
 """Another order of sums, with what `ROUNDING` covers."""
 APPROXIMATION = Budget(8)
-"""Functions by other means: ours are off by 3.4 ulp at most, libraries by about 1."""
+"""Approximations of functions: ours are off by 3.4 ulp at most, libraries by about 1."""
 STORAGE = Budget(4)
-"""Values stored in a narrower type, whose unit it is: operands, weights and results are rounded."""
+"""Operands, weights and results are rounded to a narrower type, in whose units it counts."""
 
 
 def budget_of(step: ModulePass | None) -> Budget:
-    """What a pass states; that of a nested one is its own."""
+    """The budget of a pass; a nested pass has that of the pass inside."""
     if isinstance(step, NestedPass):
         return budget_of(step.step)
     stated = getattr(type(step), "budget", EXACT)

@@ -1,4 +1,4 @@
-"""The context in which passes of this project run: xDSL's, with weights, target and a log."""
+"""The context of the passes of this project: xDSL's, with weights, target and a log."""
 
 from __future__ import annotations
 
@@ -31,14 +31,13 @@ Verification = Literal["pass", "stage", "kernels", "never"]
 
 @dataclass(frozen=True)
 class Decision:
-    """Something a pass decided: about what, what was done, why, and at which cost.
+    """A decision of a pass: its subject, what was done, why, and at which cost.
 
-    `kind` is "passed" where something was done, "missed" where what the pass looks for was left as
-    it was, and "analysis" where something was only found out. `cost` is in the unit that its text
-    names, such as ``"2.4 MFLOP"``. `nodes` are the nodes of the model that it is about, `places`
-    where they stand in a file, as ``file:line:column``, if locations say so. `stage` and
-    `pass_name` are where it was taken ("" where passes run outside of a pipeline, or outside of the
-    staircase).
+    `kind` is "passed" if something was done, "missed" if a candidate was left as it was, and
+    "analysis" if something was only found out. `cost` is in the unit that its text names, such as
+    ``"2.4 MFLOP"``. `nodes` are the nodes of the model that it is about, `places` where they stand
+    in a file, as ``file:line:column``, if locations say so. `stage` and `pass_name` are where it
+    was taken ("" where passes run outside of a pipeline, or outside of the staircase).
     """
 
     subject: str
@@ -106,57 +105,57 @@ class Change:
 
 
 class PassHook:
-    """Is told of each pass that a pipeline runs; what it raises ends the pipeline.
+    """Is notified of each pass that a pipeline runs; what it raises ends the pipeline.
 
-    Subclasses say what they want to hear. `ctx.step` is the pass with its options, `ctx.stage` the
-    stage that it is on the way to, and `ctx.pending` are the passes after it.
+    Subclasses override the notifications that they need. `ctx.step` is the pass with its options,
+    `ctx.stage` the stage that it leads to, and `ctx.pending` are the passes after it.
     """
 
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> bool | None:
         """Look at a module that the pass is about to change.
 
-        Returns False to leave the pass out: hooks after this one are not asked.
+        Return False to skip the pass: hooks after this one are not called.
         """
 
     def pass_dropped(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Be told that the pass does not count: a later hook left it out, or it was interrupted."""
+        """The pass does not count: a later hook skipped it, or it was interrupted."""
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Look at what became of it."""
+        """Look at the module after the pass."""
 
     def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
-        """Look at what is left of it where the pass, its verification or a hook raised `error`.
+        """Look at the module after the pass, its verification or a hook raised `error`.
 
-        The error then goes on; what another package raised is its `__cause__`.
+        The error then propagates; what another package raised is its `__cause__`.
         """
 
     def before_phase(self, ctx: CompilerContext, phase: str) -> None:
-        """Be told that something else than a pass begins: "parse", "verify", "print", ..."""
+        """Something other than a pass begins: "parse", "verify", "print", ..."""
 
     def after_phase(self, ctx: CompilerContext, phase: str) -> None:
-        """Be told that it has ended, well or not."""
+        """It has ended, successfully or not."""
 
 
 @dataclass
 class CompilerContext(Context):
-    """An xDSL context together with what a compilation knows beside the IR."""
+    """An xDSL context with what a compilation knows apart from the IR."""
 
     weights: WeightStore = field(default_factory=WeightStore)
     target: Target | None = None
     decisions: list[Decision] = field(default_factory=list)
     legalize: Mapping[str, Any] = field(default_factory=dict)
-    """What `graph-legalize` does with operators, by name, before what it does by itself."""
+    """Rules of `graph-legalize` by operator name, tried before its own."""
     schedules: Mapping[str, str] = field(default_factory=dict)
     """The traces that tuning has found, by the structure of the kernel (`structure_of`)."""
     work: dict[str, tuple[Work, ...]] = field(default_factory=dict[str, tuple[Work, ...]])
-    """What the operators of each kernel do, by its name, as far as it was made of operators."""
+    """The work of the operators of each kernel, by its name, if it was made of operators."""
     hooks: list[PassHook] = field(default_factory=list)
     verify: Verification = "stage"
     """When a module is verified."""
     stage: str = ""
-    """The stage that passes are on the way to, "" outside of the staircase."""
+    """The stage that passes lead to, "" outside of the staircase."""
     pass_name: str = ""
-    """The pass that runs, or ran last, by its name."""
+    """The name of the pass that runs, or ran last."""
     step: ModulePass | None = None
     """The same pass itself, with its options."""
     pending: list[ModulePass] = field(default_factory=list["ModulePass"])
@@ -169,7 +168,7 @@ class CompilerContext(Context):
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Tell hooks of something that is done besides passes."""
+        """Notify hooks of work outside of passes."""
         for hook in self.hooks:
             hook.before_phase(self, name)
         try:
@@ -210,13 +209,13 @@ def decide(
     cost: str | None = None,
     kind: RemarkKind = "passed",
 ) -> None:
-    """Note a decision in the context; a plain xDSL context keeps none.
+    """Record a decision in the context; a plain xDSL context keeps none.
 
     Args:
         ctx: where it is kept.
-        subject: what it is about. Operations go by the names of their nodes, a function or
-            kernel by its own.
-        what: what was done, or was not.
+        subject: what it is about. Operations are called by the names of their nodes, functions and
+            kernels by their own.
+        what: what was, or was not, done.
         why: the reason.
         cost: what it costs or saves, with the unit.
         kind: see `Decision`.
@@ -246,7 +245,7 @@ def count(ctx: Context, what: str, number: int = 1) -> None:
 
 
 def called(op: Operation) -> str:
-    """What users know an operation by: its symbol, the nodes it stands for, or its name."""
+    """The name of an operation for users: its symbol, the nodes it stands for, or its own."""
     symbol = op.properties.get("sym_name")
     if isinstance(symbol, StringAttr):
         return f"@{symbol.data}"

@@ -1,4 +1,4 @@
-"""Warnings of what goes, or changes, with the next release: see `docs/stability.md`."""
+"""Warnings of what the next release removes or changes: see `docs/stability.md`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PACKAGE = __name__.rpartition(".core.")[0]
 
 
 def warn_deprecated(subject: str, fact: str, *, hint: str) -> None:
-    """Warn with a `DeprecationWarning` of the line outside of this package that led here.
+    """Issue a `DeprecationWarning` for the line outside of this package that led here.
 
     Args:
         subject: what the warning is about, as in errors.

@@ -1,8 +1,7 @@
 """Symbolic dimensions: polynomials with integer coefficients over named symbols.
 
-A dimension of a tensor is a number (784), a symbol ("batch") or what operators make of
-them ("batch*28", "N+E"). Sums and products of dimensions are dimensions; a quotient is one
-only where it is exact.
+A dimension of a tensor is a number (784), a symbol ("batch") or an expression of them ("batch*28",
+"N+E"). Sums and products of dimensions are dimensions; a quotient is one only if it is exact.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Dim(Polynomial[str]):
         return tuple(self.atoms)
 
     def substitute(self, dims: Mapping[str, Dim]) -> Dim:
-        """The dimension with others put in for its symbols; one that is not in `dims` stays."""
+        """The dimension with others substituted for symbols; one that is not in `dims` stays."""
 
         def dim(name: str) -> Dim:
             return dims[name] if name in dims else Dim.symbol(name)
@@ -76,9 +75,9 @@ class Dim(Polynomial[str]):
         return Dim.of(self.substituted(dim))
 
     def root(self) -> tuple[str, int] | None:
-        """The symbol and the count for which the dimension is 0; None where that is not certain.
+        """The symbol and the count for which the dimension is 0; None if that is not certain.
 
-        It is where there is one symbol, in one term of degree 1, and the solution is a count.
+        It is certain for one symbol, in one term of degree 1, whose solution is a count.
         """
         linear = [(monomial, c) for monomial, c in self.terms if monomial]
         if len(linear) != 1 or len(linear[0][0]) != 1:

@@ -1,6 +1,6 @@
-"""Every value is defined before it is used: xDSL's verifier does not look.
+"""Every value is defined before it is used, which xDSL's verifier does not check.
 
-Text may name a value before the line that defines it, so what was read has to be checked.
+Text may name a value before the line that defines it, so that parsed IR has to be checked.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .provenance import origin
 
 
 def verify_module(module: ModuleOp) -> None:
-    """Check all that can be checked of a module: each operation, and that values are defined.
+    """Verify a module: each operation, and that values are defined.
 
-    The second comes first, for verifiers look at what makes their operands.
+    Definitions are checked first, because verifiers look at the owners of operands.
 
     Raises:
         VerifyException: with the first fact that does not hold.
@@ -30,7 +30,7 @@ def verify_module(module: ModuleOp) -> None:
 
 
 def verify_dominance(op: Operation) -> None:
-    """Check that in the regions of `op` every operand is defined on each way to its use.
+    """Check that in the regions of `op` every operand is defined on each path to its use.
 
     Raises:
         VerifyException: naming the first operation that uses a value too early.
@@ -40,9 +40,9 @@ def verify_dominance(op: Operation) -> None:
 
 
 def early_uses(op: Operation) -> list[tuple[Operation, str]]:
-    """The operations in `op` with an operand that is used before it is defined, and which it is.
+    """The operations in `op` that use an operand before its definition, and a description.
 
-    Blocks that cannot be reached are left out, as MLIR does.
+    Unreachable blocks are skipped, as in MLIR.
     """
     found: list[tuple[Operation, str]] = []
     for region in op.regions:
@@ -53,7 +53,7 @@ def early_uses(op: Operation) -> list[tuple[Operation, str]]:
 def _look_through(
     region: Region, visible: set[SSAValue], found: list[tuple[Operation, str]]
 ) -> None:
-    """Find those in a region in which the values of `visible` are defined, which stays as it is."""
+    """Find those in a region where the values of `visible` are defined; it is not changed."""
     if len(region.blocks) < 2:
         for block in region.blocks:
             _look_through_block(block, visible, found)

@@ -1,4 +1,4 @@
-"""The errors that the public face raises, and the one way in which they are worded."""
+"""The errors that the public API raises, and their uniform wording."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class InputError(StepwellError, ValueError):
 
 
 class ImportModelError(StepwellError):
-    """A model file, a model object or MLIR text cannot be taken in."""
+    """A model file, a model object or MLIR text cannot be imported."""
 
 
 class CompileError(StepwellError):
@@ -23,14 +23,14 @@ class CompileError(StepwellError):
 
 
 class UnsupportedError(CompileError):
-    """Something valid that this version does not know how to compile."""
+    """Something valid that this version cannot compile."""
 
 
 class InternalError(CompileError):
-    """A defect of the compiler: a pass crashed, or made what is not valid.
+    """A defect of the compiler: a pass crashed, or produced invalid IR.
 
-    `pass_name` is that of the pass, `reproducer` the file that shows it, or None where none could
-    be written.
+    `pass_name` is that of the pass, `reproducer` the file that shows it, or None if none could be
+    written.
     """
 
     pass_name: str = ""
@@ -38,7 +38,7 @@ class InternalError(CompileError):
 
 
 class MiscompilationError(CompileError):
-    """A pass changed what a program computes, as a check found.
+    """A check found that a pass changed the results of a program.
 
     `pass_name` and `stage` are those of the pass, `ulp` is how far a result was moved (see
     `Change`) and `limit` how far it might have been (in the units of `core.budgets`),

@@ -1,13 +1,13 @@
-"""How exact rewrites are: what each rule says of itself, beside its identity.
+"""How exact rewrites are: what each rule declares beside its identity.
 
-A rule is a rewrite pattern, a function that replaces an operator, or a whole pass. It says what it
-is as a decorator, and without a word it says nothing, which a test does not accept:
+A rule is a rewrite pattern, a function that replaces an operator, or a whole pass. It is declared
+by a decorator; a test rejects rules without one:
 
     @Exactness.ROUNDING
     class DivideByConstant(RewritePattern):
         # x / c == x * (1 / c)
 
-`docs/canonical-forms.md` explains the classes and where rules of each may be used.
+`docs/canonical-forms.md` explains the classes, and where rules of each may be applied.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Exactness(Enum):
     EXACT = "exact"
     """Nothing: the same bits for all operands, NaN and -0.0 among them."""
     OPEN = "open"
-    """What the operators leave open themselves: in which order a sum of floats is added up, and
-    how often a composite operator (a normalisation) rounds inside."""
+    """What operators leave unspecified: the order of a sum of floats, and how often a composite
+    operator (a normalisation) rounds inside."""
     ROUNDING = "rounding"
     """How often, or where, a result is rounded."""
     SPECIAL = "special values"
-    """What NaN, infinities, the sign of 0, overflow and underflow become; roundings as well."""
+    """Results for NaN, infinities, the sign of 0, overflow and underflow; roundings as well."""
 
     def __call__(self, rule: RuleT) -> RuleT:
         """Declare that a rule is of this class."""
@@ -44,7 +44,7 @@ class Exactness(Enum):
 
     @staticmethod
     def of(rule: object) -> Exactness | None:
-        """What a rule, or the class of a rule, declares; None where it says nothing."""
+        """What a rule, or the class of a rule, declares; None if it declares nothing."""
         declared = getattr(rule, _DECLARED, None)
         return declared if isinstance(declared, Exactness) else None
 
@@ -60,20 +60,19 @@ class Rounding(Enum):
     """What the rewrites of a module may do to roundings."""
 
     KEPT = "kept"
-    """Every float is rounded as the model says: only exact rewrites are made."""
+    """Every float is rounded as in the model: only exact rewrites are applied."""
     UNSEEN = "unseen"
-    """Rewrites that round in another way are made where no comparison, rounding to whole numbers,
-    cast to integers or quantisation comes after them, and open ones everywhere. This is the
-    default."""
+    """Rewrites that round differently are applied where no comparison, rounding to whole numbers,
+    cast to integers or quantisation follows, and open ones everywhere. This is the default."""
     FREE = "free"
-    """All rewrites are made everywhere."""
+    """All rewrites are applied everywhere."""
 
 
 def rounding_of(module: Operation) -> Rounding:
-    """What a module says of the roundings that its rewrites keep.
+    """What rewrites may do to the roundings of a module.
 
     Raises:
-        PassFailedException: if it says what is none of `Rounding`.
+        PassFailedException: if `Rounding` has no such value.
     """
     said = module.attributes.get(ROUNDING_ATTRIBUTE)
     if said is None:

@@ -19,7 +19,7 @@ _Key = TypeVar("_Key")
 
 @dataclass(frozen=True)
 class Line:
-    """What one pass decided in the same words about one subject or several."""
+    """One decision of a pass, worded once for all subjects that it applies to."""
 
     subject: str
     what: str
@@ -56,7 +56,7 @@ def explanation(decisions: Iterable[Decision], format: str) -> str:
 
 
 def as_text(decisions: Iterable[Decision]) -> str:
-    """The decisions under the names of stages and passes, equal ones about several in one line."""
+    """The decisions under the names of stages and passes, equal ones in one line."""
     lines: list[str] = []
     stage = None
     for section in sections(decisions):

@@ -1,4 +1,4 @@
-"""What went wrong in a pass: a defect of the compiler, or something that it refuses."""
+"""Failures of passes: a defect of the compiler, or a refusal."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class Kind(Enum):
     """What kind of failure it is."""
 
     CRASH = "crash"
-    """A pass raised what only a defect of it can raise."""
+    """A pass raised an exception that only its own defect can cause."""
     VERIFICATION = "failed verification"
-    """A pass made, or met, something that is not valid."""
+    """A pass produced, or was given, invalid IR."""
     RESULT = "wrong result"
     """A pass changed what the program computes."""
     REFUSAL = "refusal"
-    """A pass does not take the program, and says why."""
+    """A pass refuses the program, and says why."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong, and where: two failures with the same cause are equal.
+    """A failure, and its place: two failures with the same cause are equal.
 
-    `place` is the function of the compiler that crashed, or what was said without the numbers,
-    names and types in it. `message` is one line for people.
+    `place` is the function of the compiler that crashed, or the message without its numbers, names
+    and types. `message` is one line for people.
     """
 
     kind: Kind
@@ -57,7 +57,7 @@ class Failure:
 
 
 def failure(error: Exception, pass_name: str) -> Failure:
-    """What an exception that a pass raised means."""
+    """The failure that an exception of a pass stands for."""
     root = _root(error)
     kind = kind_of(root)
     if kind is Kind.CRASH:
@@ -95,7 +95,7 @@ def is_defect(error: Exception) -> bool:
 
 
 def _root(error: Exception) -> Exception:
-    """What was raised first, where the pipeline has put the pass before it."""
+    """The first exception of a chain, which the pipeline prefixes with the pass."""
     cause = error.__cause__
     worded = isinstance(error, StepwellError) and isinstance(cause, DiagnosticException)
     return cause if worded and isinstance(cause, Exception) else error

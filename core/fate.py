@@ -14,12 +14,12 @@ SCHEMA = 1
 """The version of the JSON form; it grows when a key changes its meaning or goes."""
 
 MOST = 8
-"""Operations of a function that are told; of more, their number is."""
+"""Operations of a function are listed up to this number; more are only counted."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """What a function of a stage has of a node.
+    """The operations of a node in a function of a stage.
 
     `operations` are those of the node, as text where they are few and of the model, else by
     name and number; `of` is how many the function has in all. `with_` are the nodes that it
@@ -59,8 +59,8 @@ class Change:
 class Fate:
     """What became of a node.
 
-    `stages` are the functions that have something of it, by stage; `lines` where it is in the
-    debug information. `vanished` says why nothing is left of it at the end, if so.
+    `stages` has the functions with operations of it, by stage; `lines` where it is in the debug
+    information. `vanished` says why nothing is left of it at the end, if so.
     """
 
     node: str
@@ -112,6 +112,6 @@ class Fate:
 def listed(kinds: Iterable[str]) -> str:
     """Names of operations with their numbers: ``graph.dense, 2 graph.constant``."""
     counts = Counter(kinds).most_common()
-    told = [f"{number} {name}" if number > 1 else name for name, number in counts[:MOST]]
+    shown = [f"{number} {name}" if number > 1 else name for name, number in counts[:MOST]]
     rest = sum(number for _, number in counts[MOST:])
-    return ", ".join([*told, *([f"{rest} more"] if rest else [])]) or "nothing"
+    return ", ".join([*shown, *([f"{rest} more"] if rest else [])]) or "nothing"

@@ -1,8 +1,8 @@
-"""Passes end: patterns that undo each other are stopped, whoever wrote them.
+"""Termination of passes: patterns that undo each other are stopped, ours and others'.
 
-xDSL's `PatternRewriteWalker` applies patterns until none matches, however often that is. While
-a pass of a pipeline runs it is given a number of rewrites, well above what any set of patterns
-that ends has needed, and what exceeds it is an error that names the operation and the pattern.
+xDSL's `PatternRewriteWalker` applies patterns until none matches. While a pass of a pipeline runs,
+the number of rewrites is limited, well above what any terminating set of patterns has needed;
+exceeding it is an error that names the operation and the pattern.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from .provenance import origin
 from .walks import operations_in
 
 REWRITES_PER_OPERATION = 64
-"""How often patterns may be applied for each operation of a region."""
+"""The limit of rewrites per operation of a region."""
 FEWEST_REWRITES = 1000
-"""How often they always may."""
+"""The limit of rewrites for any region, however small."""
 
 
 def bounded_rewrites(name: str) -> AbstractContextManager[None]:
-    """Bound each walk of patterns in the pass called `name` for as long as the context lasts."""
+    """Bound each walk of patterns in the pass called `name` within the context."""
     return walking(_bounding(name))
 
 
 def no_fixpoint(name: str, rounds: int, what: str, op: Operation) -> PassFailedException:
-    """The error of a pass that does not come to an end at an operation."""
+    """The error of a pass that does not terminate at an operation."""
     fact = f"{what} is still being applied to {op.name} after {rounds} rewrites"
     where, hint = origin(op), "patterns undo each other"
     return PassFailedException(explain(name, fact, expected="an end", origin=where, hint=hint))
@@ -68,14 +68,14 @@ class _Bounded(RewritePattern):
             raise self.error
 
     def _changed(self, op: Operation) -> None:
-        """Learn which pattern is at work once they are too many."""
+        """Find out which pattern is being applied once there are too many rewrites."""
         frame = inspect.currentframe()
         if self.last is None and frame is not None:
             self.last = pattern_in(frame.f_back)
 
 
 def _bounding(name: str) -> Callable[[Walk], Walk]:
-    """What makes the walks of a pass end."""
+    """Makes the walks of a pass terminate."""
 
     def bounding(whole: Walk) -> Walk:
         def rewrite_region(self: PatternRewriteWalker, region: Region) -> bool:
@@ -89,7 +89,7 @@ def _bounding(name: str) -> Callable[[Walk], Walk]:
                 return whole(self, region)
             except Exception:
                 if bounded.error is not None:
-                    # The walker puts the module around what a pattern raises.
+                    # The walker adds the module to what a pattern raises.
                     raise bounded.error from None
                 raise
             finally:

@@ -11,19 +11,19 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def register_function(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a function known under a name that `graph.call_packed` can call.
+    """Register a function under a name that `graph.call_packed` can call.
 
-    The function is given its inputs, then one array for each result, which it fills. Dense
-    ones are NumPy arrays, sparse ones `scipy.sparse.csr_array`: views of the program's memory,
-    valid during the call only, the inputs read-only. Its results must depend on nothing but
-    its inputs. A name that is registered again is the new function for what is compiled then.
+    The function gets its inputs, then one array for each result, which it fills. Dense ones are
+    NumPy arrays, sparse ones `scipy.sparse.csr_array`: views of the program's memory, valid during
+    the call only, the inputs read-only. Its results must depend on nothing but its inputs.
+    Registering a name again affects what is compiled afterwards.
 
         @sw.register_function("env.linear")
         def linear(x, w, y):
             np.matmul(x, w.T, out=y)
 
     Raises:
-        InputError: if the name is empty, or what is registered cannot be called.
+        InputError: if the name is empty, or the function is not callable.
     """
     if not isinstance(name, str) or not name:
         fact = "wrong name of a function"
@@ -55,15 +55,15 @@ def registered(name: str) -> Callable[..., Any]:
 def call(
     name: str, function: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> None:
-    """Call the function registered as `name`, which fills `outputs`.
+    """Call the function registered as `name`, which writes to `outputs`.
 
     Raises:
-        StepwellError: naming the function, if it raises, or gives a result of its own.
+        StepwellError: naming the function, if it raises, or returns a value.
     """
     try:
         given = function(*inputs, *outputs)
     except Exception as error:
-        # The boundary to code of others: it may raise anything.
+        # The boundary to user code, which may raise anything.
         text = " ".join(f"{type(error).__name__}: {error}".split())
         raise StepwellError(explain(f'function "{name}"', f"raised {text}")) from error
     if given is not None and not any(given is output for output in outputs):

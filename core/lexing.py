@@ -1,8 +1,8 @@
-"""xDSL's lexer without its exponential time on a string that is not closed.
+"""xDSL's lexer without its exponential time on unterminated strings.
 
-The pattern of a string literal repeats a repetition, so that one missing quote makes the
-lexer try every way to split the rest of the line: a line of 40 characters takes minutes. The
-same pattern with possessive quantifiers accepts the same strings and never goes back.
+The pattern of a string literal nests quantifiers, so that one missing quote makes the lexer try
+every split of the rest of the line: a line of 40 characters takes minutes. The same pattern with
+possessive quantifiers accepts the same strings and never backtracks.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from xdsl.dialects import func, llvm
 from xdsl.dialects.builtin import (
@@ -34,9 +34,6 @@ NAME, DIMS, NNZ = "graph.name", "graph.dims", "graph.nnz"
 its number of stored entries."""
 SIGNATURE, ARGUMENTS, RESULTS = "graph.signature", "graph.arguments", "graph.results"
 """Attributes of a function on buffers: its type as one of tensors, and their attributes."""
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -112,12 +109,12 @@ class Module:
 
     @property
     def inputs(self) -> list[ValueSpec]:
-        """What the program takes, in order."""
+        """The inputs of the program, in order."""
         return specs_of(self.program)[0]
 
     @property
     def outputs(self) -> list[ValueSpec]:
-        """What the program gives, in order."""
+        """The results of the program, in order."""
         return specs_of(self.program)[1]
 
     def text(self, *, locations: bool = False) -> str:
@@ -128,11 +125,11 @@ class Module:
         return self.text()
 
     def clone(self) -> Module:
-        """A module of its own; the arrays are shared."""
+        """A deep copy of the IR; the arrays are shared."""
         return Module(self.op.clone(), self.weights.copy())
 
     def verify(self) -> None:
-        """Check the module.
+        """Verify the module.
 
         Raises:
             CompileError: with the first fact that does not hold.
@@ -201,7 +198,7 @@ def is_public(function: Program) -> bool:
 
 @dataclass(frozen=True)
 class Face:
-    """A function as one of tensors: its type, and the attributes of arguments and results.
+    """The signature of a function on tensors: its type, and attributes of arguments and results.
 
     `described` says that it has become a function on buffers, which keeps the rest in its
     attributes.
@@ -214,11 +211,10 @@ class Face:
 
 
 def face_of(function: Program) -> Face:
-    """What a function is as one of tensors.
+    """The signature of a function on tensors.
 
     Raises:
-        CompileError: if what its attributes say of that is malformed, or an `llvm.func` does not
-            say it.
+        CompileError: if its attributes for that are malformed, or an `llvm.func` lacks them.
     """
     kept = function.attributes.get(SIGNATURE)
     if described := isinstance(kept, FunctionType):
@@ -253,7 +249,7 @@ def _dictionaries(
 
 
 def specs_of(function: Program) -> tuple[list[ValueSpec], list[ValueSpec]]:
-    """What a public function takes and gives, in order.
+    """The inputs and results of a public function, in order.
 
     Raises:
         CompileError: if an argument or result is no tensor.

@@ -1,4 +1,4 @@
-"""A pass that is run on each function, kernel or other operation of a kind alone."""
+"""A pass that runs on each function, kernel or other operation of a kind separately."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def anchored(text: str, anchors: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class NestedPass(ModulePass):
-    """Runs a pass on each operation of a kind, alone in a module of its own.
+    """Runs a pass on each operation of a kind, each in a separate module.
 
-    What the operation refers to by symbol is in that module too, as a copy, functions without their
-    bodies; the operation is public there, so that a pass leaves its type and itself.
+    That module also holds copies of what the operation refers to by symbol, functions without their
+    bodies; the operation is public there, so that a pass keeps it and its type.
     """
 
     anchors: tuple[str, ...]
@@ -57,8 +57,9 @@ class NestedPass(ModulePass):
         """Run the pass.
 
         Raises:
-            PassFailedException: if it puts something beside the operation, replaces it by one of
-                another kind, changes what it refers to, or it uses values from outside of it.
+            PassFailedException: if the pass adds something beside the operation, replaces it by one
+                of another kind, or changes what it refers to, or if the operation uses outer
+                values.
         """
         for found in list(_anchored_ops(op, self.anchors)):
             self._apply_alone(ctx, found)
@@ -75,7 +76,7 @@ class NestedPass(ModulePass):
                     self._refuse(op, f"the pass changes {called(copy)}, which it refers to")
 
     def _check_alone(self, op: Operation, left: Sequence[Operation]) -> None:
-        """Demand that a pass has left the operation, or another one of its kind and symbol."""
+        """Demand that a pass left the operation, or another one of its kind and symbol."""
         same = [o for o in left if o.name == op.name and _symbol(o) == _symbol(op)]
         beside = [o for o in left if o not in same]
         if beside and same:
@@ -109,7 +110,7 @@ def _anchored_ops(op: Operation, anchors: Sequence[str]) -> Iterator[Operation]:
 
 
 def _referred(op: Operation) -> list[Operation]:
-    """What an operation refers to by symbol, outside of it, and so on."""
+    """What an operation refers to by symbol outside of it, transitively."""
     found: dict[Operation, None] = {}
     queue = [op]
     while queue:
@@ -124,7 +125,7 @@ def _referred(op: Operation) -> list[Operation]:
 
 
 def _declaration(op: Operation) -> Operation:
-    """A copy of what is referred to; of a function what its callers see."""
+    """A copy of what is referred to; of a function, only its declaration."""
     if not isinstance(op, FuncOp):
         return op.clone()
     copy = op.clone_without_regions()
@@ -147,9 +148,9 @@ def _symbols(op: Operation) -> Iterator[StringAttr]:
 
 @contextmanager
 def _alone(op: Operation, copies: list[Operation]) -> Iterator[ModuleOp]:
-    """A module with an operation and copies; afterwards what became of it is where it was.
+    """A module with an operation and copies; afterwards the result is moved back.
 
-    In that module it is public.
+    The operation is public in it.
     """
     block, visibility = op.parent, op.properties.get("sym_visibility")
     assert block is not None

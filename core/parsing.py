@@ -1,10 +1,9 @@
-"""Reading MLIR text: xDSL's parser, with what it reads wrongly put right.
+"""Reading MLIR text: xDSL's parser with corrections.
 
-Whatever the text is, it is refused by a `ParseError` or a `DiagnosticException`. Brackets are not
-nested more deeply than Python recurses, here and in what walks over the IR afterwards.
+Invalid text raises a `ParseError` or a `DiagnosticException`, nothing else. The nesting of brackets
+is limited, so that Python's stack suffices here and for later walks over the IR.
 
-A dense attribute of one value is refused where it has more elements than memory should hold:
-xDSL writes out every one.
+A splat is refused if it has more elements than memory should hold: xDSL expands it.
 
 MLIR prints a floating-point number that has no exact short decimal form, and an infinity or a
 NaN, as its bits in hexadecimal. xDSL does so as well, and reads that back where a number stands
@@ -46,7 +45,7 @@ LARGEST_LITERAL = 1 << 26
 """The most elements of a dense attribute; larger arrays are weights."""
 
 DEEPEST_TEXT = 64
-"""How many brackets may be around something: the parser makes up to ten calls for each."""
+"""The limit of nested brackets: the parser makes up to ten calls for each."""
 
 _BRACKETS = re.compile(rf"{STRING}|//[^\n]*|->|>=|<=|[][(){{}}<>]")
 
@@ -65,11 +64,11 @@ class _Element(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUs
 
 
 class MlirParser(Parser):
-    """A parser of MLIR text, which keeps what the text has beside the module.
+    """A parser of MLIR text, which also keeps what the text has besides the module.
 
-    `external_resources` are those of the metadata at the end of the text, by their names. With
-    `keep_places` an operation has its place in the text in its location, as with `mlir-opt`, and
-    `failed_line` is where the innermost one begins that could not be made.
+    `external_resources` are those of the metadata at the end of the text, by name. With
+    `keep_places` the location of an operation has its position in the text, as with `mlir-opt`, and
+    `failed_line` is where the innermost operation that could not be made begins.
     """
 
     failed_line: int | None = None
@@ -81,15 +80,15 @@ class MlirParser(Parser):
     _TensorLiteralElement = _Element
 
     def __init__(self, ctx: Context, input: str, name: str = "<unknown>") -> None:
-        # The parser reads a first token at once, and is to read it by this lexer.
+        # The parser reads a first token at once, which must come from this lexer.
         super().__init__(ctx, "", name)
         self._parser_state = ParserState(LinearLexer(Input(input, name)))
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
-        """The module that the text is; text that states an older version is brought up first.
+        """The module of the text; text of an older version is upgraded first.
 
         Raises:
-            ParseError: if it is none, or states a version that is not read here.
+            ParseError: if it is none, or states an unsupported version.
             DiagnosticException: if an operation or an attribute cannot be made.
         """
         place = too_deep(_BRACKETS, self._current_token.span.input.content, DEEPEST_TEXT)
@@ -111,14 +110,14 @@ class MlirParser(Parser):
         except OverflowError as error:
             self._refuse("a number is too large for its type", error)
         except Exception as error:
-            # Parts of xDSL raise what Python raises where they meet text that they did not
-            # expect (KeyError, AssertionError, TypeError, ...).
+            # Parts of xDSL raise Python's own exceptions on unexpected text (KeyError,
+            # AssertionError, TypeError, ...).
             lines = str(error).strip().splitlines()
             fact = lines[0] if lines else type(error).__name__
             self._refuse(f"cannot parse: {fact}", error)
 
     def _bring_up(self) -> bool:
-        """Bring text that states its version up to the present one; whether it states one."""
+        """Upgrade text that states its version to the current one; return whether it states one."""
         input = self._current_token.span.input
         stated = stated_in(input.content)
         if stated is None:
@@ -132,17 +131,17 @@ class MlirParser(Parser):
         return True
 
     def _refuse(self, fact: str, error: Exception) -> NoReturn:
-        """Refuse the text up to the current token for what xDSL has raised."""
+        """Refuse the text at the current token for what xDSL has raised."""
         raise ParseError(self._current_token.span, fact) from error
 
     def keep_places(self, line_offset: int = 0) -> None:
-        """Keep the places of operations in a text before which there are `line_offset` lines."""
+        """Keep the positions of operations in a text that `line_offset` lines precede."""
         text = self._current_token.span.input.content
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self._line_offset = line_offset
 
     def parse_operation(self) -> Operation:
-        """An operation, with its place where that is kept."""
+        """An operation, with its position if that is kept."""
         if self._line_starts is None:
             return super().parse_operation()
         span = self._current_token.span

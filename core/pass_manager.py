@@ -1,4 +1,4 @@
-"""Running passes: each with its hooks, its verification, and one wording of what goes wrong."""
+"""Running passes: each with its hooks, its verification, and uniform errors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from .errors import CompileError, StepwellError
 from .fixpoint import bounded_rewrites
 
 OPEN_STAGES = ("optimized", "fused", "kernels")
-"""The stages whose operations come from outside as well: from the rules, operators and kernels of
-plug-ins and users. What is below them is made of these by schedules and conversions alone, and
-LLVM verifies what they end in."""
+"""The stages whose operations may come from rules, operators and kernels of plug-ins and users.
+Later stages are made by schedules and conversions alone, and LLVM verifies the end result."""
 
 
 def run_steps(
@@ -24,8 +23,8 @@ def run_steps(
 ) -> None:
     """Run passes on a module in place, verifying it as often as the context says.
 
-    Decisions of the passes are noted with the name of the pass and that of the stage. Hooks are
-    told in their order before a pass and in the reverse one after it: the last is next to it.
+    Decisions of the passes are recorded with the names of pass and stage. Hooks are notified in
+    order before a pass and in reverse order after it: the last one is innermost.
 
     Raises:
         CompileError: if a pass refuses, or leaves what does not verify; its message names the
@@ -44,35 +43,35 @@ def run_steps(
             for hook in reversed(ctx.hooks):
                 hook.after_pass(ctx, op)
         except Exception as error:
-            # Whatever it is, it goes on: hooks may tell what the module looks like.
-            _tell_failure(ctx, op, error)
+            # Any exception propagates: hooks may first look at the module.
+            _report_failure(ctx, op, error)
             raise
         except BaseException:
-            # An interrupt says nothing of the pass.
+            # An interrupt is no failure of the pass.
             _drop(ctx, op, ctx.hooks)
             raise
     if ctx.verify == "stage" or (ctx.verify == "kernels" and stage in OPEN_STAGES):
         try:
             _verify(ctx, op)
         except CompileError as error:
-            _tell_failure(ctx, op, error)
+            _report_failure(ctx, op, error)
             raise
 
 
 def _begins(ctx: CompilerContext, op: ModuleOp) -> bool:
-    """Tell hooks that a pass begins; False if one of them leaves it out."""
-    told: list[PassHook] = []
+    """Notify hooks that a pass begins; False if one of them skips it."""
+    notified: list[PassHook] = []
     for hook in ctx.hooks:
         try:
             begins = hook.before_pass(ctx, op) is not False
         except BaseException:
-            _drop(ctx, op, told)
+            _drop(ctx, op, notified)
             raise
         if not begins:
-            _drop(ctx, op, told)
+            _drop(ctx, op, notified)
             decide(ctx, "pipeline", "leaves the pass out", "a hook says so", kind="missed")
             return False
-        told.append(hook)
+        notified.append(hook)
     return True
 
 
@@ -97,7 +96,7 @@ def _verify(ctx: CompilerContext, op: ModuleOp) -> None:
     try:
         with ctx.phase("verify"):
             if ctx.verify == "pass":
-                # At each stage of a compilation it would be a fortieth of its time.
+                # Doing so at each stage would cost 1/40 of the compile time.
                 verify_dominance(op)
             op.verify()
     except DiagnosticException as error:
@@ -107,16 +106,16 @@ def _verify(ctx: CompilerContext, op: ModuleOp) -> None:
         raise CompileError(f"{subject}: result does not verify: {first_line(error)}") from error
 
 
-def _tell_failure(ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
+def _report_failure(ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
     for hook in reversed(ctx.hooks):
         try:
             hook.pass_failed(ctx, op, error)
         except Exception as other:
-            # What users are told is what went wrong first.
+            # Users see the first error.
             error.add_note(f"{type(hook).__name__} failed as well: {other}")
 
 
 def first_line(error: Exception) -> str:
-    """The first line of a message that says something; those of xDSL show the IR below it."""
+    """The first line of a message with content; xDSL's messages append the IR."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

@@ -1,10 +1,11 @@
-"""The one place where xDSL is changed from outside: what is put around the walks of patterns.
+"""The one place where xDSL is patched: wrappers around the walks of patterns.
 
-Steps of passes are counted and held back, and passes are made to end, where xDSL applies patterns.
-Passes of xDSL and of other packages make their own `PatternRewriteWalker`, so that neither a
-subclass nor a driver loop of our own would see what they do. Outside of `walking` nothing changes.
+Steps of passes are counted and limited, and passes are made to terminate, where xDSL applies
+patterns. Passes of xDSL and of other packages make their own `PatternRewriteWalker`, so that
+neither a subclass nor a driver loop of our own would see what they do. Outside of `walking` nothing
+changes.
 
-A test holds what is changed here against the version of xDSL that it was written for.
+A test checks what is patched here against the version of xDSL that it was written for.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ Walk: TypeAlias = Callable[[PatternRewriteWalker, Region], bool]
 """`PatternRewriteWalker.rewrite_region`: rewrites a region, and says whether anything changed."""
 
 _AROUND: ContextVar[tuple[Callable[[Walk], Walk], ...]] = ContextVar("around", default=())
-"""What is around walks, from the outside in. Threads do not see what others put there."""
+"""The wrappers of walks, from the outside in. Each thread has its own."""
 
 
 @contextmanager
 def walking(around: Callable[[Walk], Walk]) -> Iterator[None]:
-    """Put something around the walk of every walker; it is given the walk that there was."""
+    """Wrap the walk of every walker; the wrapper gets the walk as it was."""
     token = _AROUND.set((*_AROUND.get(), around))
     try:
         yield

@@ -2,8 +2,8 @@
 
     graph-cse,graph-fuse-ops{max-ops=1},func.func(canonicalize,cse)
 
-Commas separate passes, a line that begins with `#` is a comment. Passes in parentheses are run on
-each operation of the name before them alone, as with MLIR's `--pass-pipeline`; the module itself
+Commas separate passes, a line that begins with `#` is a comment. Passes in parentheses run on each
+operation of the name before them separately, as with MLIR's `--pass-pipeline`; the module itself
 may be named around everything.
 """
 
@@ -32,12 +32,12 @@ _ANCHOR = re.compile(r"[A-Za-z_]\w*\.[\w.]+")
 _MODULE = "builtin.module"
 _SHOWN = 60
 _DEEPEST = 16
-"""How many operations passes may be nested in; only kernels in functions in modules are of use."""
+"""The limit of nesting; three levels (module, function, kernel) are useful."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One pass of a pipeline, and the operations on each of which it is run alone."""
+    """One pass of a pipeline, and the operations on each of which it runs separately."""
 
     spec: ArgSpec
     anchors: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Entry:
 
 
 def plain(text: str) -> str:
-    """A pipeline text without comments, and with nothing around its punctuation."""
+    """A pipeline text without comments and without spaces around its punctuation."""
     return _GAP.sub(_without_gap, _COMMENT.sub("", text))
 
 
@@ -109,7 +109,7 @@ def _entries(text: str, anchors: tuple[str, ...]) -> Iterator[Entry]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What the commas outside of all brackets separate.
+    """The parts of a text between the commas outside of all brackets.
 
     Raises:
         CompileError: if parentheses do not match.
@@ -135,7 +135,7 @@ def _is_one(text: str) -> bool:
 
 
 def canonical(steps: Iterable[ModulePass]) -> str:
-    """Passes as one text that names the module around them, each with the options that it has."""
+    """Passes as one text that names the module around them, each with its options."""
     parts: list[str] = []
     for anchors, group in groupby(steps, lambda step: getattr(step, "anchors", ())):
         inner = [str(step.step if isinstance(step, NestedPass) else step) for step in group]
@@ -181,7 +181,7 @@ def check_known(names: Iterable[str], available: Iterable[str], subject: str = "
 
 
 def _bad_options(spec: ArgSpec, kind: type[ModulePass], error: Exception) -> str:
-    """What is wrong with the options of a pass: the first that it has not, else what xDSL says."""
+    """The error of wrong options: the first unknown one, else xDSL's message."""
     known = [f.name.replace("_", "-") for f in dataclasses.fields(kind) if f.name != "name"]
     for given in spec.parameters:
         name = given.replace("_", "-")

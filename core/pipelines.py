@@ -23,7 +23,7 @@ IR_STAGES = (
     "loops",
     "llvm",
 )
-"""The stages that are modules; each is made from the one before it."""
+"""The stages that are modules, each made from the one before it."""
 
 TEXT_STAGES = ("llvm-ir", "asm")
 """The stages that are text for people, made by the backend."""
@@ -43,10 +43,10 @@ _OPTIMIZED = {
         "canonicalize",
         "graph-canonicalize-ops",
         "graph-simplify",
-        # The scale of a batch norm goes before its shift can be a bias.
+        # The scale of a batch norm is folded before its shift can become a bias.
         "graph-fold-scale-axis",
         "graph-fold-constant",
-        # What becomes sparse depends on the order of products, and their order on what is sparse.
+        # Sparsity depends on the order of products, and their order on sparsity.
         "graph-order-contractions",
         "graph-sparsify-constant",
         "graph-order-contractions",
@@ -61,13 +61,13 @@ _OPTIMIZED = {
         "graph-fold-constant",
         "graph-combine-parallel-dense",
         "graph-combine-parallel-conv2d",
-        # Only convolutions with constant filters work on blocks: those of combined ones are folded.
+        # Only convolutions with constant filters can be blocked: combined filters are folded first.
         "graph-fold-constant",
         # After the passes that look for convolutions.
         "graph-alter-op-layout",
         "graph-simplify",
         "graph-fold-constant",
-        # Operators become kernels once nothing more is to be learned from them.
+        # Operators are replaced by kernels after all passes that look at operators.
         "graph-legalize",
         # Casts come last: `graph-cse` would merge them again.
         "canonicalize",
@@ -146,11 +146,11 @@ def pipeline_text(texts: Mapping[str, str]) -> str:
 def split_pipeline(text: str, start: str = "graph") -> dict[str, str]:
     """The passes that make each stage after `start`, from the passes of all of them in a row.
 
-    The conversions in it tell where a stage begins; comments mean nothing.
+    Its conversions determine where a stage begins; comments are ignored.
 
     Raises:
-        CompileError: if the text is malformed, makes a stage that the module has behind it, or
-            stops short of the last one.
+        CompileError: if the text is malformed, makes a stage that the module is past, or stops
+            short of the last one.
     """
     stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
     found: dict[str, list[str]] = {stage: [] for stage in stages}
@@ -219,9 +219,9 @@ def walk_stages(
     texts: Mapping[str, str],
     start: str = "graph",
 ) -> Iterator[tuple[str, ModuleOp]]:
-    """Take a module down the staircase in place, giving it at each stage from `start` on.
+    """Lower a module in place, yielding it at each stage from `start` on.
 
-    `texts` is the pass list of each stage, such as `pipeline` gives.
+    `texts` is the pass list of each stage, as `pipeline` returns it.
 
     Raises:
         CompileError: if a text is wrong, before anything runs, or if a pass refuses.

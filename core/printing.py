@@ -1,8 +1,8 @@
-"""Printing modules as MLIR text, with aliases for the attributes that offer one.
+"""Printing modules as MLIR text, with aliases for the attributes that have one.
 
-An attribute with a property `alias` that is a name prints as ``#name``, and the text begins
-with what the name stands for: ``tensor<4x4xf32, #csr>`` instead of the whole encoding. That is
-MLIR's own form; xDSL reads it but does not write it.
+An attribute with a property `alias` that is a name prints as ``#name``, and the text begins with
+the definition of the name: ``tensor<4x4xf32, #csr>`` instead of the whole encoding. That is MLIR's
+own form; xDSL reads it but does not write it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .versions import KEY, with_version
 
 
 class AliasPrinter(Printer):
-    """xDSL's printer, which in addition gathers the aliases that it used."""
+    """xDSL's printer, which also collects the aliases that it used."""
 
     def __init__(self, stream: StringIO, elide: int | None = None, **options: bool) -> None:
         """`options` are those of xDSL's printer."""
@@ -102,7 +102,7 @@ class _CountedLines(StringIO):
 
 
 class _ListingPrinter(AliasPrinter):
-    """Notes on which line each node of the model, and each input, is first met."""
+    """Records the line on which each node of the model, and each input, first occurs."""
 
     def __init__(self, stream: _CountedLines) -> None:
         super().__init__(stream)
@@ -122,9 +122,9 @@ class _ListingPrinter(AliasPrinter):
 
 @dataclass(frozen=True)
 class Listing:
-    """On which line of the text of a module, counted from 1, each node of the model stands first.
+    """The line of a module's text, counted from 1, on which each node of the model first occurs.
 
-    That is its first operator, rather than a constant of it. `file` is what the text is called.
+    That is its first operator, rather than a constant of it. `file` is the name of the text.
     """
 
     file: str

@@ -32,7 +32,7 @@ def named(name: str) -> NameLoc:
 
 
 def leaves(location: Attribute) -> Iterator[LocationAttr]:
-    """The locations that one is made of, without those that say nothing."""
+    """The locations that one is made of, without unknown ones."""
     if isinstance(location, FusedLoc):
         for part in cast(ArrayAttr[Attribute], location.locations):
             yield from leaves(part)
@@ -46,7 +46,7 @@ def names(op: Operation) -> tuple[str, ...]:
 
 
 def names_of(location: LocationAttr) -> tuple[str, ...]:
-    """The names of the model nodes that a location gives; a source line as ``file:line``."""
+    """The names of the model nodes in a location; a source line as ``file:line``."""
     result: list[str] = []
     for leaf in leaves(location):
         if isinstance(leaf, NameLoc):
@@ -57,7 +57,7 @@ def names_of(location: LocationAttr) -> tuple[str, ...]:
 
 
 def placed(location: LocationAttr, file: str, line: int, column: int) -> LocationAttr:
-    """A location with the place in a file where the operation stands; one that it has stays."""
+    """A location with the operation's position in a file; an existing one is kept."""
     place = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
     if isinstance(location, UnknownLoc):
         return place
@@ -96,14 +96,14 @@ def fuse(ops: Iterable[Operation | BlockArgument]) -> LocationAttr:
 
 
 def locate(op: Operation, location: LocationAttr) -> None:
-    """Give an operation, and what is in it, a location where it has none of its own."""
+    """Give an operation, and those in it, a location where it has none."""
     for inner in op.walk():
         if isinstance(inner.location, UnknownLoc):
             inner.location = location
 
 
 class Located(RewritePattern):
-    """A pattern, where what it inserts without a location has that of the operation it matched."""
+    """A pattern that gives inserted operations without a location that of the matched one."""
 
     def __init__(self, pattern: RewritePattern) -> None:
         self.pattern = pattern

@@ -1,9 +1,9 @@
-"""Reading what somebody else has written: files, and what they claim to contain.
+"""Reading untrusted files.
 
-Every reader of the project opens its files here. A file is a regular one, because a device or a
-pipe may never end, and not larger than its kind needs to be. Text is UTF-8. Brackets are not
-nested more deeply than Python recurses. An array takes the memory that its file has data for, and
-no more than the machine has.
+Every reader of the project opens its files here. A file has to be a regular one, because a device
+or a pipe may never end, and of a limited size. Text is UTF-8. The nesting of brackets is limited to
+what Python's stack can take. An array takes no more memory than its file has data for, nor than the
+machine has.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LARGEST_TEXT = 1 << 30
 """Bytes of MLIR text, and of tuning records."""
 
 LARGEST_LIST = 1 << 20
-"""Bytes of what people write or edit: the passes of a pipeline, the steps of a trace."""
+"""Bytes of text that people edit: the passes of a pipeline, the steps of a trace."""
 
 DEEPEST_JSON = 32
 """How many lists and objects may be around a value."""
@@ -37,7 +37,7 @@ STRING = r'"(?:[^"\\\n]|\\.)*+"?'
 
 _JSON = re.compile(rf"{STRING}|[][{{}}]")
 _LARGEST_RATIO = 1032
-"""Deflate packs no more bytes into one."""
+"""The largest compression ratio of deflate."""
 _BLOCK = 1 << 20
 _DAMAGE = (BadZipFile, zlib.error, EOFError, SyntaxError, TokenError)
 
@@ -86,7 +86,7 @@ def read_bytes(path: str | os.PathLike[str], largest: int) -> bytes:
 
 
 def read_stream(stream: IO[bytes], largest: int) -> bytes:
-    """What a stream has up to its end.
+    """The rest of a stream.
 
     Raises:
         ReadingError: if that is more than `largest` bytes.
@@ -128,9 +128,9 @@ def read_json(text: str) -> Any:
 
 
 def too_deep(tokens: re.Pattern[str], text: str, deepest: int) -> int | None:
-    """Where the first bracket is that has `deepest` others around it; None if there is none.
+    """The position of the first bracket nested in `deepest` others; None if there is none.
 
-    `tokens` matches brackets, and all that has brackets in it which do not count.
+    `tokens` matches brackets, and tokens such as strings whose brackets do not count.
     """
     depth = 0
     for match in tokens.finditer(text):
@@ -171,7 +171,7 @@ def memory() -> int:
 
 
 def amount(size: int) -> str:
-    """A number of bytes for people."""
+    """A number of bytes in readable units."""
     for unit, shift in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if size >= 1 << shift:
             return f"{size / (1 << shift):.4g} {unit}"
@@ -183,10 +183,10 @@ def amount(size: int) -> str:
 
 @contextmanager
 def _numpy(kind: str) -> Iterator[None]:
-    """Around reading a file in NumPy's format: what is raised for a damaged one is one error."""
+    """Around reading a file in NumPy's format: damage raises a single kind of error."""
     try:
         yield
-    # NumPy and `zipfile` raise all of these for a file with a few other bytes in it.
+    # NumPy and `zipfile` raise all of these for a file with a few changed bytes.
     except (*_DAMAGE, ValueError, TypeError, RuntimeError, KeyError) as e:
         fact = str(e).partition("\n")[0].rstrip(".")
         raise ReadingError(f"not {kind} in NumPy's format: {fact}") from e
@@ -245,7 +245,7 @@ def _claimed_member(archive: ZipFile, member: ZipInfo) -> int:
 
 
 def _claimed(stream: IO[bytes], size: int) -> int:
-    """How many bytes the array takes whose `size` bytes long file a stream begins to read.
+    """The bytes of an array whose file of `size` bytes a stream begins to read.
 
     Raises:
         ValueError: if it is not in NumPy's format, or the file has more or less data.

@@ -1,7 +1,7 @@
-"""What tuning has found: a text database of schedules, one JSON object on a line.
+"""Results of tuning: a text database of schedules, one JSON object per line.
 
-Lines are sorted, and each stands for itself and states its version: files are merged by writing
-one behind the other, and what is read of several lines about the same schedule is the best one.
+Lines are sorted, and each is independent and states its version: files are merged by concatenating
+them, and of several lines about the same schedule the best one is read.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ VARIABLE = "STEPWELL_TUNING"
 class Record:
     """A schedule of a kernel that was measured.
 
-    `ratio` is the time of the program with it over that with the default schedule, measured side
-    by side; None where it did not run. `kept` are those that were better in the end, too.
+    `ratio` is the time of the program with it over that with the default schedule, measured
+    interleaved; None if it did not run. `kept` marks those that won the final comparison, too.
     """
 
     key: str
@@ -42,9 +42,9 @@ class Record:
     ratio: float | None
     kept: bool = False
     kernel: str = ""
-    """What the kernel was called, for readers."""
+    """The name of the kernel, for readers."""
     seconds: float | None = None
-    """Of a call of the program that it was measured in."""
+    """The time of a call of the program that it was measured in."""
     knobs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     versions: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -68,14 +68,14 @@ class Records:
         return len(self._records)
 
     def add(self, records: Iterable[Record]) -> None:
-        """Take records in; of two about the same schedule the better one stays."""
+        """Add records; of two about the same schedule the better one stays."""
         for record in records:
             known = self._records.get(_identity(record))
             if known is None or _rank(record) < _rank(known):
                 self._records[_identity(record)] = record
 
     def replace(self, records: Iterable[Record]) -> None:
-        """Take records in that are newer than those about the same schedule."""
+        """Add records that replace older ones about the same schedule."""
         self._records |= {_identity(record): record for record in records}
 
     def all(self) -> list[Record]:
@@ -83,7 +83,7 @@ class Records:
         return sorted(self._records.values(), key=Record.line)
 
     def measured(self, key: str, cpu: str, threads: int) -> list[Record]:
-        """What was measured of a kernel on a machine."""
+        """The measurements of a kernel on a machine."""
         wanted = (key, cpu, threads)
         return [r for r in self.all() if (r.key, r.cpu, r.threads) == wanted]
 
@@ -108,7 +108,7 @@ def _rank(record: Record) -> tuple[Any, ...]:
 
 
 def default_path() -> Path | None:
-    """Where the database is: `STEPWELL_TUNING`, else a file of the user; None for nowhere."""
+    """The database: `STEPWELL_TUNING`, else a file of the user; None for none."""
     text = os.environ.get(VARIABLE)
     if text is not None:
         return Path(text) if text else None
@@ -117,7 +117,7 @@ def default_path() -> Path | None:
 
 
 def read_records(path: Path) -> Records:
-    """The records of a file; none of a file that there is not.
+    """The records of a file; none if it does not exist.
 
     Raises:
         CompileError: if it cannot be read, naming the line that is no record.
@@ -133,10 +133,10 @@ def read_records(path: Path) -> Records:
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Put records into a file beside those that it has by now, or in place of older ones.
+    """Merge records into a file, in place of older ones about the same schedule.
 
     Raises:
-        CompileError: if the file holds something else or cannot be written; it stays as it was.
+        CompileError: if the file holds something else or cannot be written; it is then unchanged.
     """
     merged = read_records(path)
     merged.replace(records)
@@ -186,7 +186,7 @@ def _record(path: Path, number: int, line: str) -> Record:
 
 
 def _brought_up(path: Path, number: int, fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a line in their present form."""
+    """The fields of a line in their current form."""
     version = fields.pop(_VERSION, 0)
     if not isinstance(version, int) or isinstance(version, bool):
         raise _corrupt(path, number, f'"{_VERSION}" is {version!r}')

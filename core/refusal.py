@@ -1,4 +1,4 @@
-"""What a pass raises when it cannot take an operation: the error knows which one."""
+"""The error of a pass that refuses an operation: it knows which one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class OperationRefused(PassFailedException):
 
 
 class InvalidProgram(VerifyException):
-    """A program breaks a rule that only shows when all of it is looked at, such as recursion.
+    """A program breaks a rule about the whole of it, such as that against recursion.
 
     No pass is to blame for it, unlike for an operation that does not verify.
     """
@@ -33,14 +33,14 @@ def refused(
     got: object = None,
     hint: str | None = None,
 ) -> OperationRefused:
-    """The error that a pass cannot take an operation, worded as `explain` does.
+    """The error of a pass that refuses an operation, worded by `explain`.
 
     Args:
-        op: the operation; its origin is told.
+        op: the operation, whose origin is reported.
         fact: what is wrong.
         subject: what the message begins with; by default the name of the operation.
         expected: what was expected.
-        got: what there is.
+        got: what was found.
         hint: what may help.
     """
     words = explain(

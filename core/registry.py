@@ -47,10 +47,10 @@ _CORRECTED = {
     "scf": ("dialects.upstream", "Scf"),
     "vector": ("dialects.upstream", "Vector"),
 }
-"""xDSL's dialects with the operations put in that it lacks or restricts to scalars."""
+"""xDSL's dialects, completed by operations that they lack or restrict to scalars."""
 
 CORRECTED_PASSES = ("convert-scf-to-cf",)
-"""Passes of this project that take the place of xDSL's of the same name."""
+"""Passes of this project that replace xDSL's of the same name."""
 
 
 def _load(module: str, name: str) -> Callable[[], object]:
@@ -87,7 +87,7 @@ def own_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
 @dataclass(frozen=True)
 class _Plugin:
-    """What another installed package registers: loaders by name, whose errors name the package."""
+    """The loaders that another installed package registers, by name; errors name the package."""
 
     package: str
     universe: Universe
@@ -98,10 +98,10 @@ class _Plugin:
         return getattr(self.universe, "interface", None)
 
     def check_interface(self) -> None:
-        """Hold the version of the interface that it states against the one here.
+        """Check the interface version that it states against ours.
 
         Raises:
-            StepwellError: if it is written for one that is not here.
+            StepwellError: if it is written for an unsupported one.
         """
         stated, subject = self.interface, f'package "{self.package}"'
         if stated is None and self.legalizations:
@@ -163,12 +163,12 @@ def _load_of(package: str, load: Callable[[], _Loaded]) -> _Loaded:
     """Load something of another package.
 
     Raises:
-        StepwellError: whatever goes wrong in that package.
+        StepwellError: for any failure in that package.
     """
     try:
         return load()
     except Exception as error:
-        # The boundary to code of others: an import may raise anything.
+        # The boundary to third-party code: an import may raise anything.
         lines = str(error).splitlines() or [""]
         fact = f"cannot be loaded: {type(error).__name__}: {lines[0]}"
         hint = "repair or uninstall it"

@@ -1,8 +1,8 @@
 """xDSL's builtin dialect for parsing `dense_resource<name>`, with names that stay.
 
 xDSL keeps resource names in one object for the whole process and renames a name it has seen:
-the second module parsed would ask for the weight ``w0_0``. Here a name means the array of
-that name in the store beside the module, however often it is read.
+the second module parsed would refer to the weight ``w0_0``. Here a name always means the array of
+that name in the store beside the module.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class NamedResources(OpAsmDialectInterface):
     """Resource names as they are written."""
 
     def declare_resource(self, key: str) -> str:
-        """Note that a resource of this name is used; returns the same name."""
+        """Record that a resource of this name is used; return the same name."""
         self._blob_storage.setdefault(key, "")
         return key
 

@@ -1,7 +1,7 @@
-"""Symbols by their names: what `SymbolTable.lookup_symbol` finds, at a fraction of its time.
+"""Symbol lookup: finds what `SymbolTable.lookup_symbol` does, in a fraction of its time.
 
-xDSL's lookup asks each operation of the table for its traits; a verifier of calls that does so
-costs a tenth of the compilation of a large model.
+xDSL's lookup asks each operation of the table for its traits; in a verifier of calls, that costs a
+tenth of the compile time of a large model.
 """
 
 from __future__ import annotations

@@ -29,29 +29,29 @@ class Target:
     general_registers: int = 16
     """Registers for addresses and counters, the stack pointer among them."""
     memory_operands: bool = True
-    """Whether arithmetic reads an operand from memory, and needs no register for it."""
+    """Whether arithmetic can read an operand from memory, without a register for it."""
     fma_latency: int = 4
     """Cycles until the result of a vector's fused multiply-add can be used."""
     fma_per_cycle: int = 2
-    """How many of them may begin in a cycle."""
+    """How many of them can issue per cycle."""
     l1_bytes: int = 32 << 10
     """The first-level cache for data."""
     l1_ways: int = 8
-    """How many lines of it are for addresses that are a multiple of `l1_way_bytes` apart."""
+    """Its associativity: the lines for addresses a multiple of `l1_way_bytes` apart."""
     l2_bytes: int = 1 << 20
     l2_ways: int = 8
     l3_bytes: int = 32 << 20
     """The cache that cores share; 0 for none."""
     cores: int = 1
-    """How many there are; 1 where the name does not tell."""
+    """The number of cores; 1 if the name does not determine it."""
     fma: bool = True
-    """Whether a * b + c is one instruction; where it is not, `fma` is a call for each lane."""
+    """Whether a * b + c is one instruction; otherwise `fma` is a call for each lane."""
     half: bool = True
     """Whether f16 is converted from and to f32 by an instruction, and not by a function."""
     scale: bool = False
     """Whether x * 2^n is one instruction, AVX-512's on 16 lanes of f32."""
     legalize: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """What `graph-legalize` does on this target with operators, by name."""
+    """Rules of `graph-legalize` on this target, by operator name."""
 
     @property
     def in_flight(self) -> int:
@@ -60,15 +60,16 @@ class Target:
 
     @property
     def l1_way_bytes(self) -> int:
-        """Addresses that are a multiple of this apart compete for the same lines."""
+        """Addresses a multiple of this apart compete for the same lines."""
         return self.l1_bytes // self.l1_ways
 
     @property
-    def abreast(self) -> int:
-        """For how many vectors a long chain of operations is done step by step.
+    def interleaved_vectors(self) -> int:
+        """How many vectors an expensive function is computed on at a time, interleaved step by
+        step.
 
-        A step waits for the one before it, and the processor looks ahead by a few chains only.
-        Each needs some three registers, and constants need some.
+        A step depends on the one before it, and out-of-order execution overlaps a few chains only.
+        Each chain needs about three registers, and constants need some.
         """
         return max(1, self.vector_registers // 4)
 
@@ -136,10 +137,10 @@ _NAMED = {
         ),
     )
 }
-"""Processors by the name that LLVM has for them, and families by what all of them have.
+"""Processors by their LLVM names, and families by their common features.
 
-Latencies, rates and caches are those that their makers' optimisation guides state; families have
-those of their usual members.
+Latencies, rates and caches are those of the vendors' optimisation guides; families have those of
+typical members.
 """
 
 
@@ -161,7 +162,7 @@ def named(name: str) -> Target:
 def host() -> Target:
     """The machine this runs on, as LLVM and the operating system describe it.
 
-    What neither says (how long an instruction takes) is that of the target of this name.
+    What neither reports (how long an instruction takes) comes from the target of this name.
     """
     import llvmlite.binding as llvm
 
@@ -205,7 +206,7 @@ def _cores() -> int:
 
 
 def _cache(index: str, what: str, default: int) -> int:
-    """A number that Linux tells about a cache, in bytes where it is a size."""
+    """A number that Linux reports about a cache, in bytes if it is a size."""
     path = f"/sys/devices/system/cpu/cpu0/cache/{index}/{what}"
     try:
         with open(path, encoding="ascii") as file:
@@ -218,8 +219,8 @@ def _cache(index: str, what: str, default: int) -> int:
 
 
 def default_threads(target: Target) -> int:
-    """How many threads a call may use where nobody says it: `STEPWELL_NUM_THREADS`, or as many as
-    there are cores, of those that the process may run on.
+    """The default number of threads of a call: `STEPWELL_NUM_THREADS`, or the number of cores that
+    the process may run on.
 
     Raises:
         TargetError: if the variable of the environment is no number above 0.

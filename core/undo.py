@@ -1,4 +1,4 @@
-"""All or nothing: a module that is as it was where what changes it raises."""
+"""Transactions: a module is restored if the code that changes it raises."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 @contextmanager
 def all_or_nothing(module: ModuleOp) -> Iterator[None]:
-    """Put the operations of a module back where the block that changes them raises."""
+    """Restore the operations of a module if the block that changes them raises."""
     before = module.clone()
     try:
         yield

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 INTERFACE = 1
-"""The version of what plug-ins are written against; `docs/stability.md` says what belongs to it."""
+"""The version of the plug-in interface; `docs/stability.md` says what belongs to it."""
 
 OLDEST_INTERFACE = 1
 """The oldest version for which plug-ins still work; those before `INTERFACE` with a warning."""

@@ -1,8 +1,8 @@
-"""Versions of what is written to be read again: IR text, tuning records, traces, weights.
+"""Versions of stored formats:
 
-Whoever writes states the version of the format, and whoever reads takes what states an older one
-up to it, step by step. What states a newer version is refused. `docs/stability.md` says when a
-version changes, and for how long there is a way up.
+IR text, tuning records, traces, weights. Writers state the version of the format; readers upgrade
+older content step by step and refuse newer content. `docs/stability.md` says when a version
+changes, and for how long content can be upgraded.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _OLDER = "an older Stepwell reads it, and writes it as the next version"
 
 @dataclass(frozen=True)
 class Format(Generic[_Content]):
-    """Something that is written: the version that is written now, and the way up to it.
+    """A stored format: its current version, and the upgrades to it.
 
-    Entry n of `steps` makes content of version n one of version n + 1.
+    Entry n of `steps` upgrades content of version n to version n + 1.
     """
 
     version: int
@@ -41,17 +41,17 @@ class Format(Generic[_Content]):
 
     @property
     def oldest(self) -> int:
-        """The oldest version that there is a way up from."""
+        """The oldest version that can be upgraded."""
         version = self.version
         while version - 1 in self.steps:
             version -= 1
         return version
 
     def upgraded(self, content: _Content, stated: int) -> _Content:
-        """What states a version, in the version that is written now.
+        """Content of a stated version, upgraded to the current one.
 
         Raises:
-            ReadingError: if it is a newer version, or an older one than there is a way up from.
+            ReadingError: if the version is newer, or too old to be upgraded.
         """
         if not self.oldest <= stated <= self.version:
             newer = stated > self.version
@@ -67,13 +67,13 @@ class Format(Generic[_Content]):
 
 
 IR_TEXT = Format[str](1)
-"""MLIR text of any stage. Without a version it is of the present one: people write it."""
+"""MLIR text of any stage. Without a version it has the current one: people write it."""
 
 RECORD = Format[dict[str, Any]](1, {0: lambda fields: fields})
 """A tuning record, as the fields of its line. The first ones stated no version: 0."""
 
 TRACE = Format[list[Any]](1)
-"""The steps of a trace. Without a version they are of the present one: people write them."""
+"""The steps of a trace. Without a version they have the current one: people write them."""
 
 WEIGHTS = Format[dict[str, "np.ndarray"]](1)
 """The arrays of a safetensors file. Without a version another tool wrote it."""
@@ -85,7 +85,7 @@ _HEADER = re.compile(
 
 
 def stated_in(text: str) -> re.Match[str] | None:
-    """Where MLIR text states its version, as the group `version`; None where it states none."""
+    """Where MLIR text states its version, as the group `version`; None if it states none."""
     if KEY not in text:
         return None
     return next((match for match in _STATED.finditer(text) if match["version"]), None)

@@ -75,14 +75,14 @@ class WeightStore:
         return len(self._arrays)
 
     def copy(self) -> WeightStore:
-        """A store of its own with the same arrays."""
+        """A new store with the same arrays."""
         result = WeightStore()
         result._arrays = dict(self._arrays)
         result._names = dict(self._names)
         return result
 
     def only(self, names: Iterable[str]) -> WeightStore:
-        """A store of those arrays of this one that have these names, in their order."""
+        """A store of the arrays of this one with these names, in their order."""
         wanted, result = set(names), WeightStore()
         result._arrays = {name: array for name, array in self._arrays.items() if name in wanted}
         result._names = {id(array): name for name, array in result._arrays.items()}
@@ -132,7 +132,7 @@ def _read_safetensors(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, np.ndarray], dict[str, object]]:
     """The arrays of a file, and the shapes of the CSR matrices among them."""
-    import ml_dtypes  # noqa: F401  (NumPy knows bfloat16 from then on)
+    import ml_dtypes  # noqa: F401  (registers bfloat16 with NumPy)
     from safetensors import SafetensorError, safe_open
 
     with opened(path) as file:
@@ -146,7 +146,7 @@ def _read_safetensors(
             raise ReadingError(f"not in the format of safetensors: {error}") from error
     if version is not None:
         arrays = WEIGHTS.upgraded(arrays, _number(version))
-    # Other writers have metadata that says nothing of matrices.
+    # Other writers have metadata without matrices.
     named = {n: t for n, t in metadata.items() if any(f"{n}.{p}" in arrays for p in _CSR_PARTS)}
     return arrays, {name: read_json(text) for name, text in named.items()}
 
@@ -185,7 +185,7 @@ def _csr(name: str, shape: object, arrays: dict[str, np.ndarray]) -> csr_array:
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that a reader sees the old content or the whole new one.
+    """Write a file atomically: a reader sees the old content or the whole new one.
 
     Raises:
         OSError: if the folder cannot be written.

@@ -1,4 +1,4 @@
-"""Work in another process, which may crash or hang without taking this one along."""
+"""Work in another process, which may crash or hang without affecting this one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .errors import CompileError, explain
 
 
 class Worker:
-    """A process that answers lines of JSON, and is started anew where it dies or hangs.
+    """A process that answers lines of JSON, and is restarted when it dies or hangs.
 
     Args:
-        command: what starts it.
-        timeout_s: how long an answer may take.
+        command: starts the process.
+        timeout_s: the time limit of an answer.
     """
 
     def __init__(self, command: Sequence[str], timeout_s: float) -> None:
@@ -43,10 +43,10 @@ class Worker:
         """Start the process.
 
         Raises:
-            CompileError: with what it says, if it does not get ready.
+            CompileError: with its error message, if it does not get ready.
         """
         pipe = subprocess.PIPE
-        # In a session of its own: an interrupt is for the search to answer.
+        # In a new session: the search handles interrupts.
         self.process = subprocess.Popen(
             self.command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
         )
@@ -57,7 +57,7 @@ class Worker:
             raise CompileError(explain("tune", f"the program does not run: {ready['error']}"))
 
     def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a question; an `error` where the process dies or hangs over it."""
+        """The answer to a question; an `error` if the process dies or hangs."""
         if self.process is None:
             self.start()
         assert self.process is not None

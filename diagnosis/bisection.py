@@ -1,8 +1,8 @@
 """`bisect`: which pass breaks a program, and which single step of that pass.
 
-The passes run one after the other, and the first that fails is the pass to blame. It then runs
-again and again from the module before it, each time with only the first n of its actions (see
-`core.actions`), until there is an n that fails while n - 1 does not.
+The passes run one after the other, and the first one that fails is to blame. It is then rerun from
+the module before it, each time with only the first n of its actions (see `core.actions`), until
+there is an n that fails while n - 1 does not.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Bisection:
     `number` is the place of the pass among all `passes`, from 1; `action` its step, the one of
     this `action_number` among `actions`, or None where the failure is not one of a single step.
     `ir_before` and `ir_after` are the module around that step, or around the whole pass.
-    `otherwise` is what fails with that step left out, None where nothing does. `function`,
-    `operation` and `nodes` say where a wrong result shows first; in a kernel `statement` is what
-    writes the first wrong element after the pass, and `statement_before` what did before it.
+    `otherwise` is what fails if that step is skipped, None if nothing does. `function`, `operation`
+    and `nodes` say where a wrong result first appears; in a kernel, `statement` writes the first
+    wrong element after the pass, `statement_before` wrote it before the pass.
     """
 
     failure: Failure
@@ -80,10 +80,7 @@ class Bisection:
         return self.failure.pass_name
 
     def diff(self) -> str:
-        """What the step, or the pass, changed, as lines to add and to take away.
-
-        That of a crash is nothing.
-        """
+        """What the step, or the pass, changed, as a line diff; empty for a crash."""
         if not self.ir_after:
             return ""
         before, after = self.ir_before.splitlines(), self.ir_after.splitlines()
@@ -133,7 +130,7 @@ def bisect(
 
     Args:
         module: the program; it is not changed.
-        inputs: what it is run on; None for inputs that are made up.
+        inputs: what it is run on; None for made-up inputs.
         target: see `stepwell.compile`, also for the next four. A pipeline that is a text may
             also stop short of machine code.
         threads: see there.
@@ -141,7 +138,7 @@ def bisect(
         pipeline: see there.
         legalize: see there.
         max_ulp: see there.
-        expected: the results that are to come out; None where those of `module` are right.
+        expected: the correct results; None if those of `module` are.
 
     Returns:
         What is to blame: for a crash, an invalid module, a wrong result, or a refusal, in the
@@ -166,7 +163,7 @@ def first_failure(
     expected: Sequence[np.ndarray] | None = None,
 ) -> Failing | None:
     """The first pass that fails, if one does; arguments are those of `bisect`."""
-    # A crash, or a module that is not valid, shows without running anything.
+    # A crash or an invalid module shows without running anything.
     found = route.descend(None)
     if found is None or found.failure.kind is Kind.REFUSAL:
         found = route.descend(Checker(route.module, inputs, max_ulp, expected)) or found
@@ -175,7 +172,7 @@ def first_failure(
 
 @dataclass
 class Failing:
-    """A pass that fails, and the module before it; `checker` knows what that computed."""
+    """A pass that fails, and the module before it; `checker` knows the results of that."""
 
     number: int
     before: Module
@@ -186,16 +183,16 @@ class Failing:
 
 @dataclass
 class Route:
-    """The way of a module down its passes, to go again and again."""
+    """The passes of a module, to be run repeatedly."""
 
     compilation: Compilation
     steps: list[tuple[str, ModulePass]]
     complete: bool
-    """Whether it ends in machine code."""
+    """Whether the passes end in machine code."""
 
     @property
     def module(self) -> Module:
-        """Where the way begins."""
+        """The module before the first pass."""
         return self.compilation.module
 
     @property
@@ -212,7 +209,7 @@ class Route:
         pipeline: str | Mapping[str, str] | None,
         legalize: Mapping[str, Any] | None,
     ) -> Route:
-        """The way that `compile` would go, or the passes of a text that stops short of it.
+        """The passes that `compile` would run, or those of a text that stops short of it.
 
         Raises:
             CompileError: if the arguments do not fit each other, or the module is not valid.
@@ -237,7 +234,7 @@ class Route:
         return Route(Compilation(module, chosen, texts, table), steps, True)
 
     def of_module(self, module: Module) -> Route:
-        """The same way for another module at the same stage."""
+        """The same passes for another module at the same stage."""
         compilation = dataclasses.replace(self.compilation, module=module)
         return dataclasses.replace(self, compilation=compilation)
 
@@ -259,7 +256,7 @@ class Route:
     def descend(self, checker: Checker | None) -> Failing | None:
         """Run the passes to the first that fails.
 
-        They are verified, or compared by a checker: what a checker sees has been verified before.
+        Each is verified, or compared by a checker, whose input has been verified already.
         """
         work = self.module.clone()
         for number, (stage, step) in enumerate(self.steps):
@@ -273,7 +270,7 @@ class Route:
                 if checker is None:
                     work.verify_order()
             except Exception as error:
-                # Whatever it is: it is what is looked for.
+                # Any exception is a failure to report.
                 found = failure(error, step.name)
                 return Failing(number, before, found, checker, error)
         return self._generate(work, checker) if self.complete else None
@@ -292,7 +289,7 @@ class Route:
         return None
 
     def fails_at(self, number: int, checker: Checker | None) -> Failure | None:
-        """How the pass of a number fails, where those before it do not; only it is checked."""
+        """How the pass with this number fails if those before it do not; only it is checked."""
         work = self.module.clone()
         try:
             for before, (stage, step) in enumerate(self.steps[:number]):
@@ -302,7 +299,7 @@ class Route:
             if checker is not None:
                 checker.start_over(work)
         except Exception:
-            # Another pass fails, and not in a way that is looked for.
+            # Another pass fails, or in another way.
             return None
         if number == len(self.steps):
             generated = self._generate(work, checker)
@@ -311,7 +308,7 @@ class Route:
         return self.attempt(failing, None).failure
 
     def attempt(self, failing: Failing, limit: int | None) -> Attempt:
-        """Run the failing pass with so many of its actions."""
+        """Run the failing pass with only the first actions."""
         work = failing.before.clone()
         ctx = self.context(work, failing.number)
         stage, step = self.steps[failing.number]
@@ -336,7 +333,7 @@ class Attempt:
 
 
 def blamed(route: Route, failing: Failing, max_ulp: float | None) -> Bisection:
-    """The action to blame, with all that is known of it."""
+    """The action to blame, with everything known about it."""
     number, error = failing.number, failing.error
     found = Bisection(
         failing.failure,
@@ -419,7 +416,7 @@ def _text(op: ModuleOp) -> str:
     try:
         return Module(op).text()
     except Exception:
-        # What a pass has made invalid may be beyond printing.
+        # IR that a pass has made invalid may not be printable.
         return ""
 
 

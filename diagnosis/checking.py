@@ -1,7 +1,6 @@
 """Checked compilation: after each pass the module is run, and compared with what it was before.
 
-Every stage runs on the same inputs, so the first pass after which a result is another one is the
-pass to blame.
+Every stage runs on the same inputs, so the first pass that changes a result is to blame.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ from .growth import digits_of, growth, longest_sum
 from .traces import Calls, Trace, dense
 
 _CODE_GENERATION = SUMS
-"""Vectors are summed up in the order of the machine, and functions may be those of a library."""
+"""Machine code reorders sums and may call functions of a library."""
 
 
 @dataclass(frozen=True)
 class Blame:
-    """Where a difference shows first."""
+    """Where a difference first appears."""
 
     function: str | None = None
     operation: str | None = None
@@ -60,16 +59,16 @@ class Blame:
 
 
 class Checker(Observer):
-    """Runs a module after each pass, and refuses a pass that changes a result.
+    """Run a module after each pass, and refuse a pass that changes a result.
 
     Args:
         module: the module before the first pass.
-        inputs: what it is run on; None for inputs that are made up, edge values among them.
+        inputs: what it is run on; None for made-up inputs, which include edge values.
         max_ulp: how far a pass may move a result, in the unit of `Change`; None for what the
             passes state (see `core.budgets`).
-        expected: the results that are to come out, where those of the module are not to be
-            trusted; then each pass is compared with these, and the inputs have to be given.
-        tell: is told of each change when it is known.
+        expected: the correct results, if those of the module cannot be trusted; each pass is then
+            compared with these, and the inputs have to be given.
+        report: called with each change as soon as it is known.
 
     Raises:
         InputError: if the inputs or the results do not fit.
@@ -82,10 +81,10 @@ class Checker(Observer):
         inputs: Sequence[object] | None,
         max_ulp: float | None,
         expected: Sequence[np.ndarray] | None = None,
-        tell: Callable[[Change], None] = lambda _: None,
+        report: Callable[[Change], None] = lambda _: None,
     ) -> None:
         self.changes: list[Change] = []
-        self._max_ulp, self._tell = max_ulp, tell
+        self._max_ulp, self._report = max_ulp, report
         self._expected = None if expected is None else tuple(expected)
         self._inputs = small_inputs(module.inputs) if inputs is None else [list(inputs)]
         self._operators, self._digits = module.clone(), digits_of(module.op)
@@ -103,11 +102,11 @@ class Checker(Observer):
 
     @property
     def inputs(self) -> list[list[Any]]:
-        """What the module is run on: one or more times an array for each input."""
+        """The samples that the module is run on, each with an array for every input."""
         return self._inputs
 
     def start_over(self, module: Module) -> None:
-        """Compare with what another module, the next that passes change, computes from here on."""
+        """From here on, compare with the results of another module, which passes change next."""
         self._digits = min(self._digits, digits_of(module.op))
         self._begin(module)
 
@@ -116,7 +115,7 @@ class Checker(Observer):
         self._names, self._text = Counter[str](), ""
 
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Remember what the module is made of, unless `after_pass` of the last one has."""
+        """Record the state of the module, unless `after_pass` has done so already."""
         if not self._text:
             self._names, self._text = _histogram(op), module_text(op)
 
@@ -138,7 +137,7 @@ class Checker(Observer):
         self._names, self._text = names, text
 
     def compare(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Compare as `after_pass` does, and go on as if nothing had been asked.
+        """Compare as `after_pass` does, and leave the state of the checker unchanged.
 
         Raises:
             MiscompilationError: if the pass changed a result.
@@ -165,7 +164,7 @@ class Checker(Observer):
         """Compare with machine code.
 
         Raises:
-            MiscompilationError: if that gives another result.
+            MiscompilationError: if that returns a different result.
         """
         traces: list[Trace] = []
         name = how = "code generation"
@@ -197,10 +196,10 @@ class Checker(Observer):
 
     def _note(self, change: Change) -> None:
         self.changes.append(change)
-        self._tell(change)
+        self._report(change)
 
     def _expect(self, expected: tuple[np.ndarray, ...], module: Module) -> None:
-        """Take these for the results, to which those of the module have to come near."""
+        """Use these as the results that the module has to match."""
         specs = module.outputs
         if len(expected) != len(specs):
             fact = "wrong number of expected results"
@@ -232,12 +231,12 @@ class Checker(Observer):
             raise error
 
     def _limits(self, inputs: list[Any], budget: Budget) -> Iterator[float]:
-        """What a budget comes to: for one operator, then for what a whole program makes of it."""
+        """A budget as a limit: for one operator, then as the whole program magnifies it."""
         if self._max_ulp is not None:
             yield self._max_ulp
             return
         if self._expected is not None:
-            # Those before have spent theirs.
+            # Earlier passes have spent their budgets.
             budget = together([*self._stated, budget])
         terms = longest_sum(self._operators, inputs) if budget.sums else 1
         limit = budget.of(terms, self._digits)
@@ -248,7 +247,7 @@ class Checker(Observer):
     def _difference(
         self, change: Change, before: Trace, after: Trace, inputs: list[Any]
     ) -> MiscompilationError | None:
-        """The error of a pass, if something is further than the limit."""
+        """The error of a pass, if something exceeds the limit."""
         for number, (got, want) in enumerate(zip(after.results, before.results, strict=True)):
             ulp, elements = distance(got, want)
             if ulp <= self._allowed(want):
@@ -264,7 +263,7 @@ class Checker(Observer):
             moved = dataclasses.replace(change, ulp=ulp, elements=elements)
             return _error(message, blame, moved, inputs, self._limit)
 
-        # A result may not show it: a maximum, or a function that saturates, hides a lot.
+        # A result may hide it: a maximum, or a function that saturates, masks errors.
         blame = self._blame_call(before, after)
         if blame is None:
             return None
@@ -290,7 +289,7 @@ class Checker(Observer):
         return Blame()
 
     def _blame_call(self, before: Trace, after: Trace) -> Blame | None:
-        """The first function that both runs call and that writes something else."""
+        """The first function that both runs call and that writes different data."""
         for (name, time), (op, arrays) in after.calls.items():
             known = before.calls.get((name, time))
             if known is not None and self._differ(arrays, known[1]):
@@ -298,7 +297,7 @@ class Checker(Observer):
         return None
 
     def _differ(self, got: list[np.ndarray], expected: list[np.ndarray]) -> bool:
-        """Whether arrays differ; what is an address on one side has the bytes of the other."""
+        """Whether arrays differ; an address on one side is compared by bytes."""
         for one, other in zip(reversed(got), reversed(expected), strict=False):
             pair = alike(one, other)
             if pair is None:

@@ -1,8 +1,8 @@
 """How errors of the operators of a program grow on their way to its results.
 
-A budget is for what one operator computes. What follows may magnify that: a difference of near
-numbers, an exponential of a large one. How much is measured: the program runs once more, on its
-operators, each of which is off by the budget.
+A budget bounds the error of one operator. Later operators may magnify it: a difference of nearly
+equal numbers, an exponential of a large one. The factor is measured: the program runs once more,
+with each operator perturbed by the budget.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ def longest_sum(module: Module, inputs: list[Any]) -> int:
 
 
 def growth(module: Module, inputs: list[Any], ulp: float, digits: int) -> float:
-    """How far anything in a program moves where each of its operators is off by `ulp` units.
+    """How far anything in a program moves if each of its operators is off by `ulp` units.
 
     Args:
         module: a program on operators.
-        inputs: what it is run on; they are off as well.
+        inputs: what it is run on; they are perturbed as well.
         ulp: a budget, in units of a type of so many binary digits.
         digits: see there.
 
@@ -121,14 +121,14 @@ def _apart(pair: tuple[np.ndarray, np.ndarray], digits: int) -> float:
 
 
 class _Noise:
-    """Moves what operators give, by `size` of it: all up, all down, or each element at random."""
+    """Perturb results of operators by `size`: all up, all down, or each element at random."""
 
     def __init__(self, size: float, sign: float | None, seed: int) -> None:
         self.size, self.sign = size, sign
         self.random = np.random.default_rng(seed)
 
     def __call__(self, op: Operation, results: tuple[Array, ...]) -> tuple[Array, ...]:
-        """The results of an operator, moved where it computes them."""
+        """The results of an operator, perturbed where it computes them."""
         if not isinstance(op, GraphOp) or isinstance(op, ConstantOp) or op.fusion in _MOVES:
             return results
         return tuple(self.of(result, op.fusion in _SUMS) for result in results)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Inspection:
-    """A compilation that is looked at; what fails on the way leaves a reproducer."""
+    """A compilation for inspection; a failure leaves a reproducer."""
 
     def __init__(self, compilation: Compilation) -> None:
         observers = (*compilation.observers, Reproducing())

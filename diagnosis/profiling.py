@@ -1,7 +1,7 @@
 """Profiling: the program is compiled once more, with a clock around each kernel that it calls.
 
-The kernels are the same machine code; what calls them notes the time. So a program that nobody
-profiles has no clock in it.
+The kernels are the same machine code; their callers record the time. A program that is not profiled
+has no clock in it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..runtime.limits import Limits, known_limits
 from ..runtime.profile import Profile, Row
 
 _LEAST_RUNS, _MOST_RUNS, _SECONDS = 10, 1000, 0.3
-"""How many runs there are where nobody says it: as many as take this time, within limits."""
+"""The default number of runs is as many as take this time, within limits."""
 
 _PASS = "rt-profile"
 _THREADS = re.compile(r"convert-rt-to-llvm\{.*?threads=(\d+)")
@@ -43,7 +43,7 @@ _THREADS = re.compile(r"convert-rt-to-llvm\{.*?threads=(\d+)")
 
 @dataclass(frozen=True)
 class Call:
-    """A call as the sizes of the model describe it: its work, and the bytes that it is given."""
+    """A call by the sizes of the model: its work, and the bytes of its arguments."""
 
     work: tuple[Work, ...]
     bytes: Dim
@@ -51,7 +51,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Site:
-    """Something that is timed: what it is called, the nodes that it stands for, what it does."""
+    """Something that is timed: its name, the nodes that it computes, its work."""
 
     name: str
     nodes: tuple[str, ...]
@@ -90,7 +90,7 @@ class Amount:
         return Amount(self.seconds, calls, flops, moved, self.compute * calls, self.memory * calls)
 
     def row(self, name: str, of: Mapping[str, None], whole: float) -> Row:
-        """What is told about it, in a run of `whole` seconds."""
+        """Its entries in the report of a run of `whole` seconds."""
         least = max(self.compute, self.memory)
         known = bool(least and self.seconds)
         return Row(
@@ -120,7 +120,7 @@ class Profiler:
         self, exe: Executable, times: np.ndarray, sites: Sequence[Site], threads: int
     ) -> None:
         self._exe, self._times, self._sites, self._threads = exe, times, sites, threads
-        # All calls note their times in one table.
+        # All calls record their times in one table.
         self._lock = threading.Lock()
 
     def run(self, inputs: Sequence[object], repeat: int | None) -> Profile:
@@ -172,7 +172,7 @@ class Profiler:
 
 
 class _Sums:
-    """Amounts by name, with what they are made of."""
+    """Amounts by name, with their parts."""
 
     def __init__(self) -> None:
         self._amounts: dict[str, Amount] = {}
@@ -191,10 +191,10 @@ class _Sums:
 
 
 def check(repeat: int | None) -> None:
-    """Refuse what cannot be profiled whatever the program.
+    """Refuse what cannot be profiled in any program.
 
     Raises:
-        InputError: if `repeat` is no number of runs.
+        InputError: if `repeat` is below 1.
         StepwellError: if this machine has no clock that compiled code can read.
     """
     if repeat is not None and (not is_integer(repeat) or repeat < 1):
@@ -240,7 +240,7 @@ def profiler(compilation: Compilation) -> Profiler:
 
 
 def _slot_of_table(main: func.FuncOp) -> int:
-    """The place of the table of times among the constants of the program."""
+    """The position of the table of times among the constants of the program."""
     record = next(op for op in main.walk() if isinstance(op, rt.RecordOp))
     table = record.times.owner
     assert isinstance(table, rt.ConstantOp)
@@ -304,10 +304,10 @@ def _sum(counts: Sequence[int | None]) -> int | None:
 def _amounts(
     site: Site, seconds: float, calls: int, sizes: Mapping[str, int], limits: Limits
 ) -> tuple[Amount, dict[str, Amount]]:
-    """What a site takes in one run, and which part of it each of its nodes.
+    """What a site takes in one run, and the part of each of its nodes.
 
-    The time is divided in proportion to what the machine needs at least for each operator, and
-    among the nodes of one operator evenly.
+    The time is divided in proportion to the least time that the machine needs for each operator,
+    and evenly among the nodes of one operator.
     """
     work = () if site.call is None else site.call.work
     whole_bytes = None if site.call is None else _count(site.call.bytes, sizes)

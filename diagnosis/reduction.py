@@ -1,7 +1,7 @@
 """`reduce`: a small module that fails as a large one does.
 
-Candidates are made by the ways of `shrinking`, at many places at once and then at fewer (delta
-debugging), as long as one of them is smaller, valid, and fails in the same way.
+Candidates are made by the transformations of `shrinking`, at many places at once and then at fewer
+(delta debugging), as long as one of them is smaller, valid, and fails in the same way.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ Test = Callable[[Module], bool]
 class Reduction:
     """A small module that fails.
 
-    `operations` are those of it and `operations_before` those that there were; `candidates` is how
-    many modules were tried. `blame` says what the failure of the small one is, where the passes
+    `operations` and `operations_before` count its operations and those of the original,
+    `candidates` the modules that were tried. `blame` is the failure of the small one if the passes
     are the test.
     """
 
@@ -83,8 +83,8 @@ def reduce(
 
     Args:
         module: what fails; it is not changed.
-        inputs: what it is run on, so that the inputs of the program stay as they are; None for
-            inputs that are made up for each candidate.
+        inputs: what it is run on, which keeps the inputs of the program as they are; None to make
+            up inputs for each candidate.
         test: whether a valid module still fails; None for what `bisect` finds: the same kind of
             failure of the same pass.
         target: see `stepwell.compile`, also for the next four.
@@ -93,7 +93,8 @@ def reduce(
         pipeline: see `bisect`.
         legalize: see there.
         max_ulp: see there.
-        seconds: after how long the smallest module so far will do; None for no limit.
+        seconds: a time limit, after which the smallest module so far is returned; None for no
+            limit.
 
     Raises:
         CompileError: if the arguments do not fit each other, or the module does not fail.
@@ -155,7 +156,7 @@ class Command:
 
     Args:
         command: its words; the name of the file comes after them.
-        timeout: seconds after which it does not count as a failure.
+        timeout: seconds after which a run does not count as a failure.
 
     Raises:
         InputError: if there is no such command.
@@ -211,7 +212,7 @@ class Reducer:
                 return current
 
     def _by(self, way: Shrinking, current: Module) -> Module:
-        """Shrink in one way: at all places, at halves of them, and so on."""
+        """Apply one transformation: at all places, at halves of them, and so on."""
         places = way.places(current)
         size = places
         while size and not self._is_late():
@@ -235,7 +236,7 @@ class Reducer:
             candidate.verify()
             specs_of(candidate.main)
         except Exception:
-            # A change at random need not make sense, and what it meets need not expect it.
+            # An arbitrary change need not make sense, and may crash what it reaches.
             return False
         return _cost(candidate) < cost and self._fails(candidate)
 
@@ -248,12 +249,12 @@ class Reducer:
 
 
 def _count(module: Module) -> int:
-    """The operations of a module, without those that hold others."""
+    """The operations of a module that have no regions."""
     return sum(not isinstance(op, ModuleOp) and not op.regions for op in module.op.walk())
 
 
 def _cost(module: Module) -> tuple[int, ...]:
-    """How large a module is: its operations first, then what flows between them, then sizes."""
+    """The size of a module: operations first, then values between them, then sizes."""
     ops = list(module.op.walk())
     values = [value for op in ops for value in op.results]
     values += [v for op in ops for region in op.regions for b in region.blocks for v in b.args]

@@ -1,10 +1,10 @@
-"""Reproducer files: the IR before a pass that fails, and all that is needed to see it fail again.
+"""Reproducer files: the IR before a pass that fails, and everything needed to repeat the failure.
 
 The file is MLIR text. As with `mlir-opt`, the metadata at its end says which passes are to run:
 
     stepwell-opt --run-reproducer FILE.mlir
 
-Weights lie beside it (`FILE.safetensors`), and so do the inputs of a run that gave a wrong result
+Weights are stored beside it (`FILE.safetensors`), as are the inputs of a run with a wrong result
 (`FILE.npz`).
 """
 
@@ -40,7 +40,7 @@ from ..core.target import Target
 from ..core.weights import write_atomically
 
 FOLDER = "STEPWELL_REPRODUCERS"
-"""The environment variable that names the folder for files that are written by themselves."""
+"""The environment variable that names the folder for files written automatically."""
 FORMAT = "1"
 _PACKAGES = ("stepwell", "xdsl", "llvmlite", "numpy")
 _ANCHOR = re.compile(r"\s*builtin\.module\((.*)\)\s*", re.DOTALL)
@@ -48,11 +48,11 @@ _ANCHOR = re.compile(r"\s*builtin\.module\((.*)\)\s*", re.DOTALL)
 
 @dataclass(frozen=True)
 class Reproducer:
-    """What is in a reproducer file.
+    """The contents of a reproducer file.
 
-    `pipeline` are the passes from the failing one on, `stage` the one that the module has reached
-    ("" where passes run outside of the staircase). `inputs` are what it is run on after each
-    pass; None where nothing is compared, an empty `machine_code` where it ends with the passes.
+    `pipeline` has the passes from the failing one on, `stage` is the one that the module has
+    reached ("" if passes run outside of the staircase). `inputs` are what it is run on after each
+    pass, None if nothing is compared; `machine_code` is empty if it ends with the passes.
     """
 
     module: Module
@@ -64,10 +64,10 @@ class Reproducer:
     max_ulp: float | None = None
     machine_code: bool = False
     notes: Mapping[str, str] = field(default_factory=dict[str, str])
-    """More that is worth knowing: the action to blame, the rules that a table had."""
+    """Further notes: the action to blame, the rules that a table had."""
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the file, with what lies beside it; the text comes last.
+        """Write the file and those beside it; the text is written last.
 
         Raises:
             StepwellError: if the folder cannot be written; an older file is then unharmed.
@@ -145,7 +145,7 @@ def versions() -> dict[str, str]:
 def from_metadata(
     module: Module, resources: Mapping[str, Mapping[str, str | bool]], path: Path
 ) -> Reproducer:
-    """The reproducer that a file of this metadata is.
+    """The reproducer that this metadata describes.
 
     Raises:
         ImportModelError: if it is none, or one of another format.
@@ -205,7 +205,7 @@ def load(path: str | os.PathLike[str]) -> Reproducer | None:
 
 
 def differing_versions(resources: Mapping[str, Mapping[str, str | bool]]) -> list[str]:
-    """What a file was written with that is another version here, each in words."""
+    """A message for each version that differs from the one the file was written with."""
     own = resources.get("stepwell_reproducer", {})
     known = ((name, own.get(f"version_{name}"), here) for name, here in versions().items())
     return [
@@ -216,7 +216,7 @@ def differing_versions(resources: Mapping[str, Mapping[str, str | bool]]) -> lis
 
 
 def _target(own: Mapping[str, str | bool]) -> Target:
-    """The machine that a file was written for; this one where it says nothing."""
+    """The machine that a file was written for; this one if it names none."""
     from ..core.target import host
 
     if "target_name" not in own:
@@ -233,22 +233,22 @@ def _target(own: Mapping[str, str | bool]) -> Target:
 
 
 @contextmanager
-def defects_told(ctx: CompilerContext, source: Module, start: str = "") -> Iterator[None]:
+def defects_reported(ctx: CompilerContext, source: Module, start: str = "") -> Iterator[None]:
     """Around passes: a crash or an invalid module becomes an error that names a reproducer.
 
-    Nothing is kept for it while all goes well: the passes then run again. See `internal_error`.
+    Nothing is kept while passes succeed: after a failure they run again. See `internal_error`.
     """
     try:
         yield
     except Exception as error:
-        told = internal_error(error, ctx, source, start)
-        if told is None:
+        wrapped = internal_error(error, ctx, source, start)
+        if wrapped is None:
             raise
-        raise told from error
+        raise wrapped from error
 
 
 class Reproducing(Observer):
-    """Leaves a reproducer where a pass or code generation crashes, or makes what is not valid."""
+    """Leaves a reproducer when a pass or code generation crashes, or produces invalid IR."""
 
     def failed(
         self, error: Exception, ctx: CompilerContext, compilation: Compilation
@@ -262,8 +262,8 @@ class Reproducing(Observer):
         """The error with the file, and the pass where one has made something invalid before."""
         if not is_defect(error):
             return None
-        if (told := self.failed(error, ctx, compilation)) is not None:
-            return told
+        if (wrapped := self.failed(error, ctx, compilation)) is not None:
+            return wrapped
         found = replace(reproducer_at(ctx, work, [], "llvm"), machine_code=True)
         return written(error, "code generation", found)
 
@@ -292,7 +292,7 @@ class _Keeper(PassHook):
 def internal_error(
     error: Exception, ctx: CompilerContext, source: Module, start: str = ""
 ) -> StepwellError | None:
-    """What a user is told of an exception that only a defect of a pass can be the cause of.
+    """The user-facing error for an exception that only a defect of a pass can cause.
 
     The passes run again, from the source and each of them verified, so that the one that made
     something invalid is named; the module before it is written into a file of its own.
@@ -300,11 +300,12 @@ def internal_error(
     Args:
         error: what was raised.
         ctx: the context in which passes ran.
-        source: the module before the first of them.
+        source: the module before the first pass.
         start: the stage of the source; "" outside of the staircase.
 
     Returns:
-        The error with the pass and the file, or None where no pass is to blame: a user's hook.
+        The error with the pass and the file, or None if no pass is to blame but, say, a user's
+        hook.
     """
     if not is_defect(error):
         return None
@@ -338,9 +339,9 @@ def reproducer_at(
 
 
 def written(error: Exception, pass_name: str, reproducer: Reproducer) -> InternalError:
-    """Write a reproducer into a new folder; gives the error that names it.
+    """Write a reproducer into a new folder, and return the error that names it.
 
-    What cannot be written is told in the error, and costs nothing else.
+    If it cannot be written, the error says so.
     """
     found = failure(error, pass_name)
     result = InternalError(found.message)

@@ -1,7 +1,6 @@
-"""Ways to make a module smaller: each has places, and a change at some of them.
+"""Transformations that make a module smaller: each has places, and changes some of them.
 
-What comes out need not mean the same, and need not be valid: `reduce` verifies it and sees
-whether it still fails.
+The result need not be equivalent or valid: `reduce` verifies it and tests whether it still fails.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ class Shrinking(Protocol):
     name: str
 
     def places(self, module: Module) -> int:
-        """At how many places it can be done."""
+        """The number of places where it applies."""
         ...
 
     def shrink(self, module: Module, chosen: Collection[int]) -> None:
-        """Do it at some of them, in place."""
+        """Apply it at some of these places, in place."""
         ...
 
 
@@ -64,7 +63,7 @@ def programs(module: Module) -> list[func.FuncOp]:
 def _removable(module: Module) -> list[Operation]:
     """The operations that compute something, the last of them first.
 
-    What writes to memory stays: without it, a program reads what nobody wrote.
+    Stores stay: without them, a program reads uninitialised memory.
     """
     return [
         op
@@ -76,7 +75,7 @@ def _removable(module: Module) -> list[Operation]:
 
 
 class DropResults:
-    """Leave out results of the program, all but one."""
+    """Drop results of the program, all but one."""
 
     name = "drop results"
 
@@ -111,7 +110,7 @@ class DropOperations:
         return len(_removable(module))
 
     def shrink(self, module: Module, chosen: Collection[int]) -> None:
-        """Drop operations, the first of them first."""
+        """Drop operations, in program order."""
         for op in _chosen(_removable(module), chosen):
             if op.parent is not None:
                 values = [_substitute(op, result) for result in op.results]
@@ -129,7 +128,7 @@ class ForwardOperands:
         return len(self._operands(module))
 
     def shrink(self, module: Module, chosen: Collection[int]) -> None:
-        """Forward operands, of an operation the first that is chosen."""
+        """Forward operands, for each operation the first that is chosen."""
         for op, operand in _chosen(self._operands(module), chosen):
             if op.parent is not None:
                 Rewriter.replace_op(op, [], [operand])
@@ -144,7 +143,7 @@ class ForwardOperands:
 
 
 class CutOperations:
-    """Make results of operations inputs of the program, so that what they need can go."""
+    """Make results of operations inputs of the program, so that their producers become dead."""
 
     name = "cut operations"
 
@@ -196,7 +195,7 @@ class ReplaceOperands:
 
 
 class SimplifyConstants:
-    """Let arrays of weights be ones."""
+    """Replace arrays of weights by ones."""
 
     name = "simplify constants"
 
@@ -205,7 +204,7 @@ class SimplifyConstants:
         return len(self._constants(module))
 
     def shrink(self, module: Module, chosen: Collection[int]) -> None:
-        """Write them as literals."""
+        """Turn them into literals."""
         for op in _chosen(self._constants(module), chosen):
             shape, dtype = op.type.get_shape(), dtype_of(op.type.element_type)
             Rewriter.replace_op(op, ConstantOp.literal(np.ones(shape, dtype)))
@@ -216,9 +215,9 @@ class SimplifyConstants:
 
 
 class ShrinkSizes:
-    """Give sizes of tensors other numbers: arguments and constants, and what follows from them.
+    """Change sizes of tensors: of arguments and constants, and of what depends on them.
 
-    A size is one number, wherever it stands. There are three places for each: for 1, for 2 or 3,
+    All occurrences of a size change together. There are three places for each: for 1, for 2 or 3,
     and for its half.
     """
 
@@ -258,7 +257,7 @@ SHRINKINGS: tuple[Shrinking, ...] = (
     ShrinkSizes(),
     SimplifyConstants(),
 )
-"""All ways, in the order in which they are tried."""
+"""All transformations, in the order in which they are tried."""
 
 KEEPING_INPUTS: tuple[Shrinking, ...] = (
     DropResults(),
@@ -266,11 +265,11 @@ KEEPING_INPUTS: tuple[Shrinking, ...] = (
     ForwardOperands(),
     ReplaceOperands(),
 )
-"""Those after which a program still takes the arrays that were given for it."""
+"""Those that keep the inputs of the program, so that given arrays still fit."""
 
 
 def tidied(module: Module, keep_inputs: bool = False) -> None:
-    """Erase what nothing needs: operations, private functions, inputs, and arrays."""
+    """Erase what is dead: operations, private functions, inputs, and arrays."""
     region_dce(module.op.body)
     while dead := _unused_symbols(module):
         for op in dead:
@@ -301,7 +300,7 @@ def _return_of(function: func.FuncOp) -> Operation:
 
 
 def _chosen(places: Sequence[Place], chosen: Collection[int]) -> Iterator[Place]:
-    """Those places, the last of them first: in the order of the program."""
+    """The chosen places, in program order; places are counted from the end."""
     return (places[n] for n in sorted(chosen, reverse=True) if n < len(places))
 
 
@@ -387,7 +386,7 @@ def _argument_attrs(function: func.FuncOp) -> list[DictionaryAttr]:
 
 
 def _drop_unused_inputs(function: func.FuncOp) -> None:
-    """Drop inputs that nothing uses; one stays, as a program without any is another case."""
+    """Drop unused inputs; one stays, as a program without inputs is a different case."""
     block, attrs = function.body.block, _argument_attrs(function)
     unused = [n for n, argument in enumerate(block.args) if not argument.uses]
     for number in reversed(unused if len(unused) < len(block.args) else unused[1:]):
@@ -399,7 +398,7 @@ def _drop_unused_inputs(function: func.FuncOp) -> None:
 
 
 def _resize(module: Module, function: func.FuncOp, old: int, new: int) -> None:
-    """Give one size of a function another number, and the results what follows from it."""
+    """Change one size of a function, and infer its result types anew."""
     if len(function.body.blocks) != 1:
         return
     block = function.body.block
@@ -441,7 +440,7 @@ def _resize_constant(module: Module, op: ConstantOp, old: int, new: int) -> None
 
 
 def _resized_numbers(attr: Attribute, old: int, new: int) -> Attribute:
-    """A list of sizes with another number; a number alone may be anything, and stays."""
+    """A list of sizes with one replaced; a lone number may mean anything, and stays."""
     if not isinstance(attr, DenseArrayBase) or attr.elt_type != i64:
         return attr
     values = [new if n == old else n for n in attr.get_values()]

@@ -1,4 +1,4 @@
-"""What a run of a module computes on its way, kept to be compared with another one."""
+"""Intermediate values of a run, kept to be compared with those of another run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..dialects.graph.ops import CallDpsOp
 
 @dataclass
 class Trace:
-    """What a run computed on its way: by calls of functions, and by operators of the model."""
+    """Intermediate values of a run: by calls of functions, and by operators of the model."""
 
     results: tuple[np.ndarray, ...] = ()
     calls: dict[tuple[str, int], tuple[Operation, list[np.ndarray]]] = field(
@@ -32,12 +32,12 @@ class Trace:
     _times: Counter[object] = field(default_factory=Counter[object])
 
     def called(self, op: Operation, name: str, arrays: Sequence[np.ndarray]) -> None:
-        """Keep what a call gave: the last of the arrays are its results."""
+        """Keep the results of a call: the last of the arrays."""
         self._times[name] += 1
         self.calls[name, self._times[name]] = op, [array.copy() for array in arrays]
 
     def observe(self, op: Operation, results: Sequence[Any]) -> None:
-        """Keep what an operation of the graph level gave."""
+        """Keep the results of an operation of the graph level."""
         arrays = [dense(result) for result in results]
         if isinstance(op, func.CallOp | CallDpsOp):
             self.called(op, op.callee.root_reference.data, arrays)
@@ -46,7 +46,7 @@ class Trace:
             self.operators[key, self._times[key]] = op, arrays
 
     def keep_types(self, before: Trace) -> None:
-        """Give what became bytes behind an address the types that it had before a pass."""
+        """Restore the types that arrays had before a pass turned them into bytes at an address."""
         for key, (op, arrays) in self.calls.items():
             _, known = before.calls.get(key, (op, []))
             for place in range(-1, -1 - min(len(arrays), len(known)), -1):
@@ -76,7 +76,7 @@ class Calls(Interpreter.Listener):
 
 
 def _memory(value: Any) -> np.ndarray | None:
-    """What a function can write to: a buffer, or the bytes from an address on."""
+    """What a function can write to: a buffer, or the bytes from an address onwards."""
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, Pointer) and value.allocation is not None:

@@ -21,16 +21,16 @@ from ..core.provenance import names
 from ..dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
 
 _GRAPH_STAGES = ("graph", "optimized", "fused")
-"""The stages whose operations are told one by one."""
+"""The stages whose operations are listed one by one."""
 
 _LONGEST = 160
-"""Characters of an operation that are told."""
+"""The number of characters of an operation that are printed."""
 
 _FUNCTIONS = (func.FuncOp, llvm.FuncOp, KernelOp)
 
 
 def fate(compilation: Compilation, node: str) -> Fate:
-    """What becomes of a node on the way down.
+    """What becomes of a node at each stage.
 
     Raises:
         InputError: if the model has no such node; it names those with the nearest names.
@@ -63,7 +63,7 @@ def _check(node: str, listing: Listing) -> None:
 
 
 class _Watch(PassHook):
-    """Notes which passes change the operations of a node, and which one leaves none."""
+    """Records which passes change the operations of a node, and which one removes the last."""
 
     def __init__(self, node: str) -> None:
         self.node = node
@@ -74,7 +74,7 @@ class _Watch(PassHook):
         self._unused = False
 
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Note what there is of the node."""
+        """Record the operations of the node."""
         self._before = list(_of(op, self.node))
         self._names = _kinds(self._before)
         self._unused = not any(
@@ -85,7 +85,7 @@ class _Watch(PassHook):
         )
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Note what is left."""
+        """Record the operations that remain."""
         after = _kinds(_of(op, self.node))
         if ctx.stage in _GRAPH_STAGES and after != self._names:
             self.changes.append(Change(ctx.stage, ctx.pass_name, self._names, after))
@@ -94,10 +94,10 @@ class _Watch(PassHook):
             self.vanished += self._reason(ctx)
 
     def _reason(self, ctx: CompilerContext) -> str:
-        """Why the pass left nothing: its own words, or what it is there for."""
+        """Why the pass removed it: its own reason, or its purpose."""
         for decision in reversed(ctx.decisions):
-            told = (decision.stage, decision.pass_name) == (ctx.stage, ctx.pass_name)
-            if told and self.node in decision.nodes:
+            current = (decision.stage, decision.pass_name) == (ctx.stage, ctx.pass_name)
+            if current and self.node in decision.nodes:
                 return f"{decision.what}, because {decision.why}"
         if self._unused:
             return "nothing used its results"
@@ -117,14 +117,14 @@ def _kinds(ops: Iterable[Operation]) -> tuple[str, ...]:
 
 
 def _places(module: ModuleOp, node: str, as_text: bool) -> Iterator[Place]:
-    """What each function of a module has of a node."""
+    """The operations of a node in each function of a module."""
     for function in module.ops:
         found = list(_of(function, node))
         if not found:
             continue
         count = sum(not isinstance(op, _FUNCTIONS) for op in function.walk())
-        told = as_text and len(found) <= MOST
-        texts = tuple(map(_text, found)) if told else (listed(_kinds(found)),)
+        in_full = as_text and len(found) <= MOST
+        texts = tuple(map(_text, found)) if in_full else (listed(_kinds(found)),)
         others = dict.fromkeys(name for op in found for name in names(op) if name != node)
         yield Place(_symbol(function), texts, len(found), count, tuple(others), _loops(found))
 

@@ -83,14 +83,15 @@ class _Kernel:
 
     def __init__(self, target: Target) -> None:
         self.vector_bytes = target.vector_bits // 8
-        self._code = CompiledModule(_text(self.vector_bytes // 4), target, Effort.NONE)
+        lanes = self.vector_bytes // 4
+        self._code = CompiledModule(_multiply_adds(lanes) + _reads(lanes), target, Effort.NONE)
         word, address = ctypes.c_int64, self._code.address
         self.multiply_add = ctypes.CFUNCTYPE(ctypes.c_float, word)(address("multiply_add"))
         self.read = ctypes.CFUNCTYPE(ctypes.c_float, word, word, word)(address("read"))
 
 
-def _text(lanes: int) -> str:
-    """LLVM IR of both loops for vectors of `lanes` floats."""
+def _multiply_adds(lanes: int) -> str:
+    """LLVM IR of the loop of multiply-adds on registers, for vectors of `lanes` floats."""
     kind = f"<{lanes} x float>"
     every = range(_ACCUMULATORS)
     phis = "\n".join(
@@ -99,16 +100,6 @@ def _text(lanes: int) -> str:
     steps = "\n".join(
         f"  %b{i} = call {kind} @llvm.fma.v{lanes}f32({kind} %x, {kind} %x, {kind} %a{i})"
         for i in every
-    )
-    sums = _sum("b", _ACCUMULATORS, kind)
-    loads = "\n".join(
-        f"  %p{i} = getelementptr {kind}, ptr %from, i64 {i}\n"
-        f"  %v{i} = load volatile {kind}, ptr %p{i}, align 64\n"
-        f"  %d{i} = fadd {kind} %c{i}, %v{i}"
-        for i in range(8)
-    )
-    carried = "\n".join(
-        f"  %c{i} = phi {kind} [zeroinitializer, %again], [%d{i}, %inner]" for i in range(8)
     )
     return f"""
 declare {kind} @llvm.fma.v{lanes}f32({kind}, {kind}, {kind})
@@ -127,9 +118,24 @@ loop:
   %more = icmp slt i64 %j, %count
   br i1 %more, label %loop, label %exit
 exit:
-{sums}
+{_sum("b", _ACCUMULATORS, kind)}
 }}
+"""
 
+
+def _reads(lanes: int) -> str:
+    """LLVM IR of the loop that reads a buffer, for vectors of `lanes` floats."""
+    kind = f"<{lanes} x float>"
+    loads = "\n".join(
+        f"  %p{i} = getelementptr {kind}, ptr %from, i64 {i}\n"
+        f"  %v{i} = load volatile {kind}, ptr %p{i}, align 64\n"
+        f"  %d{i} = fadd {kind} %c{i}, %v{i}"
+        for i in range(8)
+    )
+    carried = "\n".join(
+        f"  %c{i} = phi {kind} [zeroinitializer, %again], [%d{i}, %inner]" for i in range(8)
+    )
+    return f"""
 define float @read(ptr %buffer, i64 %vectors, i64 %repeats) {{
 entry:
   br label %again

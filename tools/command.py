@@ -48,7 +48,7 @@ PipelineFile = Annotated[
     typer.Option(
         "--pipeline",
         help="A file with the passes to run, as `stepwell pipeline` prints them; then `--level` "
-        "and `--threads` say nothing.",
+        "and `--threads` have no effect.",
         show_default=False,
     ),
 ]
@@ -86,7 +86,7 @@ def way_down(
     passes: Path | None,
     hooks: Sequence[PassHook] = (),
 ) -> Compilation:
-    """The way down of a module; the target need not be one that this machine can run."""
+    """The compilation of a module; this machine need not be able to run the target."""
     from ..compilation import Compilation
     from ..diagnosis.reproducer import Reproducing
 

@@ -1,6 +1,6 @@
 """`stepwell demo`: two models that ship here, from their weights to machine code.
 
-A graph convolutional network that tells the two sides of Zachary's karate club apart, and a
+A graph convolutional network that separates the two sides of Zachary's karate club, and a
 multilayer perceptron that reads handwritten digits. `demo_data/README.md` names the sources.
 """
 
@@ -28,7 +28,7 @@ LEADERS = [0, 33]
 
 @dataclass(frozen=True)
 class Case:
-    """One model with the data that shows what it is worth."""
+    """One model with data to score it on."""
 
     name: str
     title: str
@@ -98,7 +98,7 @@ def digits() -> Case:
 
 
 def demonstrate(console: Console, save: Path | None) -> None:
-    """Compile both models, run them, and print what they get right, how fast, and made of what."""
+    """Compile both models, run them, and print their accuracy, speed, stages and kernels."""
     table = Table("model", "right", "compile", "best call", "NumPy/SciPy", "difference")
     for make in (karate, digits):
         with console.status(f"{make.__name__}: compiling and running"):

@@ -1,12 +1,12 @@
-"""Errors and remarks held against what comments in the input expect, as with `mlir-opt`.
+"""Check errors and remarks against expectations in comments of the input, as with `mlir-opt`.
 
     // expected-error @+1 {{inner dimensions differ}}
     %0 = graph.dense %x, %w : ...
 
 An expectation names the kind (error, warning, remark, note), the line (the same one; `@+2` and
 `@-1` count from it, `@above` and `@below` are the nearest line without an expectation, `@unknown`
-is what has no place) and a part of the text. With `expected-error-re` what stands in double braces
-inside of it is a regular expression.
+matches a diagnostic without a line) and a part of the text. With `expected-error-re` what stands in
+double braces inside of it is a regular expression.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BRACES = re.compile(r"\{\{|\}\}")
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """Something that was told, and the line that it is about; None if it has none."""
+    """A diagnostic, and the line that it is about; None if it has none."""
 
     kind: str
     text: str
@@ -42,7 +42,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a comment at `at` expects to be told of `line`."""
+    """The diagnostic that a comment at `at` expects for `line`."""
 
     kind: str
     pattern: re.Pattern[str]
@@ -58,11 +58,11 @@ class Expectation:
 
 @dataclass
 class Diagnostics:
-    """What was told of an input, and what its comments expect; `problems` compares them."""
+    """The diagnostics of an input, and those its comments expect; `problems` compares them."""
 
     name: str
     expected: list[Expectation] = field(default_factory=list[Expectation])
-    told: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
     wrong: list[str] = field(default_factory=list[str])
 
     def expect(self, text: str, offset: int) -> None:
@@ -86,35 +86,37 @@ class Diagnostics:
                 self.expected.append(Expectation(match[1], pattern, body, about, at))
 
     def add_parse_error(self, error: ParseError) -> None:
-        """Note that the text is malformed."""
+        """Record that the text is malformed."""
         text = " ".join(error.msg.split())
-        self.told.append(Diagnostic("error", text, error.span.get_location().line))
+        self.diagnostics.append(Diagnostic("error", text, error.span.get_location().line))
 
     def add_malformed(self, error: DiagnosticException, line: int | None) -> None:
-        """Note that an operation could not be made from the text."""
-        self.told.append(Diagnostic("error", " ".join(str(error).split()), line))
+        """Record that an operation could not be made from the text."""
+        self.diagnostics.append(Diagnostic("error", " ".join(str(error).split()), line))
 
     def add_invalid(self, module: ModuleOp) -> bool:
-        """Note what does not verify, one operation of each function; False if there is none."""
+        """Record what does not verify, one operation of each function; False if there is none."""
         found = list(invalid_operations(module))
         for op, text in found:
-            self.told.append(Diagnostic("error", text, _line(op)))
+            self.diagnostics.append(Diagnostic("error", text, _line(op)))
         return bool(found)
 
     def add_error(self, error: Exception) -> None:
-        """Note what a pass raised."""
+        """Record what a pass raised."""
         op = operation_of(error)
-        self.told.append(Diagnostic("error", worded(error), None if op is None else _line(op)))
+        self.diagnostics.append(
+            Diagnostic("error", worded(error), None if op is None else _line(op))
+        )
 
     def add_remark(self, decision: Decision) -> None:
-        """Note a decision."""
+        """Record a decision."""
         line = _line_of(decision.places)
-        self.told.append(Diagnostic("remark", str(decision), line))
+        self.diagnostics.append(Diagnostic("remark", str(decision), line))
 
     def problems(self) -> list[str]:
-        """What is missing and what is too much, a line each, by line of the input."""
+        """Missing and unexpected diagnostics, a line each, by line of the input."""
         left, found = list(self.expected), list[tuple[int, str]]()
-        for diagnostic in self.told:
+        for diagnostic in self.diagnostics:
             fitting = next((e for e in left if e.fits(diagnostic)), None)
             if fitting is not None:
                 left.remove(fitting)
@@ -134,7 +136,7 @@ def _words(line: int | None) -> str:
 
 
 def _body(line: str, start: int) -> str | None:
-    """What stands between the braces that are open at `start` and those that close them."""
+    """The text between the braces open at `start` and the closing ones."""
     depth = 1
     for match in _BRACES.finditer(line, start):
         depth += 1 if match[0] == "{{" else -1
@@ -160,7 +162,7 @@ def _target(word: str | None, number: int, free: list[int]) -> int | None:
 
 
 def _pattern(text: str, regular: bool) -> re.Pattern[str]:
-    """What a message has to have in it."""
+    """A pattern that the message has to match."""
     if not regular:
         return re.compile(re.escape(text))
     parts = re.split(r"\{\{(.*?)\}\}", text)
@@ -170,7 +172,7 @@ def _pattern(text: str, regular: bool) -> re.Pattern[str]:
 def invalid_operations(module: ModuleOp) -> Iterator[tuple[Operation, str]]:
     """The first operation of each function that does not verify by itself, with the reason.
 
-    Where values are used before they are defined these uses are all: nothing else is looked at.
+    If values are used before their definitions, only these uses are reported.
     """
     early = [(op, explain(op.name, fact, origin=origin(op))) for op, fact in early_uses(module)]
     if early:

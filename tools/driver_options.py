@@ -29,7 +29,7 @@ class _Print(argparse.Action):
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options, and word anew those of xDSL that mean more here."""
+    """Add the options, and reword those of xDSL that mean more here."""
     parser.usage = "stepwell-opt [options] [input_file]"
     parser.error = functools.partial(_fail, parser)  # type: ignore[method-assign]
     for action in parser._actions:
@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             action.help = "the same as --timing"
         elif action.dest == "verify_diagnostics":
             action.help = (
-                "hold errors, and remarks with --remarks, against comments such as "
+                "check errors, and remarks with --remarks, against comments such as "
                 '"// expected-error @+1 {{text}}"; fail where one is missing or too many'
             )
     _add_passes(parser.add_argument_group("passes"))
@@ -96,14 +96,14 @@ def _add_passes(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--dump-pass-pipeline",
         action="store_true",
-        help="print the passes in one form, with the options that are no defaults (stderr)",
+        help="print the passes in canonical form, with options that are not defaults (stderr)",
     )
     group.add_argument(
         "--list-passes",
         nargs=0,
         action=_Print,
         text=_list_of_passes,
-        help="name every pass, what it does and its options, and exit",
+        help="list every pass with its summary and options, and exit",
     )
     group.add_argument(
         "--help-pass",
@@ -133,7 +133,7 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
         const="",
         metavar="INPUTS.npz",
         help="run the module after each pass, on these inputs or on made-up ones; end at the "
-        "first pass that changes a result, else tell what each did to the last bits (stderr)",
+        "first pass that changes a result, else report each change of last bits (stderr)",
     )
     group.add_argument(
         "--run-reproducer",
@@ -147,7 +147,7 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
 
 
 def instrument_options(args: argparse.Namespace) -> InstrumentOptions:
-    """What is told of passes."""
+    """What to report about passes."""
     names = [field.name for field in dataclasses.fields(InstrumentOptions)]
     options = InstrumentOptions(**{name: getattr(args, name) for name in names})
     return dataclasses.replace(

@@ -26,9 +26,10 @@ from .models import read_inputs
 
 if TYPE_CHECKING:
     from ..diagnosis.bisection import Bisection
+    from ..diagnosis.reduction import Reduction
 
 _MOST_LINES = 40
-"""As many lines of a difference are shown; a reproducer has all of it."""
+"""The number of lines of a diff that are shown; a reproducer has all of them."""
 
 Inputs = Annotated[
     list[str] | None,
@@ -52,7 +53,7 @@ MaxUlp = Annotated[
 
 @dataclass(frozen=True)
 class _Case:
-    """A program, and how it is taken down."""
+    """A program, and how it is compiled."""
 
     module: Module
     inputs: list[Any] | None
@@ -66,12 +67,10 @@ def bisect(
     inputs: Inputs = None,
     expected: Annotated[
         list[str] | None,
-        typer.Option(
-            "--expected", help="A result that is to come out, as in `y=y.npy`; repeatable."
-        ),
+        typer.Option("--expected", help="A correct result, as in `y=y.npy`; repeatable."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where a reproducer (.mlir) goes.")
+        Path | None, typer.Option("--output", "-o", help="A file for the reproducer (.mlir).")
     ] = None,
     shapes: Shapes = None,
     level: Level = 3,
@@ -85,9 +84,9 @@ def bisect(
 
     `stepwell bisect model.onnx --level 3 -o found.mlir`
 
-    The model is run after each pass, on made-up inputs or on those given. What fails first, be it
-    a crash, an invalid module or another result, is repeated with ever fewer steps of its pass.
-    A reproducer brings its own passes. Exits with 1 if nothing fails.
+    The model is run after each pass, on made-up inputs or on those given. The first failure (a
+    crash, an invalid module or a wrong result) is repeated with fewer and fewer steps of its pass.
+    A reproducer has its own passes. Exits with 1 if nothing fails.
     """
     from ..diagnosis.bisection import bisect as find
 
@@ -120,20 +119,20 @@ def reduce(
         str | None,
         typer.Option(
             "--test",
-            help="A command that exits with another status than 0 for the file of a module that "
-            "fails; by default the same pass has to fail in the same way.",
+            help="A command that exits with a status other than 0 for a module that fails; "
+            "by default the same pass has to fail in the same way.",
         ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", help="Seconds after which the command is given up.")
+        float, typer.Option("--timeout", help="Seconds after which the command is stopped.")
     ] = 60,
     seconds: Annotated[
         float | None,
-        typer.Option("--seconds", help="After how long the smallest so far will do."),
+        typer.Option("--seconds", help="A time limit; then the smallest so far is kept."),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where the small module (.mlir) goes, else stdout."),
+        typer.Option("--output", "-o", help="A file for the small module (.mlir), else stdout."),
     ] = None,
     shapes: Shapes = None,
     level: Level = 3,
@@ -147,8 +146,8 @@ def reduce(
 
     `stepwell reduce model.onnx --level 3 -o small.mlir`
 
-    Operations, results, inputs and sizes go, as long as the same pass fails in the same way, or,
-    as with `mlir-reduce`, as long as the command of `--test` fails.
+    Removes operations, results, inputs and sizes as long as the same pass fails in the same way,
+    or, as with `mlir-reduce`, as long as the command of `--test` fails.
     """
     from ..diagnosis.reduction import Command
     from ..diagnosis.reduction import reduce as shrink
@@ -166,6 +165,11 @@ def reduce(
             max_ulp=case.max_ulp,
             seconds=seconds,
         )
+    _write(small, output)
+
+
+def _write(small: Reduction, output: Path | None) -> None:
+    """Write the small module to a file, or print it, and print what is to blame."""
     if output is not None:
         small.save(output)
     else:
@@ -174,7 +178,7 @@ def reduce(
 
 
 def show(found: Bisection) -> None:
-    """Print what is to blame, and the beginning of what it changed."""
+    """Print what is to blame, and the beginning of its diff."""
     print(found)
     lines = found.diff().splitlines()
     for line in lines[:_MOST_LINES]:
@@ -192,7 +196,7 @@ def _case(
     pipeline: Path | None,
     max_ulp: float | None,
 ) -> _Case:
-    """What the arguments say, or a reproducer."""
+    """The case of the arguments, or of a reproducer."""
     from ..diagnosis.reproducer import load as load_reproducer
 
     if passes is not None and pipeline is not None:

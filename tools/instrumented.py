@@ -1,4 +1,4 @@
-"""Commands of `stepwell` that tell what passes do, with the options of `stepwell-opt` for it."""
+"""Commands of `stepwell` that report what passes do, with the options of `stepwell-opt`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `stepwell-opt` and `stepwell compile` tell of passes: options, and the hooks for them."""
+"""What `stepwell-opt` and `stepwell compile` report about passes: options, and their hooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..core.context import CompilerContext, Decision, PassHook
 from ..core.errors import StepwellError, explain
-from ..core.instrumentation.report import Report, tell_json, tell_text
+from ..core.instrumentation.report import Report, write_json, write_text
 from ..core.pipeline_text import check_known
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..core.instrumentation.remarks import Remarks
 
 ELIDED_ABOVE = 16
-"""The elements of the largest constant that is printed whole where nothing else is asked for."""
+"""By default, constants with more elements are left out where IR is printed."""
 
 
 def _asked(help: str, metavar: str | None = None) -> Any:
@@ -33,7 +33,7 @@ def _asked(help: str, metavar: str | None = None) -> Any:
 
 @dataclass(frozen=True)
 class InstrumentOptions:
-    """What is told of passes: the options of the command line, by their names.
+    """What to report about passes: the options of the command line, by name.
 
     A list is a text with commas; None where an option is not given.
     """
@@ -49,24 +49,24 @@ class InstrumentOptions:
         "leave out constants of more elements where IR is printed (else 16; none: print all)", "N"
     )
     print_ir_tree_dir: str | None = _asked("write the IR after each pass into this folder", "DIR")
-    timing: bool = _asked("tell where the time went")
-    statistics: bool = _asked("tell what each pass counted: patterns, operations, decisions")
+    timing: bool = _asked("report where the time went")
+    statistics: bool = _asked("report what each pass counted: patterns, operations, decisions")
     remarks: str | None = _asked(
-        "tell what passes decided, by node: passed, missed, analysis or all", "KINDS"
+        "report what passes decided, by node: passed, missed, analysis or all", "KINDS"
     )
     remarks_filter: str | None = _asked(
         "only remarks of passes, subjects or nodes in which this is found", "REGEX"
     )
-    json: bool = _asked("tell all of this as JSON, one object a line")
+    json: bool = _asked("report all of this as JSON, one object per line")
 
 
 class Instruments:
-    """The hooks that options call for, and what they tell at the end.
+    """The hooks that the options need, and their reports at the end.
 
     Args:
-        options: what is asked for.
+        options: the options of the command line.
         available: the names of all passes.
-        on_remark: is given the decisions that are asked for, instead of telling them.
+        on_remark: receives the selected decisions, instead of printing them.
 
     Raises:
         StepwellError: if an option names an unknown pass or kind, or a folder cannot be written.
@@ -79,7 +79,7 @@ class Instruments:
         on_remark: Callable[[Decision], None] | None = None,
     ) -> None:
         self._options, self._available = options, set(available)
-        self.tell = tell_json if options.json else tell_text
+        self.report = write_json if options.json else write_text
         self._on_remark = on_remark
         self._elide = _limit(options.elide_constants)
         # The clock starts here.
@@ -89,10 +89,10 @@ class Instruments:
         self._tree = self._make_tree("")
 
     def hooks(self, part: int | None = None) -> list[PassHook]:
-        """The hooks, of which the one that measures time is next to the pass.
+        """The hooks, with the one that measures time innermost.
 
         Args:
-            part: the number of the part of the input, if that is split.
+            part: the number of the part, if the input is split.
         """
         if part is not None:
             self._tree = self._make_tree(str(part))
@@ -101,22 +101,22 @@ class Instruments:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Measure something that is done outside of a compilation."""
+        """Measure something outside of a compilation."""
         ctx = CompilerContext(hooks=[] if self._timing is None else [self._timing])
         with ctx.phase(name):
             yield
 
     def finish(self) -> None:
-        """Tell what was counted and measured."""
+        """Print what was counted and measured."""
         reports: list[Report] = []
         if self._statistics is not None:
             reports.append(self._statistics.report())
         if self._timing is not None:
             reports.append(self._timing.report())
         for report in reports:
-            self.tell(report)
+            self.report(report)
 
-    # What nobody asks for is not loaded.
+    # Only load what the options need.
 
     def _make_timing(self) -> PassTiming | None:
         if not self._options.timing:
@@ -146,7 +146,7 @@ class Instruments:
         from ..core.instrumentation.ir_printer import IRPrinter
 
         return IRPrinter(
-            self.tell,
+            self.report,
             before=before,
             after=after,
             after_change=options.print_ir_after_change,
@@ -183,8 +183,8 @@ class Instruments:
         except re.error as error:
             fact = f"{options.remarks_filter!r} is no regular expression: {error}"
             raise StepwellError(explain("--remarks-filter", fact)) from error
-        told = self._on_remark or (lambda decision: self.tell(Remark(decision)))
-        return Remarks(told, kinds, only)
+        report = self._on_remark or (lambda decision: self.report(Remark(decision)))
+        return Remarks(report, kinds, only)
 
     def _passes(self, option: str, text: str | None) -> list[str] | Literal["all"]:
         names = _listed(text)
@@ -200,7 +200,7 @@ def _limit(text: str | None) -> int | None:
     """The elements above which a constant is left out.
 
     Raises:
-        StepwellError: if it is none.
+        StepwellError: if the text is not such a number.
     """
     if text is None:
         return ELIDED_ABOVE

@@ -80,7 +80,7 @@ def options(
         bool, typer.Option("--traceback", help="Show where in the compiler an error arose.")
     ] = False,
 ) -> None:
-    """Options of the command itself: each is done when it is read."""
+    """Options of the command itself: each takes effect when it is parsed."""
     del version, traceback
 
 
@@ -95,7 +95,7 @@ def run(
     ] = None,
     outputs: Annotated[
         list[str] | None,
-        typer.Option("--output", "-o", help="Where a result goes, as in `y=y.npy`; repeatable."),
+        typer.Option("--output", "-o", help="A file for a result, as in `y=y.npy`; repeatable."),
     ] = None,
     at: Annotated[
         str | None,
@@ -154,7 +154,7 @@ def compile_(
     passes: PipelineFile = None,
     instruments: Instruments,
 ) -> None:
-    """Compile a model, and show any step of the way down.
+    """Compile a model, and show any stage of it.
 
     `stepwell compile model.onnx --emit loops`
 
@@ -238,7 +238,7 @@ def explain(
     threads: Threads = None,
     passes: PipelineFile = None,
 ) -> None:
-    """Tell what the passes decided about a model, why, and at which cost.
+    """Report what the passes decided about a model, why, and at which cost.
 
     `stepwell explain model.onnx`
     """
@@ -271,11 +271,11 @@ def pipeline(
         bool, typer.Option("--stages", help="Print a table with the stages, a line each.")
     ] = False,
 ) -> None:
-    """Print the passes of the whole way down, as text to edit.
+    """Print all passes of a compilation, as text to edit.
 
     `stepwell-opt model.mlir -p "$(stepwell pipeline --level 3)"`
 
-    What comes out is what `compile` makes; `compile`, `run` and `explain` take an edited text by
+    These passes produce what `compile` does; `compile`, `run` and `explain` take an edited text by
     `--pipeline FILE`.
     """
     count = default_threads(named(target)) if threads is None else threads
@@ -288,7 +288,7 @@ def pipeline(
 
 
 def show(exe: Executable, seconds: float) -> None:
-    """Print what an executable is made of."""
+    """Print a summary of an executable."""
     for title, specs in (("takes", exe.inputs), ("gives", exe.outputs)):
         for spec in specs:
             out.print(f"[bold]{title}[/] {spec}", highlight=False)
@@ -323,7 +323,7 @@ def _compilation(
     passes: Path | None,
     hooks: Sequence[PassHook],
 ) -> Compilation:
-    """The way to a later stage; its target need not be one that this machine can run."""
+    """The compilation to a later stage; this machine need not be able to run the target."""
     from ..dialects.stages import stage_of
 
     start = stage_of(module.op)
@@ -365,16 +365,16 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         app(args=arguments, prog_name="stepwell")
     except BrokenPipeError:
-        # The reader has left (`| head`): what Python would flush at exit goes nowhere.
+        # The reader has closed the pipe (`| head`): discard what Python flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except SystemExit as stop:
         if stop.code == 130:
-            # Typer has caught the interrupt, and says nothing.
+            # Typer has caught the interrupt silently.
             print("stepwell: interrupted", file=sys.stderr)
         raise
     except Exception as error:
-        # The boundary of the process: whatever happened inside, a user sees what it means.
+        # The boundary of the process: report every failure as one line.
         if arguments[:1] == ["--traceback"]:
             raise
         print(f"stepwell: error: {worded(error)}", file=sys.stderr)

@@ -1,6 +1,6 @@
-"""What the commands say when something went wrong: never a traceback.
+"""Error messages of the commands: never a traceback.
 
-That is one line, except where a frontend reports all that it does not support, a line each.
+One line, except where a frontend reports everything that it does not support, a line each.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..core.errors import StepwellError
 
 
 def worded(error: BaseException) -> str:
-    """An error as users see it; what only a defect of the compiler can raise is called that."""
+    """An error as users see it; one that only a defect of the compiler can cause is labelled so."""
     if isinstance(error, StepwellError):
         return str(error)
     if isinstance(error, ParseError):
@@ -22,7 +22,7 @@ def worded(error: BaseException) -> str:
         return f"cannot open {error.filename}: {error.strerror}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if isinstance(error, ArgSpecParseError):
-        # A headline, the place, the text, carets, and last what is wrong.
+        # A headline, the position, the text, carets, and finally the reason.
         return f"pipeline: {lines[-1]}, at {lines[1]}"
     first = lines[0] if lines else ""
     if isinstance(error, (DiagnosticException, ValueError)):

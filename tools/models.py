@@ -14,14 +14,14 @@ from ..core.reading import ReadingError, opened_npz, read_npy
 
 
 def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> Module:
-    """Read an ONNX model or MLIR text, by the end of its name.
+    """Read an ONNX model or MLIR text, by its suffix.
 
     Args:
         path: a file that ends in `.onnx` or `.mlir`.
         shapes: input name -> shape, for an ONNX model whose dimensions are symbolic.
 
     Raises:
-        ImportModelError: if the file is neither, or cannot be taken in.
+        ImportModelError: if the file is neither, or cannot be imported.
     """
     if not path.is_file():
         raise ImportModelError(explain("model", f"no such file: {path}"))
@@ -71,9 +71,9 @@ def read_inputs(
     """The arrays of `["x=x.npy"]` in the order of the inputs; `x.npy` alone for a single input.
 
     Args:
-        texts: what was given.
+        texts: the values of the option.
         specs: the inputs, or the results, of a program.
-        option: by what it was given.
+        option: the option that they were given by.
 
     Raises:
         InputError: if an input is missing, unknown or given twice, or a file cannot be read.

@@ -1,4 +1,4 @@
-"""What passes there are, what each does and which options it takes."""
+"""The list of passes, with what each does and its options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..core.registry import own_passes, passes
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a pass: its name, type and default as they are written, and what it is for."""
+    """An option of a pass: name, type and default as written, and its purpose."""
 
     name: str
     type: str
@@ -78,7 +78,7 @@ def options_of(kind: type[ModulePass]) -> Iterator[Option]:
 
 
 def _written(value: object) -> str:
-    """A default as it would be written on the command line."""
+    """A default as it is written on the command line."""
     if value is None or value == ():
         return "none"
     return json.dumps(value) if isinstance(value, str | bool) else str(value)
@@ -91,7 +91,7 @@ def _entry(name: str, kind: type[ModulePass]) -> Iterator[str]:
 
 
 def _documentation(kind: type[ModulePass]) -> str:
-    """What a pass says of itself; what `dataclass` or a base class puts there says nothing."""
+    """The docstring of a pass itself, not one made by `dataclass` or inherited."""
     text = inspect.cleandoc(kind.__doc__ or "")
     return "" if text.startswith(f"{kind.__name__}(") else text
 

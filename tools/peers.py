@@ -1,7 +1,6 @@
 """Other runtimes to compare with, where the user has installed them.
 
-Nothing here is needed by the package: a peer is loaded by its name when `stepwell bench --vs`
-asks for it.
+The package needs none of them: a peer is loaded by name for `stepwell bench --vs`.
 """
 
 from __future__ import annotations

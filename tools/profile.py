@@ -46,7 +46,7 @@ def profile(
         ),
     ] = None,
     repeat: Annotated[
-        int | None, typer.Option("--repeat", help="How often it is run (else for a moment).")
+        int | None, typer.Option("--repeat", help="The number of runs (else for a moment).")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)
@@ -57,7 +57,7 @@ def profile(
     threads: Threads = None,
     passes: PipelineFile = None,
 ) -> None:
-    """Tell where the time of a model goes, by kernel and by node.
+    """Report where the time of a model goes, by kernel and by node.
 
     `stepwell profile model.onnx --size batch=64`
     """

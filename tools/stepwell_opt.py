@@ -1,8 +1,8 @@
 """`stepwell-opt`: xDSL's driver with the dialects and passes of this project.
 
-Every pass of xDSL, of this project and of installed plug-ins goes into one `-p` list. Weights
-that lie beside the input (`m.safetensors` beside `m.mlir`) are loaded with it, and written
-beside the output where `-o` names one.
+Passes of xDSL, of this project and of installed plug-ins are named in one `-p` list. Weights beside
+the input (`m.safetensors` beside `m.mlir`) are loaded with it, and written beside the output if
+`-o` names one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,12 @@ from ..core.provenance import places
 from ..core.reading import LARGEST_TEXT, ReadingError, read_bytes, read_stream
 from ..core.registry import make_context, passes
 from ..core.weights import WeightStore, write_atomically
-from ..diagnosis.reproducer import defects_named, defects_told, differing_versions, from_metadata
+from ..diagnosis.reproducer import (
+    defects_named,
+    defects_reported,
+    differing_versions,
+    from_metadata,
+)
 from .driver_options import add_options, instrument_options, pipeline_text
 from .instruments import Instruments
 from .messages import worded
@@ -62,7 +67,7 @@ changes what a program computes."""
 
 
 class _KeptText(StringIO):
-    """Text that outlives `close`: the driver closes its output before it knows of success."""
+    """Text that survives `close`: the driver closes its output before it knows of success."""
 
     def close(self) -> None:
         pass
@@ -76,7 +81,7 @@ class StepwellOptMain(xDSLOptMain):
     )
 
     resources: Mapping[str, Mapping[str, str | bool]]
-    """What the text has in its metadata."""
+    """The metadata of the text."""
     _parser: MlirParser
     _text: str
 
@@ -88,7 +93,7 @@ class StepwellOptMain(xDSLOptMain):
             from .diagnostics import Diagnostics
 
             self._diagnostics = Diagnostics(self.get_input_name())
-            self.args.verify_diagnostics = False  # what xDSL means by it is to print them
+            self.args.verify_diagnostics = False  # xDSL would print them
         on_remark = None if self._diagnostics is None else self._diagnostics.add_remark
         options = instrument_options(self.args)
         self._instruments = Instruments(options, self.available_passes, on_remark)
@@ -140,7 +145,7 @@ class StepwellOptMain(xDSLOptMain):
             print(as_json if self.args.json else text, file=sys.stderr)
 
     def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
-        """Open the input, with the weights that lie beside it."""
+        """Open the input, with the weights beside it."""
         if self.args.input_file == "-":
             self.args.input_file = None
         if self.args.input_file is not None:
@@ -151,7 +156,7 @@ class StepwellOptMain(xDSLOptMain):
         return super().prepare_input()
 
     def get_input_stream(self) -> tuple[IO[bytes], str]:
-        """The input as a whole, and what kind of text it is.
+        """The whole input, and the kind of its text.
 
         Raises:
             StepwellError: if it cannot be read.
@@ -168,7 +173,7 @@ class StepwellOptMain(xDSLOptMain):
         """Demand a file of a kind that can be read.
 
         Raises:
-            StepwellError: if it is none.
+            StepwellError: if it is of another kind.
         """
         if path.is_dir():
             raise StepwellError(f"cannot open {path}: Is a directory")
@@ -189,7 +194,7 @@ class StepwellOptMain(xDSLOptMain):
         return self.ctx
 
     def prepare_output(self) -> IO[str]:
-        """Collect what goes into a file: it is written when everything has succeeded."""
+        """Collect the output: a file is written once everything has succeeded."""
         self.collected = _KeptText() if self.args.output_file not in (None, "-") else None
         return sys.stdout if self.collected is None else self.collected
 
@@ -242,7 +247,7 @@ class StepwellOptMain(xDSLOptMain):
             return super().output_resulting_program(prog)
 
     def _make_parser(self, *, placed: bool) -> MlirParser:
-        """A parser of the part of the input that it is the turn of."""
+        """A parser of the current part of the input."""
         self._parser = MlirParser(self.ctx, self._text, self.get_input_name())
         if placed:
             self._parser.keep_places(self._offset)
@@ -260,7 +265,7 @@ class StepwellOptMain(xDSLOptMain):
         except VerifyException as error:
             from .diagnostics import invalid_operations
 
-            # Lines cost time to keep: the text is parsed again to know this one.
+            # Keeping lines is expensive: the text is parsed again to find this one.
             again = self._make_parser(placed=True).parse_module(not self.args.no_implicit_module)
             for op, text in invalid_operations(again):
                 where = next(iter(places(op)), self.get_input_name())
@@ -268,7 +273,7 @@ class StepwellOptMain(xDSLOptMain):
             raise
 
     def _keeps_places(self) -> bool:
-        """Whether operations are to know their lines: for what is told of them."""
+        """Whether operations need their lines, for diagnostics."""
         remarks = (self.args.remarks, self.args.remarks_filter)
         return self._diagnostics is not None or any(asked is not None for asked in remarks)
 
@@ -280,11 +285,11 @@ class StepwellOptMain(xDSLOptMain):
             self._reproduce(prog)
             return
         ctx.applied = {}
-        with defects_told(ctx, Module(prog.clone(), ctx.weights.copy())):
+        with defects_reported(ctx, Module(prog.clone(), ctx.weights.copy())):
             run_steps(ctx, prog, self.steps)
 
     def _reproduce(self, prog: ModuleOp) -> None:
-        """Run what the input says, to see it fail again."""
+        """Run the passes that the input names, to reproduce its failure."""
         if self.args.passes:
             fact, expected = "the file says which passes run", "no -p beside it"
             raise InputError(explain("--run-reproducer", fact, expected=expected))
@@ -305,7 +310,7 @@ class StepwellOptMain(xDSLOptMain):
             run_steps(ctx, prog, parse_passes(found.pipeline, self.available_passes))
 
     def _compile(self, found: Reproducer) -> None:
-        """Take a reproducer down to machine code."""
+        """Compile a reproducer to machine code."""
         from ..compiler import compile
 
         check = False if found.inputs is None else found.inputs
@@ -314,12 +319,12 @@ class StepwellOptMain(xDSLOptMain):
         )
 
     def _checker(self, prog: ModuleOp) -> PassHook:
-        """What runs the module after each pass."""
+        """The checker that runs the module after each pass."""
         from ..diagnosis.checking import Checker
 
         module = Module(prog, self.context.weights)
         inputs = read_archive(self.args.check, module.inputs) if self.args.check else None
-        return Checker(module, inputs, None, tell=self._instruments.tell)
+        return Checker(module, inputs, None, report=self._instruments.report)
 
     def run(self) -> None:
         """Read, transform, write."""
@@ -340,10 +345,10 @@ class StepwellOptMain(xDSLOptMain):
             raise StepwellError(f"cannot write {output}: {error.strerror}") from error
 
     def _demand_expected(self, diagnostics: Diagnostics) -> None:
-        """Demand that what was told is what the comments of the input expect.
+        """Demand that the diagnostics are those that comments of the input expect.
 
         Raises:
-            StepwellError: if it is not, after each difference was printed.
+            StepwellError: if they are not, after printing each difference.
         """
         problems = diagnostics.problems()
         for problem in problems:
@@ -354,7 +359,7 @@ class StepwellOptMain(xDSLOptMain):
 
 
 def _is_of_verifier(error: BaseException | None) -> bool:
-    """Whether an error comes from something that does not verify."""
+    """Whether an error is one of verification."""
     while error is not None and not isinstance(error, VerifyException):
         error = error.__cause__
     return error is not None
@@ -367,14 +372,14 @@ def main(args: Sequence[str] | None = None) -> None:
         StepwellOptMain(arguments).run()
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has left (`| head`): what Python would flush at exit goes nowhere.
+        # The reader has closed the pipe (`| head`): discard what Python flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt:
         print("stepwell-opt: interrupted", file=sys.stderr)
         sys.exit(130)
     except (Exception, ArgSpecParseError) as error:
-        # The boundary of the process: whatever happened inside, a user sees what it means.
+        # The boundary of the process: report every failure as one line.
         if "--traceback" in arguments:
             raise
         message = worded(error)

@@ -1,4 +1,4 @@
-"""What `stepwell-opt` prints a module as, beyond the targets of xDSL."""
+"""Output formats of `stepwell-opt` beyond the targets of xDSL."""
 
 from __future__ import annotations
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 ROUNDS = 15
 ROUND_SECONDS = 0.02
 REST_SECONDS = 0.005
-"""A process is at rest that hardly runs for so long."""
+"""A process is idle if it uses hardly any CPU time for so long."""
 MOST_RESTS = 100
-"""How often that is awaited: threads of some libraries spin for 0.1 s after the last call."""
+"""How often to wait for that: threads of some libraries spin for 0.1 s after a call."""
 TURN_SECONDS = 1e-4
-"""In a pair: shorter than what a busy machine gives a process at a time."""
+"""The turns of a pair: shorter than a time slice on a busy machine."""
 PAIR_SECONDS = 0.4
 WARM_SECONDS = 0.003
-"""For so long after a rest calls are not counted: threads wake up in them."""
+"""Calls for so long after a rest are not counted, as threads wake up."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ def measure(
 ) -> dict[str, Timing]:
     """Time each candidate; rounds of all of them are interleaved, so that one clock serves all.
 
-    A turn begins with a rest and a few calls that are not counted, so that a candidate finds
-    the machine as it would alone.
+    A turn begins with a rest and a few calls that are not counted, so that candidates do not
+    disturb each other.
 
     Args:
         candidates: what is timed, by name.
@@ -77,11 +77,11 @@ class Pair:
     first: Timing
     second: Timing
     ratio: float
-    """How many times longer the second takes: the median over turns that follow each other."""
+    """How many times longer the second takes: the median over consecutive turns."""
 
 
 def measure_pair(first: Callable[[], object], second: Callable[[], object]) -> Pair:
-    """Time two candidates in turns so short that both find the same machine, however busy."""
+    """Time two candidates in turns so short that both see the same load of the machine."""
     count = min(_calls_in(ROUND_SECONDS, call) for call in (first, second))
     count = max(1, round(count * TURN_SECONDS / ROUND_SECONDS))
     times: list[tuple[float, float]] = []
@@ -99,7 +99,7 @@ def measure_pair(first: Callable[[], object], second: Callable[[], object]) -> P
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Nothing is collected while the context lasts."""
+    """Disable the garbage collector within the context."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -110,7 +110,7 @@ def _without_collection() -> Iterator[None]:
 
 
 def _rest() -> None:
-    """Wait until no thread of this process runs, not even one that spins."""
+    """Wait until no thread of this process runs or spins."""
     for _ in range(MOST_RESTS):
         start = time.process_time()
         time.sleep(REST_SECONDS)
@@ -119,7 +119,7 @@ def _rest() -> None:
 
 
 def _calls_in(seconds: float, call: Callable[[], object]) -> int:
-    """Warm up for so many seconds, and see how many calls fill them."""
+    """Warm up for so many seconds, and count the calls."""
     call()
     count, end = 0, time.perf_counter() + seconds
     while time.perf_counter() < end:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -12,6 +12,17 @@ from rich.table import Table
 from .command import Level, ModelPath, Shapes, TargetName, Threads, err, load, out
 from .models import parse_sizes
 from .timing import duration
+
+if TYPE_CHECKING:
+    from ..tuning.search import Tuned
+
+_COLUMNS = (
+    TextColumn("{task.description}"),
+    BarColumn(),
+    TextColumn("{task.fields[tried]} tried, best {task.fields[best]}"),
+    TimeElapsedColumn(),
+)
+"""The columns of the progress bar."""
 
 
 def tune(
@@ -43,23 +54,17 @@ def tune(
 
     `stepwell tune model.onnx --budget 60`
 
-    Every command, and `stepwell.compile`, then uses them. Ctrl-C ends the search, and keeps what
-    was found; the next search goes on from there.
+    Every command, and `stepwell.compile`, then uses them. Ctrl-C ends the search and keeps what was
+    found; the next search continues from there.
     """
     from ..tuning.search import Progress as Step
     from ..tuning.search import tune as tune_module
 
     module = load(model, shapes)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[tried]} tried, best {task.fields[best]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=err, transient=True) as bar:
+    with Progress(*_COLUMNS, console=err, transient=True) as bar:
         task = bar.add_task("tuning", total=budget, tried=0, best="1.00")
 
-        def tell(step: Step) -> None:
+        def show(step: Step) -> None:
             about, best = f"@{step.kernel}", f"{step.best:.2f}"
             bar.update(task, completed=step.seconds, description=about, tried=step.tried, best=best)
 
@@ -72,8 +77,13 @@ def tune(
             sizes=parse_sizes(sizes or []),
             records=records,
             timeout_s=timeout,
-            progress=tell,
+            progress=show,
         )
+    _print(tuned)
+
+
+def _print(tuned: Tuned) -> None:
+    """Print the schedules that were kept, and how much faster they are."""
     if tuned.kept:
         table = Table("kernel", "a call", "times the default", "schedule")
         for record in tuned.kept:

@@ -2,8 +2,8 @@
 
     python -c "from stepwell.tuning.measuring import serve; serve()" FOLDER
 
-Tuning starts it and writes a line of JSON for each comparison; it answers with a line. What it
-compiles may be wrong or never end: then this process is lost, and nothing else.
+Tuning starts it and writes a line of JSON for each comparison; it answers with a line. A candidate
+that crashes or hangs only takes this process down.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from ..core.errors import StepwellError
 from ..frontends.mlir import from_mlir
 
 ROUND_SECONDS = 0.001
-"""How long the calls of one round are at least: shorter than what a busy machine interrupts."""
+"""The least duration of a round: shorter than a time slice on a busy machine."""
 LEAST_ROUNDS, MOST_ROUNDS = 7, 400
 HOPELESS = 2.0
-"""What takes so many times as long at first is not measured any further."""
+"""A candidate so many times slower at first is not measured further."""
 TOLERANCE = 1e-3
-"""How far a result may be from that of the default schedule, of its largest element."""
+"""The allowed difference from the default schedule, relative to the largest element."""
 KEPT = 8
-"""How many programs are kept compiled."""
+"""How many compiled programs are cached."""
 
 Traces = Mapping[str, str]
 """The trace of each kernel that does not get its default schedule."""
@@ -72,7 +72,7 @@ class Bench:
         return self.programs[name]
 
     def compared(self, base: Traces, traces: Traces, seconds: float) -> dict[str, Any]:
-        """How long a call takes under `traces`, and under `base` beside it.
+        """How long a call takes under `traces` and under `base`, interleaved.
 
         Args:
             base: one schedule.
@@ -92,7 +92,7 @@ class Bench:
         pairs = _paired(calls[0], calls[1], seconds)
         ratios = [second / first for first, second in pairs]
         middle = statistics.median(ratios)
-        # Of a normal distribution: the deviation from its median one, and the error of a median.
+        # For a normal distribution: standard from median deviation, and the error of a median.
         spread = 1.4826 * statistics.median(abs(ratio - middle) for ratio in ratios)
         first, second = (_lower_decile([pair[side] for pair in pairs]) for side in (0, 1))
         return {
@@ -110,7 +110,7 @@ def _lower_decile(values: Sequence[float]) -> float:
 def _paired(
     first: Callable[[], object], second: Callable[[], object], seconds: float
 ) -> list[tuple[float, float]]:
-    """Seconds for a call of each, side by side; which goes first alternates."""
+    """Seconds for a call of each, interleaved; the order alternates."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -142,7 +142,7 @@ def _seconds(call: Callable[[], object], count: int) -> float:
 
 
 def _close(before: Any, after: Any) -> bool:
-    """Whether results are the same but for the order of additions."""
+    """Whether results agree up to the order of additions."""
     if isinstance(before, tuple):
         return all(map(_close, before, after))
     expected, got = _numbers(before), _numbers(after)
@@ -154,14 +154,14 @@ def _close(before: Any, after: Any) -> bool:
 
 
 def _numbers(value: Any) -> np.ndarray:
-    """The elements of a result; of a sparse one those that are stored."""
+    """The elements of a result; the stored ones of a sparse result."""
     return np.asarray(value.data if hasattr(value, "indptr") else value)
 
 
 def serve() -> None:
     """Answer comparisons until there are no more."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a program prints is no answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # keep printed text out of the answers
 
     def answer(what: Mapping[str, Any]) -> None:
         answers.write(json.dumps(what) + "\n")

@@ -1,9 +1,9 @@
 """`tune`: search for better schedules of a module's kernels, by measured runs.
 
-The search goes around the default schedule: it tells the rules what to choose (see `Knobs`), and
-what they make of that is a trace. Each one is compiled and timed beside the default in a process
-of its own, so that a crash or a hang costs one candidate. What is better in the end, again beside
-the default and by more than the noise, is kept.
+The search starts from the default schedule: it sets choices of the rules (see `Knobs`), which then
+yield a trace. Each trace is compiled and timed against the default in a separate process, so that a
+crash or a hang costs one candidate. Traces that beat the default in a final comparison by more than
+the noise are kept.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from ..passes.loop.rules.knobs import ANALYTIC, CHOICES, Knobs
 from ..passes.loop.schedule import schedule_kernel
 
 QUICK, FINAL = 0.15, 1.0
-"""Seconds for timing a candidate and the default beside each other, at first and in the end."""
+"""Seconds for timing a candidate against the default, at first and in the end."""
 FINAL_SHARE = 0.2
-"""The part of the budget that is for the last comparisons."""
+"""The part of the budget for the final comparisons."""
 FINALISTS = 3
 """How many traces of a kernel are compared again, until one of them is better."""
 IDLE = 60
-"""After so many proposals that bring no new trace a kernel is done."""
+"""A kernel is done after so many proposals without a new trace."""
 GAIN = 0.01
 """By how much a schedule has to be better, beyond the noise."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What tuning is doing: candidates tried so far, and the best ratio for the kernel."""
+    """The progress of tuning: candidates tried so far, and the best ratio for the kernel."""
 
     kernel: str
     tried: int
@@ -59,7 +59,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What tuning came to.
+    """The result of tuning.
 
     `kept` are the schedules that are better than the default, `ratio` the time of a call with
     all of them over that with none, `tried` how many candidates were measured, `failed` how many
@@ -89,8 +89,8 @@ def tune(
 ) -> Tuned:
     """Search for schedules that are faster than the default ones, and record them.
 
-    What an earlier search recorded is not measured again: the search goes on from there. An
-    interrupt (Ctrl-C) ends it, and what was found until then is compared and recorded.
+    What an earlier search recorded is not measured again. An interrupt (Ctrl-C) ends the search;
+    what was found until then is compared and recorded.
 
     Args:
         module: the module.
@@ -98,11 +98,11 @@ def tune(
         target: the machine, which has to be this one.
         threads: how many threads a call may use, as for `compile`.
         opt_level: as for `compile`.
-        inputs: what the program is timed on; by default arrays that are made up.
+        inputs: what the program is timed on; by default made-up arrays.
         sizes: symbolic sizes of those; else 1.
         records: the database; by default that of `STEPWELL_TUNING`, or of the user.
         timeout_s: how long a candidate may take.
-        progress: is told of each candidate.
+        progress: called for each candidate.
 
     Raises:
         CompileError: if the module cannot be compiled, its records are corrupt, or it has no
@@ -142,7 +142,7 @@ serve()"""
 
 
 def worker_command(folder: str) -> list[str]:
-    """What starts a process that measures the module in a folder."""
+    """The command of a process that measures the module in a folder."""
     return [sys.executable, "-c", _SERVE, *sys.path, folder]
 
 
@@ -158,7 +158,7 @@ def _optuna() -> Any:
 
 @dataclass
 class _Kernel:
-    """The kernels of one structure, and what is known of their schedules."""
+    """The kernels of one structure, and what is known about their schedules."""
 
     key: str
     names: tuple[str, ...]
@@ -242,7 +242,7 @@ class _Search:
             left = rest
 
     def _search_kernel(self, kernel: _Kernel, end: float) -> None:
-        """Try what is beside the default, then what the search proposes."""
+        """Try neighbours of the default, then what the search proposes."""
         space = self._beside(kernel, end)
         if not space:
             return
@@ -271,7 +271,7 @@ class _Search:
                 study.tell(trial, ratio)
 
     def _beside(self, kernel: _Kernel, end: float) -> dict[str, tuple[Any, ...]]:
-        """Measure each schedule that differs by one choice; gives the choices that matter."""
+        """Measure each schedule that differs by one choice; return the choices that matter."""
         space: dict[str, tuple[Any, ...]] = {}
         for name, values in CHOICES.items():
             matter = [values[0]]
@@ -290,7 +290,7 @@ class _Search:
         return str(schedule_kernel(kernel.op.clone(), self.target, knobs)[0])
 
     def _try(self, kernel: _Kernel, knobs: Knobs) -> float | None:
-        """The ratio of what these choices come to, measured unless it is known."""
+        """The ratio of the trace of these choices, measured unless known."""
         trace = self._trace(kernel, knobs)
         if trace == kernel.default:
             return 1.0
@@ -314,7 +314,7 @@ class _Search:
         return self.worker.ask({"base": base, "traces": traces, "seconds": seconds})
 
     def _kept(self) -> tuple[list[tuple[_Kernel, str]], float]:
-        """What is better than the default in the end, kernel by kernel and all of it together."""
+        """The schedules that beat the default, kernel by kernel and all together."""
         kept: list[tuple[_Kernel, str]] = []
         used: dict[str, str] = {}
         for kernel in self.kernels:
@@ -323,7 +323,7 @@ class _Search:
                 with_it = {**used, **kernel.traces(trace)}
                 found = self._compare(used, with_it, FINAL)
                 if _is_better(found):
-                    # Not what made it the best of many: chance was on its side then.
+                    # Not the ratio that made it the best of many, which chance favoured.
                     kernel.ratios[trace] = found["ratio"]
                     kept.append((kernel, trace))
                     used = with_it
@@ -334,7 +334,7 @@ class _Search:
         return (kept, found["ratio"]) if _is_better(found) else ([], 1.0)
 
     def _save(self, kept: Sequence[tuple[_Kernel, str]]) -> None:
-        """Record what was measured by now."""
+        """Record what has been measured so far."""
         if self.path is None:
             return
         chosen = {kernel.key: trace for kernel, trace in kept}
@@ -362,7 +362,7 @@ class _Search:
 
 
 def _is_better(found: Mapping[str, Any]) -> bool:
-    """Whether a comparison shows a gain, the noise taken off."""
+    """Whether a comparison shows a gain beyond the noise."""
     return "error" not in found and found["ratio"] + 2 * found["noise"] < 1 - GAIN
 
 

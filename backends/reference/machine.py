@@ -71,15 +71,15 @@ class Machine(MemoryInterpreter):
     ) -> PythonValues:
         """Call a function or a kernel, and tell listeners that ask for it."""
         callee = op if isinstance(op, Operation) else self.get_op_for_symbol(op)
-        told = [one for one in self.listeners if isinstance(one, CallListener)]
-        if not told:
+        listening = [one for one in self.listeners if isinstance(one, CallListener)]
+        if not listening:
             return self._call(callee, inputs)
         symbol = callee.properties.get("sym_name")
         name = symbol.data if isinstance(symbol, StringAttr) else ""
-        for listener in told:
+        for listener in listening:
             listener.will_call(name, inputs)
         results = self._call(callee, inputs)
-        for listener in told:
+        for listener in listening:
             listener.did_call(name)
         return results
 

@@ -31,7 +31,7 @@ from ...core.refusal import refused
 from ...core.target import Target
 from ...dialects import upstream
 from ...dialects.loop import ops as loop
-from ...dialects.loop.nests import DEAR
+from ...dialects.loop.nests import EXPENSIVE
 from .accesses import Access, Buffers
 from .blocks import Block, BroadcastBlock, ConstantBlock, FoldBlock, GivenBlock, MappedBlock
 from .indices import Form, Indices, fixed
@@ -195,7 +195,7 @@ class Statements:
             for operand, found in zip(op.operands, operands, strict=True)
         ]
         layout = self.layout(kinds[0])
-        together = self.together(layout) if op.name in DEAR else 1
+        together = self.together(layout) if op.name in EXPENSIVE else 1
         self.values[op.results[0]] = MappedBlock(self.emitter, layout, op, whole, together)
 
     def together(self, layout: Layout) -> int:

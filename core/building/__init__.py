@@ -1,5 +1,5 @@
-"""The kit that conversions build with: integer algebra, its way to operations, open scopes.
+"""The kit that conversions build with: integer algebra, its emission as operations, open scopes.
 
-It knows the standard dialects and none of ours, and may import `core` alone. Sizes and indices
-come in as numbers, symbols and affine expressions, and go out as operations in a block.
+It knows the standard dialects and none of ours, and may import `core` only. In: sizes and indices
+as numbers, symbols and affine expressions; out: operations in a block.
 """

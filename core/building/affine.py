@@ -55,21 +55,21 @@ class Quotient(NamedTuple):
 
     @property
     def function(self) -> AffineBinaryOpKind:
-        """Which one it is: rounded down, rounded up, or the remainder."""
+        """The kind: rounded down, rounded up, or the remainder."""
         return AffineBinaryOpKind(self.operation)
 
 
 Atom: TypeAlias = Variable | Quotient
 Affine: TypeAlias = Polynomial[Atom]
 Replacements: TypeAlias = Sequence[AffineExpr] | Mapping[int, AffineExpr]
-"""Expressions by the positions of the variables that they are put in the place of."""
+"""Expressions by the positions of the variables that they replace."""
 
 _Terms: TypeAlias = dict[tuple[Atom, ...], int]
 
 
 @functools.cache
 def atom_of(kind: int, position: int) -> tuple[Variable]:
-    """The monomial of a dimension or a symbol, made once."""
+    """The monomial of a dimension or a symbol, cached."""
     return (Variable(kind, position),)
 
 
@@ -82,10 +82,10 @@ def variable(expr: AffineExpr) -> Variable:
 def polynomial(
     expr: AffineExpr, dims: Replacements | None = None, symbols: Replacements | None = None
 ) -> Affine:
-    """The polynomial of an expression, with others in the place of dimensions and symbols.
+    """The polynomial of an expression, with others substituted for dimensions and symbols.
 
     Raises:
-        DivisorError: for a quotient by what is not a positive number.
+        DivisorError: if a divisor is not a positive number.
     """
     terms: _Terms = {}
     _collect(expr, 1, terms, dims, symbols)

@@ -41,9 +41,9 @@ def computed(
 
     Args:
         expr: the expression.
-        known: the value of an expression that has one already, as all but sums, products and
-            quotients must have.
-        place: puts the operation that computes an expression where it belongs.
+        known: the existing value of an expression; all but sums, products and quotients must have
+            one.
+        place: inserts the operation that computes an expression.
     """
     value = known(expr)
     if value is not None:
@@ -54,7 +54,7 @@ def computed(
 
 
 class IndexEmitter(Protocol):
-    """Where the operations of a sum go, each once."""
+    """Inserts the operations of a sum, each once."""
 
     def index(self, value: int) -> SSAValue:
         """A constant index."""
@@ -76,14 +76,14 @@ def summed(
     """A polynomial as a value of type `index`.
 
     Terms of outer scopes are added up before those of inner ones, and in each scope those that
-    are added before those that are subtracted. The constant comes last, where the address of a
-    load takes it for nothing.
+    are added before those that are subtracted. The constant comes last, where the address of a load
+    absorbs it at no cost.
 
     Args:
         value: the polynomial.
         emitter: makes the operations.
         atom: the value of an atom.
-        depth: how many scopes an atom is inside of.
+        depth: the number of scopes around an atom.
     """
 
     def place(term: tuple[Monomial[AtomT], int]) -> tuple[int, bool, Monomial[AtomT]]:
@@ -113,7 +113,7 @@ def summed(
 
 
 def _product(emitter: IndexEmitter, factors: list[SSAValue], coefficient: int) -> SSAValue:
-    """A product whose coefficient goes to the outermost factor."""
+    """A product whose coefficient multiplies the outermost factor."""
     value = emitter.index(coefficient) if coefficient != 1 else None
     for factor in factors:
         value = factor if value is None else emitter.pure(arith.MuliOp, [factor, value], INDEX)

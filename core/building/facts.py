@@ -1,4 +1,4 @@
-"""What is known of the atoms of polynomials: ranges, and what is positive."""
+"""Facts about the atoms of polynomials: ranges, and which are positive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .affine import CEIL, MOD, Quotient
 from .polynomials import AtomT, Monomial, Polynomial
 
 Range: TypeAlias = tuple[int | None, int | None]
-"""The smallest and the largest value, None where it is not known."""
+"""The smallest and the largest value, None where unknown."""
 
 UNKNOWN: Range = (None, None)
 
@@ -24,11 +24,11 @@ class Ranges(Generic[AtomT]):
         self._ranges: dict[AtomT, Range] = {}
 
     def know(self, atom: AtomT, low: int | None, high: int | None) -> None:
-        """Note the range of an atom."""
+        """Record the range of an atom."""
         self._ranges[atom] = low, high
 
     def of(self, value: Polynomial[AtomT]) -> Range:
-        """The range of a polynomial: its values are in it, but need not reach its ends."""
+        """A range that contains the values of a polynomial; it need not be tight."""
         low: int | None = 0
         high: int | None = 0
         for monomial, coefficient in value.terms:
@@ -83,25 +83,25 @@ def _product(left: Range, right: Range) -> Range:
 
 
 class Facts(Ranges[AtomT]):
-    """Ranges of atoms, and what else is known of them and holds in the loops that are open."""
+    """Ranges of atoms, and other facts that hold in the loops that are open."""
 
     def __init__(self) -> None:
         super().__init__()
         self.positive: list[Polynomial[AtomT]] = []
-        """What is at least 1 wherever the loops that are open run at all."""
+        """Polynomials that are at least 1 wherever the open loops run at all."""
         self._least_of: dict[AtomT, Sequence[Polynomial[AtomT]]] = {}
         self._quotients: dict[AtomT, tuple[Polynomial[AtomT], int]] = {}
 
     def know_least(self, atom: AtomT, parts: Sequence[Polynomial[AtomT]]) -> None:
-        """Note what an atom is the minimum of."""
+        """Record that an atom is the minimum of these."""
         self._least_of[atom] = parts
 
     def know_quotient(self, atom: AtomT, dividend: Polynomial[AtomT], divisor: int) -> None:
-        """Note that an atom is a quotient by a positive number, rounded down."""
+        """Record that an atom is a quotient by a positive number, rounded down."""
         self._quotients[atom] = dividend, divisor
 
     def is_positive(self, value: Polynomial[AtomT]) -> bool:
-        """Whether a polynomial is at least 1 wherever the loops that are open run."""
+        """Whether a polynomial is at least 1 wherever the open loops run."""
         if self.is_nonnegative(value - 1):
             return True
         if any(self.is_nonnegative(value - fact) for fact in self.positive):
@@ -113,7 +113,7 @@ class Facts(Ranges[AtomT]):
     def assume_below(
         self, variable: Polynomial[AtomT], bounds: Sequence[Polynomial[AtomT]]
     ) -> None:
-        """Note what holds in a loop: `variable` is below each of `bounds`."""
+        """Record what holds in a loop: `variable` is below each of `bounds`."""
         for bound in bounds:
             self.positive.append(bound - variable)
             if (atom := bound.single_atom) is not None:

@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 
 class Ordered(Protocol):
-    """What comes before or after others of its kind."""
+    """Something with an order among its kind."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 
@@ -21,7 +21,7 @@ class Ordered(Protocol):
 AtomT = TypeVar("AtomT", bound=Ordered)
 
 Monomial = tuple[AtomT, ...]
-"""Atoms that are multiplied, in order, one repeated for each power; the empty product is 1."""
+"""A product of atoms in order, repeated for powers; the empty product is 1."""
 
 
 class Polynomial(Generic[AtomT]):
@@ -64,7 +64,7 @@ class Polynomial(Generic[AtomT]):
 
     @property
     def number(self) -> int | None:
-        """The number that this is, None if it has an atom."""
+        """The number if this is constant, None if it has an atom."""
         terms = self.terms
         if not terms:
             return 0
@@ -78,7 +78,7 @@ class Polynomial(Generic[AtomT]):
 
     @property
     def single_atom(self) -> AtomT | None:
-        """The atom that this is, None if it is anything else."""
+        """The atom if this is a single one, else None."""
         if len(self.terms) != 1:
             return None
         ((monomial, coefficient),) = self.terms
@@ -169,7 +169,7 @@ class Polynomial(Generic[AtomT]):
         return type(self)(terms)
 
     def evaluate(self, values: Mapping[AtomT, int]) -> int:
-        """The number that this is where the atoms have these values."""
+        """The value where the atoms have these values."""
         total = 0
         for monomial, coefficient in self.terms:
             for atom in monomial:
@@ -178,7 +178,7 @@ class Polynomial(Generic[AtomT]):
         return total
 
     def substituted(self, polynomial_of: Callable[[AtomT], PolynomialT]) -> PolynomialT | int:
-        """What this is where each atom is the polynomial that a function gives for it."""
+        """The polynomial with each atom replaced by the one that a function returns for it."""
         total: PolynomialT | int = 0
         for monomial, coefficient in self.terms:
             term: PolynomialT | int = coefficient
@@ -195,7 +195,7 @@ class Polynomial(Generic[AtomT]):
         return isinstance(other, Polynomial) and self.terms == other.terms
 
     def __lt__(self, other: Self) -> bool:
-        """An order that means nothing, but is always the same."""
+        """An arbitrary but deterministic order."""
         return self.terms < other.terms
 
     def __hash__(self) -> int:

@@ -1,12 +1,12 @@
 """Open scopes: the body of a function and of the loops in it, all being filled at once.
 
-A pure operation goes to the outermost scope that it may legally be in, and is made once there, so
-that what a loop does not change is computed before it. The operation of a loop is made after its
-body, and so comes after what its body has put outside. Legal means that
+A pure operation is placed in the outermost scope where it is legal, and only once, so that loop
+invariants are computed before the loop. The operation of a loop is made after its body, and so
+follows what its body has hoisted. Legal means that
 
 - all operands are defined there;
-- what may trap, as a division does, stays inside of what may not run at all;
-- what reads a buffer stays inside of a loop that has written to the buffer.
+- what may trap, such as a division, stays inside regions that may not run;
+- what reads a buffer stays inside a loop that has written to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRAPPING: frozenset[type[Operation]] = frozenset(
         *(arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp),
     )
 )
-"""Operations that a divisor of 0 ends the program in."""
+"""Operations that trap on a divisor of 0."""
 
 _EQUAL = arith.CMPI_COMPARISON_OPERATIONS.index("eq")
 
@@ -39,11 +39,11 @@ class Scope:
     block: Block
     depth: int = 0
     conditional: bool = field(default=False, kw_only=True)
-    """Whether the block may not run where the one around it does."""
+    """Whether the block may be skipped when the one around it runs."""
     memo: dict[object, SSAValue] = field(default_factory=dict, kw_only=True)
-    """What was made in the block, by what equal operations have in common."""
+    """The operations made in the block, by a key that equal operations share."""
     written: set[SSAValue] = field(default_factory=set, kw_only=True)
-    """The buffers that operations in the block write to, as far as it is filled."""
+    """The buffers that the block writes to so far."""
 
 
 ScopeT = TypeVar("ScopeT", bound=Scope)
@@ -88,7 +88,7 @@ class Scopes(ABC, Generic[ScopeT]):
 
 
 def _is_harmless(divisor: SSAValue) -> bool:
-    """Whether a division never traps: not by 0, nor the least number by -1."""
+    """Whether a division never traps: neither by 0 nor of the least number by -1."""
     number, op = _number(divisor), divisor.owner
     if number is not None:
         return number not in (0, -1)

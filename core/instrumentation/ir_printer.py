@@ -11,14 +11,14 @@ from xdsl.dialects.builtin import ModuleOp
 from ..context import CompilerContext, PassHook
 from ..printing import module_text
 from .ir_text import changed, difference, text_of_wrong, texts_by_symbol
-from .report import Tell
+from .report import Reporter
 
 
 @dataclass(frozen=True)
 class Dump:
     """The IR before or after a pass; `elided` if constants are left out of the text.
 
-    `diff` says that `text` is how the functions that it changed differ from what they were.
+    With `diff`, `text` is a diff of the functions that the pass changed.
     """
 
     when: Literal["before", "after", "failed"]
@@ -53,18 +53,18 @@ class IRPrinter(PassHook):
     """Prints a module before and after passes.
 
     Args:
-        tell: is given each `Dump`.
+        report: called with each `Dump`.
         before: the names of the passes before which it is printed, or "all".
-        after: those after which it is.
+        after: the names of the passes after which it is printed.
         after_change: whether it is printed only after passes that change it.
-        after_failure: whether what is left is printed when a pass fails.
-        diff: whether what is printed after a pass is how the functions that it changed differ.
+        after_failure: whether the module is printed when a pass fails.
+        diff: whether to print a diff of the changed functions after a pass.
         elide: constants of more elements are left out; None prints all.
     """
 
     def __init__(
         self,
-        tell: Tell,
+        report: Reporter,
         *,
         before: Collection[str] | Literal["all"] = (),
         after: Collection[str] | Literal["all"] = (),
@@ -73,7 +73,7 @@ class IRPrinter(PassHook):
         diff: bool = False,
         elide: int | None = None,
     ) -> None:
-        self._tell, self._before, self._after = tell, before, after
+        self._report, self._before, self._after = report, before, after
         self._after_change, self._after_failure = after_change, after_failure
         self._diff, self._elide = diff, elide
         self._compares = diff or after_change
@@ -81,7 +81,7 @@ class IRPrinter(PassHook):
         self._shown: dict[str, str] = {}
 
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Print the module, and remember what it is compared with."""
+        """Print the module, and keep its text for the comparison."""
         if _is_in(ctx, self._before):
             self._print(ctx, "before", self._text(op))
         if self._compares and _is_in(ctx, self._after):
@@ -103,7 +103,7 @@ class IRPrinter(PassHook):
         self._print(ctx, "after", "\n".join(filter(None, parts)), diff=True)
 
     def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
-        """Print what is left of the module."""
+        """Print the module as the failed pass left it."""
         if self._after_failure:
             self._print(ctx, "failed", text_of_wrong(op, self._elide))
 
@@ -118,7 +118,7 @@ class IRPrinter(PassHook):
         diff: bool = False,
     ) -> None:
         elided = "dense_resource<__elided__>" in text
-        self._tell(Dump(when, str(ctx.step), ctx.stage, text, diff, elided))
+        self._report(Dump(when, str(ctx.step), ctx.stage, text, diff, elided))
 
 
 def _is_in(ctx: CompilerContext, names: Collection[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Modules as text to look at: by functions, and as differences between them."""
+"""Modules as text for people: by functions, and as diffs between them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..printing import module_text
 
 
 def texts_by_symbol(op: ModuleOp, elide: int | None = None) -> dict[str, str]:
-    """The text of each function, kernel or other operation of a module, by what it is called.
+    """The text of each function, kernel or other operation of a module, by name.
 
     Constants of more than `elide` elements are left out of it, as in `module_text`.
     """
@@ -24,24 +24,24 @@ def texts_by_symbol(op: ModuleOp, elide: int | None = None) -> dict[str, str]:
 
 
 def text_of_wrong(op: ModuleOp, elide: int | None = None) -> str:
-    """The text of a module that need not be valid: in the generic form where no other can be."""
+    """The text of a module that may be invalid: in the generic form if no other can be printed."""
     try:
         return module_text(op, elide=elide)
     except Exception:
-        # What prints an operation relies on all that its verifier demands.
+        # Custom printers rely on everything that verifiers demand.
         return module_text(op, elide=elide, print_generic_format=True)
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """The names of what is new, gone or different, in order."""
+    """The names of what was added, removed or changed, in order."""
     names = dict.fromkeys([*before, *after])
     return [name for name in names if before.get(name) != after.get(name)]
 
 
 def difference(name: str, before: str | None, after: str | None) -> str:
-    """The lines in which two texts differ, and those around them, in the unified form.
+    """The unified diff of two texts.
 
-    None stands for a text that is not there.
+    None stands for a missing text.
     """
     lines = difflib.unified_diff(
         [] if before is None else before.splitlines(),

@@ -17,15 +17,15 @@ from .ir_text import text_of_wrong
 class IRTree(PassHook):
     """Writes one file for each pass: ``folder/stage/003_graph-cse.mlir``, and ``000_input.mlir``.
 
-    The number goes on from stage to stage. A pass that fails leaves what is left of the module in
+    Numbers continue from stage to stage. When a pass fails, the module is written to
     ``004_graph-cse.failed.mlir``. Weights are not written.
 
     Args:
-        folder: is made where it is missing; files of the same names are replaced, each whole.
+        folder: created if missing; files of the same names are replaced atomically.
         elide: constants of more elements are left out; None writes all.
 
     Raises:
-        StepwellError: if the folder cannot be made or written, before anything runs.
+        StepwellError: before anything runs, if the folder cannot be created or written.
     """
 
     def __init__(self, folder: str | Path, elide: int | None = None) -> None:
@@ -48,7 +48,7 @@ class IRTree(PassHook):
         self._write(self._path(ctx, ""), module_text(op, elide=self._elide))
 
     def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
-        """Write what is left of the module."""
+        """Write the module as the failed pass left it."""
         self._write(self._path(ctx, ".failed"), text_of_wrong(op, self._elide))
 
     def _path(self, ctx: CompilerContext, suffix: str) -> Path:

@@ -1,4 +1,4 @@
-"""What passes count: by themselves, and what can be counted for each of them."""
+"""Statistics of passes: their own counters, and those kept for every pass."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class StatisticsReport:
 class PassStatistics(PassHook):
     """Counts operations that passes create and erase, what they decide, and uses of patterns.
 
-    Steps of passes that are not made of patterns are counted as those; see `core.actions`. What
-    passes count by themselves with `core.context.count` is put beside it.
+    Steps of passes that are not made of patterns count as uses; see `core.actions`. What passes
+    count themselves with `core.context.count` is added.
     """
 
     def __init__(self) -> None:
@@ -50,11 +50,11 @@ class PassStatistics(PassHook):
         self._actions, self._counting = ActionCounter(), ExitStack()
 
     def report(self) -> StatisticsReport:
-        """What was counted until now."""
+        """The counters so far."""
         return StatisticsReport(self._counters)
 
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Remember what is there, and count patterns from now on."""
+        """Record the operations, and start counting patterns."""
         self._before, self._decisions = set(op.walk()), len(ctx.decisions)
         self._declared = Counter(ctx.statistics)
         self._actions = self._counting.enter_context(counting())
@@ -64,7 +64,7 @@ class PassStatistics(PassHook):
         self._counting.close()
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Count what is new, and what is gone."""
+        """Count created and erased operations."""
         self._counting.close()
         counter, after = Counter[str](), set(op.walk())
         counter["operations created"] = len(after - self._before)
@@ -80,5 +80,5 @@ class PassStatistics(PassHook):
         self._before = set()
 
     def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
-        """Count no longer."""
+        """Stop counting."""
         self._counting.close()

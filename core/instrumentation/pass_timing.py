@@ -1,4 +1,4 @@
-"""How long passes take, and what is done besides them."""
+"""How long passes, and the work outside of them, take."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ class TimingReport:
 
 
 class PassTiming(PassHook):
-    """Measures each pass, its verification, and what else the context tells of.
+    """Measures each pass, its verification, and other phases that the context announces.
 
-    Time of other hooks counts as rest if they come before this one. What is run several times,
-    as by `--split-input-file`, is added up.
+    The time of other hooks counts as rest if they come before this one. Repeated runs, as by
+    `--split-input-file`, are added up.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class PassTiming(PassHook):
         self._open: list[tuple[Row, float]] = []
 
     def report(self) -> TimingReport:
-        """What was measured until now."""
+        """The measurements so far."""
         return TimingReport(time.perf_counter() - self._start, tuple(self._rows.values()))
 
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
@@ -119,12 +119,12 @@ class PassTiming(PassHook):
         self._end().after += _operations(op)
 
     def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
-        """Stop it; where a hook or the end of a stage failed it is not running."""
+        """Stop it; it is not running if a hook or the end of a stage failed."""
         if self._open:
             self._end().after += _operations(op)
 
     def before_phase(self, ctx: CompilerContext, phase: str) -> None:
-        """Start the clock of a phase; that of a pass around it stands still."""
+        """Start the clock of a phase; that of a pass around it is paused."""
         stage = ctx.stage if phase == "verify" else ""
         self._begin(self._row((stage, phase), Row(stage, phase, False)))
 

@@ -1,4 +1,4 @@
-"""What passes decided, as remarks: done, left alone, or only found out."""
+"""Decisions of passes as remarks: passed, missed, or analysis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = ("passed", "missed", "analysis")
 
 @dataclass(frozen=True)
 class Remark:
-    """A decision, told as it was taken."""
+    """A decision, reported as it was taken."""
 
     decision: Decision
 
@@ -33,38 +33,37 @@ class Remark:
 
 
 class Remarks(PassHook):
-    """Tells what each pass decided when it has ended, well or not.
+    """Reports what each pass decided when it has ended, successfully or not.
 
     Args:
-        tell: is given each decision that is asked for.
-        kinds: which decisions are told: "passed" (something was done), "missed" (it was left as it
-            was) and "analysis" (something was found out).
-        only: a pattern that is looked for in the name of the pass, the subject and the nodes; None
-            for all.
+        report: called with each selected decision.
+        kinds: which decisions are reported: "passed" (something was done), "missed" (it was left as
+            it was) and "analysis" (something was found out).
+        only: a pattern to search in the name of the pass, the subject and the nodes; None for all.
     """
 
     def __init__(
         self,
-        tell: Callable[[Decision], None],
+        report: Callable[[Decision], None],
         kinds: Collection[str] = KINDS,
         only: re.Pattern[str] | None = None,
     ) -> None:
-        self._tell, self._kinds, self._only = tell, kinds, only
+        self._report, self._kinds, self._only = report, kinds, only
         self._known = 0
 
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Remember what is known."""
+        """Record the decisions so far."""
         self._known = len(ctx.decisions)
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Tell what is new."""
+        """Report new decisions."""
         for decision in ctx.decisions[self._known :]:
             if decision.kind in self._kinds and self._is_asked_for(decision):
-                self._tell(decision)
+                self._report(decision)
         self._known = len(ctx.decisions)
 
     def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
-        """Tell what was decided before it failed."""
+        """Report what was decided before the failure."""
         self.after_pass(ctx, op)
 
     def _is_asked_for(self, decision: Decision) -> bool:

@@ -1,4 +1,4 @@
-"""What hooks tell, for people and for programs."""
+"""Reports of hooks, for people and for programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 
 class Report(Protocol):
-    """Something to tell."""
+    """Something to report."""
 
     def __str__(self) -> str:
         """The text for people, without the end of its last line."""
@@ -20,14 +20,14 @@ class Report(Protocol):
         ...
 
 
-Tell = Callable[[Report], None]
+Reporter = Callable[[Report], None]
 
 
-def tell_text(report: Report) -> None:
+def write_text(report: Report) -> None:
     """Write a report to the standard error as text."""
     print(report, file=sys.stderr, flush=True)
 
 
-def tell_json(report: Report) -> None:
+def write_json(report: Report) -> None:
     """Write a report to the standard error as one line of JSON."""
     print(json.dumps(report.record(), ensure_ascii=False), file=sys.stderr, flush=True)

@@ -13,7 +13,7 @@ from ...core.provenance import origin
 from .loops import Loop, loops_in
 from .ops import ForOp, KernelOp
 
-DEAR = frozenset(
+EXPENSIVE = frozenset(
     f"math.{name}"
     for name in ("erf", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "powf", "tanh")
 )

@@ -61,13 +61,13 @@ def _erase_dead_calls(ctx: Context, module: ModuleOp) -> bool:
     for call in calls:
         used = any(result.uses for result in call.results)
         if not used and call.callee.string_value() in primitives:
-            _tell(ctx, call)
+            _report(ctx, call)
             Rewriter.erase_op(call)
             dead = True
     return dead
 
 
-def _tell(ctx: Context, op: Operation) -> None:
+def _report(ctx: Context, op: Operation) -> None:
     if not op.has_trait(ConstantLike):
         decide(ctx, op, f"erase {op.name}", "its results are not used")
 
@@ -126,7 +126,7 @@ class GraphDcePass(ModulePass):
     budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        listener = PatternRewriterListener(operation_removal_handler=[lambda o: _tell(ctx, o)])
+        listener = PatternRewriterListener(operation_removal_handler=[lambda o: _report(ctx, o)])
         region_dce(op.body, listener)
         while _erase_dead_calls(ctx, op):
             region_dce(op.body, listener)

@@ -172,7 +172,7 @@ def _erase_unused(function: func.FuncOp) -> None:
             Rewriter.erase_op(op)
 
 
-def _tell_if_constant(ctx: Context, function: func.FuncOp) -> None:
+def _report_if_constant(ctx: Context, function: func.FuncOp) -> None:
     """Say so, once, where no result of a program depends on an argument or on the world."""
     returned = function.body.block.last_op if len(function.body.blocks) == 1 else None
     if returned is None or not returned.operands or not is_public(function):
@@ -185,8 +185,8 @@ def _tell_if_constant(ctx: Context, function: func.FuncOp) -> None:
     if left:
         why += f"; {', '.join(left)} would grow it or are products, and are computed by each call"
     program = f"@{function.sym_name.data}"
-    told = ctx.decisions if isinstance(ctx, CompilerContext) else []
-    if not any((d.subject, d.what, d.why) == (program, _CONSTANT, why) for d in told):
+    decisions = ctx.decisions if isinstance(ctx, CompilerContext) else []
+    if not any((d.subject, d.what, d.why) == (program, _CONSTANT, why) for d in decisions):
         decide(ctx, function, _CONSTANT, why, kind="analysis")
 
 
@@ -257,4 +257,4 @@ class GraphFoldConstantPass(ModulePass):
                 if isinstance(inner, GraphOp):
                     folder.fold(inner)
             _erase_unused(function)
-            _tell_if_constant(ctx, function)
+            _report_if_constant(ctx, function)

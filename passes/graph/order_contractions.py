@@ -157,7 +157,7 @@ def _is_never_more(a: Dim, b: Dim) -> bool:
     return all(count > 0 for _, count in (b - a).terms)
 
 
-def _tell(ctx: Context, chain: Chain, costs: Costs, order: Order) -> None:
+def _report(ctx: Context, chain: Chain, costs: Costs, order: Order) -> None:
     """Note what was chosen, and a line for each other order: the table of costs."""
     factors = [_name(factor) for factor in chain.factors]
     subject = list(chain.parts.values())
@@ -248,7 +248,7 @@ class GraphOrderContractionsPass(ModulePass):
             for chain in chains:
                 costs = Costs(chain, shapes, self.assumed_size, self.assumed_entries)
                 best.append(costs.best())
-                _tell(ctx, chain, costs, best[-1])
+                _report(ctx, chain, costs, best[-1])
             # A factor may be the product of a chain that comes before.
             for chain, order in reversed(list(zip(chains, best, strict=True))):
                 if order != chain.order and allowed("order", chain.root):

@@ -22,11 +22,11 @@ from .rules.borders import cut_border
 from .rules.contraction import schedule_contraction
 from .rules.knobs import ANALYTIC, Knobs
 from .rules.lanes import schedule_gathers, schedule_lanes, schedule_transpose
-from .rules.panels import ask_for_next_rows
+from .rules.panels import prefetch_next_rows
 from .rules.replay import read_traces, replay, replay_all
 from .rules.rows import schedule_row
-from .rules.shares import share
 from .rules.steps import HeldBackError, Schedule
+from .rules.thread_tiles import cut_thread_tiles
 
 Rule = Callable[[Schedule, str], str | None]
 
@@ -53,31 +53,31 @@ def schedule_kernel(
 
 
 def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
-    """Schedule a nest of the kernel's body, and share it among threads."""
+    """Schedule a nest of the kernel's body, and parallelise it."""
     if reason := schedule.attempt(lambda: schedule_contraction(schedule, nest)):
         reasons.append(reason)
         return True
     loop, others = schedule.for_loop(nest), set(_top_loops(schedule.kernel)) - {nest}
     if reason := schedule.attempt(lambda: schedule_transpose(schedule, nest)):
         reasons.append(reason)
-        _share_what_is_left(schedule, others)
+        _tile_rest(schedule, others)
         return True
     if len(perfect_nest(loop)) == 1 and not any(isinstance(op, ForOp) for op in body_of(loop)):
-        # The only loop: what is left of it when its inner half has become lanes is shared.
+        # A single loop: the outer half is tiled after the inner half has become lanes.
         _inside(schedule, nest, reasons, (schedule_lanes,))
-        _share_what_is_left(schedule, others)
+        _tile_rest(schedule, others)
         return True
-    shared = schedule.attempt(lambda: share(schedule, nest))
-    _inside(schedule, shared or nest, reasons, (schedule_lanes,))
+    tiled = schedule.attempt(lambda: cut_thread_tiles(schedule, nest))
+    _inside(schedule, tiled or nest, reasons, (schedule_lanes,))
     return True
 
 
-def _share_what_is_left(schedule: Schedule, others: set[str]) -> None:
-    """Share the first loop that can be, of the nest that came of one beside these others."""
+def _tile_rest(schedule: Schedule, others: set[str]) -> None:
+    """Tile the first loop that can be, in the nest made from the one beside these others."""
     left = [name for name in _top_loops(schedule.kernel) if name not in others]
     around = perfect_nest(schedule.for_loop(left[0])) if left else []
     for name in [loop.loop_name.data for loop in around]:
-        if schedule.attempt(lambda name=name: share(schedule, name)):
+        if schedule.attempt(lambda name=name: cut_thread_tiles(schedule, name)):
             return
 
 
@@ -89,7 +89,7 @@ def _top_loops(kernel: KernelOp) -> list[str]:
 def _inside(
     schedule: Schedule, nest: str, reasons: list[str], rules: Sequence[Rule] = RULES
 ) -> None:
-    """Schedule a nest that no thread is needed for, or the nests in its body."""
+    """Schedule a nest within a thread, or the nests in its body."""
     loop = schedule.for_loop(nest)
     if _cut(schedule, loop, reasons, rules):
         return
@@ -105,8 +105,8 @@ def _inside(
     _rows(schedule, inner.body.block, reasons)
     for name in nested:
         _inside(schedule, name, reasons)
-    ask_for_next_rows(schedule, inner.loop_name.data)
-    # Where nothing inside runs along memory, perhaps all of it does along an outer loop.
+    prefetch_next_rows(schedule, inner.loop_name.data)
+    # If nothing inside is contiguous, perhaps everything is along an outer loop.
     for rule in (schedule_lanes, schedule_gathers) if nested else (schedule_gathers,):
         if len(reasons) > before:
             return

@@ -15,7 +15,7 @@ from stepwell.tools.diagnostics import Diagnostic, Diagnostics
 def compared(text: str, *told: tuple[str, str, int | None], offset: int = 0) -> list[str]:
     diagnostics = Diagnostics("m.mlir")
     diagnostics.expect(text, offset)
-    diagnostics.told += [Diagnostic(*one) for one in told]
+    diagnostics.diagnostics += [Diagnostic(*one) for one in told]
     return diagnostics.problems()
 
 
@@ -84,7 +84,7 @@ def test_what_has_no_place() -> None:
     diagnostics = Diagnostics("m.mlir")
     diagnostics.add_error(PassFailedException("no"))
     diagnostics.add_remark(Decision("@f", "do", "so"))
-    assert [found.line for found in diagnostics.told] == [None, None]
+    assert [found.line for found in diagnostics.diagnostics] == [None, None]
 
 
 def test_each_difference_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

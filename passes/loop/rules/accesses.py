@@ -22,7 +22,7 @@ from ....core.target import Target
 from ....core.walks import operations_in
 from ....dialects.loop.linear import coefficient
 from ....dialects.loop.loops import Loop, extent_of
-from ....dialects.loop.nests import DEAR
+from ....dialects.loop.nests import EXPENSIVE
 from ....dialects.loop.ops import (
     ENTRIES,
     ForOp,
@@ -41,7 +41,7 @@ UNKNOWN_EXTENT = 64
 UNKNOWN_ENTRIES = 8
 """What the entries of a row are taken for: graphs have few."""
 
-_DEAR_COST = 20
+_EXPENSIVE_COST = 20
 
 
 class Stride(Enum):
@@ -134,9 +134,9 @@ def lanes_for(target: Target, op: Operation) -> int:
     return target.lanes(widest_bits(op))
 
 
-def is_dear(op: Operation) -> bool:
+def is_expensive(op: Operation) -> bool:
     """Whether functions are computed in an operation that take many instructions."""
-    return any(inner.name in DEAR for inner in operations_in(op))
+    return any(inner.name in EXPENSIVE for inner in operations_in(op))
 
 
 def cost(op: Operation) -> int:
@@ -149,7 +149,7 @@ def cost(op: Operation) -> int:
         return (UNKNOWN_EXTENT if size is None else size) * body
     types = [value.type for value in (*op.results, *op.operands)]
     lanes = max((math.prod(block_shape(kind)) for kind in types), default=1)
-    return lanes * (_DEAR_COST if op.name in DEAR else 1)
+    return lanes * (_EXPENSIVE_COST if op.name in EXPENSIVE else 1)
 
 
 def entries_of_a_row(loop: ReduceEntriesOp) -> int:

@@ -31,6 +31,7 @@ from ....dialects.loop.ops import (
     ReduceOp,
     StoreOp,
 )
+from ..split import SplitNames
 from .accesses import (
     UNKNOWN_EXTENT,
     Stride,
@@ -41,22 +42,22 @@ from .accesses import (
     stride,
 )
 from .knobs import Knobs
-from .panels import ask_for_panels, ask_for_rows, copy_panels, streamed
+from .panels import copy_panels, prefetch_panels, prefetch_rows, streamed
 from .register_tile import Tile, choose_tile, partial_sums
 from .steps import Schedule
 
 COPIED_OUT = 16
-"""A reduction of at most so many steps into one vector is copied out as a whole."""
+"""A reduction of at most so many steps into one vector is unrolled completely."""
 JOINED = 2
-"""So many rows are not left alone after a tile, where their number is unknown."""
+"""Up to so many rows after the last tile are joined with it if their number is unknown."""
 PANELS = 4
-"""From so many panels on, the loop over them is outside and shared among threads."""
+"""With at least so many panels, the loop over them is outermost and parallel."""
 PARALLEL_WORK = 1_000_000
-"""Multiplications below which a nest is not shared among threads."""
+"""Nests with fewer multiplications are not parallelised."""
 TILE_WORK = 100_000
-"""Multiplications that a tile for a thread has at least, where rows are shared."""
+"""The fewest multiplications of a thread's tile if rows are parallelised."""
 STREAMS = 32
-"""In how many tiles panels are cut that are asked for: a thread reads on where it asked."""
+"""The number of thread tiles if panels are prefetched: each thread reads its own stream."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,20 @@ class Rows:
     """For up to how many rows there are nests, where their number is not known."""
     suffix: str = "t"
     """What is between the names of the loops in these and those numbers."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The multiplications of a contraction, unknown sizes estimated."""
+
+    of_row: int
+    """Those of one row."""
+    whole: int
+    """Those of all rows."""
+    is_small: bool
+    """Whether the nest is known to be too small for threads."""
+    has_unit: bool
+    """Whether one of the loops is known to run once."""
 
 
 def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
@@ -156,12 +171,12 @@ def _row_loop(
     return None
 
 
-def _told(knobs: Knobs, tile: Tile, rows: int | None) -> Tile:
-    """The tile with what tuning says of it, and no more rows than there are."""
-    told = tile.rows if knobs.rows is None else knobs.rows
+def _tuned(knobs: Knobs, tile: Tile, rows: int | None) -> Tile:
+    """The tile with the choices of tuning, and no more rows than there are."""
+    height = tile.rows if knobs.rows is None else knobs.rows
     if rows is not None:
-        told = min(told, max(1, rows))
-    return replace(tile, rows=told, vectors=knobs.vectors or tile.vectors)
+        height = min(height, max(1, rows))
+    return replace(tile, rows=height, vectors=knobs.vectors or tile.vectors)
 
 
 def _bytes_between_rows(schedule: Schedule, row: str | None) -> int | None:
@@ -174,7 +189,7 @@ def _bytes_between_rows(schedule: Schedule, row: str | None) -> int | None:
 
 
 def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
-    """Give a contraction its register tile; says which, None where the nest is none."""
+    """Give a contraction its register tile; return which, None if the nest is no contraction."""
     inside = list(schedule.for_loop(nest).walk())
     if any(isinstance(op, ReduceEntriesOp | LocalOp) for op in inside):
         return None
@@ -191,62 +206,82 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         return None
     lanes = lanes_for(schedule.target, loops[0])
     apart = _bytes_between_rows(schedule, roles.row)
-    tile = _told(schedule.knobs, choose_tile(schedule.target, lanes, rows, columns, apart), rows)
-    sizes = [schedule.extent(name) for name in (roles.lane, *roles.reductions)]
-    row_work = math.prod(UNKNOWN_EXTENT if size is None else max(1, size) for size in sizes)
-    sizes += [rows, *(schedule.extent(name) for name in roles.outer)]
-    is_small = None not in sizes and math.prod(cast(list[int], sizes)) < PARALLEL_WORK
+    tile = _tuned(schedule.knobs, choose_tile(schedule.target, lanes, rows, columns, apart), rows)
+    work = _work_of(schedule, roles, rows)
     panels = schedule.split(roles.lane, tile.columns, "mask")
     count = schedule.extent(panels.outer)
-    panels_outside = count is None or count >= PANELS
-    if schedule.knobs.panels is not None:
-        panels_outside = schedule.knobs.panels == "outside"
-    inner = (panels.outer, roles.row, panels.inner)
-    if not panels_outside:
-        inner = (roles.row, panels.outer, panels.inner)
-    order = [*roles.outer, *(name for name in inner if name is not None)]
-    schedule.reorder(*order)
+    panels_outside = _order_panels(schedule, roles, panels, count)
     axes = [panels.inner]
     if (several := _iterations_in_a_vector(schedule, roles, tile, lanes)) > 1:
         halves = schedule.split(roles.reductions[0], several)
         roles = replace(roles, reductions=(halves.outer, halves.inner))
         axes.insert(0, halves.inner)
     _pack(schedule, roles, panels.outer, panels.inner)
-    if count == 1 and rows is None and not panels_outside and 1 not in sizes:
-        # The only panel needs no loop in any of the nests that there will be for the rows.
+    if count == 1 and rows is None and not panels_outside and not work.has_unit:
+        # A single panel needs no loop in any of the nests for the cases of rows.
         schedule.drop_unit_loops()
-    panel, shared, streams = panels.outer, None, list[int]()
-    whole = row_work * (UNKNOWN_EXTENT if rows is None else rows)
+    panel, parallel, streams = panels.outer, None, list[int]()
     if panels_outside:
         streams = streamed(schedule, roles.packed, 1 if rows is None else rows // tile.rows)
-    if panels_outside and not is_small:
-        shared = _loop_to_share(schedule, [*roles.outer, panel], whole)
-        several = count // STREAMS if streams and count is not None and shared == panel else 1
-        if several > 1:
-            # Now, and not when there are many nests in the loop.
-            neighbours = schedule.split(panel, several, "mask")
-            panel, shared = neighbours.inner, neighbours.outer
-    cut = Rows(panel)
-    if roles.row is None:
-        schedule.vectorize(*axes)
-        _unroll(schedule, roles, "", tile.vectors)
-    else:
-        cut = _cut_rows(schedule, roles, roles.row, panels.inner, tile)
+    if panels_outside and not work.is_small:
+        nest_outside = [*roles.outer, panel]
+        panel, parallel = _parallel_panels(schedule, nest_outside, work, count if streams else None)
+    cut = _make_tile(schedule, roles, panel, axes, tile)
     if panels_outside:
         copy_panels(schedule, panel, roles.reductions[-1], tile.columns)
     if len(roles.reductions) == 1 and roles.row is not None:
-        ask_for_rows(schedule, roles.reductions[0], roles.packed)
-    ask_for_panels(schedule, roles.reductions[-1], streams, cut.cases, cut.suffix)
-    if not is_small:
-        if shared is None:
-            shared = _shared_rows(schedule, roles.outer, cut.tiles, whole, tile.rows * row_work)
-        if schedule.may_share(shared):
-            schedule.tiles(shared)
+        prefetch_rows(schedule, roles.reductions[0], roles.packed)
+    prefetch_panels(schedule, roles.reductions[-1], streams, cut.cases, cut.suffix)
+    if not work.is_small:
+        if parallel is None:
+            parallel = _parallel_rows(schedule, roles.outer, cut.tiles, work, tile)
+        if schedule.may_parallelise(parallel):
+            schedule.tiles(parallel)
     return f"register tile of {tile.rows} x {tile.columns}"
 
 
-def _loop_to_share(schedule: Schedule, nest: Sequence[str], work: int) -> str:
-    """The first loop of enough iterations and work for threads: an image has one batch.
+def _work_of(schedule: Schedule, roles: Roles, rows: int | None) -> _Work:
+    sizes = [schedule.extent(name) for name in (roles.lane, *roles.reductions)]
+    of_row = math.prod(UNKNOWN_EXTENT if size is None else max(1, size) for size in sizes)
+    sizes += [rows, *(schedule.extent(name) for name in roles.outer)]
+    is_small = None not in sizes and math.prod(cast(list[int], sizes)) < PARALLEL_WORK
+    whole = of_row * (UNKNOWN_EXTENT if rows is None else rows)
+    return _Work(of_row, whole, is_small, 1 in sizes)
+
+
+def _order_panels(schedule: Schedule, roles: Roles, panels: SplitNames, count: int | None) -> bool:
+    """Place the loop over panels around or inside that over rows; whether it is around."""
+    outside = count is None or count >= PANELS
+    if schedule.knobs.panels is not None:
+        outside = schedule.knobs.panels == "outside"
+    inner = (panels.outer, roles.row, panels.inner)
+    if not outside:
+        inner = (roles.row, panels.outer, panels.inner)
+    schedule.reorder(*roles.outer, *(name for name in inner if name is not None))
+    return outside
+
+
+def _parallel_panels(
+    schedule: Schedule, nest: Sequence[str], work: _Work, count: int | None
+) -> tuple[str, str]:
+    """The loop over panels, and the loop to parallelise, which may run over groups of panels.
+
+    Args:
+        nest: the loops from outside to that over panels.
+        work: the work of the nest.
+        count: how many panels there are if they are streamed from memory, else None.
+    """
+    panel, parallel = nest[-1], _loop_to_parallelise(schedule, nest, work.whole)
+    several = count // STREAMS if count is not None and parallel == panel else 1
+    if several <= 1:
+        return panel, parallel
+    # Split before the row cases multiply the nests.
+    groups = schedule.split(panel, several, "mask")
+    return groups.inner, groups.outer
+
+
+def _loop_to_parallelise(schedule: Schedule, nest: Sequence[str], work: int) -> str:
+    """The first loop with enough iterations and work for threads: an image has a batch of 1.
 
     Args:
         nest: loops from outside to inside; the last may have become an axis.
@@ -260,22 +295,22 @@ def _loop_to_share(schedule: Schedule, nest: Sequence[str], work: int) -> str:
     return nest[0]
 
 
-def _shared_rows(
-    schedule: Schedule, outer: Sequence[str], tiles: str, whole: int, work: int
+def _parallel_rows(
+    schedule: Schedule, outer: Sequence[str], tiles: str, work: _Work, tile: Tile
 ) -> str:
-    """The loop to share where no loop over panels is: several tiles of rows at a time.
+    """The loop to parallelise without a loop over panels: several tiles of rows at a time.
 
     Args:
         outer: the loops around those tiles.
         tiles: the loop over them.
-        whole: the multiplications in all of them.
-        work: those in one.
+        work: the work of the nest.
+        tile: the register tile.
     """
-    shared = _loop_to_share(schedule, [*outer, tiles], whole)
-    several = -(-int(TILE_WORK * schedule.knobs.share) // work)
-    if shared in outer or several < 2 or not schedule.may_share(shared):
-        return shared
-    return schedule.split(shared, several, "mask").outer
+    parallel = _loop_to_parallelise(schedule, [*outer, tiles], work.whole)
+    several = -(-int(TILE_WORK * schedule.knobs.tile_scale) // (tile.rows * work.of_row))
+    if parallel in outer or several < 2 or not schedule.may_parallelise(parallel):
+        return parallel
+    return schedule.split(parallel, several, "mask").outer
 
 
 def _iterations_in_a_vector(schedule: Schedule, roles: Roles, tile: Tile, lanes: int) -> int:
@@ -297,6 +332,17 @@ def _sink_all(schedule: Schedule, nest: str) -> None:
         if not isinstance(inner.body.block.last_op, ForOp):
             return
         schedule.sink(inner.loop_name.data)
+
+
+def _make_tile(
+    schedule: Schedule, roles: Roles, panel: str, axes: Sequence[str], tile: Tile
+) -> Rows:
+    """Turn the register tile into axes; without rows, `panel` stands for the loop over tiles."""
+    if roles.row is not None:
+        return _cut_rows(schedule, roles, roles.row, axes[-1], tile)
+    schedule.vectorize(*axes)
+    _unroll(schedule, roles, "", tile.vectors)
+    return Rows(panel)
 
 
 def _cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) -> Rows:

@@ -1,4 +1,4 @@
-"""What the rules choose and may be told: the parameters that tuning searches."""
+"""The choices of the rules that can be overridden: the parameters that tuning searches."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Knobs:
-    """Choices of the default schedule; None is what the rule finds by itself."""
+    """Choices of the default schedule; None leaves the choice to the rule."""
 
     rows: int | None = None
     """Rows of a register tile."""
     vectors: int | None = None
-    """Machine vectors of a register tile, or that statements and sums of rows take at a time."""
+    """Machine vectors of a register tile, or of a step of statements and sums of rows."""
     unroll: int | None = None
     """Accumulators for each place of a tile, and for the entries of a sparse row."""
     panels: str | None = None
     """Whether the loop over panels is `outside` or `inside` of that over rows."""
     tail: str | None = None
-    """`mask` for what is left of the rows of a product as masked lanes, not as a nest."""
-    share: float = 1.0
-    """How large the tiles for threads are, as a multiple."""
+    """`mask` to handle remaining rows of a product by masking, not by a nest of their own."""
+    tile_scale: float = 1.0
+    """The size of the tiles for threads, as a multiple of the default."""
 
 
 ANALYTIC = Knobs()
-"""What the rules find by themselves."""
+"""No choice is overridden."""
 
 CHOICES: dict[str, tuple[object, ...]] = {
     "rows": (None, *range(1, 15)),
@@ -32,6 +32,6 @@ CHOICES: dict[str, tuple[object, ...]] = {
     "unroll": (None, 1, 2, 4, 8),
     "panels": (None, "outside", "inside"),
     "tail": (None, "mask"),
-    "share": (1.0, 0.25, 0.5, 2.0, 4.0),
+    "tile_scale": (1.0, 0.25, 0.5, 2.0, 4.0),
 }
 """The values that are tried, the analytic one first."""

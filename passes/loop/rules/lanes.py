@@ -21,7 +21,7 @@ from .accesses import (
     cost,
     dependents,
     entries_of_a_row,
-    is_dear,
+    is_expensive,
     lanes_for,
     power_of_two_up_to,
     stride,
@@ -104,15 +104,15 @@ def _tail(size: int | None, lanes: int) -> str:
 
 
 def schedule_gathers(schedule: Schedule, nest: str) -> str | None:
-    """Vectorise a nest as `schedule_lanes` does, with loads of elements that lie apart.
+    """Vectorise a nest as `schedule_lanes` does, gathering strided elements.
 
-    One by one they cost what they cost without vectors, and what is computed from them less.
+    The loads cost as much as scalar ones, the arithmetic on them less.
     """
     return schedule_lanes(schedule, nest, gathers=True)
 
 
 def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str | None:
-    """Vectorise one of the loops of a nest; says what was done, None where nothing fits."""
+    """Vectorise one of the loops of a nest; return what was done, None if nothing fits."""
     loops = perfect_nest(schedule.for_loop(nest))
     loop = lane_loop(loops, gathers)
     if loop is None:
@@ -123,9 +123,9 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
     lanes = lanes_for(schedule.target, loop)
     entries = [op for op in loop.walk() if isinstance(op, ReduceEntriesOp)]
     limit = ROW_VECTORS if entries else WIDE_VECTORS
-    dear = is_dear(loop) and not entries
-    if dear:
-        vectors = _dear_vectors(schedule.target.abreast, size, lanes)
+    expensive = is_expensive(loop) and not entries
+    if expensive:
+        vectors = _expensive_vectors(schedule.target.interleaved_vectors, size, lanes)
     else:
         vectors = _vectors(loop, size, lanes, bool(entries))
     vectors = schedule.knobs.vectors or vectors
@@ -139,8 +139,8 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
     parts = schedule.split(name, vectors * lanes, "mask" if whole or cut_short else "split")
     for suffix in ("", parts.suffix):
         inner = parts.inner + suffix
-        if dear and suffix and size is None and schedule.has(inner):
-            # A whole chunk for all that may be left would waste most of itself on a short row.
+        if expensive and suffix and size is None and schedule.has(inner):
+            # A full chunk for the remainder would waste most of its lanes on a short row.
             inner = schedule.split(inner, lanes, "mask").inner
         if schedule.has(inner):
             schedule.vectorize(inner)
@@ -152,8 +152,8 @@ def _present(schedule: Schedule, names: Sequence[str], suffix: str) -> list[str]
     return [name + suffix for name in names if schedule.has(name + suffix)]
 
 
-def _dear_vectors(most: int, size: int | None, lanes: int) -> int:
-    """How many vectors functions are computed for at a time; each chunk costs as much as one."""
+def _expensive_vectors(most: int, size: int | None, lanes: int) -> int:
+    """How many vectors to interleave; a chunk of any number of vectors costs about the same."""
     if size is None:
         return most
     whole = -(-size // lanes)
@@ -162,9 +162,9 @@ def _dear_vectors(most: int, size: int | None, lanes: int) -> int:
 
 
 def _vectors(loop: ForOp, size: int | None, lanes: int, entries: bool) -> int:
-    """How many vectors are taken at a time."""
+    """How many vectors to process at a time."""
     reduces = any(isinstance(op, ReduceOp) for op in loop.body.block.ops)
-    if is_dear(loop) or not (entries or reduces or cost_of_body(loop) <= CHEAP):
+    if is_expensive(loop) or not (entries or reduces or cost_of_body(loop) <= CHEAP):
         return 1
     if size is None:
         return 1 if entries else WIDE_VECTORS
@@ -180,7 +180,7 @@ def cost_of_body(loop: ForOp) -> int:
 
 
 def _unroll_entries(schedule: Schedule, entries: Sequence[str], vectors: int) -> None:
-    """Several accumulators where the block of one is small and rows are not too short for them."""
+    """Use several accumulators if one is a small block and rows are long enough."""
     most = 4 if vectors == 1 else 2 if vectors <= WIDE_VECTORS else 1
     for name in entries:
         loop = schedule.loop(name)

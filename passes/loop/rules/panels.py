@@ -1,4 +1,4 @@
-"""Panels of operands on their way through the caches: copied dense, or asked for ahead."""
+"""Panels of operands and the caches: they are copied dense, or prefetched."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .accesses import UNKNOWN_EXTENT, accesses, bytes_apart, cost
 from .steps import Schedule
 
 KEPT = 8
-"""Weights of more than so many second-level caches are in memory when a call begins."""
+"""Weights larger than so many second-level caches are not cached when a call begins."""
 FEW = 4
-"""Panels that are read at most so many times are waited for."""
+"""Panels that are read at most so many times are limited by memory latency."""
 AHEAD = 8192
-"""By how many bytes panels are asked for before they are needed: what a latency lets pass."""
+"""The prefetch distance of panels in bytes: as much as is read during a memory latency."""
 ROWS_IN_CACHE = 4
-"""So many rows have to fit into the first-level cache for the next one to be asked for."""
+"""So many rows have to fit into the first-level cache to prefetch the next one."""
 
 
 def copy_panels(schedule: Schedule, panels: str, reduction: str, columns: int) -> None:
-    """Copy the panels of an operand that comes with each call, where they are read repeatedly.
+    """Copy the panels of an operand passed by each call, if they are read repeatedly.
 
-    What is in a cache as a whole is read as it lies.
+    An operand that fits into a cache is read in place.
 
     Args:
         panels: the loop over panels.
@@ -49,7 +49,7 @@ def copy_panels(schedule: Schedule, panels: str, reduction: str, columns: int) -
 
 
 def streamed(schedule: Schedule, arguments: Sequence[int], reads: int) -> list[int]:
-    """The packed weights to ask for: they come from memory at each call, and are waited for.
+    """The packed weights to prefetch: each call reads them from memory and waits for them.
 
     Args:
         arguments: the packed weights.
@@ -61,26 +61,26 @@ def streamed(schedule: Schedule, arguments: Sequence[int], reads: int) -> list[i
     return [n for n in arguments if _bytes(schedule.kernel.inputs[n].type) > large]
 
 
-def ask_for_panels(
+def prefetch_panels(
     schedule: Schedule, reduction: str, arguments: Sequence[int], cases: int, suffix: str
 ) -> None:
-    """Ask for packed weights before they are read.
+    """Prefetch packed weights.
 
     Args:
         reduction: the loop along their rows.
-        cases: for how many rows there are nests, where their number is not known.
-        suffix: what is between the names of the loops in these and those numbers.
+        cases: the number of row cases, each with its own nest, if the number of rows is unknown.
+        suffix: the infix of their loop names, before the number of the case.
     """
     for argument in arguments:
         schedule.takes(schedule.prefetch, argument, reduction, AHEAD, cases, suffix)
 
 
-def ask_for_rows(schedule: Schedule, reduction: str, packed: Sequence[int]) -> None:
-    """Ask for the next rows of an operand that no cache near the processor holds.
+def prefetch_rows(schedule: Schedule, reduction: str, packed: Sequence[int]) -> None:
+    """Prefetch the next rows of an operand that does not fit into the second-level cache.
 
     Args:
         reduction: the loop along the rows.
-        packed: the arguments that are no such operand.
+        packed: arguments to leave out.
     """
     for argument, buffer in enumerate(schedule.kernel.inputs):
         kind = buffer.type
@@ -90,11 +90,11 @@ def ask_for_rows(schedule: Schedule, reduction: str, packed: Sequence[int]) -> N
             schedule.takes(schedule.prefetch, argument, reduction, 0)
 
 
-def ask_for_next_rows(schedule: Schedule, rows: str) -> None:
-    """Ask for the next row of an argument whose rows are read several times, one after the other.
+def prefetch_next_rows(schedule: Schedule, rows: str) -> None:
+    """Prefetch the next row of an argument whose rows are read several times, one after the other.
 
-    What reads a row first waits for memory. The dearest loop that reads it again finds it in a
-    cache and has time to ask for the row after it.
+    The first loop that reads a row waits for memory. The most expensive loop that reads it again
+    finds it in a cache and has time to prefetch the row after it.
 
     Args:
         rows: the loop over rows.
@@ -106,13 +106,13 @@ def ask_for_next_rows(schedule: Schedule, rows: str) -> None:
         again = [op for op in reading[1:] if isinstance(op, ForOp)]
         if not again:
             continue
-        dearest = max(again, key=cost)
-        access = next(a for a in accesses(dearest) if a.buffer is buffer)
+        costliest = max(again, key=cost)
+        access = next(a for a in accesses(costliest) if a.buffer is buffer)
         if not isinstance(access, LoadOp) or not isinstance(access.result.type, VectorType):
             continue
         ahead = bytes_apart(access, loop) or 0
         if 0 < ahead <= schedule.target.l1_bytes // ROWS_IN_CACHE:
-            name = dearest.loop_name.data
+            name = costliest.loop_name.data
             schedule.takes(schedule.prefetch, argument, name, ahead)
 
 

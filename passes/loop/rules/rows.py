@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.ops import ReduceOp
-from .accesses import Stride, accesses, dependents, is_dear, lanes_for, stride
+from .accesses import Stride, accesses, dependents, is_expensive, lanes_for, stride
 from .steps import Schedule
 
 VECTORS = 4
@@ -29,7 +29,10 @@ def schedule_row(schedule: Schedule, name: str) -> str | None:
     if Stride.OTHER in strides or Stride.UNIT not in strides:
         return None
     target = schedule.target
-    lanes, vectors = lanes_for(target, loop), target.abreast if is_dear(loop) else VECTORS
+    lanes, vectors = (
+        lanes_for(target, loop),
+        target.interleaved_vectors if is_expensive(loop) else VECTORS,
+    )
     vectors = schedule.knobs.vectors or vectors
     widths = [lanes * vectors, lanes]
     size = schedule.extent(name)

@@ -43,7 +43,7 @@ class Schedule:
         kernel: the kernel, which the schedule takes over: each step makes another one, which has
             parts of the one before, unless that is one to come back to.
         target: the machine that the kernel is for.
-        knobs: what rules are told to choose.
+        knobs: choices that override those of the rules.
     """
 
     def __init__(self, kernel: KernelOp, target: Target, knobs: Knobs = ANALYTIC) -> None:
@@ -101,8 +101,8 @@ class Schedule:
         assert isinstance(loop, ForOp)
         return loop
 
-    def may_share(self, name: str) -> bool:
-        """Whether the iterations of a loop may be what threads take, or some of them each."""
+    def may_parallelise(self, name: str) -> bool:
+        """Whether the iterations of a loop, or chunks of them, may be tiles for threads."""
         return may_be_tiles(self.kernel, name)
 
     def extent(self, name: str) -> int | None:
@@ -144,7 +144,7 @@ class Schedule:
         self._take(vectorize, loops, cases, suffix)
 
     def tiles(self, loop: str) -> None:
-        """Share the iterations of a loop among threads; see `tiles`."""
+        """Distribute the iterations of a loop over threads; see `tiles`."""
         self._take(tiles, loop)
 
     def unroll(self, loop: str, factor: int) -> None:
@@ -154,7 +154,7 @@ class Schedule:
     def prefetch(
         self, argument: int, loop: str, ahead: int, cases: int = 0, suffix: str = "t"
     ) -> None:
-        """Ask for what a reduction will read; see `prefetch`."""
+        """Prefetch what a reduction will read; see `prefetch`."""
         self._take(prefetch, argument, loop, ahead, *((cases, suffix) if cases else ()))
 
     def stage(self, argument: int, loop: str) -> None:
@@ -162,7 +162,7 @@ class Schedule:
         self._take(stage, argument, loop)
 
     def drop_unit_loops(self) -> None:
-        """Take away loops that run once; see `drop_unit_loops`."""
+        """Remove loops that run once; see `drop_unit_loops`."""
         if has_unit_loop(self.kernel):
             self._take(drop_unit_loops)
             self._loops = None, {}  # the one step that may take loops out of the same kernel

@@ -18,7 +18,7 @@ from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.frontends import gnn
-from stepwell.passes.loop.rules import shares
+from stepwell.passes.loop.rules import thread_tiles
 from stepwell.passes.loop.rules.knobs import Knobs
 from stepwell.passes.loop.rules.replay import replay
 from stepwell.passes.loop.schedule import schedule_kernel
@@ -202,7 +202,7 @@ def test_balanced_products_are_the_same_numbers(
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles so small that the rows of a little graph are many of them."""
     for size in ("SMALLEST", "LARGEST"):
-        monkeypatch.setattr(shares, size, 200)
+        monkeypatch.setattr(thread_tiles, size, 200)
 
 
 @pytest.mark.parametrize("hidden", [None, 7])
@@ -211,7 +211,7 @@ def test_default_shares_rows_by_their_entries(kernels, kernel_of, hidden) -> Non
     kernel.detach()
     schedule, _ = schedule_kernel(kernel, named("x86-64-v4"))
     assert re.match(r"balance\(i, e, \d+, weight=\d+\); tiles\(i0\); ", str(schedule))
-    half = schedule_kernel(kernel, named("x86-64-v4"), Knobs(share=0.5))[0]
+    half = schedule_kernel(kernel, named("x86-64-v4"), Knobs(tile_scale=0.5))[0]
     rows, fewer = (int(re.findall(r"\d+", str(s))[0]) for s in (schedule, half))
     assert rows // 2 - 1 <= fewer <= rows // 2
 

@@ -241,7 +241,7 @@ loop.kernel @relu_any(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
   }
 }
 
-// A function of many steps: so many vectors abreast that as little as possible is left over.
+// A function of many steps: interleaves as many vectors as leave the smallest remainder.
 // V4-LABEL: loop.kernel @exp
 // V4:       loop.for "i0" %i0 to 7 {
 // V4:         loop.load %x (d0)[s0] -> {{.*}} : memref<1000xf32>, vector<128xf32>

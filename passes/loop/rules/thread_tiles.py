@@ -17,20 +17,19 @@ from .accesses import UNKNOWN_EXTENT, cost, entries_of_a_row, lanes_for
 from .steps import Schedule
 
 TILES = 16
-"""A nest is cut into at least so many tiles where they are large enough: several threads finish
-them at about one time."""
+"""A nest is cut into at least so many tiles if they stay large enough, which balances threads."""
 LARGEST = 50_000
-"""What a tile takes at most, in vector instructions: some 5 us."""
+"""The highest cost of a tile, in vector instructions: some 5 us."""
 SMALLEST = 12_500
-"""What it takes at least, since a thread has to fetch it and what it works on."""
+"""The lowest cost of a tile, as a thread has to fetch it and its data."""
 LEAST_TILES = 4
-"""Fewer tiles than this are not worth sharing among threads."""
+"""Fewer tiles than this are not worth parallelising."""
 ROW_COST = 32
-"""What it takes to begin a sparse row, in instructions: most of it is a branch not foreseen."""
+"""The cost of a sparse row, in instructions: mostly a mispredicted branch."""
 
 
-def share(schedule: Schedule, nest: str) -> str | None:
-    """Cut a nest into tiles for threads; gives the loop inside of a tile."""
+def cut_thread_tiles(schedule: Schedule, nest: str) -> str | None:
+    """Cut a nest into tiles for threads; return the loop inside of a tile."""
     loop = schedule.for_loop(nest)
     if loop.kind.data != LoopKind.PARALLEL:
         return None
@@ -38,7 +37,7 @@ def share(schedule: Schedule, nest: str) -> str | None:
     iteration = max(1, cost(loop) // (UNKNOWN_EXTENT if size is None else max(1, size)))
     lanes, reductions = lanes_for(schedule.target, loop), _sparse_rows(loop)
     iteration += ROW_COST * lanes * len(reductions)
-    scale = schedule.knobs.share * lanes / iteration
+    scale = schedule.knobs.tile_scale * lanes / iteration
     smallest, largest = (max(1, int(n * scale)) for n in (SMALLEST, LARGEST))
     chunk = math.isqrt(smallest * largest) if size is None else min(size // TILES, largest)
     chunk = max(chunk, smallest)
@@ -56,10 +55,10 @@ def share(schedule: Schedule, nest: str) -> str | None:
 def _weighed(
     loop: ForOp, reductions: Sequence[ReduceEntriesOp], row: int, lanes: int
 ) -> tuple[str, int]:
-    """The reduction whose entries are counted, and what a row costs beside them, in entries.
+    """The reduction whose entries are balanced, and the rest of the cost of a row, in entries.
 
-    Reductions over the rows of one matrix have the same entries: one that is named counts them
-    for all. Of several matrices the one counts whose entries cost most. `row` is what a row costs.
+    Reductions over the rows of one matrix have the same entries: any of them stands for all. Of
+    several matrices, the one with the most expensive entries counts. `row` is the cost of a row.
     """
     entries: Counter[SSAValue] = Counter()
     for op in reductions:
@@ -72,13 +71,13 @@ def _weighed(
 
 
 def _sparse_rows(loop: ForOp) -> list[ReduceEntriesOp]:
-    """The reductions over rows of sparse matrices that a loop goes through."""
+    """The reductions over rows of sparse matrices that a loop iterates over."""
     reductions = [op for op in loop.walk() if isinstance(op, ReduceEntriesOp)]
     return [op for op in reductions if is_row_loop(loop, op)]
 
 
 def _cost_of_entry(loop: ForOp, reduction: ReduceEntriesOp, lanes: int) -> int:
-    """What an entry costs in an iteration of the loop, in vectors of so many lanes."""
+    """The cost of an entry in an iteration of the loop, in vectors of so many lanes."""
     around = list(enclosing(reduction))
     sizes = [extent_of(inner) for inner in around[: around.index(loop)]]
     times = math.prod(UNKNOWN_EXTENT if size is None else size for size in sizes)
