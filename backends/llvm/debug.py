@@ -73,13 +73,15 @@ class DebugInfo:
         # What is of no node is of the function: a call must have a location.
         plain = self._location(0, scope)
         inlined = self._add("DILocation", {"line": line, "scope": scope}, True)
-        made: dict[LocationAttr, Any] = {}
+        # By the object, of which the operations of the function have few: the location of a fused
+        # kernel is long, and to hash it costs more than to find its metadata again.
+        made: dict[int, tuple[LocationAttr, Any]] = {}
 
         def at(location: LocationAttr) -> Any:
-            found = made.get(location)
+            found = made.get(id(location))
             if found is None:
-                found = made[location] = self._inside(location, plain, inlined)
-            return found
+                found = made[id(location)] = location, self._inside(location, plain, inlined)
+            return found[1]
 
         return at
 

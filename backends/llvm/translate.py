@@ -10,6 +10,8 @@ closed, so what it lacks or does differently is in the one table below:
 - addresses are computed without a cast for each;
 - calls through a pointer;
 - shuffles with lanes left open;
+- constants, loads, stores and branches, which are most of a module: xDSL tries one class after
+  the other;
 - a branch whose two targets are one block selects what it hands over, because LLVM wants one
   value for each predecessor of a block;
 - linkage of functions.
@@ -22,7 +24,7 @@ from typing import Any, TypeAlias, cast
 
 from llvmlite import ir
 from xdsl.backend.llvm.convert import convert_module
-from xdsl.backend.llvm.convert_op import convert_op
+from xdsl.backend.llvm.convert_op import convert_op, create_constant
 from xdsl.backend.llvm.convert_type import convert_type
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp
@@ -247,6 +249,31 @@ def _emit_cast(opcode: str) -> Emit:
     return emit
 
 
+def _emit_constant(
+    op: llvm.ConstantOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
+) -> Any:
+    return create_constant(op.result.type, op.value)
+
+
+def _emit_load(op: llvm.LoadOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
+    result: Any = builder.load(values[op.ptr], typ=_type(op.results[0].type))
+    if op.alignment is not None:
+        result.align = op.alignment.value.data
+    return result
+
+
+def _emit_store(op: llvm.StoreOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
+    made: Any = builder.store(values[op.value], values[op.ptr])
+    if op.alignment is not None:
+        made.align = op.alignment.value.data
+
+
+def _emit_br(op: llvm.BrOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> None:
+    for argument, given in zip(op.successor.args, op.arguments, strict=True):
+        values[argument].add_incoming(values[given], builder.block)
+    builder.branch(blocks[op.successor])
+
+
 def _emit_gep(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
     ssa = iter(op.operands[1:])
     indices = [
@@ -314,5 +341,9 @@ _EMIT: dict[str, Emit] = {
     "llvm.getelementptr": _emit_gep,
     "llvm.alloca": _emit_alloca,
     "llvm.call": _emit_call,
+    "llvm.mlir.constant": _emit_constant,
+    "llvm.load": _emit_load,
+    "llvm.store": _emit_store,
+    "llvm.br": _emit_br,
     "llvm.cond_br": _emit_cond_br,
 }

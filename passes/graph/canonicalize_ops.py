@@ -15,7 +15,6 @@ from xdsl.pattern_rewriter import (
     PatternRewriter,
     PatternRewriteWalker,
     RewritePattern,
-    op_type_rewrite_pattern,
 )
 
 from ...core.budgets import SUMS
@@ -31,11 +30,11 @@ from ...dialects.graph.known import (
     reshape_target,
     sizes_of,
 )
-from ...dialects.graph.ops_binary import BinaryOp
 from .rules.permission import permitted
 from .rules.recorded import recorded
+from .rules.rooted import rooted
 
-_COMMUTATIVE = (graph.AddOp, graph.MulOp, graph.MaxOp, graph.MinOp)
+_Commutative = graph.AddOp | graph.MulOp | graph.MaxOp | graph.MinOp
 _WITH_AXIS = (
     graph.BatchNormOp,
     graph.ConcatOp,
@@ -49,9 +48,8 @@ _SWAP = (1, 0)
 @Exactness.EXACT
 class ConstantComesLast(RewritePattern):
     # c + x == x + c, and so for mul, max and min
-    def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, BinaryOp) or not isinstance(op, _COMMUTATIVE):
-            return
+    @rooted
+    def match_and_rewrite(self, op: _Commutative, rewriter: PatternRewriter) -> None:
         if is_constant(op.lhs) and not is_constant(op.rhs):
             replace(op, [type(op)(op.rhs, op.lhs)], rewriter)
 
@@ -59,7 +57,7 @@ class ConstantComesLast(RewritePattern):
 @Exactness.EXACT
 class SubtractConstant(RewritePattern):
     # x - c == x + (-c)
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.SubOp, rewriter: PatternRewriter) -> None:
         if is_constant(op.lhs) or not is_constant(op.rhs):
             return
@@ -79,7 +77,7 @@ def _is_zero(bound: float) -> bool:
 @Exactness.EXACT
 class MaxIsClip(RewritePattern):
     # max(x, 0) == relu(x), and max(x, c) == clip(x, c, inf)  for one number c
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.MaxOp, rewriter: PatternRewriter) -> None:
         for x, bound in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
             low = graph.splat_of(bound)
@@ -93,7 +91,7 @@ class MaxIsClip(RewritePattern):
 @Exactness.EXACT
 class MinIsClip(RewritePattern):
     # min(x, c) == clip(x, -inf, c)  for one number c
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.MinOp, rewriter: PatternRewriter) -> None:
         for x, bound in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
             high = graph.splat_of(bound)
@@ -106,7 +104,7 @@ class MinIsClip(RewritePattern):
 @Exactness.EXACT
 class ClipIsRelu(RewritePattern):
     # clip(x, 0, inf) == relu(x)
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.ClipOp, rewriter: PatternRewriter) -> None:
         low, high = op.bounds
         if low is not None and _is_zero(low) and high in (None, inf):
@@ -116,7 +114,7 @@ class ClipIsRelu(RewritePattern):
 @Exactness.OPEN
 class MatmulOfTransposed(RewritePattern):
     # matmul(a, transpose(w)) == dense(a, w)  for a matrix w
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.MatmulOp, rewriter: PatternRewriter) -> None:
         transpose = op.b.owner
         if isinstance(transpose, graph.TransposeOp) and ints(transpose.permutation) == _SWAP:
@@ -126,7 +124,7 @@ class MatmulOfTransposed(RewritePattern):
 @Exactness.OPEN
 class DenseOfTransposed(RewritePattern):
     # dense(x, transpose(w)) == matmul(x, w)
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.DenseOp, rewriter: PatternRewriter) -> None:
         transpose = op.w.owner
         if not isinstance(transpose, graph.TransposeOp) or op.bias is not None or rank(op.x) < 2:
@@ -173,7 +171,7 @@ def _flat(bias: SSAValue, width: int) -> tuple[list[GraphOp], SSAValue]:
 class BiasIsAnOperand(RewritePattern):
     # dense(x, w) + b == dense(x, w, b), and so for conv and a bias of channels: the sum begins
     # with b
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
         if (found := _biased(op)) is None:
             return
@@ -187,7 +185,7 @@ class BiasIsAnOperand(RewritePattern):
 @Exactness.ROUNDING
 class BiasesAreOne(RewritePattern):
     # dense(x, w, a) + b == dense(x, w, a + b)  for constants, and so for conv
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
         if (found := _biased(op)) is None:
             return
@@ -205,7 +203,7 @@ class BiasesAreOne(RewritePattern):
 @Exactness.EXACT
 class ReshapeToSizes(RewritePattern):
     # shape = [0, -1] == shape = [-1, 12]  where the type says 12
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.ReshapeOp, rewriter: PatternRewriter) -> None:
         target = reshape_target(sizes_of(op.result))
         if target is not None and target != list(ints(op.shape)):
@@ -227,7 +225,7 @@ class AxisFromTheFront(RewritePattern):
 @Exactness.EXACT
 class AxesInOrder(RewritePattern):
     # axes = [-1, 0] == axes = [0, rank - 1]
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
         axes = tuple(sorted(op.reduced_axes))
         if axes != ints(op.axes):

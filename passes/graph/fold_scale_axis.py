@@ -16,7 +16,6 @@ from xdsl.pattern_rewriter import (
     PatternRewriter,
     PatternRewriteWalker,
     RewritePattern,
-    op_type_rewrite_pattern,
 )
 
 from ...core.budgets import SUMS
@@ -29,6 +28,7 @@ from ...dialects.graph.attrs import PadMode
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import elements_of, is_constant, is_regular, sizes_of
 from .rules.permission import permitted
+from .rules.rooted import rooted
 
 _Product = graph.DenseOp | graph.MatmulOp | graph.ConvOp
 _DEPTH = 8
@@ -225,7 +225,7 @@ class ScaleOfProduct(RewritePattern):
     # matmul(x, b) * s == matmul(x, b * s);  pad(x) * s == pad(x * s)  for a border of 0
     # spmm(a, x) * s == spmm(a, x * s)
     # relu(x) * s == relu(x * s)  for s > 0;  (x + y) * s == x * s + y * s
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.MulOp, rewriter: PatternRewriter) -> None:
         found = _scale_of(op, weights_of(self.ctx))
         if found is None or not _absorbs(*found):

@@ -15,7 +15,6 @@ from xdsl.pattern_rewriter import (
     PatternRewriter,
     PatternRewriteWalker,
     RewritePattern,
-    op_type_rewrite_pattern,
 )
 
 from ...core.budgets import SUMS
@@ -35,6 +34,7 @@ from .rules.quantized import (
     is_scale,
     known_elements,
 )
+from .rules.rooted import rooted
 
 _BYTES = (i8, ui8)
 _LITERAL_SIZE = 16
@@ -204,7 +204,7 @@ class QuantizeOfProduct(RewritePattern):
 
     # quantize(dense(dequantize(x), dequantize(w), dequantize(b))) ~ quantized_dense(x, w, b)
     # for a scale of b that is the product of those of x and w
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.QuantizeOp, rewriter: PatternRewriter) -> None:
         product = op.x.owner
         if not isinstance(product, graph.DenseOp | graph.MatmulOp | graph.ConvOp):

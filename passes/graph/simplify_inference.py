@@ -15,7 +15,6 @@ from xdsl.pattern_rewriter import (
     PatternRewriter,
     PatternRewriteWalker,
     RewritePattern,
-    op_type_rewrite_pattern,
 )
 from xdsl.rewriter import Rewriter
 
@@ -27,6 +26,7 @@ from ...dialects.graph.attrs import is_half
 from ...dialects.graph.interfaces import GraphOp, element_type, rank, tensor_type
 from .rules.permission import permitted
 from .rules.recorded import recorded
+from .rules.rooted import rooted
 
 
 @Exactness.EXACT
@@ -34,7 +34,7 @@ class DropoutIsIdentity(RewritePattern):
     """Leave dropout out."""
 
     # dropout(x) == x
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.DropoutOp, rewriter: PatternRewriter) -> None:
         if op.x.type == op.result.type:
             rewriter.replace(op, [], [op.x])
@@ -119,7 +119,7 @@ class BatchNormIsScaleAndShift(RewritePattern):
     """Compute one factor and one summand for each channel, on vectors that are constants."""
 
     # batch_norm(x) == x * k + (bias - mean * k)  for k = scale * rsqrt(variance + epsilon)
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.BatchNormOp, rewriter: PatternRewriter) -> None:
         if is_half(element_type(op.x)):
             return
@@ -139,7 +139,7 @@ class BatchNormTrainingIsPrimitives(RewritePattern):
 
     # batch_norm_training(x) == (x - m) * rsqrt(mean((x - m)^2) + epsilon) * scale + bias
     #     for m = mean(x), the means over all dimensions but that of the channels
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.BatchNormTrainingOp, rewriter: PatternRewriter) -> None:
         if op.mean.uses or op.variance.uses:
             return
@@ -155,7 +155,7 @@ class LayerNormIsPrimitives(RewritePattern):
 
     # layer_norm(x) == (x - m) * rsqrt(mean((x - m)^2) + epsilon) * scale + bias
     #     for m = mean(x), the means along the axes
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.LayerNormOp, rewriter: PatternRewriter) -> None:
         new = Composition(op, rewriter)
         y = new.standardized(new.operand(op.x), op.normalized_axes, op.epsilon.value.data)
@@ -168,7 +168,7 @@ class InstanceNormIsPrimitives(RewritePattern):
 
     # instance_norm(x) == (x - m) * rsqrt(mean((x - m)^2) + epsilon) * scale + bias
     #     for m = mean(x), the means over all dimensions but those of batch and channels
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.InstanceNormOp, rewriter: PatternRewriter) -> None:
         new = Composition(op, rewriter)
         y = new.standardized(new.operand(op.x), op.normalized_axes, op.epsilon.value.data)
@@ -181,7 +181,7 @@ class GroupNormIsPrimitives(RewritePattern):
 
     # group_norm(x) == reshape((z - m) * rsqrt(mean((z - m)^2) + epsilon) * scale + bias)
     #     for z = x reshaped to groups of channels, and m = mean(z), the means of the groups
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.GroupNormOp, rewriter: PatternRewriter) -> None:
         axis, sizes = op.axis_from_front, tensor_type(op.x).get_shape()
         trailing = [-1 if n == DYNAMIC_INDEX else n for n in sizes[axis + 1 :]]
@@ -201,7 +201,7 @@ class RmsNormIsPrimitives(RewritePattern):
     """Divide what follows an axis by the root of its mean square."""
 
     # rms_norm(x) == x * rsqrt(mean(x^2) + epsilon) * scale
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.RmsNormOp, rewriter: PatternRewriter) -> None:
         new = Composition(op, rewriter)
         x = new.operand(op.x)
@@ -214,7 +214,7 @@ class L2NormalizeIsPrimitives(RewritePattern):
     """Divide by a length."""
 
     # l2_normalize(x) == x * rsqrt(max(sum(x^2), epsilon))
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.L2NormalizeOp, rewriter: PatternRewriter) -> None:
         new = Composition(op, rewriter)
         x = new.operand(op.x)

@@ -12,7 +12,6 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     RewritePattern,
-    op_type_rewrite_pattern,
 )
 
 from ....core.dtypes import dtype_of, ui32
@@ -23,12 +22,13 @@ from ....dialects.graph.attrs import holds_all_values, is_float, is_half
 from ....dialects.graph.interfaces import element_type
 from ....dialects.graph.known import elements_of, is_constant, is_nonnegative, is_regular, replace
 from ....dialects.graph.ops_binary import BinaryOp
+from .rooted import rooted
 
 
 @Exactness.EXACT
 class AddNegated(RewritePattern):
     # x + (-y) == x - y
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
         for x, negated in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
             neg = negated.owner
@@ -40,7 +40,7 @@ class AddNegated(RewritePattern):
 @Exactness.EXACT
 class SubtractNegated(RewritePattern):
     # x - (-y) == x + y
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.SubOp, rewriter: PatternRewriter) -> None:
         if isinstance(neg := op.rhs.owner, graph.NegOp):
             replace(op, [graph.AddOp(op.lhs, neg.x)], rewriter, [neg])
@@ -49,7 +49,7 @@ class SubtractNegated(RewritePattern):
 @Exactness.EXACT
 class MultiplyNegated(RewritePattern):
     # (-x) * (-y) == x * y
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.MulOp, rewriter: PatternRewriter) -> None:
         left, right = op.lhs.owner, op.rhs.owner
         if isinstance(left, graph.NegOp) and isinstance(right, graph.NegOp):
@@ -59,7 +59,7 @@ class MultiplyNegated(RewritePattern):
 @Exactness.EXACT
 class MultiplyMinusOne(RewritePattern):
     # x * -1 == -x
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.MulOp, rewriter: PatternRewriter) -> None:
         for x, factor in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
             if graph.splat_of(factor) == -1 and not is_constant(x):
@@ -85,7 +85,7 @@ def _multiply(op: graph.DivOp, inverse: np.ndarray, rewriter: PatternRewriter) -
 @Exactness.EXACT
 class DivideByPowerOfTwo(RewritePattern):
     # x / 2^n == x * 2^-n  for floats, where 2^n and 2^-n are normal numbers
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
         found = _inverse(op)
         if found is not None and np.all(np.abs(np.frexp(found[0].astype(np.float64))[0]) == 0.5):
@@ -96,7 +96,7 @@ class DivideByPowerOfTwo(RewritePattern):
 class DivideByConstant(RewritePattern):
     # x / c == x * (1 / c)  for f32 and f64, with one rounding more: for c = 41 and x = 41 it is
     # not 1 but the number before it
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
         found = _inverse(op)
         # In 16 bits the rounding of 1 / c would show.
@@ -107,7 +107,7 @@ class DivideByConstant(RewritePattern):
 @Exactness.ROUNDING
 class InverseOfRoot(RewritePattern):
     # 1 / sqrt(x) == rsqrt(x), which in 16 bits does not round the root
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
         root = op.rhs.owner
         if graph.splat_of(op.lhs) == 1 and isinstance(root, graph.SqrtOp):
@@ -117,7 +117,7 @@ class InverseOfRoot(RewritePattern):
 @Exactness.ROUNDING
 class SigmoidFormula(RewritePattern):
     # 1 / (1 + exp(-x)) == sigmoid(x), which in 16 bits does not round in between
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
         total = op.rhs.owner
         if graph.splat_of(op.lhs) != 1 or not isinstance(total, graph.AddOp):
@@ -149,7 +149,7 @@ class _WithWeights(RewritePattern):
 @Exactness.SPECIAL
 class MultiplyTwice(_WithWeights):
     # (x * c) * d == x * (c * d), which does not overflow or underflow in between
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.MulOp, rewriter: PatternRewriter) -> None:
         if (outer := self.constant_operand(op)) is None:
             return
@@ -169,7 +169,7 @@ class MultiplyTwice(_WithWeights):
 @Exactness.ROUNDING
 class AddTwice(_WithWeights):
     # (x + c) + d == x + (c + d)  where c and d have one sign, so that nothing cancels
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
         if (outer := self.constant_operand(op)) is None:
             return
@@ -191,7 +191,7 @@ class AddTwice(_WithWeights):
 @Exactness.SPECIAL
 class PowerIsRoot(RewritePattern):
     # x ** 0.5 == sqrt(x)  for x >= 0, but for -0.0, whose power is 0.0
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.PowOp, rewriter: PatternRewriter) -> None:
         if not is_float(element_type(op.lhs)) or not is_nonnegative(op.lhs):
             return
@@ -202,7 +202,7 @@ class PowerIsRoot(RewritePattern):
 @Exactness.ROUNDING
 class PowerIsProduct(RewritePattern):
     # x ** 3 == x * x * x and x ** 4 == (x * x) * (x * x)
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.PowOp, rewriter: PatternRewriter) -> None:
         exponent = graph.splat_of(op.rhs)
         if exponent not in (3, 4) or is_half(element_type(op.lhs)):
@@ -214,7 +214,7 @@ class PowerIsProduct(RewritePattern):
 @Exactness.EXACT
 class PowerIsInverse(RewritePattern):
     # x ** -1 == 1 / x, the power as it is rounded correctly
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.PowOp, rewriter: PatternRewriter) -> None:
         if graph.splat_of(op.rhs) != -1 or not is_float(element_type(op.lhs)):
             return
@@ -225,7 +225,7 @@ class PowerIsInverse(RewritePattern):
 @Exactness.SPECIAL
 class LogOfSoftmax(RewritePattern):
     # log(softmax(x)) == log_softmax(x), which does not underflow
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.LogOp, rewriter: PatternRewriter) -> None:
         if isinstance(softmax := op.x.owner, graph.SoftmaxOp):
             new = graph.LogSoftmaxOp(softmax.x, softmax.axis.value.data)
@@ -235,7 +235,7 @@ class LogOfSoftmax(RewritePattern):
 @Exactness.SPECIAL
 class ReluOfNonnegative(RewritePattern):
     # relu(x) == x  for x >= 0, but for -0.0, which becomes 0.0
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.ReluOp, rewriter: PatternRewriter) -> None:
         if is_nonnegative(op.x) and op.x.type == op.result.type:
             rewriter.replace(op, (), (op.x,))
@@ -268,11 +268,11 @@ def _is_same(a: float, b: float) -> bool:
 @Exactness.EXACT
 class ClipTwice(RewritePattern):
     # clip(clip(x, a, b), c, d) == clip(x, clip(a, c, d), clip(b, c, d)); relu is clip(x, 0, inf)
-    def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
+    @rooted
+    def match_and_rewrite(self, op: graph.ReluOp | graph.ClipOp, rewriter: PatternRewriter) -> None:
         if (outer := _bounds(op)) is None or (inner := _bounds(outer[0].owner)) is None:
             return
         x, low, high = inner
-        assert isinstance(op, graph.ReluOp | graph.ClipOp)
         if low > high or outer[1] > outer[2]:
             return
         first = outer[0]
@@ -290,7 +290,7 @@ class ClipTwice(RewritePattern):
 @Exactness.EXACT
 class CastOfWiderCast(RewritePattern):
     # cast(cast(x)) == cast(x)  where the type between holds all values of x
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.CastOp, rewriter: PatternRewriter) -> None:
         inner = op.x.owner
         if not isinstance(inner, graph.CastOp):

@@ -8,7 +8,6 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     RewritePattern,
-    op_type_rewrite_pattern,
 )
 
 from ....core.exactness import Exactness
@@ -23,12 +22,13 @@ from ....dialects.graph.known import (
 from ....dialects.graph.ops_binary import BinaryOp
 from ....dialects.graph.ops_reduction import begins_at_zero
 from ....dialects.graph.ops_select import WHOLE_END
+from .rooted import rooted
 
 
 @Exactness.EXACT
 class TransposeOfOnes(RewritePattern):
     # transpose(x) == reshape(x)  where only axes of size 1 change their place
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.TransposeOp, rewriter: PatternRewriter) -> None:
         sizes, order = sizes_of(op.x), ints(op.permutation)
         moved = [axis for axis in order if sizes[axis] != 1]
@@ -41,7 +41,7 @@ class TransposeOfOnes(RewritePattern):
 @Exactness.EXACT
 class SliceTwice(RewritePattern):
     # slice(slice(x, a), b) == slice(x, a after b)
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.SliceOp, rewriter: PatternRewriter) -> None:
         inner = op.x.owner
         if not isinstance(inner, graph.SliceOp) or 0 in sizes_of(op.result):
@@ -72,7 +72,7 @@ def _slice(x: SSAValue, bounds: Sequence[Bounds]) -> graph.SliceOp:
 @Exactness.EXACT
 class SliceOfConcat(RewritePattern):
     # slice(concat(.., x, ..)) == slice(x)  where it takes elements of x only
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.SliceOp, rewriter: PatternRewriter) -> None:
         concat = op.x.owner
         if not isinstance(concat, graph.ConcatOp):
@@ -95,7 +95,7 @@ class SliceOfConcat(RewritePattern):
 @Exactness.EXACT
 class ConcatOfSlices(RewritePattern):
     # concat(slice(x, a to b), slice(x, b to c)) == slice(x, a to c)
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.ConcatOp, rewriter: PatternRewriter) -> None:
         axis = op.axis.value.data % rank(op.result)
         first = op.inputs[0].owner if op.inputs else None
@@ -118,7 +118,7 @@ class ConcatOfSlices(RewritePattern):
 @Exactness.EXACT
 class ConcatOfConcat(RewritePattern):
     # concat(concat(x, y), z) == concat(x, y, z)
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.ConcatOp, rewriter: PatternRewriter) -> None:
         axis, inputs, inner = op.axis.value.data % rank(op.result), [], []
         for part in op.inputs:
@@ -139,8 +139,9 @@ class ConcatOfConcat(RewritePattern):
 @Exactness.EXACT
 class OperandBroadcastsItself(RewritePattern):
     # f(broadcast_to(x), y) == f(x, y)  where y has the shape of the result
-    def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, BinaryOp) or -1 in sizes_of(op.result):
+    @rooted
+    def match_and_rewrite(self, op: BinaryOp, rewriter: PatternRewriter) -> None:
+        if -1 in sizes_of(op.result):
             return
         left, right = op.lhs.owner, op.rhs.owner
         if isinstance(left, graph.BroadcastToOp) and (
@@ -167,7 +168,7 @@ def _joined(op: graph.ReduceOp) -> tuple[graph.ReduceOp, graph.ReduceOp] | None:
 @Exactness.EXACT
 class LargestOfLargest(RewritePattern):
     # max(max(x, a), b) == max(x, a and b), and so for min
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
         if op.kind.data in (ReduceKind.MAX, ReduceKind.MIN) and (found := _joined(op)):
             replace(op, [found[1]], rewriter, [found[0]])
@@ -177,7 +178,7 @@ class LargestOfLargest(RewritePattern):
 class ReduceTwice(RewritePattern):
     # reduce(reduce(x, a), b) == reduce(x, a and b)  for sums, products and means of floats,
     # which are rounded, and overflow, in another order
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
         kind = element_type(op.x)
         if not is_float(kind) or is_half(kind) or op.kind.data in (ReduceKind.MAX, ReduceKind.MIN):
@@ -195,7 +196,7 @@ def _takes_ones(op: graph.ReduceOp) -> list[int] | None:
 @Exactness.EXACT
 class ReduceOfOnes(RewritePattern):
     # reduce(x) == reshape(x)  over axes of size 1, for what does not begin at 0.0
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
         target = _takes_ones(op)
         if target is not None and not begins_at_zero(op.kind.data, element_type(op.x)):
@@ -205,7 +206,7 @@ class ReduceOfOnes(RewritePattern):
 @Exactness.SPECIAL
 class SumOfOnes(RewritePattern):
     # sum(x) == reshape(x)  over axes of size 1, but for -0.0, which becomes 0.0
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
         if (target := _takes_ones(op)) is not None:
             replace(op, [graph.ReshapeOp(op.x, target)], rewriter)
@@ -214,7 +215,7 @@ class SumOfOnes(RewritePattern):
 @Exactness.SPECIAL
 class SumOfWindowOfOne(RewritePattern):
     # pool(x) == x  where a window is one element, and none is left out, but for -0.0
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.PoolOp, rewriter: PatternRewriter) -> None:
         if op.takes_all_alone and op.x.type == op.result.type:
             rewriter.replace(op, (), (op.x,))

@@ -12,6 +12,7 @@ from ....core.exactness import Exactness, Rounding, rounding_of
 from ....dialects.graph.attrs import is_float
 from ....dialects.graph.interfaces import GraphOp, element_type
 from ....dialects.graph.visibility import Visibility
+from .rooted import ByClass
 
 
 class Permission:
@@ -43,7 +44,7 @@ def _has_floats(op: GraphOp) -> bool:
 
 
 def permitted(module: ModuleOp, rules: Iterable[RewritePattern]) -> list[RewritePattern]:
-    """The rules, each of which is used only where its exactness permits it.
+    """The rules as one pattern, each of which is used only where its exactness permits it.
 
     Exact ones come first, so that an operator is looked at once for all others.
     """
@@ -53,22 +54,17 @@ def permitted(module: ModuleOp, rules: Iterable[RewritePattern]) -> list[Rewrite
     for exactness in (Exactness.OPEN, Exactness.ROUNDING, Exactness.SPECIAL):
         same = [rule for rule, own in found if own == exactness]
         if same:
-            result.append(_Permitted(permission, exactness, same))
-    return result
+            result.append(_Permitted(permission, exactness, ByClass(same)))
+    return [ByClass(result)]
 
 
 class _Permitted(RewritePattern):
     """Rules of one class, where it may be used."""
 
-    def __init__(
-        self, permission: Permission, exactness: Exactness, rules: Iterable[RewritePattern]
-    ) -> None:
-        self.permission, self.exactness, self.rules = permission, exactness, tuple(rules)
+    def __init__(self, permission: Permission, exactness: Exactness, rules: ByClass) -> None:
+        self.permission, self.exactness, self.rules = permission, exactness, rules
+        self.roots = rules.roots
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        if not self.permission.allows(self.exactness, op):
-            return
-        for rule in self.rules:
-            rule.match_and_rewrite(op, rewriter)
-            if rewriter.has_done_action:
-                return
+        if self.permission.allows(self.exactness, op):
+            self.rules.match_and_rewrite(op, rewriter)

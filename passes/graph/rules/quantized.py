@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 from xdsl.ir import SSAValue
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ....core.dtypes import dtype_of
 from ....core.exactness import Exactness
@@ -17,6 +17,7 @@ from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import PadMode, ReduceKind, ints
 from ....dialects.graph.interfaces import GraphOp, element_type
 from ....dialects.graph.known import elements_of
+from .rooted import rooted
 
 _MOVES = (graph.ReshapeOp, graph.TransposeOp, graph.SliceOp)
 
@@ -55,7 +56,7 @@ class QuantizeWhatWasQuantized(RewritePattern):
     weights: WeightStore
 
     # quantize(dequantize(q, s, z), s, z) == q
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.QuantizeOp, rewriter: PatternRewriter) -> None:
         inner = op.x.owner
         if not isinstance(inner, graph.DequantizeOp) or inner.x.type != op.result.type:
@@ -78,7 +79,7 @@ class QuantizeWhatWasCut(RewritePattern):
     # quantize(clip(x, a, b)) == clip(quantize(x), quantize(a), quantize(b))  for a <= 0 <= b
     # and so for relu(x), which is clip(x, 0, inf): rounding keeps the order, and NaN becomes
     # the zero point, which is quantize(0)
-    @op_type_rewrite_pattern
+    @rooted
     def match_and_rewrite(self, op: graph.QuantizeOp, rewriter: PatternRewriter) -> None:
         cut = op.x.owner
         if not isinstance(cut, graph.ReluOp | graph.ClipOp) or not op.x.has_one_use():

@@ -10,6 +10,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ....core.context import decide
 from ....core.exactness import Exactness
+from .rooted import roots_of
 
 
 def recorded(rule: RewritePattern, ctx: Context, why: str) -> RewritePattern:
@@ -23,6 +24,7 @@ def recorded(rule: RewritePattern, ctx: Context, why: str) -> RewritePattern:
 class _Recorded(RewritePattern):
     def __init__(self, ctx: Context, rule: RewritePattern, why: str) -> None:
         self.ctx, self.rule, self.why = ctx, rule, why
+        self.roots = roots_of(rule)
         self.words = re.sub(r"(?<!^)(?=[A-Z])", " ", type(rule).__name__).lower()
         exactness = Exactness.of(rule)
         if exactness is not None:

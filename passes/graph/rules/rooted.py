@@ -1,0 +1,68 @@
+"""Rules by the operators that they are written for, so that no other operator is asked."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Protocol, TypeVar, cast, get_args
+
+from xdsl.ir import Operation
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+RuleT = TypeVar("RuleT", bound=RewritePattern)
+OpT = TypeVar("OpT", bound=Operation)
+Roots = tuple[type[Operation], ...]
+
+
+class _Rooted(Protocol):
+    roots: Roots
+
+
+def rooted(
+    method: Callable[[RuleT, OpT, PatternRewriter], None],
+) -> Callable[[RuleT, Operation, PatternRewriter], None]:
+    """xDSL's `op_type_rewrite_pattern`, which also keeps the classes that it finds in the type."""
+    made = op_type_rewrite_pattern(method)
+    parameters = inspect.signature(method, eval_str=True).parameters
+    kind = list(parameters.values())[1].annotation
+    cast(_Rooted, made).roots = get_args(kind) or (kind,)
+    return made
+
+
+def roots_of(rule: RewritePattern) -> Roots | None:
+    """The classes of operators that a rule may match; None for a rule that does not say."""
+    found = getattr(rule, "roots", None) or getattr(rule.match_and_rewrite, "roots", None)
+    return cast(Roots | None, found)
+
+
+def joint_roots(rules: Iterable[RewritePattern]) -> Roots | None:
+    """The classes of operators that one of several rules may match."""
+    found = [roots_of(rule) for rule in rules]
+    if None in found:
+        return None
+    return tuple(dict.fromkeys(chain.from_iterable(cast(list[Roots], found))))
+
+
+class ByClass(RewritePattern):
+    """Rules in their order until one matches, for each operator those that may match its class."""
+
+    def __init__(self, rules: Iterable[RewritePattern]) -> None:
+        self.rules = tuple(rules)
+        self.roots = joint_roots(self.rules)
+        self._for: dict[type[Operation], tuple[RewritePattern, ...]] = {}
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        rules = self._for.get(type(op))
+        if rules is None:
+            rules = self._for[type(op)] = tuple(self._matching(type(op)))
+        for rule in rules:
+            rule.match_and_rewrite(op, rewriter)
+            if rewriter.has_done_action:
+                return
+
+    def _matching(self, kind: type[Operation]) -> Iterable[RewritePattern]:
+        for rule in self.rules:
+            roots = roots_of(rule)
+            if roots is None or issubclass(kind, roots):
+                yield rule
