@@ -1,0 +1,186 @@
+"""How long `sw.compile` takes from a ready module, on one thread.
+
+    python benchmarks/compile_time.py
+    python benchmarks/compile_time.py --against FOLDER
+
+What is counted is the time of the processor, the least of several compilations in a process that
+has compiled something before. With `--against` another process does the same with the package
+`stepwell` in that folder, and they take turns: a checkout of another commit, say, linked there by
+that name. Weights are random, those of the models of ONNX's own test data small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import onnx
+from rich.console import Console
+from rich.table import Table
+
+import stepwell as sw
+from stepwell.frontends import gnn
+
+ROUNDS = 5
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+_BLOCKS = ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1))
+"""The channels and the stride of each residual block."""
+
+
+class Weights:
+    """Random weights, the same each time."""
+
+    def __init__(self) -> None:
+        self.random = np.random.default_rng(0)
+
+    def array(self, *shape: int) -> np.ndarray:
+        return self.random.standard_normal(shape, np.float32)
+
+    def positive(self, *shape: int) -> np.ndarray:
+        return self.random.uniform(0.5, 2.0, shape).astype(np.float32)
+
+
+def perceptron(batch: int | str) -> sw.Module:
+    """The perceptron 784-128-10."""
+    b, w = sw.Builder("main"), Weights()
+    hidden = b.dense(b.input("x", (batch, 784), "f32"), w.array(128, 784), bias=w.array(128))
+    b.output(b.dense(b.relu(hidden), w.array(10, 128), bias=w.array(10)), name="y")
+    return b.module()
+
+
+def graph_convolutions() -> sw.Module:
+    """Two graph convolutions on a graph of the size of Cora."""
+    w, nodes = Weights(), 2708
+    edges = w.random.integers(0, nodes, (2, 5000))
+    graph = gnn.Graph.from_edge_index(np.concatenate([edges, edges[::-1]], 1), nodes)
+    first = gnn.GCNConv(w.array(1433, 16), w.array(16))
+    second = gnn.GCNConv(w.array(16, 7), w.array(7))
+    model = gnn.Sequential(first, gnn.ReLU(), second)
+    return model.to_module(graph, features=sw.TensorSpec((nodes, 1433), "f32"))
+
+
+def resnet18() -> sw.Module:
+    """ResNet-18 for an image of 224 x 224, as it was trained: batch norms are operators."""
+    b, w = sw.Builder("main"), Weights()
+
+    def conv(x: object, channels: int, filters: int, size: int, stride: int) -> object:
+        if border := size // 2:
+            x = b.pad(x, [0, 0, border, border], [0, 0, border, border])
+        x = b.conv(x, w.array(filters, channels, size, size), strides=(stride, stride))
+        return b.batch_norm(x, *(w.positive(filters) for _ in range(4)), epsilon=1e-5, axis=1)
+
+    x = b.relu(conv(b.input("x", (1, 3, 224, 224), "f32"), 3, 64, 7, 2))
+    x = b.pool(b.pad(x, [0, 0, 1, 1], [0, 0, 1, 1]), "max", [3, 3], strides=(2, 2))
+    channels = 64
+    for filters, stride in _BLOCKS:
+        y = conv(b.relu(conv(x, channels, filters, 3, stride)), filters, filters, 3, 1)
+        same = stride == 1 and channels == filters
+        x = b.relu(b.add(y, x if same else conv(x, channels, filters, 1, stride)))
+        channels = filters
+    x = b.dense(b.reduce(x, "mean", [2, 3]), w.array(1000, 512), bias=w.array(1000))
+    b.output(x, name="y")
+    return b.module()
+
+
+def light(name: str) -> Callable[[], sw.Module]:
+    """A model of ONNX's test data, whose weights are made by operators."""
+    return lambda: sw.from_onnx(LIGHT / f"light_{name}.onnx")
+
+
+MODELS: dict[str, Callable[[], sw.Module]] = {
+    "MLP, batch 64": lambda: perceptron(64),
+    "MLP, any batch": lambda: perceptron("batch"),
+    "GCN": graph_convolutions,
+    "ResNet-18": resnet18,
+    "ResNet-50": light("resnet50"),
+    "DenseNet-121": light("densenet121"),
+}
+
+
+def work() -> None:
+    """Compile the models that are named on the input, and write how long each took."""
+    modules: dict[str, sw.Module] = {}
+    for line in sys.stdin:
+        name = line.strip()
+        if name not in modules:
+            modules[name] = MODELS[name]()
+        gc.collect()
+        start = time.process_time()
+        sw.compile(modules[name], threads=1, records=False)
+        print(time.process_time() - start, flush=True)
+
+
+class Worker:
+    """A process that compiles with the package in a folder, or with that of this process."""
+
+    def __init__(self, folder: Path | None) -> None:
+        path = [] if folder is None else [str(folder.resolve())]
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")])
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "--work"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def seconds(self, model: str) -> float:
+        """The time of one compilation."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{model}\n")
+        self._process.stdin.flush()
+        return float(self._process.stdout.readline())
+
+    def end(self) -> None:
+        """Let the process end."""
+        self._process.communicate()
+
+
+def turns(workers: Sequence[Worker], model: str, rounds: int) -> list[list[float]]:
+    """The times of each worker, one after the other in each round."""
+    times = [[worker.seconds(model) for worker in workers] for _ in range(rounds)]
+    return [list(column) for column in zip(*times, strict=True)]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--against", type=Path, help="a folder with another package `stepwell`")
+    parser.add_argument("--only", action="append", choices=MODELS, help="this model, and no other")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="compilations of each")
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        work()
+        return
+    before = [] if options.against is None else [Worker(options.against)]
+    workers = [*before, Worker(None)]
+    for worker in workers:
+        worker.seconds("MLP, batch 64")
+    compared = ("before", "now", "ratio", "median of the ratios")
+    table = Table("model", *(compared if before else ("now",)))
+    for model in options.only or MODELS:
+        times = turns(workers, model, options.rounds)
+        row = [f"{min(column):.3f} s" for column in times]
+        if before:
+            ratios = [now / then for then, now in zip(*times, strict=True)]
+            row += [f"{min(times[1]) / min(times[0]):.2f}", f"{median(ratios):.2f}"]
+        table.add_row(model, *row)
+    for worker in workers:
+        worker.end()
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    main()
