@@ -20,12 +20,13 @@ from .core import pipelines
 from .core.context import CompilerContext, PassHook, Verification
 from .core.errors import CompileError, StepwellError, explain
 from .core.exactness import ROUNDING_ATTRIBUTE, Rounding
-from .core.module import Module, specs_of
+from .core.module import Module
 from .core.printing import Listing, listing
 from .core.records import default_path, read_records
 from .core.registry import make_context
 from .core.target import Target, default_threads, named
 from .core.weights import WeightStore
+from .dialects.graph.signature import arguments_of
 from .dialects.program import named_weights
 from .dialects.stages import stage_of
 from .runtime.executable import Executable, Program, Staircase, executable
@@ -100,7 +101,7 @@ class Compilation:
         if is_on_buffers(module.program):
             checked_signature(module.program)
         else:
-            specs_of(module.program)
+            arguments_of(module.program)
         table = {} if legalize is None else table_for(legalize, start, passes)
         schedules = _schedules(records, chosen, threads)
         return Compilation(begun.clone(), chosen, passes, table, schedules, tuple(observers))

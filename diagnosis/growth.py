@@ -52,7 +52,7 @@ def longest_sum(module: Module, inputs: list[Any]) -> int:
     if not ops:
         return UNKNOWN_TERMS
     shapes = SymbolicShapes(module.main)
-    arrays = check_inputs(module.inputs, inputs)
+    arrays = check_inputs(module, inputs)
     sizes = shapes.solve(dict(enumerate(map(sizes_of, arrays))))
     longest = 1
     for op in [op for op in ops if op.fusion in _SUMS]:
@@ -81,11 +81,11 @@ def growth(module: Module, inputs: list[Any], ulp: float, digits: int) -> float:
         The largest distance, in the same units; 0 where the program is no longer on operators.
     """
     try:
-        clean = _run(module, check_inputs(module.inputs, inputs), None)
+        clean = _run(module, check_inputs(module, inputs), None)
         farthest = 0.0
         for seed, sign in enumerate((1.0, -1.0, None, None)):
             noise = _Noise(ulp * 2.0 ** (1 - digits), sign, seed)
-            arrays = [noise.of(array, False) for array in check_inputs(module.inputs, inputs)]
+            arrays = [noise.of(array, False) for array in check_inputs(module, inputs)]
             noisy = _run(module, arrays, noise)
             farthest = max([farthest, *(_apart(pair, digits) for pair in _pairs(noisy, clean))])
     except StepwellError:

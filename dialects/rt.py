@@ -84,6 +84,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from ..core.csr import explained
 from ..core.errors import explain
 from ..core.exactness import Exactness
 from ..core.symbols import find_symbol
@@ -261,15 +262,6 @@ class CallOp(IRDLOperation):
         super().__init__(operands=[arguments], properties={"callee": SymbolRefAttr(callee)})
 
 
-class CsrFault(IntEnum):
-    """What `rt.check_csr` found; the first detail. The others are a position and a value."""
-
-    START = 1
-    ORDER = 2
-    END = 3
-    INDEX = 4
-
-
 @dataclass(frozen=True)
 class Failure:
     """A way in which a call can fail, as its caller is told of it.
@@ -295,19 +287,9 @@ class Failure:
                     text = text.replace(f"{{{number}}}", str(details[number]))
                 return text
             case "csr":
-                return self._explain_csr(*details)
+                return f"{self.subject}: {explained(*details)}"
             case _:
                 return self._explain_index(*details)
-
-    def _explain_csr(self, kind: int, position: int, value: int) -> str:
-        if kind == CsrFault.START:
-            return f"{self.subject}: indptr does not start at 0, got {value}"
-        if kind == CsrFault.ORDER:
-            return f"{self.subject}: indptr decreases after row {position}, got {value}"
-        if kind == CsrFault.END:
-            fact = "indptr does not end at the number of entries"
-            return f"{self.subject}: {fact}, expected {position}, got {value}"
-        return f"{self.subject}: column index out of range at entry {position}, got {value}"
 
     def _explain_index(self, position: int, value: int, extent: int) -> str:
         if not extent:

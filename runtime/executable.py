@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..backends.llvm.boundary.plan import ARGUMENTS, LARGEST_ARENA, Plan
+from ..core import arguments
 from ..core.errors import CompileError, InputError, StepwellError, explain
 from ..core.explanation import explanation
 from ..core.module import ValueSpec
 from ..core.pipelines import TEXT_STAGES, check_stage
 from ..dialects.graph.signature import Signature
 from ..dialects.rt import ARENA_TOO_SMALL, DETAIL_WORDS, Word
-from . import arguments, results
+from . import results
 from .frames import Frame, Frames, no_memory
 from .functions import take_error
 from .objects import look_for_scipy
@@ -256,23 +257,7 @@ class Executable:
         Raises:
             InputError: if one is missing or does not fit.
         """
-        signature = self._signature
-        if len(inputs) != len(signature.inputs):
-            names = ", ".join(spec.name for spec in signature.inputs) or "none"
-            raise InputError(
-                explain(
-                    "call",
-                    "wrong number of inputs",
-                    expected=f"{len(signature.inputs)} ({names})",
-                    got=len(inputs),
-                )
-            )
-        return [
-            arguments.dense(spec, value) if dtype is None else arguments.sparse(spec, value, dtype)
-            for spec, value, dtype in zip(
-                signature.inputs, inputs, signature.index_dtypes, strict=True
-            )
-        ]
+        return arguments.taken(self._signature.arguments, inputs)
 
     def _sizes(self, checked: Sequence[np.ndarray | arguments.Csr]) -> dict[str, int]:
         """The sizes that the symbols have in this call.
@@ -280,30 +265,7 @@ class Executable:
         Raises:
             InputError: if two dimensions of one name differ.
         """
-        signature = self._signature
-        sizes: dict[str, int] = {}
-        owner: dict[str, str] = {}
-        for spec, shape, entries, value in zip(
-            signature.inputs, signature.input_shapes, signature.entries, checked, strict=True
-        ):
-            got = value.shape
-            facts = list(zip(shape, got, strict=True))
-            if entries is not None and isinstance(value, arguments.Csr):
-                facts.append((entries, len(value.values)))
-            for dim, size in facts:
-                if dim.is_static:
-                    continue
-                name = dim.symbols[0]
-                if sizes.setdefault(name, size) != size:
-                    raise InputError(
-                        explain(
-                            f'input "{spec.name}"',
-                            f'dimension "{name}" differs from that of "{owner[name]}"',
-                            expected=sizes[name],
-                            got=size,
-                        )
-                    )
-                owner.setdefault(name, spec.name)
+        sizes = arguments.sizes(self._signature.arguments, checked)
         self._check_equal(sizes)
         return sizes
 

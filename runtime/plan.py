@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..backends.llvm.boundary.plan import ARGUMENTS, CSR, DENSE, POLYNOMIAL, RECORDS
+from ..core.arguments import Argument
 from ..core.dims import Dim
 from ..core.dtypes import dtype_named
 from ..core.module import ValueSpec
@@ -45,8 +46,8 @@ def _places(signature: Signature) -> tuple[int, ...]:
 
 def _symbols(signature: Signature) -> dict[str, int]:
     """The symbols of the inputs, by number."""
-    dims = [dim for shape in signature.input_shapes for dim in shape]
-    dims += [dim for dim in signature.entries if dim is not None]
+    dims = [dim for argument in signature.arguments for dim in argument.shape]
+    dims += [a.entries for a in signature.arguments if a.entries is not None]
     names = dict.fromkeys(name for dim in dims for name in dim.symbols)
     return {name: number for number, name in enumerate(names)}
 
@@ -94,8 +95,8 @@ class ExecutablePlan:
     def _records(self) -> list[int]:
         signature = self._signature
         words: list[int] = []
-        for number, spec in enumerate(signature.inputs):
-            words += self._dense(number) if spec.format is None else self._csr(number)
+        for argument in signature.arguments:
+            words += self._argument(argument)
         words.append(len(signature.equal))
         for left, right in signature.equal:
             words += self._code(left - right)
@@ -106,23 +107,14 @@ class ExecutablePlan:
             words += self._dimensions(spec, shape)
         return words
 
-    def _dense(self, number: int) -> list[int]:
-        spec, shape = self._signature.inputs[number], self._signature.input_shapes[number]
+    def _argument(self, argument: Argument) -> list[int]:
+        spec, entries, indices = argument.spec, argument.entries, argument.index_dtype
         element = _element(dtype_named(spec.dtype))
-        return [DENSE, *element, len(shape), *self._dimensions(spec, shape)]
-
-    def _csr(self, number: int) -> list[int]:
-        spec, shape = self._signature.inputs[number], self._signature.input_shapes[number]
-        entries, indices = self._signature.entries[number], self._signature.index_dtypes[number]
-        assert entries is not None
-        return [
-            CSR,
-            *_element(dtype_named(spec.dtype)),
-            *_element(indices),
-            *(matrix_types(), self._address(spec.dtype)),
-            *self._dimensions(spec, shape),
-            *self._code(entries),
-        ]
+        dimensions = self._dimensions(spec, argument.shape)
+        if entries is None or indices is None:
+            return [DENSE, *element, len(argument.shape), *dimensions]
+        types = (matrix_types(), self._address(spec.dtype))
+        return [CSR, *element, *_element(indices), *types, *dimensions, *self._code(entries)]
 
     def _address(self, kept: object) -> int:
         self._kept.append(kept)

@@ -61,7 +61,7 @@ def run(
         InputError: if the inputs do not fit the arguments, or each other.
         CompileError: if the module holds something that is not of the graph level.
     """
-    arrays = check_inputs(module.inputs, inputs)
+    arrays = check_inputs(module, inputs)
     return _Run(module, observe, listeners).call(module.main, arrays)
 
 

@@ -22,6 +22,7 @@ from xdsl.interpreter import (
 )
 from xdsl.ir import Operation
 
+from ...core.csr import fault_of
 from ...core.errors import CompileError, explain
 from ...core.provenance import origin
 from ...dialects import rt
@@ -128,7 +129,7 @@ class RtFunctions(InterpreterFunctions):
     ) -> PythonValues:
         """End the call where a matrix is malformed."""
         context, indptr, indices, columns = args
-        fault = _csr_fault(indptr, indices, int(columns))
+        fault = fault_of(indptr, indices, int(columns))
         if fault is not None:
             raise _fail(op, context, fault)
         return ()
@@ -191,23 +192,3 @@ class RtFunctions(InterpreterFunctions):
 def call_words(function: Callable[[Any], int], words: np.ndarray) -> int:
     """Call a registered function as compiled code does: by the address of an array of words."""
     return function(words.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)))
-
-
-def _csr_fault(
-    indptr: np.ndarray, indices: np.ndarray, columns: int
-) -> tuple[int, int, int] | None:
-    """What is wrong with a matrix: the fault, a position and a value."""
-    pointers = indptr.astype(np.int64)
-    if not pointers.size:
-        return rt.CsrFault.START, 0, 0
-    if pointers[0]:
-        return rt.CsrFault.START, 0, int(pointers[0])
-    decreases = np.flatnonzero(np.diff(pointers) < 0)
-    if decreases.size:
-        return rt.CsrFault.ORDER, int(decreases[0]), int(pointers[decreases[0]])
-    if pointers[-1] != indices.size:
-        return rt.CsrFault.END, indices.size, int(pointers[-1])
-    wrong = np.flatnonzero((indices < 0) | (indices >= columns))
-    if wrong.size:
-        return rt.CsrFault.INDEX, int(wrong[0]), int(indices[wrong[0]])
-    return None

@@ -7,6 +7,7 @@ something wrong or less than 4 are left; then element by element, which finds th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects import llvm
@@ -23,8 +24,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from ...core.csr import RULES, CsrFault, CsrRule, Wrong
 from ...dialects import upstream
-from ...dialects.rt import CsrFault
 from ..convert_cf_to_llvm import conditional_branch
 from ..convert_func_to_llvm import direct_call
 from .types import PTR, int_attr, vector_of
@@ -257,53 +258,81 @@ def check_csr_name(pointer: IntegerType, index: IntegerType) -> str:
     return f"rt_check_csr_{pointer}_{index}"
 
 
+@dataclass(frozen=True)
+class _Matrix:
+    """The arguments of a check: the arrays of a matrix, their elements, and their sizes."""
+
+    indptr: SSAValue
+    rows: SSAValue
+    indices: SSAValue
+    entries: SSAValue
+    columns: SSAValue
+    pointer: IntegerType
+    index: IntegerType
+
+    def element(self, at: Assembler, array: str, place: SSAValue) -> SSAValue:
+        """An element of an array, as i64."""
+        base, kind = {
+            "indptr": (self.indptr, self.pointer),
+            "indices": (self.indices, self.index),
+        }[array]
+        return _wide(at, at.load(at.at(base, place, kind), kind, kind.width.data // 8))
+
+
+_Found: TypeAlias = tuple[SSAValue, SSAValue, SSAValue]
+"""Whether a fact holds; where it does not: the place of the element, and the position reported."""
+
+
+def _look(at: Assembler, rule: CsrRule, matrix: _Matrix) -> _Found:
+    """Look for what makes an array of a matrix wrong."""
+    match rule.wrong:
+        case Wrong.FIRST_IS_NOT_ZERO:
+            zero = at.integer(0)
+            return at.compare(_EQ, matrix.element(at, rule.array, zero), zero), zero, zero
+        case Wrong.DECREASES:
+            name = _decrease_name(matrix.pointer)
+            row = at.call(name, (matrix.indptr, matrix.rows), i64)
+            return at.compare(_EQ, row, matrix.rows), row, row
+        case Wrong.LAST_IS_NOT_COUNT:
+            last = matrix.element(at, rule.array, matrix.rows)
+            return at.compare(_EQ, last, matrix.entries), matrix.rows, matrix.entries
+        case Wrong.OUTSIDE:
+            index = matrix.index
+            limit = at.integer(2 ** (index.width.data - 1) if index == i32 else 2**62)
+            columns = at.emit(upstream.INTRINSICS["smin"], (matrix.columns, limit), i64)
+            span, low = _narrow(at, columns, index), at.integer(0, index)
+            given = (matrix.indices, matrix.entries, low, span)
+            place = at.call(_outside_name(index), given, i64)
+            return at.compare(_EQ, place, matrix.entries), place, place
+
+
 def check_csr(pointer: IntegerType, index: IntegerType) -> llvm.FuncOp:
     """`(indptr, its size, indices, their number, columns, details) -> i1`: is it a CSR matrix.
 
-    Otherwise the details are a `CsrFault`, a position and a value.
+    Otherwise the details are a `CsrFault`, a position and a value. What is checked is `RULES`.
     """
     inputs = [PTR, i64, PTR, i64, i64, PTR]
-    entry, start = Block(arg_types=inputs), Block()
-    order, end, columns_, good = Block(), Block(), Block(), Block()
-    bad = Block(arg_types=[i64, i64, i64])
+    entry, good, bad = Block(arg_types=inputs), Block(), Block(arg_types=[i64, i64, i64])
     indptr, size, indices, entries, columns, details = entry.args
-    bytes = pointer.width.data // 8
 
     at = Assembler(entry)
-    zero, one = at.integer(0), at.integer(1)
-    rows = at.emit(llvm.SubOp, (size, one), i64)
-    fault = at.integer(CsrFault.START)
-    at.branch_if(at.compare(_SLT, rows, zero), bad, (fault, zero, zero), start)
+    zero = at.integer(0)
+    rows = at.emit(llvm.SubOp, (size, at.integer(1)), i64)
+    matrix = _Matrix(indptr, rows, indices, entries, columns, pointer, index)
+    looks = [Block() for _ in RULES]
+    without = (at.integer(CsrFault.START), zero, zero)
+    at.branch_if(at.compare(_SLT, rows, zero), bad, without, looks[0])
 
-    at = Assembler(start)
-    first = _wide(at, at.load(indptr, pointer, bytes))
-    at.branch_if(at.compare(_NE, first, zero), bad, (fault, zero, first), order)
-
-    at = Assembler(order)
-    row = at.call(_decrease_name(pointer), (indptr, rows), i64)
-    # The address after the last row's is not read where every row is in order.
-    last = _wide(at, at.load(at.at(indptr, rows, pointer), pointer, bytes))
-    ordered = at.compare(_EQ, row, rows)
-    nearest = at.emit(upstream.INTRINSICS["smin"], (row, rows), i64)
-    here = _wide(at, at.load(at.at(indptr, nearest, pointer), pointer, bytes))
-    fault = at.integer(CsrFault.ORDER)
-    at.branch_if(ordered, end, (), bad, (fault, row, here))
-
-    at = Assembler(end)
-    fault = at.integer(CsrFault.END)
-    at.branch_if(at.compare(_EQ, last, entries), columns_, (), bad, (fault, entries, last))
-
-    at = Assembler(columns_)
-    limit = at.integer(2 ** (index.width.data - 1) if index == i32 else 2**62)
-    span = _narrow(at, at.emit(upstream.INTRINSICS["smin"], (columns, limit), i64), index)
-    low = at.integer(0, index)
-    place = at.call(_outside_name(index), (indices, entries, low, span), i64)
-    found = Block()
-    at.branch_if(at.compare(_EQ, place, entries), good, (), found)
-
-    at = Assembler(found)
-    value = _wide(at, at.load(at.at(indices, place, index), index, index.width.data // 8))
-    at.branch(bad, at.integer(CsrFault.INDEX), place, value)
+    blocks = [entry]
+    for rule, look, following in zip(RULES, looks, [*looks[1:], good], strict=True):
+        found = Block()
+        at = Assembler(look)
+        holds, place, position = _look(at, rule, matrix)
+        at.branch_if(holds, following, (), found)
+        at = Assembler(found)
+        value = matrix.element(at, rule.array, place)
+        at.branch(bad, at.integer(rule.fault), position, value)
+        blocks += [look, found]
 
     at = Assembler(bad)
     for word, detail in enumerate(bad.args):
@@ -312,8 +341,7 @@ def check_csr(pointer: IntegerType, index: IntegerType) -> llvm.FuncOp:
 
     at = Assembler(good)
     at.perform(llvm.ReturnOp.create(operands=[at.integer(1, i1)]))
-    blocks = [entry, start, order, end, columns_, found, bad, good]
-    return _function(check_csr_name(pointer, index), inputs, i1, blocks)
+    return _function(check_csr_name(pointer, index), inputs, i1, [*blocks, bad, good])
 
 
 def _narrow(at: Assembler, value: SSAValue, type: IntegerType) -> SSAValue:

@@ -12,8 +12,9 @@ attributes, `signature_attributes`, so that a module can be saved and called at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -22,10 +23,12 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, TensorT
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from ...core.arguments import Argument
 from ...core.dims import Dim, Shape
 from ...core.errors import CompileError, explain
 from ...core.module import ARGUMENTS, RESULTS, SIGNATURE, Program, ValueSpec, face_of, specs_of
 from ..sparse_tensor import format_of, index_type, is_sparse, position_type
+from .interfaces import unknown_sizes
 from .shapes import EQUAL, SymbolicShapes, equal_attribute, equal_sizes
 
 SIZES = "graph.sizes"
@@ -51,6 +54,12 @@ class Signature:
     equal: tuple[tuple[Dim, Dim], ...]
     index_dtypes: tuple[np.dtype[Any] | None, ...]
     arena: Dim
+
+    @cached_property
+    def arguments(self) -> tuple[Argument, ...]:
+        """What the inputs demand."""
+        facts = (self.inputs, self.input_shapes, self.entries, self.index_dtypes)
+        return tuple(map(Argument, *facts))
 
 
 def signature_attributes(
@@ -121,6 +130,35 @@ def signature_of(function: Program) -> Signature:
     )
     read.check_symbols(signature)
     return signature
+
+
+def arguments_of(function: Program) -> tuple[Argument, ...]:
+    """What the inputs of a public function demand, at any stage.
+
+    Raises:
+        CompileError: if one is no tensor, or one in a sparse format that cannot be called.
+    """
+    face, read = face_of(function), _Reader(function)
+    if face.described:
+        return signature_of(function).arguments
+    fresh = unknown_sizes()
+    inputs, _ = specs_of(function)
+    return tuple(
+        Argument(
+            spec,
+            tuple(_dim(size, fresh) for size in spec.shape),
+            None if spec.format is None else _dim("?" if spec.nnz is None else spec.nnz, fresh),
+            read.index_dtype(kind),
+        )
+        for spec, kind in zip(inputs, face.type.inputs, strict=True)
+    )
+
+
+def _dim(size: int | str, fresh: Callable[[], Dim]) -> Dim:
+    """A size as callers know it; nothing is known of a question mark."""
+    if isinstance(size, int):
+        return Dim.of(size)
+    return fresh() if size == "?" else Dim.symbol(size)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import pytest
 from xdsl.parser import Parser
 
 from stepwell.backends.llvm.jit import CompiledModule, Effort, compile_module
+from stepwell.core.csr import CsrFault
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host
@@ -671,18 +672,18 @@ def test_csr_is_checked(build: Build, pointer: str, index: str) -> None:
         args = (context.words, p, p.size, i, i.size, columns)
         return call(code, "main", *args, result=ctypes.c_int32), context.details
 
-    def fault(kind: rt.CsrFault, position: int, value: int) -> tuple[int, list[int]]:
+    def fault(kind: CsrFault, position: int, value: int) -> tuple[int, list[int]]:
         return 1, [kind, position, value]
 
     assert run([0, 1, 3], [4, 9, 0], 10)[0] == 0
     assert run([0], [], 0)[0] == 0
     assert run([0, 0, 0, 0], [], 5)[0] == 0
-    assert run([], [], 5) == fault(rt.CsrFault.START, 0, 0)
-    assert run([1, 1, 3], [4, 9, 0], 10) == fault(rt.CsrFault.START, 0, 1)
-    assert run([0, 4, 3], [4, 9, 0], 10) == fault(rt.CsrFault.ORDER, 1, 4)
-    assert run([0, 1, 2], [4, 9, 0], 10) == fault(rt.CsrFault.END, 3, 2)
-    assert run([0, 1, 3], [4, 10, 0], 10) == fault(rt.CsrFault.INDEX, 1, 10)
-    assert run([0, 1, 3], [4, 9, -1], 10) == fault(rt.CsrFault.INDEX, 2, -1)
+    assert run([], [], 5) == fault(CsrFault.START, 0, 0)
+    assert run([1, 1, 3], [4, 9, 0], 10) == fault(CsrFault.START, 0, 1)
+    assert run([0, 4, 3], [4, 9, 0], 10) == fault(CsrFault.ORDER, 1, 4)
+    assert run([0, 1, 2], [4, 9, 0], 10) == fault(CsrFault.END, 3, 2)
+    assert run([0, 1, 3], [4, 10, 0], 10) == fault(CsrFault.INDEX, 1, 10)
+    assert run([0, 1, 3], [4, 9, -1], 10) == fault(CsrFault.INDEX, 2, -1)
     assert run([0, 1, 3], [4, 9, 0], 2**40)[0] == 0
 
     # Every place of the vector loop, of its borders and of the rest finds what is wrong.
@@ -691,14 +692,14 @@ def test_csr_is_checked(build: Build, pointer: str, index: str) -> None:
     for position in (0, 1, 15, 16, 63, 64, 511, 991, 992, 1002):
         wrong = entries.copy()
         wrong[position] = 1000
-        assert run([0, 1003], wrong, 1000) == fault(rt.CsrFault.INDEX, position, 1000)
+        assert run([0, 1003], wrong, 1000) == fault(CsrFault.INDEX, position, 1000)
     rows = np.sort(random.integers(0, 500, 1004))
     rows[0], rows[-1] = 0, 500
     assert run(rows, np.zeros(500), 1)[0] == 0
     for position in (1, 15, 16, 63, 64, 130, 992, 1002):
         wrong = rows.copy()
         wrong[position] = wrong[position + 1] + 1
-        expected = fault(rt.CsrFault.ORDER, position, wrong[position])
+        expected = fault(CsrFault.ORDER, position, wrong[position])
         assert run(wrong, np.zeros(500), 1) == expected
 
 

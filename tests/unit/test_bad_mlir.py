@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import stepwell as sw
+from stepwell.compilation import Compilation
 from stepwell.core.pipelines import IR_STAGES, pipeline, walk_stages
 from stepwell.core.registry import make_context
 from stepwell.core.target import host
@@ -336,7 +337,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     ),
     "widths that differ": (
         product(sparse_type(", posWidth = 64, crdWidth = 32")),
-        "CompileError: func @main: sparse format that cannot be called, expected CSR",
+        "CompileError: func.func @main: sparse format that cannot be called, expected CSR",
     ),
     "a sparse result": (
         function("func.return %x : TYPE", "TYPE").replace(
@@ -520,3 +521,11 @@ def finished(
     except SystemExit as end:
         code = end.code or 0
     return code, capsys.readouterr().err.splitlines()
+
+
+def test_a_format_that_cannot_be_called_is_told_before_passes_run() -> None:
+    module = sw.from_mlir(product(sparse_type(", posWidth = 64, crdWidth = 32")))
+    message = "^func.func @main: sparse format that cannot be called, expected CSR with posWidth ="
+    for use in (lambda: Compilation.of(module), lambda: module.run_reference(None, None)):
+        with pytest.raises(sw.CompileError, match=message):
+            use()

@@ -90,8 +90,8 @@ def test_inputs_are_not_changed() -> None:
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ((A,), "run: wrong number of inputs (a, x), expected 2, got 1"),
-        ((A, X[:2]), 'input "x": wrong size of dimension 0 "N", expected 3, got 2'),
+        ((A,), "call: wrong number of inputs, expected 2 (a, x), got 1"),
+        ((A, X[:2]), 'input "x": dimension "N" differs from that of "a", expected 3, got 2'),
         ((A, X[0]), 'input "x": wrong rank, expected 2 [N, 2], got 1'),
         ((A, X[:, :1]), 'input "x": wrong shape, expected [N, 2], got [3, 1]'),
         ((A, X.astype("f8")), 'input "x": wrong dtype, expected float32, got float64'),
@@ -99,12 +99,24 @@ def test_inputs_are_not_changed() -> None:
         ((A, A), 'input "x": a dense array is needed, expected numpy.ndarray, got csr_array'),
         ((A, None), 'input "x": not an array, expected numpy.ndarray, got NoneType'),
         ((X, X), 'input "a": a sparse matrix is needed, expected scipy.sparse CSR, got ndarray'),
-        ((A[:2], X), 'input "a": wrong size of dimension 1 "N", expected 2, got 3'),
+        ((A[:2], X), 'input "a": dimension "N" differs from that of "a", expected 2, got 3'),
         ((A.astype("f8"), X), 'input "a": wrong dtype, expected float32, got float64'),
-        (((A.indptr, A.indices, A.data[:1]), X), 'input "a": not a CSR matrix ('),
-        (((A.indptr, A.indices + 2, A.data), X), 'input "a": not a CSR matrix ('),
-        (((A.indptr, A.indices - 1, A.data), X), 'input "a": not a CSR matrix ('),
-        (((A.indptr[::-1].copy(), A.indices, A.data), X), 'input "a": not a CSR matrix ('),
+        (
+            ((A.indptr, A.indices, A.data[:1]), X),
+            'input "a": indices and values differ in length, expected 1, got 3',
+        ),
+        (
+            ((A.indptr, A.indices + 2, A.data), X),
+            'input "a": column index out of range at entry 0, got 3',
+        ),
+        (
+            ((A.indptr, A.indices - 1, A.data), X),
+            'input "a": column index out of range at entry 1, got -1',
+        ),
+        (
+            ((A.indptr[::-1].copy(), A.indices, A.data), X),
+            'input "a": indptr does not start at 0, got 3',
+        ),
     ],
 )
 def test_inputs_that_do_not_fit(inputs: tuple[object, ...], message: str) -> None:

@@ -1,4 +1,9 @@
-"""The call boundary: what a caller passes is checked and turned into words for compiled code.
+"""What callers pass to a program: what it must be, and the check of it.
+
+An `Argument` says what an input demands. Calls in Python and the reference go through `taken` and
+`sizes`; compiled code goes through a plan that is made of the same `Argument`s, and leaves what
+it does not take to `taken`, so that an error is worded once. What the arrays of a sparse matrix
+hold is checked by `core.csr`.
 
 A dense argument may be anything that NumPy sees as an array without converting its elements, a
 masked array excepted. It is copied only where it is not contiguous. Of an array only what NumPy
@@ -16,16 +21,31 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..core.arrays import csr_of, plain_array, refuse_mask
-from ..core.dtypes import dtype_named
-from ..core.errors import InputError, explain
-from ..core.module import ValueSpec
+from .arrays import csr_of, plain_array, refuse_mask
+from .dims import Dim, Shape
+from .dtypes import dtype_named
+from .errors import InputError, explain
+from .module import ValueSpec
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _NOWHERE = np.zeros(64, np.uint8)
 """What an empty array points to: a place that may be read."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What an input demands: its specification, with sizes as expressions.
+
+    `entries` is the number of stored entries of a sparse input, whose indices are passed on as
+    `index_dtype`; both are None for a dense one. A symbol has one value in a call.
+    """
+
+    spec: ValueSpec
+    shape: Shape
+    entries: Dim | None
+    index_dtype: np.dtype[Any] | None
 
 
 @dataclass(frozen=True)
@@ -36,6 +56,50 @@ class Csr:
     indptr: np.ndarray
     indices: np.ndarray
     values: np.ndarray
+
+
+def taken(
+    arguments: Sequence[Argument], inputs: Sequence[object], subject: str = "call"
+) -> list[np.ndarray | Csr]:
+    """What is passed, each checked by itself: contiguous arrays, and matrices of them.
+
+    Raises:
+        InputError: if one is missing, too many, or does not fit its argument.
+    """
+    if len(inputs) != len(arguments):
+        names = ", ".join(argument.spec.name for argument in arguments) or "none"
+        expected = f"{len(arguments)} ({names})"
+        fact = "wrong number of inputs"
+        raise InputError(explain(subject, fact, expected=expected, got=len(inputs)))
+    return [
+        dense(argument.spec, value)
+        if argument.index_dtype is None
+        else sparse(argument.spec, value, argument.index_dtype)
+        for argument, value in zip(arguments, inputs, strict=True)
+    ]
+
+
+def sizes(arguments: Sequence[Argument], values: Sequence[np.ndarray | Csr]) -> dict[str, int]:
+    """The sizes that the symbols have, of what `taken` gave.
+
+    Raises:
+        InputError: if two sizes of one symbol differ.
+    """
+    found: dict[str, int] = {}
+    owner: dict[str, str] = {}
+    for argument, value in zip(arguments, values, strict=True):
+        facts = list(zip(argument.shape, value.shape, strict=True))
+        if argument.entries is not None and isinstance(value, Csr):
+            facts.append((argument.entries, len(value.values)))
+        for dim, size in facts:
+            if dim.is_static:
+                continue
+            name = dim.symbols[0]
+            if found.setdefault(name, size) != size:
+                fact = f'dimension "{name}" differs from that of "{owner[name]}"'
+                raise _wrong(argument.spec, fact, found[name], size)
+            owner.setdefault(name, argument.spec.name)
+    return found
 
 
 def address(array: np.ndarray) -> int:

@@ -1,0 +1,103 @@
+"""What the arrays of a CSR matrix must be, as a table: whoever checks them goes through it.
+
+Compiled code, the interpreter of `rt` and the reference say the same of a matrix because each
+checks these facts in this order, and words the first that does not hold by its line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+import numpy as np
+
+
+class CsrFault(IntEnum):
+    """Which fact does not hold; what `rt.check_csr` leaves beside a position and a value."""
+
+    START = 1
+    ORDER = 2
+    END = 3
+    INDEX = 4
+
+
+class Wrong(Enum):
+    """What makes an array wrong: the first such element, and its position, are what is reported."""
+
+    FIRST_IS_NOT_ZERO = "the first element is not 0"
+    DECREASES = "an element is above the next one"
+    LAST_IS_NOT_COUNT = "the last element is not the number of entries, the position reported"
+    OUTSIDE = "an element is below 0, or not below the number of columns"
+
+
+@dataclass(frozen=True)
+class CsrRule:
+    """A fact about one of the arrays, and the text where it does not hold."""
+
+    fault: CsrFault
+    array: str
+    wrong: Wrong
+    text: str
+
+
+RULES = (
+    CsrRule(
+        CsrFault.START,
+        "indptr",
+        Wrong.FIRST_IS_NOT_ZERO,
+        "indptr does not start at 0, got {value}",
+    ),
+    CsrRule(
+        CsrFault.ORDER,
+        "indptr",
+        Wrong.DECREASES,
+        "indptr decreases after row {position}, got {value}",
+    ),
+    CsrRule(
+        CsrFault.END,
+        "indptr",
+        Wrong.LAST_IS_NOT_COUNT,
+        "indptr does not end at the number of entries, expected {position}, got {value}",
+    ),
+    CsrRule(
+        CsrFault.INDEX,
+        "indices",
+        Wrong.OUTSIDE,
+        "column index out of range at entry {position}, got {value}",
+    ),
+)
+"""In the order in which they are checked: each may rely on those before it."""
+
+
+def explained(fault: int, position: int, value: int) -> str:
+    """What a fault is in words."""
+    (rule,) = [rule for rule in RULES if rule.fault == fault]
+    return rule.text.format(position=position, value=value)
+
+
+def fault_of(indptr: np.ndarray, indices: np.ndarray, columns: int) -> tuple[int, int, int] | None:
+    """The first fact that does not hold: the fault, a position and a value; None if all do."""
+    if not indptr.size:
+        return CsrFault.START, 0, 0
+    arrays = {"indptr": indptr.astype(np.int64), "indices": indices}
+    for rule in RULES:
+        array = arrays[rule.array]
+        places = _wrong_places(rule.wrong, array, indices.size, columns)
+        if places.size:
+            position = int(places[0])
+            reported = indices.size if rule.wrong is Wrong.LAST_IS_NOT_COUNT else position
+            return rule.fault, reported, int(array[position])
+    return None
+
+
+def _wrong_places(wrong: Wrong, array: np.ndarray, entries: int, columns: int) -> np.ndarray:
+    """The positions of the elements that make an array wrong."""
+    match wrong:
+        case Wrong.FIRST_IS_NOT_ZERO:
+            return np.flatnonzero(array[:1])
+        case Wrong.DECREASES:
+            return np.flatnonzero(np.diff(array) < 0)
+        case Wrong.LAST_IS_NOT_COUNT:
+            return np.flatnonzero(array[-1:] != entries) + array.size - 1
+        case Wrong.OUTSIDE:
+            return np.flatnonzero((array < 0) | (array >= columns))
