@@ -5,16 +5,20 @@ from __future__ import annotations
 import ctypes
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from llvmlite import ir
 
 from ..backends.llvm.jit import CompiledModule, Effort
 from ..core.target import Target, host
 
 _ACCUMULATORS = 16
+_READERS = 8
 _STEPS = 500_000
 _RUNS = 60
 _QUICK_RUNS = 12
@@ -83,94 +87,85 @@ class _Kernel:
 
     def __init__(self, target: Target) -> None:
         self.vector_bytes = target.vector_bits // 8
-        lanes = self.vector_bytes // 4
-        self._code = CompiledModule(_multiply_adds(lanes) + _reads(lanes), target, Effort.NONE)
+        self._code = CompiledModule(str(_module(self.vector_bytes // 4)), target, Effort.NONE)
         word, address = ctypes.c_int64, self._code.address
         self.multiply_add = ctypes.CFUNCTYPE(ctypes.c_float, word)(address("multiply_add"))
         self.read = ctypes.CFUNCTYPE(ctypes.c_float, word, word, word)(address("read"))
 
 
-def _multiply_adds(lanes: int) -> str:
-    """LLVM IR of the loop of multiply-adds on registers, for vectors of `lanes` floats."""
-    kind = f"<{lanes} x float>"
-    every = range(_ACCUMULATORS)
-    phis = "\n".join(
-        f"  %a{i} = phi {kind} [zeroinitializer, %entry], [%b{i}, %loop]" for i in every
-    )
-    steps = "\n".join(
-        f"  %b{i} = call {kind} @llvm.fma.v{lanes}f32({kind} %x, {kind} %x, {kind} %a{i})"
-        for i in every
-    )
-    return f"""
-declare {kind} @llvm.fma.v{lanes}f32({kind}, {kind}, {kind})
-
-define float @multiply_add(i64 %count) {{
-entry:
-  %f = sitofp i64 %count to float
-  %e = insertelement {kind} zeroinitializer, float %f, i32 0
-  %x = shufflevector {kind} %e, {kind} poison, <{lanes} x i32> zeroinitializer
-  br label %loop
-loop:
-  %i = phi i64 [0, %entry], [%j, %loop]
-{phis}
-{steps}
-  %j = add i64 %i, 1
-  %more = icmp slt i64 %j, %count
-  br i1 %more, label %loop, label %exit
-exit:
-{_sum("b", _ACCUMULATORS, kind)}
-}}
-"""
+_FLOAT, _INDEX = ir.FloatType(), ir.IntType(64)
 
 
-def _reads(lanes: int) -> str:
-    """LLVM IR of the loop that reads a buffer, for vectors of `lanes` floats."""
-    kind = f"<{lanes} x float>"
-    loads = "\n".join(
-        f"  %p{i} = getelementptr {kind}, ptr %from, i64 {i}\n"
-        f"  %v{i} = load volatile {kind}, ptr %p{i}, align 64\n"
-        f"  %d{i} = fadd {kind} %c{i}, %v{i}"
-        for i in range(8)
-    )
-    carried = "\n".join(
-        f"  %c{i} = phi {kind} [zeroinitializer, %again], [%d{i}, %inner]" for i in range(8)
-    )
-    return f"""
-define float @read(ptr %buffer, i64 %vectors, i64 %repeats) {{
-entry:
-  br label %again
-again:
-  %r = phi i64 [0, %entry], [%s, %done]
-  br label %inner
-inner:
-  %i = phi i64 [0, %again], [%j, %inner]
-{carried}
-  %from = getelementptr {kind}, ptr %buffer, i64 %i
-{loads}
-  %j = add i64 %i, 8
-  %more = icmp slt i64 %j, %vectors
-  br i1 %more, label %inner, label %done
-done:
-  %s = add i64 %r, 1
-  %rest = icmp slt i64 %s, %repeats
-  br i1 %rest, label %again, label %exit
-exit:
-{_sum("d", 8, kind)}
-}}
-"""
+def _module(lanes: int) -> ir.Module:
+    """LLVM IR of both loops for vectors of `lanes` floats."""
+    module, kind = ir.Module(), ir.VectorType(_FLOAT, lanes)
+    _add_multiply_add(module, kind)
+    _add_read(module, kind)
+    return module
 
 
-def _sum(name: str, count: int, kind: str) -> str:
+def _add_multiply_add(module: ir.Module, kind: ir.VectorType) -> None:
+    """`(count) -> float`: so many steps, each with a multiply-add on every accumulator."""
+    function = ir.Function(module, ir.FunctionType(_FLOAT, [_INDEX]), "multiply_add")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    (count,) = function.args
+    fma = ir.Function(module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.v{kind.count}f32")
+    first = builder.sitofp(count, _FLOAT)
+    zero = ir.Constant(kind, None)
+    single = builder.insert_element(zero, first, ir.Constant(ir.IntType(32), 0))
+    every = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), None)
+    x = builder.shuffle_vector(single, ir.Constant(kind, ir.Undefined), every)
+    with _loop(builder, count, 1, [zero] * _ACCUMULATORS) as (_, sums):
+        sums[:] = [builder.call(fma, (x, x, one)) for one in sums]
+    _return_sum(builder, sums)
+
+
+def _add_read(module: ir.Module, kind: ir.VectorType) -> None:
+    """`(buffer, vectors, repeats) -> float`: reads all vectors of a buffer so many times."""
+    types = [ir.PointerType(), _INDEX, _INDEX]
+    function = ir.Function(module, ir.FunctionType(_FLOAT, types), "read")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    buffer, vectors, repeats = function.args
+    zero = ir.Constant(kind, None)
+    repeating = _loop(builder, repeats, 1, [])
+    reading = _loop(builder, vectors, _READERS, [zero] * _READERS)
+    with repeating, reading as (place, sums):
+        start = builder.gep(buffer, [place], source_etype=kind)
+        for number, one in enumerate(sums):
+            at = builder.gep(start, [ir.Constant(_INDEX, number)], source_etype=kind)
+            sums[number] = builder.fadd(one, builder.load(at, align=64, typ=kind))
+    _return_sum(builder, sums)
+
+
+@contextmanager
+def _loop(
+    builder: ir.IRBuilder, count: Any, step: int, starts: Sequence[Any]
+) -> Iterator[tuple[Any, list[Any]]]:
+    """Build a loop that runs at least once: its index, and the values that it carries.
+
+    The body puts the next values into the list, which holds the last ones behind the loop.
+    """
+    before, body = builder.block, builder.append_basic_block()
+    builder.branch(body)
+    builder.position_at_end(body)
+    index = builder.phi(_INDEX)
+    phis = [builder.phi(start.type) for start in starts]
+    values: list[Any] = list(phis)
+    yield index, values
+    following = builder.add(index, ir.Constant(_INDEX, step))
+    latch, after = builder.block, builder.append_basic_block()
+    builder.cbranch(builder.icmp_signed("<", following, count), body, after)
+    ends = zip((index, *phis), (ir.Constant(_INDEX, 0), *starts), (following, *values), strict=True)
+    for phi, start, end in ends:
+        phi.add_incoming(start, before)
+        phi.add_incoming(end, latch)
+    builder.position_at_end(after)
+
+
+def _return_sum(builder: ir.IRBuilder, vectors: Sequence[Any]) -> None:
     """Add up vectors and return the first lane, so that none of them is dead."""
-    lines = [f"  %s{name}0 = fadd {kind} %{name}0, %{name}1"]
-    lines += [
-        f"  %s{name}{i - 1} = fadd {kind} %s{name}{i - 2}, %{name}{i}" for i in range(2, count)
-    ]
-    lines += [
-        f"  %result = extractelement {kind} %s{name}{count - 2}, i32 0",
-        "  ret float %result",
-    ]
-    return "\n".join(lines)
+    total = functools.reduce(builder.fadd, vectors)
+    builder.ret(builder.extract_element(total, ir.Constant(ir.IntType(32), 0)))
 
 
 def _best(work: Callable[[int], object], threads: int, runs: int) -> float:

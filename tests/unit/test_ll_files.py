@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from stepwell.core.target import host
 from stepwell.runtime import objects
 
 MACHINE = machine(host(), jit=True)
+ROOT = Path(__file__).resolve().parents[2]
 LLVM = Path(thread_pool.__file__).parent
 FILES = sorted(LLVM.rglob("*.ll"))
 POOL = [LLVM / "thread_pool.ll"]
@@ -45,6 +47,18 @@ def test_each_is_a_module(file: Path) -> None:
     module = parsed(file)
     assert any(not function.is_declaration for function in module.functions)
     assert file.read_text().startswith(";;; "), "it says what it is"
+
+
+def test_no_other_ir_is_text() -> None:
+    """What is put together from text in Python is read by no tool before it runs."""
+    rooms = ("backends", "conversions", "core", "dialects", "runtime")
+    written = [
+        path.name
+        for room in rooms
+        for path in (ROOT / room).rglob("*.py")
+        if re.search(r"^(define|declare) .*@", path.read_text(), re.MULTILINE)
+    ]
+    assert not written
 
 
 def test_each_is_used() -> None:
