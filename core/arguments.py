@@ -3,7 +3,7 @@
 An `Argument` says what an input demands. Calls in Python and the reference go through `taken` and
 `sizes`; compiled code goes through a plan that is made of the same `Argument`s, and leaves what
 it does not take to `taken`, so that an error is worded once. What the arrays of a sparse matrix
-hold is checked by `core.csr`.
+hold is checked by `core.indices`.
 
 A dense argument may be anything that NumPy sees as an array without converting its elements, a
 masked array excepted. It is copied only where it is not contiguous. Of an array only what NumPy

@@ -84,9 +84,9 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from ..core.csr import explained
 from ..core.errors import explain
 from ..core.exactness import Exactness
+from ..core.indices import explained, explained_index
 from ..core.symbols import find_symbol
 from ..core.walks import operations_in
 from .sparse_tensor import part_count
@@ -289,15 +289,7 @@ class Failure:
             case "csr":
                 return f"{self.subject}: {explained(*details)}"
             case _:
-                return self._explain_index(*details)
-
-    def _explain_index(self, position: int, value: int, extent: int) -> str:
-        if not extent:
-            return f"{self.subject}: index into no elements at position {position}, got {value}"
-        return (
-            f"{self.subject}: index out of range at position {position}, "
-            f"expected {-extent} to {extent - 1}, got {value}"
-        )
+                return f"{self.subject}: {explained_index(*details)}"
 
 
 class FailingOp(IRDLOperation, ABC):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...core.arguments import Csr, sizes, taken
-from ...core.csr import explained, fault_of
 from ...core.errors import InputError
+from ...core.indices import explained, fault_of
 from ...core.module import Module
 from ...dialects.graph.signature import arguments_of
 

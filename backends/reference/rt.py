@@ -22,8 +22,8 @@ from xdsl.interpreter import (
 )
 from xdsl.ir import Operation
 
-from ...core.csr import fault_of
 from ...core.errors import CompileError, explain
+from ...core.indices import fault_of, outside
 from ...core.provenance import origin
 from ...dialects import rt
 from .memory import Pointer
@@ -140,9 +140,9 @@ class RtFunctions(InterpreterFunctions):
     ) -> PythonValues:
         """End the call where an index is out of range."""
         context, indices, extent = args
-        wrong = np.flatnonzero((indices < -extent) | (indices >= extent))
-        if wrong.size:
-            raise _fail(op, context, (wrong[0], indices.flat[wrong[0]], extent))
+        fault = outside(indices, int(extent))
+        if fault is not None:
+            raise _fail(op, context, fault)
         return ()
 
     @impl(rt.ParallelTilesOp)

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ...core.csr import RULES, CsrFault, CsrRule, Wrong
+from ...core.indices import RULES, CsrFault, CsrRule, Wrong
 from ...dialects import upstream
 from ..convert_cf_to_llvm import conditional_branch
 from ..convert_func_to_llvm import direct_call

@@ -15,8 +15,9 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
-from ...core.errors import InputError, explain
+from ...core.errors import InputError
 from ...core.exactness import Exactness
+from ...core.indices import explained_index, outside
 from ...core.provenance import origin
 from . import scalars
 from .attrs import DENSE_TENSOR, I64_ARRAY, INDEX_TENSOR, i64_array, i64_attr, ints
@@ -258,13 +259,9 @@ class GatherOp(GraphOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, indices = cast(tuple[np.ndarray, np.ndarray], arrays)
         axis = self.axis_from_front
-        size = x.shape[axis]
-        outside = (indices < -size) | (indices >= size)
-        if outside.any():
-            fact, expected = "index out of range", f"-{size} <= index < {size}"
-            got = indices[outside][0]
-            message = explain(self.name, fact, expected=expected, got=got, origin=origin(self))
-            raise InputError(message)
+        fault = outside(indices, x.shape[axis])
+        if fault is not None:
+            raise InputError(f"{origin(self) or self.name}: {explained_index(*fault)}")
         return (np.take(x, indices, axis=axis),)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:

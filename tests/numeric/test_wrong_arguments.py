@@ -7,7 +7,7 @@ the same arguments, of which one or two are wrong in some way.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
 import stepwell as sw
-from stepwell.core.csr import RULES, CsrFault, explained
+from stepwell.core.indices import RULES, CsrFault, explained
 from stepwell.runtime.executable import Executable
 
 ROWS = 4
@@ -174,3 +174,25 @@ def test_the_first_rule_that_does_not_hold_is_told(parts: str, fault: CsrFault) 
 def test_each_fault_has_one_rule() -> None:
     assert [rule.fault for rule in RULES] == list(CsrFault)
     assert explained(CsrFault.ORDER, 3, 7) == "indptr decreases after row 3, got 7"
+
+
+@cache
+def gathered() -> tuple[sw.Module, Executable]:
+    b = sw.Builder("main")
+    x, i = b.input("x", ("n", 3), "f32"), b.input("i", (2, "k"), "i64")
+    b.output(b.gather(x, i, axis=0, name="pick"), name="y")
+    return b.module(), sw.compile(b.module(), threads=1)
+
+
+@pytest.mark.parametrize("rows", [0, 1, ROWS])
+@pytest.mark.parametrize("wrong", [-5, -1, 0, 3, 4, 2**40])
+@pytest.mark.parametrize("place", [0, 5])
+def test_all_ways_say_the_same_of_indices(rows: int, wrong: int, place: int) -> None:
+    module, exe = gathered()
+    indices = np.full((2, 3), rows - 1)
+    indices.flat[place] = wrong
+    ways = (exe, module.run_reference, partial(exe.run_at, "loops"))
+    told = {said(partial(way, X[:rows], indices)) for way in ways}
+    (text,) = told
+    assert (text == "fine") == (-rows <= wrong < rows)
+    assert text == "fine" or text.startswith('InputError: node "pick": index ')

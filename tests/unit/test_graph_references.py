@@ -475,7 +475,7 @@ class TestShapes:
 
     @pytest.mark.parametrize("index", [3, -4])
     def test_gather_out_of_range(self, index: int) -> None:
-        message = f"graph.gather: index out of range, expected -3 <= index < 3, got {index}"
+        message = f"graph.gather: index out of range at position 1, expected -3 to 2, got {index}"
         with pytest.raises(InputError, match=f"^{message}$"):
             run(graph.GatherOp, floats(3, 4), np.array([0, index]))
 

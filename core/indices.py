@@ -1,7 +1,7 @@
-"""What the arrays of a CSR matrix must be, as a table: whoever checks them goes through it.
+"""What indices that callers pass must be: those of CSR matrices, as a table, and of gathers.
 
 Compiled code, the interpreter of `rt` and the reference say the same of a matrix because each
-checks these facts in this order, and words the first that does not hold by its line.
+checks the facts of `RULES` in their order, and words the first that does not hold by its line.
 """
 
 from __future__ import annotations
@@ -101,3 +101,19 @@ def _wrong_places(wrong: Wrong, array: np.ndarray, entries: int, columns: int) -
             return np.flatnonzero(array[-1:] != entries) + array.size - 1
         case Wrong.OUTSIDE:
             return np.flatnonzero((array < 0) | (array >= columns))
+
+
+def outside(indices: np.ndarray, extent: int) -> tuple[int, int, int] | None:
+    """The first index that is not in [-extent, extent): its position, it, and the extent."""
+    wrong = np.flatnonzero((indices < -extent) | (indices >= extent))
+    if not wrong.size:
+        return None
+    return int(wrong[0]), int(indices.flat[wrong[0]]), extent
+
+
+def explained_index(position: int, value: int, extent: int) -> str:
+    """What is wrong with an index in words."""
+    if not extent:
+        return f"index into no elements at position {position}, got {value}"
+    expected = f"{-extent} to {extent - 1}"
+    return f"index out of range at position {position}, expected {expected}, got {value}"
