@@ -54,9 +54,9 @@ BESIDE = (
 PLUGINS = (
     "dialects.graph.interfaces.FusionKind",
     "dialects.graph.interfaces.GraphOp",
-    "dialects.graph.interfaces.Nest",
+    "dialects.graph.nest.Nest",
     "dialects.graph.interfaces.Precision",
-    "dialects.graph.interfaces.Scalars",
+    "dialects.graph.nest.Scalars",
     "dialects.graph.interfaces.ShapeFacts",
     "dialects.graph.interfaces.Sizes",
     "frontends.onnx.nodes.Node",
@@ -119,7 +119,8 @@ def with_marks(parameters: Sequence[inspect.Parameter]) -> Iterator[str]:
             yield "*"
         starred |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
         bare = parameter.replace(annotation=parameter.empty, default=parameter.empty)
-        yield f"{bare}: {parameter.annotation}{preset(parameter.default)}"
+        kind = "" if parameter.annotation is parameter.empty else f": {parameter.annotation}"
+        yield f"{bare}{kind}{preset(parameter.default)}"
 
 
 def preset(value: Any) -> str:
@@ -138,9 +139,8 @@ def maker(kind: type) -> Any:
     if f"{kind.__module__}.{kind.__qualname__}".removeprefix("stepwell.") in GIVEN:
         return None
     own = [base for base in kind.__mro__ if is_own(base) and "__init__" in vars(base)]
-    return (
-        own[0].__init__ if own and "Protocol" not in {b.__name__ for b in kind.__bases__} else None
-    )
+    protocol = "Protocol" in {base.__name__ for base in kind.__mro__}
+    return own[0].__init__ if own and not protocol else None
 
 
 def is_own(kind: type) -> bool:
