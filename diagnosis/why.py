@@ -18,7 +18,7 @@ from ..core.errors import InputError, explain
 from ..core.fate import MOST, Change, Fate, Place, listed
 from ..core.printing import Listing
 from ..core.provenance import names
-from ..dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
+from ..dialects.loop.ops import ForOp, KernelOp
 
 _GRAPH_STAGES = ("graph", "optimized", "fused")
 """The stages whose operations are listed one by one."""
@@ -131,16 +131,8 @@ def _places(module: ModuleOp, node: str, as_text: bool) -> Iterator[Place]:
 
 def _loops(ops: Iterable[Operation]) -> tuple[str, ...]:
     """The loops of a kernel among some operations, each with its kind."""
-    found: list[str] = []
-    for op in ops:
-        match op:
-            case ForOp():
-                found.append(f"{op.loop_name.data} {op.kind.data.value}")
-            case ReduceOp() | ReduceEntriesOp():
-                found.append(f"{op.loop_name.data} reduction")
-            case _:
-                pass
-    return tuple(found)
+    loops = [op for op in ops if isinstance(op, ForOp)]
+    return tuple(f"{loop.loop_name.data} {loop.kind.data.value}" for loop in loops)
 
 
 def _text(op: Operation) -> str:

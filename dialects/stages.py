@@ -18,7 +18,6 @@ from .graph.interfaces import GraphOp
 from .graph.ops_call import CallDpsOp, CallPackedOp
 from .graph.ops_constant import ConstantOp
 from .graph.plan.nest_plan import obstacle
-from .loop.attrs import LoopKind
 from .loop.ops import ForOp, KernelOp
 
 
@@ -64,7 +63,7 @@ def _is_on_buffers(function: func.FuncOp) -> bool:
 def _is_scheduled(kernel: KernelOp) -> bool:
     """Whether a schedule was applied: blocks, tiles or other kinds of loops are in it."""
     for op in kernel.walk():
-        if isinstance(op, ForOp) and op.kind.data != LoopKind.PARALLEL:
+        if isinstance(op, ForOp) and op.is_scheduled:
             return True
         if any(isinstance(result.type, VectorType) for result in op.results):
             return True

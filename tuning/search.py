@@ -29,7 +29,7 @@ from ..core.pipelines import passes_in
 from ..core.records import Record, default_path, read_records, write_records
 from ..core.target import Target, default_threads, named
 from ..core.worker import Worker
-from ..dialects.loop.ops import ForOp, KernelOp, ReduceOp
+from ..dialects.loop.ops import ForOp, KernelOp
 from ..dialects.loop.trace import structure_of
 from ..passes.loop.rules.accesses import cost
 from ..passes.loop.rules.knobs import ANALYTIC, CHOICES, Knobs
@@ -383,7 +383,7 @@ def _kernels_of(module: Module, target: Target) -> list[_Kernel]:
             found[key].work += found[key].work
             continue
         default = str(schedule_kernel(op.clone(), target)[0])
-        loops = [inner for inner in op.body.block.ops if isinstance(inner, ForOp | ReduceOp)]
+        loops = [inner for inner in op.body.block.ops if isinstance(inner, ForOp)]
         if loops:
             found[key] = _Kernel(key, (name,), op, default, 1 + sum(map(cost, loops)))
     return sorted(found.values(), key=lambda kernel: -kernel.work)

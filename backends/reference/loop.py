@@ -38,8 +38,6 @@ from ...dialects.loop.ops import (
     LocalOp,
     PartitionPointOp,
     PrefetchOp,
-    ReduceEntriesOp,
-    ReduceOp,
     StoreOp,
     YieldOp,
     block_shape,
@@ -117,43 +115,18 @@ class LoopFunctions(InterpreterFunctions):
     def run_yield(
         self, interpreter: Interpreter, op: YieldOp, args: PythonValues
     ) -> tuple[TerminatorValue, PythonValues]:
-        """End a body with a value."""
+        """End a body with what it carries on."""
         return ReturnedValues(args), ()
 
     @impl(ForOp)
     def run_for(self, interpreter: Interpreter, op: ForOp, args: PythonValues) -> PythonValues:
         """Run the iterations, from the last one where any order will do."""
-        iterations = range(_bound(op, interpreter))
-        in_order = op.kind.data == LoopKind.SERIAL
-        for i in iterations if in_order else reversed(iterations):
-            interpreter.run_ssacfg_region(op.body, (i,), "loop.for")
-        return ()
-
-    @impl(ReduceOp)
-    def run_reduce(
-        self, interpreter: Interpreter, op: ReduceOp, args: PythonValues
-    ) -> PythonValues:
-        """Combine the iterations, first to last."""
-        (total,) = interpreter.get_values((op.init,))
-        for k in range(_bound(op, interpreter)):
-            (total,) = interpreter.run_ssacfg_region(op.body, (k, total), "loop.reduce")
-        return (total,)
-
-    @impl(ReduceEntriesOp)
-    def run_reduce_entries(
-        self, interpreter: Interpreter, op: ReduceEntriesOp, args: PythonValues
-    ) -> PythonValues:
-        """Combine the entries of a row, first to last."""
-        total, indptr, indices = interpreter.get_values((op.init, op.indptr, op.indices))
-        (row,) = op.row.data.eval(_numbers(interpreter, op.row_operands), [])
-        if not 0 <= row < len(indptr) - 1:
-            raise outside(op, 0, row, len(indptr) - 1)
-        for p in range(int(indptr[row]), int(indptr[row + 1])):
-            if not 0 <= p < len(indices):
-                raise outside(op, 0, p, len(indices))
-            entry = (p, int(indices[p]), total)
-            (total,) = interpreter.run_ssacfg_region(op.body, entry, "loop.reduce_entries")
-        return (total,)
+        carried: PythonValues = tuple(interpreter.get_values(op.inits))
+        iterations = _iterations(op, interpreter)
+        in_order = op.kind.data in (LoopKind.SERIAL, LoopKind.REDUCTION)
+        for iteration in iterations if in_order else reversed(iterations):
+            carried = interpreter.run_ssacfg_region(op.body, (*iteration, *carried), op.name)
+        return carried
 
     @impl(PartitionPointOp)
     def run_partition_point(
@@ -217,8 +190,19 @@ def _numbers(interpreter: Interpreter, operands: Sequence[Any]) -> list[int]:
     return [int(value) for value in interpreter.get_values(operands)]
 
 
-def _bound(op: ForOp | ReduceOp, interpreter: Interpreter) -> int:
-    return min(op.bound.data.eval(_numbers(interpreter, op.bounds), []))
+def _iterations(op: ForOp, interpreter: Interpreter) -> list[tuple[int, ...]]:
+    """The variables of each iteration."""
+    bounds = op.bound.data.eval(_numbers(interpreter, op.bounds), [])
+    if not op.over_entries:
+        return [(number,) for number in range(min(bounds))]
+    indptr, indices = interpreter.get_values(op.matrix)
+    (row,) = bounds
+    if not 0 <= row < len(indptr) - 1:
+        raise outside(op, 0, row, len(indptr) - 1)
+    places = range(int(indptr[row]), int(indptr[row + 1]))
+    for place in (p for p in places if not 0 <= p < len(indices)):
+        raise outside(op, 0, place, len(indices))
+    return [(place, int(indices[place])) for place in places]
 
 
 def _places(

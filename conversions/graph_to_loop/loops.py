@@ -23,7 +23,7 @@ from ...core.provenance import fuse
 from ...dialects.graph.nest import Index, PlaceStep, Step
 from ...dialects.graph.plan.nest_plan import NAMES
 from ...dialects.loop import ops as loop
-from ...dialects.loop.attrs import Combine
+from ...dialects.loop.loops import reduction
 from ...dialects.loop.syntax import compress
 
 
@@ -87,12 +87,13 @@ class LoopNest(Scopes[Frame]):
             if len(index) == len(extents):
                 return step(index, accumulator)
             map, operands = compress([extents[len(index)]], self.variables)
-            op = loop.ReduceOp(self._name("k"), map, operands, Combine(combine), accumulator)
+            op = reduction(self._name("k"), map, operands, combine, accumulator)
             op.variable.name_hint = op.loop_name.data
             frame = self._open(op.body.block, extents[len(index)])
             variable = self._bind(op.variable, frame)
-            self.depends[op.accumulator] = frozenset({frame})
-            return self._close(op, frame, level((*index, variable), op.accumulator))
+            (total,) = op.carried
+            self.depends[total] = frozenset({frame})
+            return self._close(op, frame, level((*index, variable), total))
 
         return level((), init)
 
@@ -107,14 +108,13 @@ class LoopNest(Scopes[Frame]):
     ) -> SSAValue:
         """Fold over the places of the stored entries of a row."""
         map, operands = compress([row], self.variables)
-        op = loop.ReduceEntriesOp(
-            self._name("e"), indptr, indices, map, operands, Combine(combine), init
-        )
-        op.position.name_hint, op.column.name_hint = "p", "c"
+        op = reduction(self._name("e"), map, operands, combine, init, [indptr, indices])
+        op.variable.name_hint, op.column.name_hint = "p", "c"
         frame = self._open(op.body.block)
-        position, column = self._bind(op.position, frame), self._bind(op.column, frame)
-        self.depends[op.accumulator] = frozenset({frame})
-        return self._close(op, frame, step(position, column, op.accumulator))
+        position, column = self._bind(op.variable, frame), self._bind(op.column, frame)
+        (total,) = op.carried
+        self.depends[total] = frozenset({frame})
+        return self._close(op, frame, step(position, column, total))
 
     def _open(
         self, block: Block, extent: AffineExpr | None = None, parallel: bool = False
@@ -125,9 +125,7 @@ class LoopNest(Scopes[Frame]):
         self.scopes.append(frame)
         return frame
 
-    def _close(
-        self, op: loop.ReduceOp | loop.ReduceEntriesOp, frame: Frame, result: SSAValue
-    ) -> SSAValue:
+    def _close(self, op: loop.ForOp, frame: Frame, result: SSAValue) -> SSAValue:
         """End the body of a reduction and place it where its operands are."""
         frame.block.add_op(loop.YieldOp(result))
         frame.dependences |= self.depends.get(result, frozenset())
@@ -139,9 +137,10 @@ class LoopNest(Scopes[Frame]):
                 op.drop_all_references()
                 return other.results[0]
         home.dependences |= needed
-        self.depends[op.result] = frozenset(needed)
+        (last,) = op.results
+        self.depends[last] = frozenset(needed)
         self._place(op, home)
-        return op.result
+        return last
 
     def _parallel_name(self) -> str:
         depth = sum(frame.parallel for frame in self.scopes)
@@ -264,9 +263,9 @@ def _scalar_key(op: Operation) -> object:
     return (op.name, *op.operands, *op.properties.items(), *op.result_types)
 
 
-def _is_same_reduction(known: Operation, op: loop.ReduceOp | loop.ReduceEntriesOp) -> bool:
+def _is_same_reduction(known: Operation, op: loop.ForOp) -> bool:
     """Whether an operation is a reduction that differs from another one in its name only."""
-    if not isinstance(known, loop.ReduceOp | loop.ReduceEntriesOp):
+    if not isinstance(known, loop.ForOp):
         return False
     name, op.loop_name = op.loop_name, known.loop_name
     same = known.is_structurally_equivalent(op)

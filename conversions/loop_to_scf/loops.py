@@ -121,28 +121,27 @@ class Loops(Searches):
     def for_loop(self, op: Operation) -> bool:
         """`loop.for`."""
         assert isinstance(op, loop.ForOp)
-        bounds = self.bound(op)
-        extent = self.indices.least(bounds)
-        known, kind = extent.number, op.kind.data
-        if kind == LoopKind.UNROLL and known is None:
-            refuse(op, f'loop "{op.loop_name.data}" cannot be unrolled', "a constant bound", "none")
-        if known is not None and (known <= 1 or kind == LoopKind.UNROLL):
-            for number in range(known):
-                self.values[op.variable] = fixed(number)
-                self.statements(op.body.block)
-        elif kind == LoopKind.TILES and not self.emitter.frame:
-            self.tiles(op)
-        elif self.indices.facts.of(extent)[1] == 1:
-            self.at_most_once(op, bounds)
-        else:
-
-            def fill(variable: Form, _: object) -> list[list[SSAValue]]:
-                self.indices.facts.assume_below(variable, bounds)
-                self.values[op.variable] = variable
-                self.statements(op.body.block)
-                return []
-
-            self.loop(op, op.variable.name_hint, ZERO, extent, 1, [], fill)
+        lower, bounds, kind = ZERO, self.bound(op), op.kind.data
+        if op.over_entries:
+            indptr, (row,) = op.matrix[0], bounds
+            lower, bounds = self.entry(indptr, row), [self.entry(indptr, row + 1)]
+        upper = self.indices.least(bounds)
+        known, at_once = (upper - lower).number, op.at_once
+        if kind == LoopKind.UNROLL:
+            if known is None:
+                fact = f'loop "{op.loop_name.data}" cannot be unrolled'
+                refuse(op, fact, "a constant bound", "none")
+            at_once = known
+        if op.is_plain and (known is None or known > at_once):
+            if kind == LoopKind.TILES and not self.emitter.frame:
+                self.tiles(op)
+                return True
+            if self.indices.facts.of(upper)[1] == 1:
+                self.at_most_once(op, bounds)
+                return True
+        facts = len(self.indices.facts.positive)
+        self.whole(op.results, self._iterated(op, lower, bounds, upper, at_once))
+        del self.indices.facts.positive[facts:]
         return True
 
     # min(1, n) > 0  ==  n > 0
@@ -251,59 +250,30 @@ class Loops(Searches):
             block.insert_ops_before(constants, block.first_op)
         return captures
 
-    def reduce(self, op: Operation) -> bool:
-        """`loop.reduce`: accumulators carried by an `scf.for`."""
-        assert isinstance(op, loop.ReduceOp)
-        bounds = self.bound(op)
-        extent = self.indices.least(bounds)
+    def _iteration(
+        self, op: loop.ForOp, variable: Form, parts: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        """One iteration: the parts of what it carries on from those that it is given."""
+        self.values[op.variable] = variable
+        if op.over_entries:
+            self.values[op.column] = self.entry(op.matrix[1], variable)
+        self.whole(op.carried, parts)
+        self.statements(op.body.block)
+        return self.all_parts(op.yielded)
 
-        def step(variable: Form, parts: Sequence[SSAValue]) -> list[SSAValue]:
-            self.values[op.variable] = variable
-            self.whole(op.accumulator, parts)
-            self.statements(op.body.block)
-            return self.parts(op.yielded)
-
-        facts = len(self.indices.facts.positive)
-        self._reduction(op, op.variable, ZERO, extent, bounds, step)
-        del self.indices.facts.positive[facts:]
-        return True
-
-    def reduce_entries(self, op: Operation) -> bool:
-        """`loop.reduce_entries`: from one row pointer to the next."""
-        assert isinstance(op, loop.ReduceEntriesOp)
-        (row,) = self.evaluate(op, op.row.data.results, [self.form(v) for v in op.row_operands])
-        start, end = self.entry(op.indptr, row), self.entry(op.indptr, row + 1)
-
-        def step(position: Form, parts: Sequence[SSAValue]) -> list[SSAValue]:
-            self.values[op.position] = position
-            self.values[op.column] = self.entry(op.indices, position)
-            self.whole(op.accumulator, parts)
-            self.statements(op.body.block)
-            return self.parts(op.yielded)
-
-        self._reduction(op, op.position, start, end, [end], step)
-        return True
-
-    def _reduction(
-        self,
-        op: loop.ReduceOp | loop.ReduceEntriesOp,
-        variable: SSAValue,
-        lower: Form,
-        upper: Form,
-        bounds: Sequence[Form],
-        step: Callable[[Form, Sequence[SSAValue]], list[SSAValue]],
-    ) -> None:
-        hint, known = variable.name_hint, (upper - lower).number
-        at_once = op.unroll.value.data if op.unroll is not None else 1
-        parts = self.parts(op.init)
+    def _iterated(
+        self, op: loop.ForOp, lower: Form, bounds: Sequence[Form], upper: Form, at_once: int
+    ) -> list[SSAValue]:
+        """All iterations, up to the least of the bounds: the parts of what they carry at last."""
+        parts, known = self.all_parts(op.inits), (upper - lower).number
         if known is not None and known <= at_once:
             # All of it, in a few chains of accumulators that do not wait for each other.
-            chains = min(known, _UNROLLED_ACCUMULATORS, at_once)
+            chains = max(1, min(known, _UNROLLED_ACCUMULATORS, at_once))
             groups = self._accumulators(op, parts, chains)
             for number in range(known):
-                groups[number % chains] = step(lower + number, groups[number % chains])
-            self.whole(op.result, self._joined(op, groups))
-            return
+                chain = number % chains
+                groups[chain] = self._iteration(op, lower + number, groups[chain])
+            return self._joined(op, groups)
 
         def several(position: Form, groups: list[list[SSAValue]]) -> list[list[SSAValue]]:
             if at_once == 1:
@@ -312,14 +282,13 @@ class Loops(Searches):
             found: list[list[SSAValue]] = []
             for number, group in enumerate(groups):
                 self.given = {load: scalars[number] for load, scalars in beside.items()}
-                found.append(step(position + number, group))
+                found.append(self._iteration(op, position + number, group))
             self.given = {}
             return found
 
+        hint = op.variable.name_hint
         if at_once == 1:
-            (parts,) = self.loop(op, hint, lower, upper, 1, [parts], several)
-            self.whole(op.result, parts)
-            return
+            return self.loop(op, hint, lower, upper, 1, [parts], several)[0]
         count = upper - lower
         if known is None:
             # Rows do not end before they begin.
@@ -331,21 +300,19 @@ class Loops(Searches):
         groups = self.loop(op, hint, lower, full, at_once, groups, several)
         if known is not None:
             for number in range(known % at_once):
-                groups[number] = step(full + number, groups[number])
-            self.whole(op.result, self._joined(op, groups))
-            return
-        (parts,) = self.loop(op, hint, full, upper, 1, [self._joined(op, groups)], several)
-        self.whole(op.result, parts)
+                groups[number] = self._iteration(op, full + number, groups[number])
+            return self._joined(op, groups)
+        return self.loop(op, hint, full, upper, 1, [self._joined(op, groups)], several)[0]
 
     def _loaded_together(
-        self, op: loop.ReduceOp | loop.ReduceEntriesOp, position: Form, count: int
+        self, op: loop.ForOp, position: Form, count: int
     ) -> dict[Operation, list[SSAValue]]:
         """The numbers of neighbouring entries which fill vectors: read by one load for several.
 
         A broadcast from memory keeps a load port as busy as a load of a whole vector does.
         """
         found: dict[Operation, list[SSAValue]] = {}
-        if not isinstance(op, loop.ReduceEntriesOp):
+        if not op.over_entries:
             return found
         emit = self.emitter
         for load in op.body.block.ops:
@@ -372,40 +339,46 @@ class Loops(Searches):
         """The machine vectors of a row of a result."""
         return self.layout(broadcast.results[0].type).chunks
 
+    def _combines(self, op: loop.ForOp) -> list[Combine]:
+        """How each part of what a reduction carries is joined."""
+        parts = [len(self.parts(init)) for init in op.inits]
+        return [c for c, count in zip(op.combines, parts, strict=True) for _ in range(count)]
+
     def _accumulators(
-        self, op: loop.ReduceOp | loop.ReduceEntriesOp, first: list[SSAValue], count: int
+        self, op: loop.ForOp, first: list[SSAValue], count: int
     ) -> list[list[SSAValue]]:
-        """The initial value, then as many values that change nothing as are needed."""
-        if count < 2:
-            return [first]
-        attr = neutral(op.combine.data, loop.element_type(op.init.type))
-        widths = [v.type.get_shape()[0] if isinstance(v.type, VectorType) else 1 for v in first]
-        other = [self.emitter.splat(attr, width) for width in widths]
+        """The initial values, then as many values that change nothing as are needed."""
+        if count < 2 or not first:
+            return [first] * count
+        other: list[SSAValue] = []
+        for value, combine in zip(first, self._combines(op), strict=True):
+            kind = value.type
+            width = kind.get_shape()[0] if isinstance(kind, VectorType) else 1
+            attr = neutral(combine, loop.element_type(kind))
+            other.append(self.emitter.splat(attr, width))
         return [first, *([other] * (count - 1))]
 
-    def _joined(
-        self, op: loop.ReduceOp | loop.ReduceEntriesOp, groups: Sequence[Sequence[SSAValue]]
-    ) -> list[SSAValue]:
-        combine: Combine = op.combine.data
-        return [join(self.emitter, combine, parts) for parts in zip(*groups, strict=True)]
+    def _joined(self, op: loop.ForOp, groups: Sequence[list[SSAValue]]) -> list[SSAValue]:
+        if len(groups) == 1 or not groups[0]:
+            return groups[0]
+        parts = zip(self._combines(op), zip(*groups, strict=True), strict=True)
+        return [join(self.emitter, combine, several) for combine, several in parts]
 
 
 LOOP_HANDLERS: dict[str, Handler] = {
     "loop.for": Loops.for_loop,
-    "loop.reduce": Loops.reduce,
-    "loop.reduce_entries": Loops.reduce_entries,
     "loop.partition_point": Loops.partition_point,
 }
 """How loops are converted."""
 
 
-def _is_stretched(load: loop.LoadOp, entries: loop.ReduceEntriesOp) -> bool:
+def _is_stretched(load: loop.LoadOp, entries: loop.ForOp) -> bool:
     """Whether a load reads the number of an entry, of which only vectors are made."""
     kind = load.result.type
     return (
         isinstance(kind, AnyFloat)
         and kind.bitwidth in (32, 64)
-        and list(load.indices) == [entries.position]
+        and list(load.indices) == [entries.variable]
         and load.map.data == AffineMap.identity(1)
         and all(isinstance(use.operation, upstream.BroadcastOp) for use in load.result.uses)
     )

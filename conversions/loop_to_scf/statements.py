@@ -130,17 +130,26 @@ class Statements:
         found = self.values[value]
         return found.pieces() if isinstance(found, Block) else [self.scalar(value)]
 
-    def whole(self, value: SSAValue, parts: Sequence[SSAValue]) -> None:
-        """Let `value` stand for these scalars or machine vectors."""
-        kind = value.type
-        if isinstance(kind, VectorType):
-            block = GivenBlock(self.emitter, self.layout(kind), kind.element_type, parts)
-            self.values[value] = block
-        else:
-            self.values[value] = parts[0]
+    def all_parts(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        """The parts of several values, one after the other."""
+        return [part for value in values for part in self.parts(value)]
 
-    def bound(self, op: loop.ForOp | loop.ReduceOp) -> list[Form]:
-        """The bounds of a loop."""
+    def whole(self, values: Sequence[SSAValue], parts: Sequence[SSAValue]) -> None:
+        """Let `values` stand for these scalars and machine vectors, those of one after another."""
+        first = 0
+        for value in values:
+            kind = value.type
+            if isinstance(kind, VectorType):
+                layout = self.layout(kind)
+                last = first + len(layout.places())
+                own = parts[first:last]
+                self.values[value] = GivenBlock(self.emitter, layout, kind.element_type, own)
+            else:
+                last, self.values[value] = first + 1, parts[first]
+            first = last
+
+    def bound(self, op: loop.ForOp) -> list[Form]:
+        """The bounds of a loop; of one over entries its row."""
         dims = [self.form(value) for value in op.bounds]
         return self.evaluate(op, op.bound.data.results, dims)
 

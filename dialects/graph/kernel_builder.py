@@ -29,8 +29,8 @@ from ...core.building.arithmetic import constant
 from ...core.dims import Dim, Shape, size_of_argument
 from ...core.dtypes import ELEMENT_TYPES
 from ...core.errors import CompileError, explain
-from ..loop.attrs import Combine
-from ..loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp, StoreOp, YieldOp
+from ..loop.loops import reduction
+from ..loop.ops import ForOp, KernelOp, StoreOp, YieldOp
 from ..loop.syntax import compress
 from ..sparse_tensor import is_sparse
 from . import scalars
@@ -184,11 +184,11 @@ class KernelBuilder:
                 return Scalar(self, self.scalar(step(*index, total), total.ssa.type))
             map, operands = compress([self.index(extents[len(index)]).expr], self.variables)
             name = self._loop_name("k")
-            op = ReduceOp(name, map, operands, Combine(combine), total.ssa)
+            op = reduction(name, map, operands, combine, total.ssa)
             op.variable.name_hint = name
+            (result,) = op.carried
             return self._reduction(
-                op,
-                lambda: level((*index, self.variable(op.variable)), Scalar(self, op.accumulator)),
+                op, lambda: level((*index, self.variable(op.variable)), Scalar(self, result))
             )
 
         return level((), init)
@@ -197,27 +197,26 @@ class KernelBuilder:
         matrix = row.matrix
         map, operands = compress([row.index.expr], self.variables)
         pointers, indices, values = matrix.parts[:3]
-        op = ReduceEntriesOp(
-            self._loop_name("e"), pointers, indices, map, operands, Combine(combine), init.ssa
-        )
-        op.position.name_hint, op.column.name_hint = "p", "c"
+        name, places = self._loop_name("e"), [pointers, indices]
+        op = reduction(name, map, operands, combine, init.ssa, places)
+        op.variable.name_hint, op.column.name_hint = "p", "c"
 
         def body() -> Scalar:
-            position, column = self.variable(op.position), self.variable(op.column)
+            position, column = self.variable(op.variable), self.variable(op.column)
             stored = Buffer(self, values, matrix.kind, (Dim.of(0),))[position]
-            return Scalar(
-                self, self.scalar(step(column, stored, Scalar(self, op.accumulator)), init.ssa.type)
-            )
+            total = Scalar(self, op.carried[0])
+            return Scalar(self, self.scalar(step(column, stored, total), init.ssa.type))
 
         return self._reduction(op, body)
 
-    def _reduction(self, op: ReduceOp | ReduceEntriesOp, body: Callable[[], Scalar]) -> Scalar:
+    def _reduction(self, op: ForOp, body: Callable[[], Scalar]) -> Scalar:
         self._blocks.append(op.body.block)
         result = body()
         self.append(YieldOp(result.ssa))
         self._blocks.pop()
-        if result.ssa.type != op.init.type:
-            raise self.error("a reduction changes its type", op.init.type, result.ssa.type)
+        kind = op.inits[0].type
+        if result.ssa.type != kind:
+            raise self.error("a reduction changes its type", kind, result.ssa.type)
         return Scalar(self, self.insert(op))
 
     def sum(self, over: Any, term: Callable[..., Scalar]) -> Scalar:

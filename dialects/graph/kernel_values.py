@@ -31,7 +31,8 @@ from ..loop.arguments import BOUNDS, PACKING
 from ..loop.attrs import LoopKind
 from ..loop.bounds import constant_index
 from ..loop.linear import normalized
-from ..loop.ops import ForOp, KernelOp, LoadOp, LocalOp, ReduceEntriesOp, ReduceOp, StoreOp, YieldOp
+from ..loop.loops import loops_in
+from ..loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
 from ..sparse_tensor import is_sparse, part_count
 from . import scalars
 from .interfaces import FusionKind, Index, Nest, tensor_type
@@ -84,16 +85,13 @@ class KernelValues:
         for op in self.kernel.body.walk():
             if isinstance(op, LocalOp):
                 raise NoValueError("it has a buffer of its own")
-            if any(isinstance(result.type, VectorType) for result in op.results) or (
-                isinstance(op, ForOp) and op.kind.data != LoopKind.PARALLEL
-            ):
+            if any(isinstance(result.type, VectorType) for result in op.results):
                 raise NoValueError("it is scheduled")
-            if isinstance(op, (ReduceOp, ReduceEntriesOp)):
-                if op.unroll is not None:
-                    raise NoValueError("it is scheduled")
+            if isinstance(op, ForOp):
+                _check_loop(op)
             elif isinstance(op, LoadOp):
                 self._check_load(op)
-            elif not isinstance(op, (ForOp, StoreOp, YieldOp, memref.DimOp)) and (
+            elif not isinstance(op, (StoreOp, YieldOp, memref.DimOp)) and (
                 op.regions or not is_side_effect_free(op)
             ):
                 raise NoValueError(f"it has {op.name}")
@@ -112,9 +110,10 @@ class KernelValues:
         entries = load.indices[0].owner if load.indices else None
         around = entries.parent_op() if not isinstance(entries, Operation) and entries else None
         reads_entry = (
-            isinstance(around, ReduceEntriesOp)
+            isinstance(around, ForOp)
+            and around.over_entries
             and part.place == 2
-            and list(load.indices) == [around.position]
+            and list(load.indices) == [around.variable]
             and load.map.data == AffineMap.identity(1)
         )
         if not reads_entry:
@@ -190,10 +189,10 @@ class KernelValues:
     def fusion(self) -> FusionKind:
         """How a call takes part in fusion, by what it reads for one element of its results."""
         reads = [op for op in self.kernel.body.walk() if isinstance(op, LoadOp)]
-        reduces = any(isinstance(op, (ReduceOp, ReduceEntriesOp)) for op in self.kernel.body.walk())
-        if any(isinstance(op, ReduceEntriesOp) for op in self.kernel.body.walk()):
+        loops = list(loops_in(self.kernel.body.block))
+        if any(loop.over_entries for loop in loops):
             return FusionKind.CONTRACTION
-        if not reduces:
+        if not any(loop.is_reduction for loop in loops):
             whole = len(self.stores) == 1 and all(self._is_whole(load) for load in reads)
             return FusionKind.ELEMENTWISE if whole else FusionKind.CONTRACTION
         if all(set(_variables(load)) <= set(load.indices) for load in reads):
@@ -220,6 +219,17 @@ class KernelValues:
         return _Replay(self, nest, result, index).value(self.stores[result].value)
 
 
+def _check_loop(loop: ForOp) -> None:
+    if loop.is_scheduled:
+        raise NoValueError("it is scheduled")
+    if loop.kind.data == LoopKind.SERIAL:
+        raise NoValueError("it has a loop that keeps its order")
+    if len(loop.results) != (1 if loop.is_reduction else 0):
+        raise NoValueError("it has a reduction that carries several values")
+    if loop.over_entries and not loop.is_reduction:
+        raise NoValueError("it stores the entries of a row")
+
+
 def _parts(kernel: KernelOp, kinds: Sequence[TensorType]) -> dict[SSAValue, Part]:
     places = [
         Part(number, place)
@@ -235,7 +245,7 @@ def _loops_of(store: StoreOp) -> list[ForOp]:
     """The loop over each dimension of what is stored."""
     around: dict[SSAValue, ForOp] = {}
     parent = store.parent_op()
-    while isinstance(parent, ForOp):
+    while isinstance(parent, ForOp) and parent.is_plain:
         around[parent.variable] = parent
         parent = parent.parent_op()
     if not isinstance(parent, KernelOp):
@@ -251,10 +261,10 @@ def _loops_of(store: StoreOp) -> list[ForOp]:
 
 def _variables(load: LoadOp) -> list[SSAValue]:
     """The variables of the reductions around a load, and of the loops that these depend on."""
-    reductions: list[ReduceOp] = []
+    reductions: list[ForOp] = []
     parent = load.parent_op()
     while not isinstance(parent, KernelOp):
-        if isinstance(parent, ReduceOp):
+        if isinstance(parent, ForOp) and parent.is_reduction:
             reductions.append(parent)
         parent = cast(Operation, parent).parent_op()
     found = [reduction.variable for reduction in reductions]
@@ -263,9 +273,13 @@ def _variables(load: LoadOp) -> list[SSAValue]:
             found += [
                 value
                 for value in op.operands
-                if isinstance(value, BlockArgument) and isinstance(value.owner.parent_op(), ForOp)
+                if isinstance(value, BlockArgument) and _is_plain(value.owner.parent_op())
             ]
     return found
+
+
+def _is_plain(op: Operation | None) -> bool:
+    return isinstance(op, ForOp) and op.is_plain
 
 
 class _Replay:
@@ -318,10 +332,8 @@ class _Replay:
         match op:
             case LoadOp():
                 return self._loaded(op)
-            case ReduceOp():
+            case ForOp():
                 return self._reduced(op)
-            case ReduceEntriesOp():
-                return self._reduced_entries(op)
             case memref.DimOp():
                 return self.nest.value(self.expr(old))
             case arith.ConstantOp(value=IntegerAttr() as number):
@@ -348,23 +360,23 @@ class _Replay:
             value = self.nest.at(operand, index)
         return scalars.stored(self.nest, value, tensor_type(operand).element_type)
 
-    def _reduced(self, op: ReduceOp) -> SSAValue:
-        extents = self.composed(op.bound.data, op.bounds)
+    def _reduced(self, op: ForOp) -> SSAValue:
+        """A reduction that carries one value."""
+        place = self.composed(op.bound.data, op.bounds)
+        (combine,), (init,), (carried,), (after,) = op.combines, op.inits, op.carried, op.yielded
+        if not op.over_entries:
 
-        def step(index: Index, accumulator: SSAValue) -> SSAValue:
-            self.exprs[op.variable] = index[0]
-            self.known[op.accumulator] = accumulator
-            return self.value(op.yielded)
+            def step(index: Index, accumulator: SSAValue) -> SSAValue:
+                self.exprs[op.variable] = index[0]
+                self.known[carried] = accumulator
+                return self.value(after)
 
-        return self.nest.reduce(extents, op.combine.data, self.value(op.init), step)
+            return self.nest.reduce(place, combine, self.value(init), step)
 
-    def _reduced_entries(self, op: ReduceEntriesOp) -> SSAValue:
-        operand = self.source.operands[self.source.parts[op.indptr].operand]
-        (row,) = self.composed(op.row.data, op.row_operands)
+        def entry(position: AffineExpr, column: AffineExpr, accumulator: SSAValue) -> SSAValue:
+            self.exprs |= {op.variable: position, op.column: column}
+            self.known[carried] = accumulator
+            return self.value(after)
 
-        def step(position: AffineExpr, column: AffineExpr, accumulator: SSAValue) -> SSAValue:
-            self.exprs |= {op.position: position, op.column: column}
-            self.known[op.accumulator] = accumulator
-            return self.value(op.yielded)
-
-        return self.nest.pattern(operand, row, op.combine.data, self.value(op.init), step)
+        operand = self.source.operands[self.source.parts[op.matrix[0]].operand]
+        return self.nest.pattern(operand, place[0], combine, self.value(init), entry)

@@ -13,12 +13,14 @@ class LoopKind(StrEnum):
 
     `parallel`: they are independent. `tiles`: independent, and shared among threads.
     `serial`: they keep their order. `unroll`: independent, and copied out one after another.
+    `reduction`: they are joined by combiners, else independent.
     """
 
     PARALLEL = "parallel"
     TILES = "tiles"
     SERIAL = "serial"
     UNROLL = "unroll"
+    REDUCTION = "reduction"
 
 
 class Combine(StrEnum):

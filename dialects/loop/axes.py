@@ -14,24 +14,19 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr
 
-from .attrs import Combine, LoopKind
-from .loops import Loop, bound_of, enclosing
+from .attrs import LoopKind
+from .loops import bound_of, enclosing
 from .nests import ScheduleError, refusal
 from .ops import (
     ForOp,
     KernelOp,
     LoadOp,
     LocalOp,
-    ReduceEntriesOp,
-    ReduceOp,
     StoreOp,
     YieldOp,
 )
 
 AxisSet = frozenset[int]
-
-Target = ForOp | ReduceOp
-"""A loop that becomes an axis."""
 
 NONE: AxisSet = frozenset()
 
@@ -49,66 +44,66 @@ class Axes:
         ScheduleError: if one of the loops cannot be an axis.
     """
 
-    def __init__(self, step: str, kernel: KernelOp, targets: Sequence[Loop]) -> None:
+    def __init__(self, step: str, kernel: KernelOp, targets: Sequence[ForOp]) -> None:
         self.step, self.kernel = step, kernel
-        self.targets: list[Target] = []
+        self.targets: list[ForOp] = []
         self.lanes: list[int] = []
         self.of: dict[SSAValue, AxisSet] = {}
-        self.inner: dict[ReduceOp, ReduceOp] = {}
+        self.inner: dict[ForOp, ForOp] = {}
         """The outer half of each reduction that becomes an axis, and that reduction."""
-        self._variables: dict[SSAValue, Target] = {}
+        self._variables: dict[SSAValue, ForOp] = {}
         for target in targets:
             self._take(target)
         self.root = self._outermost()
         self._visit(self.root)
 
-    def axis(self, target: Target) -> int:
+    def axis(self, target: ForOp) -> int:
         """The number of the axis that a loop becomes."""
         return self.targets.index(target)
 
     def refuse(
-        self, loop: Loop, fact: str, expected: object = None, got: object = None
+        self, loop: ForOp, fact: str, expected: object = None, got: object = None
     ) -> ScheduleError:
         """The error of the primitive for one of its loops."""
         return refusal(self.step, self.kernel, loop, fact, expected, got)
 
-    def _take(self, target: Loop) -> None:
-        if isinstance(target, ReduceEntriesOp):
+    def _take(self, target: ForOp) -> None:
+        if target.over_entries:
             raise self.refuse(target, "rows differ in length, so that entries are no axis")
         if target in self.targets:
             raise self.refuse(target, "is named twice")
+        if target.kind.data in (LoopKind.SERIAL, LoopKind.TILES):
+            raise self.refuse(target, "wrong kind", LoopKind.PARALLEL, target.kind.data)
         lanes = bound_of(target)[0]
         if not isinstance(lanes, AffineConstantExpr):
             raise self.refuse(target, "its size is not known", "a constant bound; split it first")
         limited = len(bound_of(target)) > 1
         if lanes.value < 1 or (limited and lanes.value == 1):
             raise self.refuse(target, "wrong number of lanes", "at least 1", lanes.value)
-        if isinstance(target, ForOp):
-            if target.kind.data in (LoopKind.SERIAL, LoopKind.TILES):
-                raise self.refuse(target, "wrong kind", LoopKind.PARALLEL, target.kind.data)
-        else:
+        if target.is_reduction:
             self._take_reduction(target, lanes.value, limited)
         self.targets.append(target)
         self.lanes.append(lanes.value)
         self._variables[target.variable] = target
 
-    def _take_reduction(self, target: ReduceOp, lanes: int, limited: bool) -> None:
+    def _take_reduction(self, target: ForOp, lanes: int, limited: bool) -> None:
         outer = target.parent_op()
-        if target.combine.data == Combine.CUSTOM:
+        if not target.is_joinable:
             raise self.refuse(target, "it is not known how its accumulators would join")
         if limited or lanes < 2:
             raise self.refuse(target, "wrong size of a reduction", "a constant above 1")
         if (
-            not isinstance(outer, ReduceOp)
+            not isinstance(outer, ForOp)
+            or outer.over_entries
             or outer.body.block.first_op is not target
-            or outer.yielded is not target.result
-            or target.init is not outer.accumulator
-            or outer.combine != target.combine
+            or list(outer.yielded) != list(target.results)
+            or list(target.inits) != list(outer.carried)
+            or outer.combiners != target.combiners
         ):
             raise self.refuse(target, "is not the whole body of another reduction; split it first")
         self.inner[outer] = target
 
-    def _outermost(self) -> Target:
+    def _outermost(self) -> ForOp:
         """The operation around all of the targets.
 
         Raises:
@@ -120,22 +115,18 @@ class Axes:
             if outer not in around[inner]:
                 raise self.refuse(inner, f'is not inside of loop "{outer.loop_name.data}"')
         first = chain[0]
-        return (
-            next(o for o, i in self.inner.items() if i is first)
-            if isinstance(first, ReduceOp)
-            else first
-        )
+        return next(o for o, i in self.inner.items() if i is first) if first.is_reduction else first
 
     # The walk.
 
     def _axes(self, values: Sequence[SSAValue]) -> AxisSet:
         return NONE.union(*[self.of.get(value, NONE) for value in values])
 
-    def _blame(self, axes: AxisSet) -> Target:
+    def _blame(self, axes: AxisSet) -> ForOp:
         """The first of the loops that these axes come from."""
         return self.targets[min(axes)]
 
-    def _visit_body(self, loop: Loop) -> None:
+    def _visit_body(self, loop: ForOp) -> None:
         for op in loop.body.block.ops:
             if not isinstance(op, YieldOp):
                 self._visit(op)
@@ -144,14 +135,6 @@ class Axes:
         match op:
             case ForOp():
                 self._visit_for(op)
-            case ReduceOp():
-                self._visit_reduce(op)
-            case ReduceEntriesOp():
-                if axes := self._axes(op.row_operands):
-                    loop = self._blame(axes)
-                    entries = f'"{op.loop_name.data}"'
-                    raise self.refuse(loop, f"its rows differ in length, see {entries}")
-                self._accumulate(op, op)
             case LoadOp():
                 self.of[op.result] = self._place(op)
             case StoreOp():
@@ -163,35 +146,33 @@ class Axes:
                 self._visit_other(op)
 
     def _visit_for(self, op: ForOp) -> None:
-        self._check_bound(op)
+        if axes := self._axes(op.bounds):
+            name = f'"{op.loop_name.data}"'
+            fact = f"the bound of {name} depends on it"
+            if op.over_entries:
+                fact = f"its rows differ in length, see {name}"
+            raise self.refuse(self._blame(axes), fact)
+        inner = self.inner.get(op)
+        if inner is not None:
+            axis = self.of[inner.variable] = frozenset({self.axis(inner)})
+            self._carry(op, inner, axis)
+            self.of |= {last: self.of[last] - axis for last in op.results}
+            return
         if op in self.targets and self.lanes[self.axis(op)] > 1:
             self.of[op.variable] = frozenset({self.axis(op)})
-        self._visit_body(op)
+        self._carry(op, op)
 
-    def _visit_reduce(self, op: ReduceOp) -> None:
-        self._check_bound(op)
-        inner = self.inner.get(op)
-        if inner is None:
-            self._accumulate(op, op)
-            return
-        axis = frozenset({self.axis(inner)})
-        self.of[inner.variable] = axis
-        self._accumulate(op, inner, axis)
-        self.of[op.result] = self.of[op.accumulator] - axis
-
-    def _accumulate(
-        self, outer: ReduceOp | ReduceEntriesOp, op: ReduceOp | ReduceEntriesOp, own: AxisSet = NONE
-    ) -> None:
-        """The axes of an accumulator: those of the first value, and of what is added to it."""
-        axes = self._axes([outer.init]) | own
+    def _carry(self, outer: ForOp, op: ForOp, own: AxisSet = NONE) -> None:
+        """The axes of carried values: those of the first ones, and of what they become."""
+        axes = [self._axes([init]) | own for init in outer.inits]
         while True:
-            self.of[outer.accumulator] = self.of[op.accumulator] = axes
+            self.of |= zip((*outer.carried, *op.carried), (*axes, *axes), strict=True)
             self._visit_body(op)
-            wider = axes | self._axes([op.yielded])
+            wider = [a | self._axes([y]) for a, y in zip(axes, op.yielded, strict=True)]
             if wider == axes:
                 break
             axes = wider
-        self.of[op.result] = self.of[outer.result] = axes
+        self.of |= zip((*op.results, *outer.results), (*axes, *axes), strict=True)
 
     def _visit_store(self, op: StoreOp) -> None:
         place, value = self._place(op), self._axes([op.value])
@@ -209,11 +190,6 @@ class Axes:
             raise self.refuse(self._blame(axes), f"{op.name} takes no blocks")
         for result in op.results:
             self.of[result] = axes
-
-    def _check_bound(self, op: ForOp | ReduceOp) -> None:
-        if axes := self._axes(op.bounds):
-            fact = f'the bound of "{op.loop_name.data}" depends on it'
-            raise self.refuse(self._blame(axes), fact)
 
     def _place(self, op: LoadOp | StoreOp) -> AxisSet:
         """The axes of the index of an access."""

@@ -42,8 +42,8 @@ from ...core.building.polynomials import Polynomial
 from .attrs import LoopKind
 from .bounds import constant_index
 from .linear import with_dims
-from .loops import Loop, enclosing, extent_of, loops_in, most_iterations
-from .ops_loops import ForOp, ReduceOp
+from .loops import enclosing, extent_of, loops_in, most_iterations
+from .ops_loops import ForOp
 from .ops_values import LoadOp, LocalOp, StoreOp, block_shape
 from .segments import segments
 
@@ -78,7 +78,7 @@ def dependences(body: Block, over: Mapping[SSAValue, SSAValue]) -> Iterator[Depe
     """
     groups = _accesses(body, over)
     for loop in loops_in(body):
-        if not isinstance(loop, ForOp) or loop.kind.data == LoopKind.SERIAL:
+        if loop.kind.data == LoopKind.SERIAL:
             continue
         size = extent_of(loop)
         if size is not None and size < 2:
@@ -180,7 +180,7 @@ class _Unknowns:
                 return computed
         loop = owner.parent_op() if isinstance(owner, Block) else None
         size = None
-        if isinstance(loop, ForOp | ReduceOp) and value is loop.variable:
+        if isinstance(loop, ForOp) and value is loop.variable:
             size = most_iterations(loop)
         key = (value, side) if _varies(owner, self.loop) else (value,)
         return self.dim(*key, size=size)
@@ -216,7 +216,7 @@ def _varies(owner: Operation | Block, loop: ForOp | None) -> bool:
     if loop is not None:
         return loop.body.block is owner or loop.is_ancestor(owner)
     around = owner.parent_op() if isinstance(owner, Block) else owner
-    if isinstance(around, Loop):
+    if isinstance(around, ForOp):
         return True
     return around is not None and any(True for _ in enclosing(around))
 
@@ -327,13 +327,13 @@ def _name(value: SSAValue) -> str:
     """The name of a value: of a loop variable the loop's."""
     owner = value.owner
     loop = owner.parent_op() if isinstance(owner, Block) else None
-    if isinstance(loop, Loop) and value is loop.body.block.args[0]:
+    if isinstance(loop, ForOp) and value is loop.body.block.args[0]:
         return loop.loop_name.data
     if value.name_hint is not None:
         return value.name_hint
     constant = constant_index(value)
     if constant is not None:
         return str(constant)
-    if isinstance(value, BlockArgument) and not isinstance(loop, Loop):
+    if isinstance(value, BlockArgument) and not isinstance(loop, ForOp):
         return f"argument {value.index}"
     return "(computed)"

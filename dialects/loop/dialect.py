@@ -21,8 +21,6 @@ from .ops import (
     LocalOp,
     PartitionPointOp,
     PrefetchOp,
-    ReduceEntriesOp,
-    ReduceOp,
     StoreOp,
     YieldOp,
 )
@@ -37,8 +35,6 @@ Loop = Dialect(
         LocalOp,
         PartitionPointOp,
         PrefetchOp,
-        ReduceEntriesOp,
-        ReduceOp,
         StoreOp,
         YieldOp,
     ],

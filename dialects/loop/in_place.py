@@ -61,7 +61,7 @@ def _is_one_to_one(store: StoreOp) -> bool:
     variables: set[SSAValue] = set()
     block: Block | None = store.parent
     while block is not None and not isinstance(parent := block.parent_op(), KernelOp):
-        if not isinstance(parent, ForOp):
+        if not isinstance(parent, ForOp) or not parent.is_plain:
             return False
         variables.add(parent.variable)
         block = parent.parent

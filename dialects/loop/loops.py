@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from xdsl.ir import Block, Operation
-from xdsl.ir.affine import AffineExpr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
 
+from .attrs import Combine, LoopKind
 from .bounds import filled_in, iterations
 from .linear import value_of
-from .ops_loops import ForOp, ReduceEntriesOp, ReduceOp
-
-Loop = ForOp | ReduceOp | ReduceEntriesOp
-"""An operation that has a name and iterations."""
+from .ops_loops import ForOp
 
 
-def loops_in(block: Block) -> Iterator[Loop]:
+def reduction(
+    name: str,
+    bound: AffineMap,
+    operands: Sequence[SSAValue],
+    combine: str,
+    init: SSAValue,
+    matrix: Sequence[SSAValue] = (),
+) -> ForOp:
+    """A reduction of one value over a bound; with the index arrays of a matrix, over a row."""
+    return ForOp(
+        name,
+        bound,
+        operands,
+        LoopKind.REDUCTION,
+        matrix=matrix,
+        inits=[init],
+        combines=[Combine(combine)],
+    )
+
+
+def loops_in(block: Block) -> Iterator[ForOp]:
     """The loops in a block, outer ones first."""
     op = block.first_op
     while op is not None:
         if op.regions:
-            if isinstance(op, Loop):
+            if isinstance(op, ForOp):
                 yield op
             for region in op.regions:
                 for inner in region.blocks:
@@ -28,30 +46,30 @@ def loops_in(block: Block) -> Iterator[Loop]:
         op = op.next_op
 
 
-def bound_of(loop: ForOp | ReduceOp) -> list[AffineExpr]:
+def bound_of(loop: ForOp) -> list[AffineExpr]:
     """The bounds of a loop, over its operands; constants among these are filled in."""
     return filled_in(loop.bound.data, loop.bounds)
 
 
-def extent_of(loop: Loop) -> int | None:
+def extent_of(loop: ForOp) -> int | None:
     """The number of iterations, None where it is not known at compile time."""
-    if isinstance(loop, ReduceEntriesOp):
+    if loop.over_entries:
         return None
     return iterations(loop.bound.data, loop.bounds)
 
 
-def most_iterations(loop: Loop) -> int | None:
+def most_iterations(loop: ForOp) -> int | None:
     """A number that the iterations never exceed, None where none is known."""
-    if isinstance(loop, ReduceEntriesOp):
+    if loop.over_entries:
         return None
     known = [n for e in bound_of(loop) if (n := value_of(e)) is not None]
     return max(0, min(known)) if known else None
 
 
-def enclosing(op: Operation) -> Iterator[Loop]:
+def enclosing(op: Operation) -> Iterator[ForOp]:
     """The loops around an operation, inner ones first."""
     parent = op.parent_op()
     while parent is not None:
-        if isinstance(parent, Loop):
+        if isinstance(parent, ForOp):
             yield parent
         parent = parent.parent_op()

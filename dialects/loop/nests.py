@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
@@ -10,7 +10,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...core.errors import explain
 from ...core.provenance import origin
-from .loops import Loop, loops_in
+from .attrs import LoopKind
+from .loops import loops_in
 from .ops import ForOp, KernelOp
 
 EXPENSIVE = frozenset(
@@ -27,7 +28,7 @@ class ScheduleError(PassFailedException):
 def refusal(
     step: str,
     kernel: KernelOp,
-    loop: Loop | str,
+    loop: ForOp | str,
     fact: str,
     expected: object = None,
     got: object = None,
@@ -58,7 +59,7 @@ def kernel_named(step: str, module: ModuleOp, name: str | None) -> KernelOp:
     raise ScheduleError(explain(step, "no such kernel", expected=names, got=f"@{name}"))
 
 
-def loops_of(kernel: KernelOp) -> Iterator[Loop]:
+def loops_of(kernel: KernelOp) -> Iterator[ForOp]:
     """The loops of a kernel, outer ones first."""
     return loops_in(kernel.body.block)
 
@@ -78,15 +79,15 @@ def case_suffixes(kernel: KernelOp, loop: str, cases: int, suffix: str) -> list[
     return ["", *(end for end in found if loop + end in names)]
 
 
-def loops_by_name(kernel: KernelOp) -> dict[str, Loop]:
+def loops_by_name(kernel: KernelOp) -> dict[str, ForOp]:
     """The loops of a kernel by their names."""
-    found: dict[str, Loop] = {}
+    found: dict[str, ForOp] = {}
     for loop in loops_of(kernel):
         found.setdefault(loop.loop_name.data, loop)
     return found
 
 
-def loop_named(step: str, kernel: KernelOp, name: str) -> Loop:
+def loop_named(step: str, kernel: KernelOp, name: str) -> ForOp:
     """The loop called `name`.
 
     Raises:
@@ -95,7 +96,7 @@ def loop_named(step: str, kernel: KernelOp, name: str) -> Loop:
     return loops_named(step, kernel, [name])[0]
 
 
-def loops_named(step: str, kernel: KernelOp, names: Sequence[str]) -> list[Loop]:
+def loops_named(step: str, kernel: KernelOp, names: Sequence[str]) -> list[ForOp]:
     """The loops of these names.
 
     Raises:
@@ -106,6 +107,25 @@ def loops_named(step: str, kernel: KernelOp, names: Sequence[str]) -> list[Loop]
         if name not in loops:
             raise _missing(step, kernel, name)
     return [loops[name] for name in names]
+
+
+def plain_loop(
+    step: str, kernel: KernelOp, name: str, kinds: Collection[LoopKind] = tuple(LoopKind)
+) -> ForOp:
+    """The loop called `name`, which is over a bound, of one of some kinds, and carries nothing.
+
+    Raises:
+        ScheduleError: if the kernel has no such loop, or it is another one.
+    """
+    loop = loop_named(step, kernel, name)
+    if loop.results:
+        fact = "it carries values from one iteration to the next"
+        raise refusal(step, kernel, loop, fact, "a loop that carries nothing", loop.kind.data)
+    if loop.over_entries:
+        raise refusal(step, kernel, loop, "rows differ in length", "a loop over a bound")
+    if loop.kind.data not in kinds:
+        raise refusal(step, kernel, loop, "wrong kind", " or ".join(kinds), loop.kind.data)
+    return loop
 
 
 def _missing(step: str, kernel: KernelOp, name: str) -> ScheduleError:
@@ -120,15 +140,15 @@ def _missing(step: str, kernel: KernelOp, name: str) -> ScheduleError:
     )
 
 
-def body_of(loop: Loop) -> list[Operation]:
+def body_of(loop: ForOp) -> list[Operation]:
     """The operations of a loop's body."""
     return list(loop.body.block.ops)
 
 
 def only_loop(block: Block) -> ForOp | None:
-    """The loop that is all there is in a block, None for any other block."""
+    """The plain loop that is all there is in a block, None for any other block."""
     op = block.first_op
-    return op if isinstance(op, ForOp) and op.next_op is None else None
+    return op if isinstance(op, ForOp) and op.next_op is None and op.is_plain else None
 
 
 def perfect_nest(loop: ForOp) -> list[ForOp]:

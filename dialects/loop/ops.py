@@ -1,6 +1,6 @@
 """Operations of the loop dialect.
 
-Kernels are here; loops and reductions are in `ops_loops.py`, operations on values in
+Kernels are here; loops are in `ops_loops.py`, operations on values in
 `ops_values.py`, hints in `ops_prefetch.py`, shares of sparse work in `ops_partition.py`.
 Parsing and printing are written by hand where an operation applies an affine map to index values
 (see `syntax.py`), names its loop variable or has numbers without a type; the declarative format
@@ -44,7 +44,7 @@ from xdsl.utils.hints import isa
 
 from .arguments import ENTRIES, IN_PLACE
 from .dependences import access_text, dependences, unwritten
-from .ops_loops import ForOp, ReduceEntriesOp, ReduceOp, YieldOp
+from .ops_loops import ForOp, YieldOp
 from .ops_partition import PartitionPointOp
 from .ops_prefetch import PrefetchOp
 from .ops_values import (
@@ -70,8 +70,6 @@ __all__ = [
     "LocalOp",
     "PartitionPointOp",
     "PrefetchOp",
-    "ReduceEntriesOp",
-    "ReduceOp",
     "StoreOp",
     "YieldOp",
     "block_shape",
@@ -176,7 +174,7 @@ class KernelOp(IRDLOperation):
             refuse(self, f"wrong {SCHEDULE}", "a string", schedule)
         seen: set[str] = set()
         for op in self.walk():
-            if isinstance(op, ForOp | ReduceOp | ReduceEntriesOp):
+            if isinstance(op, ForOp):
                 name = op.loop_name.data
                 if not _NAME.fullmatch(name):
                     refuse(op, "loop name is not an identifier", "letters and digits", f'"{name}"')

@@ -1,4 +1,4 @@
-"""Operations of the loop dialect that have iterations: loops and reductions."""
+"""Operations of the loop dialect that have iterations: loops, and what they hand on."""
 
 from __future__ import annotations
 
@@ -7,70 +7,111 @@ from typing import cast
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
+    ArrayAttr,
     IntegerAttr,
     IntegerType,
     MemRefType,
     StringAttr,
+    UnitAttr,
     i64,
 )
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
-    operand_def,
     opt_prop_def,
     prop_def,
     region_def,
-    result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.printer import Printer
-from xdsl.traits import (
-    IsTerminator,
-    MemoryReadEffect,
-    NoTerminator,
-    RecursiveMemoryEffect,
-)
+from xdsl.traits import IsTerminator, NoTerminator
 
 from ...core.exactness import Exactness
 from .attrs import Combine, CombineAttr, LoopKind, LoopKindAttr
 from .bounds import iterations, shortened
+from .effects import LoopEffects
 from .ops_values import StoreOp, refuse
 from .syntax import (
     INDEX,
-    parse_applied_map,
     parse_bound,
-    print_applied_map,
+    parse_carried,
+    parse_row,
     print_bound,
+    print_carried,
+    print_row,
 )
 
 
 @irdl_op_definition
+class YieldOp(IRDLOperation):
+    """What an iteration hands on: the new value of each value that its loop carries.
+
+    ```mlir
+    loop.yield %sum, %most : f32, f32
+    ```
+    """
+
+    name = "loop.yield"
+
+    values = var_operand_def()
+
+    traits = traits_def(IsTerminator())
+    assembly_format = "$values attr-dict `:` type($values)"
+
+    def __init__(self, *values: SSAValue) -> None:
+        Operation.__init__(self, operands=values)
+
+
+@irdl_op_definition
 class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
-    """A loop from 0 in steps of 1 to the smallest of its bounds.
+    """A loop: over what, in which way, and what an iteration hands on to the next one.
 
     ```mlir
     loop.for "i" %i to 128 { ... }
     loop.for "j0" %j0 to min (d0) -> (4, d0 + 1)(%n) tiles { ... }
+    %s, %m = loop.for "k" %k to 784 reduction carry(%acc = %b : f32 add, %top = %z : f32 max) {
+      ...
+      loop.yield %t, %u : f32, f32
+    }
+    %t = loop.for "e" %p, %j of %indptr, %indices row (d0) -> (d0)(%i)
+        reduction carry(%acc = %zero : f32 add) : memref<?xi32>, memref<?xi32> { ... }
     ```
 
-    The name in quotes is what schedules call the loop. Kind `parallel` is not printed.
+    The name in quotes is what schedules call the loop. It runs from 0 in steps of 1 to the
+    smallest of its bounds, or over the stored entries of one row of a CSR matrix: `%p` from
+    `indptr[row]` to `indptr[row + 1]`, and `%j` is `indices[p]`, the column. A row is never an
+    axis: rows differ in length.
+
+    Kind `parallel` is not printed. A loop of kind `serial` may carry values from one iteration
+    to the next; its results are the last ones. A `reduction` carries values, and is not
+    bound to their order: each has a combiner, which says how accumulators over parts of the range
+    would join. With `unroll U`, that many iterations are taken at a time, each with
+    accumulators of its own. What is joined by its combiner depends on no other carried value;
+    a state of several values that depend on each other has the combiner `custom`.
     """
 
     name = "loop.for"
 
-    bounds = var_operand_def(INDEX)
+    arguments = var_operand_def()
+    """The operands of the bound, the index arrays of a matrix, the first carried values."""
     loop_name = prop_def(StringAttr)
     bound = prop_def(AffineMapAttr)
+    """Of a loop over entries the row."""
     kind = prop_def(LoopKindAttr)
+    entries = opt_prop_def(UnitAttr)
+    combiners = opt_prop_def(ArrayAttr[CombineAttr])
+    unroll = opt_prop_def(IntegerAttr.constr(i64))
+    last = var_result_def()
     body = region_def("single_block")
 
-    traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
+    traits = traits_def(NoTerminator(), LoopEffects())
 
     def __init__(
         self,
@@ -79,110 +120,10 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         operands: Sequence[SSAValue] = (),
         kind: LoopKind = LoopKind.PARALLEL,
         body: Region | None = None,
-    ) -> None:
-        if isinstance(bound, int):
-            bound = AffineMap.constant_map(bound)
-        # Not by the general constructor: schedules make loops by the hundred.
-        Operation.__init__(
-            self,
-            operands=operands,
-            properties={
-                "loop_name": StringAttr(name),
-                "bound": AffineMapAttr(bound),
-                "kind": LoopKindAttr(kind),
-            },
-            regions=[body or Region(Block(arg_types=[INDEX]))],
-        )
-
-    @property
-    def variable(self) -> SSAValue:
-        """The loop variable, an index."""
-        return self.body.block.args[0]
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (EraseIdleLoop(), ShortenBound())
-
-    def verify_(self) -> None:
-        _verify_bound(self, self.bound.data, self.bounds)
-        if tuple(a.type for a in self.body.block.args) != (INDEX,):
-            refuse(self, "wrong loop variable", "one index")
-
-    def print(self, printer: Printer) -> None:
-        _print_loop_head(printer, self.loop_name, self.variable)
-        print_bound(printer, self.bound, self.bounds)
-        printer.print_string(" ")
-        if self.kind.data != LoopKind.PARALLEL:
-            printer.print_string(f"{self.kind.data} ")
-        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
-        printer.print_op_attributes(self.attributes)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ForOp:
-        name, variable, bound, operands = _parse_loop_head(parser)
-        kind = parser.parse_optional_str_enum(LoopKind) or LoopKind.PARALLEL
-        body = parser.parse_region([variable])
-        op = cls(name, bound.data, operands, kind, body)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-
-@irdl_op_definition
-class YieldOp(IRDLOperation):
-    """The new value of a reduction's accumulator.
-
-    ```mlir
-    loop.yield %sum : f32
-    ```
-    """
-
-    name = "loop.yield"
-
-    value = operand_def()
-
-    traits = traits_def(IsTerminator())
-    assembly_format = "$value attr-dict `:` type($value)"
-
-    def __init__(self, value: SSAValue) -> None:
-        Operation.__init__(self, operands=[value])
-
-
-@irdl_op_definition
-class ReduceOp(IRDLOperation, HasCanonicalizationPatternsInterface):
-    """A reduction: a loop that carries one accumulator.
-
-    ```mlir
-    %s = loop.reduce "k" %k to 784 combine add carry(%acc = %b : f32) {
-      ...
-      loop.yield %t : f32
-    }
-    ```
-
-    `combine` says how accumulators over parts of the range would join. With `unroll` of U,
-    that many iterations are taken at a time, each into an accumulator of its own.
-    """
-
-    name = "loop.reduce"
-
-    bounds = var_operand_def(INDEX)
-    init = operand_def()
-    loop_name = prop_def(StringAttr)
-    bound = prop_def(AffineMapAttr)
-    combine = prop_def(CombineAttr)
-    unroll = opt_prop_def(IntegerAttr.constr(i64))
-    result = result_def()
-    body = region_def("single_block")
-
-    traits = traits_def(RecursiveMemoryEffect())
-
-    def __init__(
-        self,
-        name: str,
-        bound: AffineMap | int,
-        operands: Sequence[SSAValue],
-        combine: Combine,
-        init: SSAValue,
-        body: Region | None = None,
+        *,
+        matrix: Sequence[SSAValue] = (),
+        inits: Sequence[SSAValue] = (),
+        combines: Sequence[Combine] = (),
         unroll: int | None = None,
     ) -> None:
         if isinstance(bound, int):
@@ -190,304 +131,311 @@ class ReduceOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         properties: dict[str, Attribute] = {
             "loop_name": StringAttr(name),
             "bound": AffineMapAttr(bound),
-            "combine": CombineAttr(combine),
+            "kind": LoopKindAttr(kind),
         }
+        if matrix:
+            properties["entries"] = UnitAttr()
+        if combines:
+            properties["combiners"] = ArrayAttr([CombineAttr(combine) for combine in combines])
         if unroll is not None:
             properties["unroll"] = IntegerAttr(unroll, i64)
+        types = [init.type for init in inits]
+        if body is None:
+            body = Region(Block(arg_types=[*([INDEX] * (2 if matrix else 1)), *types]))
+        # Not by the general constructor: schedules make loops by the hundred.
         Operation.__init__(
             self,
-            operands=[*operands, init],
+            operands=[*operands, *matrix, *inits],
             properties=properties,
-            result_types=[init.type],
-            regions=[body or Region(Block(arg_types=[INDEX, init.type]))],
+            result_types=types,
+            regions=[body],
         )
+
+    # What it goes over.
+
+    @property
+    def over_entries(self) -> bool:
+        """Whether the loop is over the stored entries of a row."""
+        return self.entries is not None
+
+    @property
+    def bounds(self) -> Sequence[SSAValue]:
+        """The indices that the bound, or the row, is computed from."""
+        return self.operands[: self.bound.data.num_dims]
+
+    @property
+    def matrix(self) -> Sequence[SSAValue]:
+        """Of a loop over entries the row pointers and the column indices, else nothing."""
+        count = self.bound.data.num_dims
+        return self.operands[count : count + 2] if self.entries is not None else ()
 
     @property
     def variable(self) -> SSAValue:
-        """The loop variable, an index."""
-        return self.body.block.args[0]
-
-    @property
-    def accumulator(self) -> SSAValue:
-        """The accumulator inside the loop."""
-        return self.body.block.args[1]
-
-    @property
-    def yielded(self) -> SSAValue:
-        """The accumulator after an iteration."""
-        return cast(YieldOp, self.body.block.last_op).value
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (ReduceNothing(), ReduceToFirstValue(), ShortenBound())
-
-    def verify_(self) -> None:
-        _verify_bound(self, self.bound.data, self.bounds)
-        _verify_reduction(self, (INDEX, self.init.type), self.init.type)
-
-    def print(self, printer: Printer) -> None:
-        _print_loop_head(printer, self.loop_name, self.variable)
-        print_bound(printer, self.bound, self.bounds)
-        _print_carry(printer, self)
-        printer.print_region(self.body, print_entry_block_args=False)
-        printer.print_op_attributes(self.attributes)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ReduceOp:
-        name, variable, bound, operands = _parse_loop_head(parser)
-        combine, accumulator, init, unroll = _parse_carry(parser)
-        body = parser.parse_region([variable, accumulator])
-        op = cls(name, bound.data, operands, combine, init, body, unroll)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-
-@irdl_op_definition
-class ReduceEntriesOp(IRDLOperation, HasCanonicalizationPatternsInterface):
-    """A reduction over the stored entries of one row of a CSR matrix.
-
-    ```mlir
-    %s = loop.reduce_entries "e" %p, %j of %indptr, %indices row (d0) -> (d0)(%i)
-        combine add carry(%acc = %zero : f32) : memref<?xi32>, memref<?xi32> {
-      %a = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
-      ...
-      loop.yield %t : f32
-    }
-    ```
-
-    `%p` runs from `indptr[row]` to `indptr[row + 1]`, `%j` is `indices[p]`, the column. The
-    row is never an axis: rows differ in length. With `unroll = U` that many entries are
-    taken at a time, each into an accumulator of its own (not for `custom`).
-    """
-
-    name = "loop.reduce_entries"
-
-    indptr = operand_def(MemRefType)
-    indices = operand_def(MemRefType)
-    row_operands = var_operand_def(INDEX)
-    init = operand_def()
-    loop_name = prop_def(StringAttr)
-    row = prop_def(AffineMapAttr)
-    combine = prop_def(CombineAttr)
-    unroll = opt_prop_def(IntegerAttr.constr(i64))
-    result = result_def()
-    body = region_def("single_block")
-
-    traits = traits_def(RecursiveMemoryEffect(), MemoryReadEffect())
-
-    def __init__(
-        self,
-        name: str,
-        indptr: SSAValue,
-        indices: SSAValue,
-        row: AffineMap,
-        row_operands: Sequence[SSAValue],
-        combine: Combine,
-        init: SSAValue,
-        body: Region | None = None,
-        unroll: int | None = None,
-    ) -> None:
-        super().__init__(
-            operands=[indptr, indices, row_operands, init],
-            properties={
-                "loop_name": StringAttr(name),
-                "row": AffineMapAttr(row),
-                "combine": CombineAttr(combine),
-                "unroll": IntegerAttr(unroll, i64) if unroll is not None else None,
-            },
-            result_types=[init.type],
-            regions=[body or Region(Block(arg_types=[INDEX, INDEX, init.type]))],
-        )
-
-    @property
-    def position(self) -> SSAValue:
-        """The position of the entry in `indices` and in the values."""
+        """The loop variable, an index: of an entry its place in `indices` and in the values."""
         return self.body.block.args[0]
 
     @property
     def column(self) -> SSAValue:
-        """The column of the entry."""
+        """The column of an entry."""
         return self.body.block.args[1]
 
-    @property
-    def accumulator(self) -> SSAValue:
-        """The accumulator inside the loop."""
-        return self.body.block.args[2]
+    # What it carries.
 
     @property
-    def yielded(self) -> SSAValue:
-        """The accumulator after an entry."""
-        return cast(YieldOp, self.body.block.last_op).value
+    def is_plain(self) -> bool:
+        """Whether the loop is over a bound, and carries nothing."""
+        return not self.results and self.entries is None
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether the loop is a reduction."""
+        return self.kind.data == LoopKind.REDUCTION
+
+    @property
+    def inits(self) -> Sequence[SSAValue]:
+        """The carried values of the first iteration."""
+        return self.operands[len(self.operands) - len(self.results) :]
+
+    @property
+    def carried(self) -> Sequence[SSAValue]:
+        """The carried values inside the loop; of a reduction its accumulators."""
+        return self.body.block.args[1 if self.entries is None else 2 :]
+
+    @property
+    def yielded(self) -> Sequence[SSAValue]:
+        """The carried values after an iteration."""
+        return cast(YieldOp, self.body.block.last_op).operands[:] if self.results else ()
+
+    @property
+    def combines(self) -> Sequence[Combine]:
+        """How partial results of each carried value of a reduction join."""
+        return [] if self.combiners is None else [attr.data for attr in self.combiners]
+
+    @property
+    def is_joinable(self) -> bool:
+        """Whether this is a reduction, and it is known how all of its partial results join."""
+        return self.is_reduction and Combine.CUSTOM not in self.combines
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether a schedule has said how the iterations are to be run."""
+        return self.unroll is not None or self.kind.data in (LoopKind.TILES, LoopKind.UNROLL)
+
+    @property
+    def at_once(self) -> int:
+        """How many iterations of a reduction are taken at a time."""
+        return 1 if self.unroll is None else self.unroll.value.data
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (ReduceToFirstValue(),)
+        return (EraseIdleLoop(), DropInvariantCarry(), ShortenBound())
+
+    # Verification.
 
     def verify_(self) -> None:
-        row = self.row.data
-        if len(row.results) != 1 or row.num_symbols or row.num_dims != len(self.row_operands):
-            refuse(self, "wrong row map", f"one result over {len(self.row_operands)} indices", row)
-        for buffer in (self.indptr, self.indices):
-            kind = cast(MemRefType, buffer.type)
-            if kind.get_num_dims() != 1 or not isinstance(kind.element_type, IntegerType):
-                refuse(self, "wrong index array", "a memref of integers of rank 1", kind)
-        _verify_reduction(self, (INDEX, INDEX, self.init.type), self.init.type)
+        bound, count = self.bound.data, len(self.operands)
+        count -= len(self.results) + (2 if self.over_entries else 0)
+        fits = not bound.num_symbols and bound.num_dims == count
+        if not fits or any(value.type != INDEX for value in self.bounds):
+            refuse(self, "wrong bound", f"a map over {max(count, 0)} indices", bound)
+        if self.over_entries:
+            self._verify_entries(bound)
+        elif not bound.results:
+            refuse(self, "wrong bound", f"a map over {count} indices", bound)
+        types = [value.type for value in self.inits]
+        expected = [INDEX, *([INDEX] if self.over_entries else []), *types]
+        if [arg.type for arg in self.body.block.args] != expected:
+            refuse(self, "wrong block arguments", ", ".join(map(str, expected)))
+        self._verify_carried(types)
+        self._verify_kind()
+
+    def _verify_entries(self, row: AffineMap) -> None:
+        if len(row.results) != 1:
+            refuse(self, "wrong row map", f"one result over {len(self.bounds)} indices", row)
+        for buffer in self.matrix:
+            match buffer.type:
+                case MemRefType(element_type=IntegerType()) as kind if kind.get_num_dims() == 1:
+                    pass
+                case kind:
+                    refuse(self, "wrong index array", "a memref of integers of rank 1", kind)
+
+    def _verify_carried(self, types: Sequence[Attribute]) -> None:
+        last = self.body.block.last_op
+        if not types:
+            if isinstance(last, YieldOp):
+                refuse(self, "carries nothing, but has a loop.yield at its end")
+            return
+        if not isinstance(last, YieldOp):
+            refuse(self, "body has no loop.yield at its end")
+            return
+        for what, values in (("yielded", last.values), ("result", self.results)):
+            got = [value.type for value in values]
+            if got != types:
+                fact = f"{what} types differ from those that are carried"
+                refuse(self, fact, *(", ".join(map(str, kinds)) for kinds in (types, got)))
+
+    def _verify_kind(self) -> None:
+        kind = self.kind.data
+        if self.over_entries and kind in (LoopKind.TILES, LoopKind.UNROLL):
+            refuse(self, "rows differ in length", "a loop that is not cut into equal parts", kind)
+        if self.results and kind not in (LoopKind.SERIAL, LoopKind.REDUCTION):
+            refuse(self, "wrong kind of a loop that carries values", "serial or reduction", kind)
+        if not self.is_reduction:
+            if self.combiners is not None or self.unroll is not None:
+                refuse(self, "has combiners or accumulators", "a reduction", kind)
+            return
+        if not self.results:
+            refuse(self, "a reduction carries nothing", "at least one value")
+        if len(self.combines) != len(self.results):
+            refuse(self, "wrong number of combiners", len(self.results), len(self.combines))
+        if self.at_once < 1:
+            refuse(self, "wrong unroll", "at least 1", self.at_once)
+        if self.unroll is not None and not self.is_joinable:
+            refuse(self, "a custom reduction cannot be split into several accumulators")
+        if len(self.results) > 1:
+            self._verify_independent()
+
+    def _verify_independent(self) -> None:
+        """That what has a combiner of its own does not depend on other carried values."""
+        for number, combine in enumerate(self.combines):
+            others = [value for n, value in enumerate(self.carried) if n != number]
+            if combine != Combine.CUSTOM and _depends(self, self.yielded[number], others):
+                fact = f"carried value {number} depends on another one"
+                refuse(self, fact, "the combiner custom", combine)
+
+    # Text.
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_string_literal(self.loop_name.data)
         printer.print_string(" ")
-        printer.print_list((self.position, self.column), printer.print_ssa_value)
-        printer.print_string(" of ")
-        printer.print_list((self.indptr, self.indices), printer.print_ssa_value)
-        printer.print_string(" row ")
-        print_applied_map(printer, self.row, self.row_operands)
-        _print_carry(printer, self)
-        printer.print_string(": ")
-        printer.print_list((self.indptr.type, self.indices.type), printer.print_attribute)
+        printer.print_ssa_value(self.variable)
+        if self.over_entries:
+            printer.print_string(", ")
+            printer.print_ssa_value(self.column)
+            print_row(printer, self.matrix, self.bound, self.bounds)
+        else:
+            printer.print_string(" to ")
+            print_bound(printer, self.bound, self.bounds)
         printer.print_string(" ")
-        printer.print_region(self.body, print_entry_block_args=False)
+        if self.kind.data != LoopKind.PARALLEL:
+            printer.print_string(f"{self.kind.data} ")
+        if self.unroll is not None:
+            printer.print_string(f"unroll {self.at_once} ")
+        if self.results:
+            print_carried(printer, self.carried, self.inits, self.combines)
+        if self.over_entries:
+            printer.print_string(": ")
+            printer.print_list([v.type for v in self.matrix], printer.print_attribute)
+            printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
         printer.print_op_attributes(self.attributes)
 
     @classmethod
-    def parse(cls, parser: Parser) -> ReduceEntriesOp:
+    def parse(cls, parser: Parser) -> ForOp:
         name = parser.parse_str_literal()
-        position = parser.parse_argument(expect_type=False)
-        parser.parse_punctuation(",")
-        column = parser.parse_argument(expect_type=False)
-        parser.parse_keyword("of")
-        indptr = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        indices = parser.parse_unresolved_operand()
-        parser.parse_keyword("row")
-        row, operands = parse_applied_map(parser)
-        combine, accumulator, init, unroll = _parse_carry(parser)
-        parser.parse_punctuation(":")
-        indptr_type = parser.parse_type()
-        parser.parse_punctuation(",")
-        indices_type = parser.parse_type()
-        body = parser.parse_region([position.resolve(INDEX), column.resolve(INDEX), accumulator])
-        op = cls(
-            name,
-            parser.resolve_operand(indptr, indptr_type),
-            parser.resolve_operand(indices, indices_type),
-            row.data,
-            [parser.resolve_operand(o, INDEX) for o in operands],
-            combine,
-            init,
-            body,
-            unroll,
-        )
+        variables = [parser.parse_argument(expect_type=False).resolve(INDEX)]
+        arrays: list[UnresolvedOperand] = []
+        if parser.parse_optional_punctuation(","):
+            variables.append(parser.parse_argument(expect_type=False).resolve(INDEX))
+            arrays, bound, operands = parse_row(parser)
+        else:
+            parser.parse_keyword("to")
+            bound, operands = parse_bound(parser)
+        kind = parser.parse_optional_str_enum(LoopKind) or LoopKind.PARALLEL
+        unroll = parser.parse_integer() if parser.parse_optional_keyword("unroll") else None
+        carried, inits, combines = parse_carried(parser)
+        matrix: list[SSAValue] = []
+        for number, array in enumerate(arrays):
+            parser.parse_punctuation("," if number else ":")
+            matrix.append(parser.resolve_operand(array, parser.parse_type()))
+        body = parser.parse_region([*variables, *carried])
+        more = {"matrix": matrix, "inits": inits, "combines": combines, "unroll": unroll}
+        op = cls(name, bound.data, operands, kind, body, **more)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
 
-def _verify_bound(op: ForOp | ReduceOp, bound: AffineMap, operands: Sequence[SSAValue]) -> None:
-    if not bound.results or bound.num_symbols or bound.num_dims != len(operands):
-        refuse(op, "wrong bound", f"a map over {len(operands)} indices", bound)
-
-
-def _verify_reduction(
-    op: ReduceOp | ReduceEntriesOp, expected: tuple[Attribute, ...], kind: Attribute
-) -> None:
-    if tuple(a.type for a in op.body.block.args) != expected:
-        refuse(op, "wrong block arguments", ", ".join(map(str, expected)))
-    last = op.body.block.last_op
-    if not isinstance(last, YieldOp):
-        refuse(op, "body has no loop.yield at its end")
-    elif last.value.type != kind:
-        refuse(op, "yielded type differs from the accumulator's", kind, last.value.type)
-    if op.result.type != kind:
-        refuse(op, "result type differs from the accumulator's", kind, op.result.type)
-    if op.unroll is not None and op.unroll.value.data < 1:
-        refuse(op, "wrong unroll", "at least 1", op.unroll.value.data)
-    if op.unroll is not None and op.combine.data == Combine.CUSTOM:
-        refuse(op, "a custom reduction cannot be split into several accumulators")
-
-
-def _print_loop_head(printer: Printer, name: StringAttr, variable: SSAValue) -> None:
-    printer.print_string(" ")
-    printer.print_string_literal(name.data)
-    printer.print_string(" ")
-    printer.print_ssa_value(variable)
-    printer.print_string(" to ")
-
-
-def _parse_loop_head(
-    parser: Parser,
-) -> tuple[str, Parser.Argument, AffineMapAttr, list[SSAValue]]:
-    name = parser.parse_str_literal()
-    variable = parser.parse_argument(expect_type=False).resolve(INDEX)
-    parser.parse_keyword("to")
-    bound, operands = parse_bound(parser)
-    return name, variable, bound, operands
-
-
-def _print_carry(printer: Printer, op: ReduceOp | ReduceEntriesOp) -> None:
-    printer.print_string(f" combine {op.combine.data} ")
-    if op.unroll is not None:
-        printer.print_string(f"unroll {op.unroll.value.data} ")
-    printer.print_string("carry(")
-    printer.print_ssa_value(op.accumulator)
-    printer.print_string(" = ")
-    printer.print_ssa_value(op.init)
-    printer.print_string(" : ")
-    printer.print_attribute(op.init.type)
-    printer.print_string(") ")
-
-
-def _parse_carry(parser: Parser) -> tuple[Combine, Parser.Argument, SSAValue, int | None]:
-    parser.parse_keyword("combine")
-    combine = parser.parse_str_enum(Combine)
-    unroll = parser.parse_integer() if parser.parse_optional_keyword("unroll") else None
-    parser.parse_keyword("carry")
-    parser.parse_punctuation("(")
-    accumulator = parser.parse_argument(expect_type=False)
-    parser.parse_punctuation("=")
-    init = parser.parse_unresolved_operand()
-    parser.parse_punctuation(":")
-    kind = parser.parse_type()
-    parser.parse_punctuation(")")
-    return combine, accumulator.resolve(kind), parser.resolve_operand(init, kind), unroll
+def _depends(loop: ForOp, value: SSAValue, on: Sequence[SSAValue]) -> bool:
+    """Whether a value in the body of a loop is computed from one of some that it carries."""
+    seen: set[SSAValue] = set()
+    left = [value]
+    while left:
+        value = left.pop()
+        if value in on:
+            return True
+        owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+        if value in seen or owner is None or not loop.is_ancestor(owner) or owner is loop:
+            continue
+        seen.add(value)
+        if isinstance(owner, ForOp):
+            left += (*owner.bounds, *owner.matrix)
+            carried = (*owner.results, *owner.carried)
+            if value in carried:
+                number = carried.index(value) % len(owner.results)
+                left += (owner.inits[number], owner.yielded[number])
+        else:
+            left += owner.operands
+    return False
 
 
 # for i to min(%c4, %n + 0) == for i to min(4, %n)
 @Exactness.EXACT
 class ShortenBound(RewritePattern):
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ForOp | ReduceOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: ForOp, rewriter: PatternRewriter) -> None:
         shorter = shortened(op.bound.data, op.bounds)
         if shorter is None:
             return
         map, operands = shorter
+        rest = op.operands[op.bound.data.num_dims :]
         op.bound = AffineMapAttr(map)
-        op.operands = operands if isinstance(op, ForOp) else [*operands, op.init]
+        op.operands = [*operands, *rest]
         rewriter.notify_op_modified(op)
 
 
-# for i to 0: body == nothing
+# for i to 0 carry(acc = init): body == init
 @Exactness.EXACT
 class EraseIdleLoop(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ForOp, rewriter: PatternRewriter) -> None:
-        if iterations(op.bound.data, op.bounds) == 0 or op.body.block.is_empty:
-            rewriter.erase_op(op)
+        never = not op.over_entries and iterations(op.bound.data, op.bounds) == 0
+        if never or op.body.block.is_empty:
+            rewriter.replace_op(op, [], op.inits)
 
 
-# reduce k to 0 carry(acc = init): body == init
+# for i carry(a = x, b = y): yield a, f(b)  ==  x, for i carry(b = y): yield f(b)
 @Exactness.EXACT
-class ReduceNothing(RewritePattern):
+class DropInvariantCarry(RewritePattern):
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ReduceOp, rewriter: PatternRewriter) -> None:
-        if iterations(op.bound.data, op.bounds) == 0:
-            rewriter.replace_op(op, [], [op.init])
-
-
-# reduce k carry(acc = init): yield acc == init
-@Exactness.EXACT
-class ReduceToFirstValue(RewritePattern):
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ReduceOp | ReduceEntriesOp, rewriter: PatternRewriter) -> None:
-        stores = any(isinstance(inner, StoreOp) for inner in op.body.walk())
-        if op.yielded is op.accumulator and not stores:
-            rewriter.replace_op(op, [], [op.init])
+    def match_and_rewrite(self, op: ForOp, rewriter: PatternRewriter) -> None:
+        inits, carried, yielded = op.inits, op.carried, op.yielded
+        kept = [n for n, value in enumerate(yielded) if value is not carried[n]]
+        if len(kept) == len(yielded):
+            return
+        if not kept:
+            if not any(isinstance(inner, StoreOp) for inner in op.body.walk()):
+                rewriter.replace_op(op, [], inits)
+            return
+        block = op.body.block
+        for number in [n for n in range(len(yielded)) if n not in kept]:
+            carried[number].replace_all_uses_with(inits[number])
+        for value in [carried[n] for n in range(len(yielded)) if n not in kept]:
+            block.erase_arg(cast(BlockArgument, value))
+        rewriter.replace_op(cast(YieldOp, block.last_op), YieldOp(*[yielded[n] for n in kept]))
+        new = ForOp(
+            op.loop_name.data,
+            op.bound.data,
+            op.bounds,
+            op.kind.data,
+            op.detach_region(op.body),
+            matrix=op.matrix,
+            inits=[inits[n] for n in kept],
+            combines=[op.combines[n] for n in kept] if op.is_reduction else (),
+            unroll=None if op.unroll is None else op.at_once,
+        )
+        new.attributes |= op.attributes
+        results: list[SSAValue] = list(inits)
+        for number, result in zip(kept, new.results, strict=True):
+            results[number] = result
+        rewriter.replace_op(op, new, results)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.ir.affine import AffineExpr
 
-from ...core.building.affine import Atom, polynomial, variable
+from ...core.building.affine import Atom, polynomial
+from ...core.building.affine import variable as atom
 from ...core.building.facts import Ranges
-from .attrs import LoopKind
 from .linear import value_of
-from .ops import KernelOp, ReduceOp
+from .ops import KernelOp
 from .rebuild import Rebuild
 
 
@@ -28,32 +27,7 @@ class RangedRebuild(Rebuild):
         low, high = self.ranges.of(polynomial(expr))
         return None if low is None or high is None else (low, high)
 
-    @contextmanager
-    def loop(
-        self, name: str, bound: Sequence[AffineExpr], kind: LoopKind, source: Operation
-    ) -> Iterator[AffineExpr]:
-        """Open a loop for as long as the context lasts; gives its variable."""
-        with super().loop(name, bound, kind, source) as index:
-            self._know(index, bound)
-            yield index
-
-    def reduction(
-        self,
-        source: ReduceOp,
-        name: str,
-        bound: Sequence[AffineExpr],
-        init: SSAValue,
-        body: Callable[[AffineExpr, SSAValue], SSAValue],
-    ) -> SSAValue:
-        """Emit a reduction like `source`; `body` maps variable and accumulator to the result."""
-
-        def knowing(index: AffineExpr, accumulator: SSAValue) -> SSAValue:
-            self._know(index, bound)
-            return body(index, accumulator)
-
-        return super().reduction(source, name, bound, init, knowing)
-
-    def _know(self, index: AffineExpr, bound: Sequence[AffineExpr]) -> None:
+    def opened(self, variable: AffineExpr, bound: Sequence[AffineExpr]) -> None:
         sizes = [n for expr in bound if (n := value_of(expr)) is not None]
         if sizes:
-            self.ranges.know(variable(index), 0, max(0, min(sizes) - 1))
+            self.ranges.know(atom(variable), 0, max(0, min(sizes) - 1))

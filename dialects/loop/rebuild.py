@@ -33,15 +33,13 @@ from ...core.building.arithmetic import INDEX, computed
 from .attrs import LoopKind
 from .bounds import constant_index
 from .linear import normalized, with_dims
-from .loops import Loop, enclosing
+from .loops import enclosing
 from .ops import (
     ForOp,
     KernelOp,
     LoadOp,
     PartitionPointOp,
     PrefetchOp,
-    ReduceEntriesOp,
-    ReduceOp,
     StoreOp,
     YieldOp,
     new_load,
@@ -180,9 +178,9 @@ class Rebuild:
         dims = [self.expr(operand) for operand in operands]
         return [normalized(e, dims, symbols or None) for e in map.results]
 
-    def bound(self, loop: ForOp | ReduceOp) -> list[AffineExpr]:
-        """The bounds of an old loop over new indices."""
-        if not self._follows(loop.bounds):
+    def bound(self, loop: ForOp) -> list[AffineExpr]:
+        """The bounds of an old loop over new indices; of one over entries its row."""
+        if not loop.over_entries and not self._follows(loop.bounds):
             dims = [self.expr(operand) for operand in loop.bounds]
             return [with_dims(expr, dims) for expr in loop.bound.data.results]
         return self.composed(loop.bound.data, loop.bounds)
@@ -203,31 +201,56 @@ class Rebuild:
     def loop(
         self, name: str, bound: Sequence[AffineExpr], kind: LoopKind, source: Operation
     ) -> Iterator[AffineExpr]:
-        """Open a loop for as long as the context lasts; gives its variable."""
+        """Open a loop that carries nothing for as long as the context lasts; gives its variable."""
         map, operands = self.map(without_repeats(bound))
         op = ForOp(name, map, operands, kind)
         op.variable.name_hint = name
         with self.inside(op.body.block):
-            yield self.number(op.variable)
+            variable = self.number(op.variable)
+            self.opened(variable, bound)
+            yield variable
         self.emit(op, source)
 
-    def reduction(
+    def loop_like(
         self,
-        source: ReduceOp,
+        source: ForOp,
         name: str,
         bound: Sequence[AffineExpr],
-        init: SSAValue,
-        body: Callable[[AffineExpr, SSAValue], SSAValue],
-    ) -> SSAValue:
-        """Emit a reduction like `source`; `body` maps variable and accumulator to the result."""
-        map, operands = self.map(without_repeats(bound))
-        unroll = source.unroll.value.data if source.unroll is not None else None
-        op = ReduceOp(name, map, operands, source.combine.data, init, unroll=unroll)
-        op.variable.name_hint = name
-        op.accumulator.name_hint = source.accumulator.name_hint
+        inits: Sequence[SSAValue],
+        body: Callable[[ForOp], Sequence[SSAValue]],
+    ) -> Sequence[SSAValue]:
+        """Emit a loop of the kind of `source`, over the same matrix if that is over entries.
+
+        `body` emits an iteration of the new loop and gives what it carries on; the results are
+        the last of it.
+        """
+        entries = source.over_entries
+        map, operands = self.map(bound if entries else without_repeats(bound))
+        op = ForOp(
+            name,
+            map,
+            operands,
+            source.kind.data,
+            matrix=[self.value(array) for array in source.matrix],
+            inits=inits,
+            combines=source.combines,
+            unroll=None if source.unroll is None else source.at_once,
+        )
+        for old, new in zip(source.carried, op.carried, strict=True):
+            new.name_hint = old.name_hint
         with self.inside(op.body.block):
-            self.emit(YieldOp(body(self.number(op.variable), op.accumulator)))
-        return self.emit(op, source).result
+            if entries:
+                op.variable.name_hint = source.variable.name_hint
+                self.bind(source.column, op.column)
+            else:
+                op.variable.name_hint = name
+                self.opened(self.number(op.variable), bound)
+            if last := body(op):
+                self.emit(YieldOp(*last))
+        return self.emit(op, source).results
+
+    def opened(self, variable: AffineExpr, bound: Sequence[AffineExpr]) -> None:
+        """Called with the variable of each new loop over a bound, in its body."""
 
     # The operations of the old kernel.
 
@@ -240,7 +263,7 @@ class Rebuild:
     def visit(self, op: Operation) -> None:
         """Emit what takes the place of an old operation."""
         changing = self._changing
-        if changing is not None and isinstance(op, Loop):
+        if changing is not None and isinstance(op, ForOp):
             if op in changing:
                 self._changing = None
             elif op not in self._around:
@@ -267,8 +290,7 @@ class Rebuild:
             op.detach()
             new = op
         self.block.add_op(new)
-        for before, after in zip(op.results, new.results, strict=True):
-            self.bind(before, after)
+        self.bind_all(op.results, new.results)
 
     def visit_op(self, op: Operation) -> None:
         """Emit what takes the place of an old operation, by its kind."""
@@ -276,55 +298,35 @@ class Rebuild:
 
     def visit_for(self, op: ForOp) -> None:
         """A loop, as it is."""
-        name = self.name(op.loop_name.data)
-        with self.loop(name, self.bound(op), op.kind.data, op) as variable:
-            self.bind(op.variable, variable)
-            self.visit_body(op.body.block)
+        inits, name = self.inits(op), self.name(op.loop_name.data)
 
-    def visit_reduce(self, op: ReduceOp) -> None:
-        """A reduction, as it is."""
+        def body(new: ForOp) -> Sequence[SSAValue]:
+            variable = new.variable if op.over_entries else self.number(new.variable)
+            return self.step(op, variable, new.carried)
 
-        def body(variable: AffineExpr, accumulator: SSAValue) -> SSAValue:
-            return self.step(op, variable, accumulator)
+        self.bind_all(op.results, self.loop_like(op, name, self.bound(op), inits, body))
 
-        init = self.value(op.init)
-        name = self.name(op.loop_name.data)
-        self.bind(op.result, self.reduction(op, name, self.bound(op), init, body))
+    def bind_all(self, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
+        """Say what stands for each of some old values."""
+        for before, after in zip(old, new, strict=True):
+            self.bind(before, after)
 
-    def step(self, op: ReduceOp, variable: AffineExpr, accumulator: SSAValue) -> SSAValue:
-        """Emit one iteration of a reduction; returns the new accumulator."""
+    def step(
+        self, op: ForOp, variable: SSAValue | AffineExpr, carried: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """Emit one iteration of an old loop; gives what it carries on."""
         self.bind(op.variable, variable)
-        self.bind(op.accumulator, accumulator)
+        self.bind_all(op.carried, carried)
         self.visit_body(op.body.block)
         return self.yielded(op)
 
-    def yielded(self, op: ReduceOp | ReduceEntriesOp) -> SSAValue:
-        """The accumulator after one iteration of an old reduction."""
-        return self.value(op.yielded)
+    def inits(self, op: ForOp) -> Sequence[SSAValue]:
+        """What an old loop carries at first."""
+        return [self.value(init) for init in op.inits]
 
-    def visit_entries(self, op: ReduceEntriesOp) -> None:
-        """A reduction over entries, as it is."""
-        self.bind(op.result, self.entries(op, self.value(op.init)))
-
-    def entries(self, op: ReduceEntriesOp, init: SSAValue) -> SSAValue:
-        """Emit a reduction over the same entries, which starts at `init`."""
-        map, operands = self.map(self.composed(op.row.data, op.row_operands))
-        new = ReduceEntriesOp(
-            self.name(op.loop_name.data),
-            self.value(op.indptr),
-            self.value(op.indices),
-            map,
-            operands,
-            op.combine.data,
-            init,
-            unroll=op.unroll.value.data if op.unroll is not None else None,
-        )
-        for old, arg in zip(op.body.block.args, new.body.block.args, strict=True):
-            self.bind(old, arg)
-        with self.inside(new.body.block):
-            self.visit_body(op.body.block)
-            self.emit(YieldOp(self.yielded(op)))
-        return self.emit(new, op).result
+    def yielded(self, op: ForOp) -> Sequence[SSAValue]:
+        """What one iteration of an old loop carries on."""
+        return [self.value(value) for value in op.yielded]
 
     def visit_load(self, op: LoadOp) -> None:
         """A load, as it is."""
@@ -399,15 +401,11 @@ class Rebuild:
             properties=dict(op.properties),
             attributes=dict(op.attributes),
         )
-        self.emit(new, op)
-        for before, after in zip(op.results, new.results, strict=True):
-            self.bind(before, after)
+        self.bind_all(op.results, self.emit(new, op).results)
 
 
 _VISITS: Mapping[type[Operation], str] = {
     ForOp: Rebuild.visit_for.__name__,
-    ReduceOp: Rebuild.visit_reduce.__name__,
-    ReduceEntriesOp: Rebuild.visit_entries.__name__,
     LoadOp: Rebuild.visit_load.__name__,
     StoreOp: Rebuild.visit_store.__name__,
     PrefetchOp: Rebuild.visit_prefetch.__name__,

@@ -15,15 +15,22 @@ from ..upstream import IndexCastOp
 from .ops_loops import ForOp
 from .ops_values import LoadOp, StoreOp
 
+_FIRST = AffineExpr.dimension(0)
+
 
 def segments(access: LoadOp | StoreOp, loop: ForOp) -> set[tuple[int, SSAValue]]:
     """The dimensions in which an access stays in the segment of an iteration of a loop.
 
     Each comes with the buffer that divides it: the index is ``ends[i] + l``, where `i` is the
-    variable of `loop` and `l` runs up to ``ends[i + 1] - ends[i]``.
+    variable of `loop` and `l` runs up to ``ends[i + 1] - ends[i]``, or it is the place of an
+    entry of row `i`.
     """
     found: set[tuple[int, SSAValue]] = set()
     for place, expr in enumerate(access.map.data.results):
+        if isinstance(expr, AffineDimExpr):
+            ends = _pointers(access.indices[expr.position], loop)
+            if ends is not None:
+                found.add((place, ends))
         if not isinstance(expr, AffineBinaryOpExpr) or expr.kind is not ADD:
             continue
         terms = expr.lhs, expr.rhs
@@ -36,13 +43,26 @@ def segments(access: LoadOp | StoreOp, loop: ForOp) -> set[tuple[int, SSAValue]]
     return found
 
 
+def _pointers(place: SSAValue, loop: ForOp) -> SSAValue | None:
+    """The row pointers of a matrix, if a value is the place of an entry of an iteration's row."""
+    inner = place.owner.parent_op() if isinstance(place.owner, Block) else None
+    if not isinstance(inner, ForOp) or not inner.over_entries or place is not inner.variable:
+        return None
+    if list(inner.bounds) != [loop.variable] or inner.bound.data.results != (_FIRST,):
+        return None
+    pointers = inner.matrix[0]
+    return pointers if isinstance(pointers.owner, Block) else None
+
+
 def _divider(start: SSAValue, variable: SSAValue, loop: ForOp) -> SSAValue | None:
     """The buffer that divides the places from `start` on which a variable counts."""
     inner = variable.owner.parent_op() if isinstance(variable.owner, Block) else None
-    if not isinstance(inner, ForOp) or variable is not inner.variable or len(inner.bounds) != 1:
+    if not isinstance(inner, ForOp) or inner.over_entries or variable is not inner.variable:
         return None
-    count, whole = inner.bounds[0].owner, inner.bound.data.results == (AffineExpr.dimension(0),)
-    if not whole or not isinstance(count, arith.SubiOp) or count.rhs is not start:
+    if len(inner.bounds) != 1 or inner.bound.data.results != (_FIRST,):
+        return None
+    count = inner.bounds[0].owner
+    if not isinstance(count, arith.SubiOp) or count.rhs is not start:
         return None
     ends = _end(start, loop, 0)
     # What the kernel itself writes could fall.
@@ -58,5 +78,5 @@ def _end(value: SSAValue, loop: ForOp, ahead: int) -> SSAValue | None:
         op = op.input.owner
     if not isinstance(op, LoadOp) or list(op.indices) != [loop.variable]:
         return None
-    wanted = AffineExpr.dimension(0) + ahead if ahead else AffineExpr.dimension(0)
+    wanted = _FIRST + ahead if ahead else _FIRST
     return op.buffer if op.map.data.results == (wanted,) else None

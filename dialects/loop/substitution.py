@@ -10,8 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from .bounds import constant_index
-from .loops import Loop
-from .ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
+from .ops import ForOp, KernelOp
 from .rebuild import Rebuild, without_repeats
 
 
@@ -41,7 +40,7 @@ class Substitution(Rebuild):
             for op in made:
                 op.detach()
             user.parent.insert_ops_before(made, user)
-            if isinstance(user, Loop):
+            if isinstance(user, ForOp):
                 continue
             for result in user.results:
                 new = self._bound[result]
@@ -65,16 +64,9 @@ class Substitution(Rebuild):
         return constant
 
     def visit_for(self, op: ForOp) -> None:
-        map, op.operands = self.map(without_repeats(self.bound(op)))
-        op.bound = AffineMapAttr(map)
-
-    def visit_reduce(self, op: ReduceOp) -> None:
-        map, operands = self.map(without_repeats(self.bound(op)))
-        op.bound, op.operands = AffineMapAttr(map), [*operands, op.init]
-
-    def visit_entries(self, op: ReduceEntriesOp) -> None:
-        map, operands = self.map(self.composed(op.row.data, op.row_operands))
-        op.row, op.operands = AffineMapAttr(map), [op.indptr, op.indices, *operands, op.init]
+        bound, rest = self.bound(op), op.operands[op.bound.data.num_dims :]
+        map, operands = self.map(bound if op.over_entries else without_repeats(bound))
+        op.bound, op.operands = AffineMapAttr(map), [*operands, *rest]
 
 
 def _before(op: Operation | None) -> Iterator[Operation]:

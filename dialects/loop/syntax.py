@@ -1,4 +1,4 @@
-"""Text form of affine maps applied to index values: ``(d0)[s0] -> (d0 * 4 + s0)(%i)``.
+"""Text form of loops, and of affine maps applied to index values: ``(d0)[s0] -> (d0 + s0)(%i)``.
 
 xDSL's declarative format has no affine maps outside of attributes, and its affine
 subscripts (``%x[%i * 4]``) no symbols, which here are the axes of a block.
@@ -15,6 +15,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.affine_parser import AffineParser
 from xdsl.printer import Printer
 
+from .attrs import Combine
 from .linear import with_dims
 
 INDEX = IndexType()
@@ -62,6 +63,76 @@ def print_bound(printer: Printer, map: AffineMapAttr, operands: Sequence[SSAValu
     else:
         printer.print_string("min ")
         print_applied_map(printer, map, operands)
+
+
+def parse_row(
+    parser: Parser,
+) -> tuple[list[UnresolvedOperand], AffineMapAttr, list[SSAValue]]:
+    """Read a row of a matrix: ``of %indptr, %indices row (d0) -> (d0)(%i)``."""
+    parser.parse_keyword("of")
+    arrays = [parser.parse_unresolved_operand()]
+    parser.parse_punctuation(",")
+    arrays.append(parser.parse_unresolved_operand())
+    parser.parse_keyword("row")
+    row, operands = parse_applied_map(parser)
+    return arrays, row, [parser.resolve_operand(o, INDEX) for o in operands]
+
+
+def print_row(
+    printer: Printer, matrix: Sequence[SSAValue], row: AffineMapAttr, operands: Sequence[SSAValue]
+) -> None:
+    """Write a row of a matrix."""
+    printer.print_string(" of ")
+    printer.print_list(matrix, printer.print_ssa_value)
+    printer.print_string(" row ")
+    print_applied_map(printer, row, operands)
+
+
+def parse_carried(
+    parser: Parser,
+) -> tuple[list[Parser.Argument], list[SSAValue], list[Combine]]:
+    """Read what a loop carries, if anything: ``carry(%acc = %b : f32 add, %h = %z : f32)``."""
+    arguments: list[Parser.Argument] = []
+    inits: list[SSAValue] = []
+    combines: list[Combine] = []
+
+    def carried() -> None:
+        argument = parser.parse_argument(expect_type=False)
+        parser.parse_punctuation("=")
+        init = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        kind = parser.parse_type()
+        arguments.append(argument.resolve(kind))
+        inits.append(parser.resolve_operand(init, kind))
+        combine = parser.parse_optional_str_enum(Combine)
+        if combine is not None:
+            combines.append(combine)
+
+    if parser.parse_optional_keyword("carry"):
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, carried)
+    return arguments, inits, combines
+
+
+def print_carried(
+    printer: Printer,
+    carried: Sequence[SSAValue],
+    inits: Sequence[SSAValue],
+    combines: Sequence[Combine],
+) -> None:
+    """Write what a loop carries, of a reduction with combiners."""
+
+    def one(number: int) -> None:
+        printer.print_ssa_value(carried[number])
+        printer.print_string(" = ")
+        printer.print_ssa_value(inits[number])
+        printer.print_string(" : ")
+        printer.print_attribute(inits[number].type)
+        if number < len(combines):
+            printer.print_string(f" {combines[number]}")
+
+    printer.print_string("carry(")
+    printer.print_list(range(len(carried)), one)
+    printer.print_string(") ")
 
 
 def compress(

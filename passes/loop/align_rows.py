@@ -25,7 +25,7 @@ from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.graph import ops as graph
 from ...dialects.loop.in_place import sharing
-from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, PrefetchOp, ReduceOp, StoreOp
+from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, PrefetchOp, StoreOp
 from .prefetch import LINE_BITS
 
 _LINE = LINE_BITS // 8
@@ -104,8 +104,8 @@ def _is_gathered(buffer: SSAValue) -> bool:
 
 
 def _is_counted(index: SSAValue) -> bool:
-    owner = index.owner
-    return isinstance(owner, Block) and isinstance(owner.parent_op(), ForOp | ReduceOp)
+    owner = index.owner.parent_op() if isinstance(index.owner, Block) else None
+    return isinstance(owner, ForOp) and index is owner.variable and not owner.over_entries
 
 
 def _retype(kernel: KernelOp, number: int, kind: MemRefType) -> None:

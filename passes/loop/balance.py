@@ -15,8 +15,8 @@ from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, rounded_up_quotient
 from ...dialects.loop.loops import bound_of, enclosing
-from ...dialects.loop.nests import kernel_named, loop_named, refusal
-from ...dialects.loop.ops import ForOp, KernelOp, PartitionPointOp, ReduceEntriesOp, StoreOp
+from ...dialects.loop.nests import kernel_named, loop_named, plain_loop, refusal
+from ...dialects.loop.ops import ForOp, KernelOp, PartitionPointOp, StoreOp
 from ...dialects.loop.ops_partition import MOST_WEIGHT
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -41,23 +41,20 @@ def balance(kernel: KernelOp, loop: str, entries: str, factor: int, weight: int 
         ScheduleError: if the loop is not a parallel one over the rows that `entries` reads, or
             their row pointer is not an input that stays as it is.
     """
-    target, reduction = loop_named(STEP, kernel, loop), loop_named(STEP, kernel, entries)
-    if not isinstance(target, ForOp):
-        raise refusal(STEP, kernel, target, "its iterations share an accumulator")
-    if target.kind.data != LoopKind.PARALLEL:
-        raise refusal(STEP, kernel, target, "wrong kind", LoopKind.PARALLEL, target.kind.data)
+    target = plain_loop(STEP, kernel, loop, [LoopKind.PARALLEL])
+    reduction = loop_named(STEP, kernel, entries)
     if factor < 1:
         raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
     if not 1 <= weight <= MOST_WEIGHT:
         raise refusal(STEP, kernel, target, "wrong weight", f"1 to {MOST_WEIGHT}", weight)
     if len(bound_of(target)) > 1:
         raise refusal(STEP, kernel, target, "its bound is the smaller of several")
-    if not isinstance(reduction, ReduceEntriesOp) or target not in enclosing(reduction):
-        fact = f'"{entries}" is no reduction over entries in it'
+    if not reduction.over_entries or target not in enclosing(reduction):
+        fact = f'"{entries}" is no loop over entries in it'
         raise refusal(STEP, kernel, target, fact)
     if not is_row_loop(target, reduction):
         raise refusal(STEP, kernel, target, f'does not go through the rows of "{entries}"')
-    indptr = reduction.indptr
+    indptr = reduction.matrix[0]
     if indptr not in kernel.inputs or any(isinstance(u.operation, StoreOp) for u in indptr.uses):
         raise refusal(STEP, kernel, target, f'the row pointer of "{entries}" is no mere input')
     names = split_names(kernel, loop)
@@ -65,10 +62,10 @@ def balance(kernel: KernelOp, loop: str, entries: str, factor: int, weight: int 
     return noted(new, "balance", loop, entries, factor, weight=weight)
 
 
-def is_row_loop(loop: ForOp, entries: ReduceEntriesOp) -> bool:
+def is_row_loop(loop: ForOp, entries: ForOp) -> bool:
     """Whether an iteration of a loop reads the entries of the row of its number."""
-    (row,) = entries.row.data.results
-    return isinstance(row, AffineDimExpr) and entries.row_operands[row.position] is loop.variable
+    (row,) = entries.bound.data.results
+    return isinstance(row, AffineDimExpr) and entries.bounds[row.position] is loop.variable
 
 
 class _Balance(Rebuild):
@@ -115,8 +112,8 @@ class LoopBalancePass(ModulePass):
     loop.kernel @degrees(%ptr: memref<?xi32>, %col: memref<?xi32>) -> (%y: memref<99xf32>) {
       %one = arith.constant 1.0 : f32
       loop.for "i" %i to 99 {
-        %s = loop.reduce_entries "e" %p, %j of %ptr, %col row (d0) -> (d0)(%i)
-            combine add carry(%acc = %one : f32) : memref<?xi32>, memref<?xi32> {
+        %s = loop.for "e" %p, %j of %ptr, %col row (d0) -> (d0)(%i)
+            reduction carry(%acc = %one : f32 add) : memref<?xi32>, memref<?xi32> {
           %t = arith.addf %acc, %one : f32
           loop.yield %t : f32
         }
@@ -138,8 +135,8 @@ class LoopBalancePass(ModulePass):
         %c = arith.constant 1 : index %next = arith.addi %i0, %c : index
         %b = loop.partition_point %ptr rows %n part %next of %parts weight 4 : memref<?xi32>
         loop.for "i1" %i1 to min (d0, d1) -> (d0 * -1 + d1)(%a, %b) {
-          %s = loop.reduce_entries "e" %p, %j of %ptr, %col row (d0, d1) -> (d0 + d1)(%a, %i1)
-              combine add carry(%acc = %one : f32) : memref<?xi32>, memref<?xi32> {
+          %s = loop.for "e" %p, %j of %ptr, %col row (d0, d1) -> (d0 + d1)(%a, %i1)
+              reduction carry(%acc = %one : f32 add) : memref<?xi32>, memref<?xi32> {
             %t = arith.addf %acc, %one : f32 loop.yield %t : f32 }
           loop.store %s, %y (d0, d1) -> (d0 + d1)(%a, %i1) : f32, memref<99xf32> } } }
     ```

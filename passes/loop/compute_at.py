@@ -18,13 +18,12 @@ from ...core.building.polynomials import Polynomial
 from ...core.context import decide
 from ...dialects.loop.linear import minus, normalized
 from ...dialects.loop.loops import enclosing, extent_of, most_iterations
-from ...dialects.loop.nests import kernel_named, loop_named, perfect_nest, refusal
+from ...dialects.loop.nests import kernel_named, perfect_nest, plain_loop, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
     LoadOp,
     LocalOp,
-    ReduceEntriesOp,
     StoreOp,
     new_load,
     new_store,
@@ -52,12 +51,7 @@ def compute_at(kernel: KernelOp, nest: str, loop: str) -> KernelOp:
             from what nobody writes to afterwards, or what the loop reads is not a part of known
             size, or something else reads the buffer.
     """
-    producer, target = loop_named(STEP, kernel, nest), loop_named(STEP, kernel, loop)
-    for one in (producer, target):
-        if not isinstance(one, ForOp):
-            raise refusal(STEP, kernel, one, "a reduction stays where it is", "a loop.for")
-    assert isinstance(producer, ForOp)
-    assert isinstance(target, ForOp)
+    producer, target = (plain_loop(STEP, kernel, name) for name in (nest, loop))
     store, axes = _filled(kernel, producer)
     loads = _reads(kernel, producer, target, store.buffer)
     part = _part_of(kernel, target, loads)
@@ -160,7 +154,7 @@ def _span(
     inside = {
         loop.variable: loop
         for loop in enclosing(load)
-        if not isinstance(loop, ReduceEntriesOp) and target.is_ancestor(loop) and loop is not target
+        if not loop.over_entries and target.is_ancestor(loop) and loop is not target
     }
     if load.map.data.num_symbols:
         raise refusal(STEP, kernel, target, "reads blocks", hint="compute_at before vectorize")

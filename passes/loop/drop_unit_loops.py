@@ -15,7 +15,7 @@ from ...core.context import decide
 from ...dialects.loop.linear import value_of
 from ...dialects.loop.loops import bound_of, extent_of
 from ...dialects.loop.nests import loop_names, loops_of
-from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp, YieldOp
+from ...dialects.loop.ops import ForOp, KernelOp, YieldOp
 from ...dialects.loop.rebuild import erase_unused
 from ...dialects.loop.substitution import Substitution, taken_over
 from ...dialects.loop.trace import noted
@@ -44,7 +44,7 @@ def _drop(substitution: Substitution, block: Block) -> None:
     """Drop the loops in a block, outer ones first."""
     op = block.first_op
     while op is not None:
-        if isinstance(op, ForOp | ReduceOp) and (count := _iterations(op)) in (0, 1):
+        if isinstance(op, ForOp) and (count := _iterations(op)) in (0, 1):
             op = _inlined(substitution, op, count)
             continue
         for region in op.regions:
@@ -52,7 +52,9 @@ def _drop(substitution: Substitution, block: Block) -> None:
         op = op.next_op
 
 
-def _iterations(loop: ForOp | ReduceOp) -> int | None:
+def _iterations(loop: ForOp) -> int | None:
+    if loop.over_entries:
+        return None
     bound = bound_of(loop)
     known = [size for expr in bound if (size := value_of(expr)) is not None]
     if known and min(known) <= 0:
@@ -60,17 +62,18 @@ def _iterations(loop: ForOp | ReduceOp) -> int | None:
     return min(known) if len(known) == len(bound) else None
 
 
-def _inlined(substitution: Substitution, loop: ForOp | ReduceOp, count: int) -> Operation | None:
+def _inlined(substitution: Substitution, loop: ForOp, count: int) -> Operation | None:
     """Put the only iteration of a loop in its place, if it has one; gives what comes first now."""
     block, body = loop.parent, list[Operation]()
     assert block is not None
     if count:
         substitution.replace(loop.variable, AffineExpr.constant(0))
-        if isinstance(loop, ReduceOp):
-            loop.accumulator.replace_all_uses_with(loop.init)
+        for inside, init in zip(loop.carried, loop.inits, strict=True):
+            inside.replace_all_uses_with(init)
         body = [op for op in loop.body.block.ops if not isinstance(op, YieldOp)]
-    if isinstance(loop, ReduceOp):
-        loop.result.replace_all_uses_with(loop.yielded if count else loop.init)
+    last = loop.yielded if count else loop.inits
+    for result, value in zip(loop.results, last, strict=True):
+        result.replace_all_uses_with(value)
     for op in body:
         op.detach()
     block.insert_ops_before(body, loop)

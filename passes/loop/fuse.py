@@ -14,7 +14,7 @@ from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import normalized, quotient, remainder
 from ...dialects.loop.loops import extent_of
 from ...dialects.loop.names import free_name
-from ...dialects.loop.nests import kernel_named, loop_named, loop_names, only_loop, refusal
+from ...dialects.loop.nests import kernel_named, loop_names, only_loop, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -34,14 +34,8 @@ def fuse(kernel: KernelOp, outer: str, inner: str) -> KernelOp:
         ScheduleError: if something stands between the loops, the size of the inner one is not
             known, or one is shared among threads or copied out.
     """
-    first, second = loop_named(STEP, kernel, outer), loop_named(STEP, kernel, inner)
-    for loop in (first, second):
-        if not isinstance(loop, ForOp):
-            raise refusal(STEP, kernel, loop, "a reduction stays where it is", "a loop.for")
-        if loop.kind.data in (LoopKind.TILES, LoopKind.UNROLL):
-            raise refusal(STEP, kernel, loop, "wrong kind", LoopKind.PARALLEL, loop.kind.data)
-    assert isinstance(first, ForOp)
-    assert isinstance(second, ForOp)
+    kinds = (LoopKind.PARALLEL, LoopKind.SERIAL)
+    first, second = (plain_loop(STEP, kernel, name, kinds) for name in (outer, inner))
     if only_loop(first.body.block) is not second:
         raise refusal(STEP, kernel, second, f'is not perfectly nested in "{outer}"')
     size = extent_of(second)

@@ -15,9 +15,9 @@ from ...core.budgets import EXACT
 from ...core.building.scopes import TRAPPING
 from ...core.context import decide
 from ...dialects.loop.in_place import sharing
-from ...dialects.loop.loops import Loop, extent_of
+from ...dialects.loop.loops import extent_of
 from ...dialects.loop.nests import kernel_named, loop_named, refusal
-from ...dialects.loop.ops import KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
+from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
 
@@ -43,7 +43,7 @@ def hoist(kernel: KernelOp, loop: str) -> KernelOp:
     return noted(_Hoist(kernel, target, moved).run(), "hoist", loop)
 
 
-def _same_in_each_iteration(kernel: KernelOp, target: Loop) -> tuple[list[Operation], str | None]:
+def _same_in_each_iteration(kernel: KernelOp, target: ForOp) -> tuple[list[Operation], str | None]:
     """What can be put in front of a loop, and why the first of what else might cannot."""
     written = {op.buffer for op in target.walk() if isinstance(op, StoreOp)}
     written |= {kernel.body.block.args[number] for number in sharing(kernel)}
@@ -62,7 +62,7 @@ def _same_in_each_iteration(kernel: KernelOp, target: Loop) -> tuple[list[Operat
     return moved, held
 
 
-def _held(target: Loop, op: Operation, written: set[SSAValue]) -> str | None:
+def _held(target: ForOp, op: Operation, written: set[SSAValue]) -> str | None:
     """Why an operation stays; "" where it is not a thing that moves."""
     if isinstance(op, StoreOp | LocalOp | YieldOp):
         return ""
@@ -77,7 +77,7 @@ def _held(target: Loop, op: Operation, written: set[SSAValue]) -> str | None:
 
 
 class _Hoist(Rebuild):
-    def __init__(self, kernel: KernelOp, target: Loop, moved: Sequence[Operation]) -> None:
+    def __init__(self, kernel: KernelOp, target: ForOp, moved: Sequence[Operation]) -> None:
         super().__init__(kernel)
         self.target, self.moved = target, moved
 

@@ -21,7 +21,7 @@ from ...dialects.loop.bounds import constant_index
 from ...dialects.loop.linear import normalized
 from ...dialects.loop.loops import most_iterations
 from ...dialects.loop.nests import ScheduleError, kernel_named, loop_named, refusal
-from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, ReduceOp, new_load
+from ...dialects.loop.ops import KernelOp, LoadOp, new_load
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
 
@@ -55,7 +55,7 @@ def pack(kernel: KernelOp, argument: int, loops: Sequence[str]) -> KernelOp:
     for name in loops:
         loop = loop_named(STEP, kernel, name)
         size = most_iterations(loop)
-        if size is None or not isinstance(loop, ForOp | ReduceOp):
+        if size is None:
             raise refusal(STEP, kernel, loop, "its size is not known", "a constant bound")
         sizes.append(size)
         variables.append(loop.variable)

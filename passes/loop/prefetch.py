@@ -16,14 +16,13 @@ from xdsl.passes import ModulePass
 from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.loop.linear import normalized
-from ...dialects.loop.loops import Loop, enclosing, extent_of
+from ...dialects.loop.loops import enclosing, extent_of
 from ...dialects.loop.nests import case_suffixes, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
     LoadOp,
     PrefetchOp,
-    ReduceOp,
     block_shape,
 )
 from ...dialects.loop.substitution import Substitution, taken_over
@@ -75,16 +74,16 @@ def prefetch(
     """
     new = taken_over(kernel)
     hints, first = _Hints(new), loop_named(STEP, new, loop)
-    if isinstance(first, ForOp):
+    if first.is_plain:
         if cases:
             raise refusal(STEP, new, first, "is no reduction, of which there are cases")
         load = _read(new, first, argument)
         hints.ask(first, load, hints.after_block(load, _width(new, first, load), ahead))
         return noted(new, "prefetch", argument, loop, ahead)
-    streams: dict[ReduceOp, _Stream] = {}
+    streams: dict[ForOp, _Stream] = {}
     for end in case_suffixes(kernel, loop, cases, suffix):
         target = loop_named(STEP, new, loop + end)
-        if not isinstance(target, ReduceOp):
+        if target.over_entries:
             raise refusal(STEP, new, target, "is over the entries of a row")
         streams[target] = _stream(new, target, _read(new, target, argument), ahead)
     for target, stream in streams.items():
@@ -93,7 +92,7 @@ def prefetch(
     return noted(new, "prefetch", argument, loop, ahead, **named if cases else {})
 
 
-def _read(kernel: KernelOp, loop: Loop, argument: int) -> LoadOp:
+def _read(kernel: KernelOp, loop: ForOp, argument: int) -> LoadOp:
     """The one load in a loop that reads an argument."""
     if not 0 <= argument < len(kernel.inputs):
         fact = "no such input"
@@ -123,7 +122,7 @@ class _Stream:
     """The iterations of the reduction."""
 
 
-def _stream(kernel: KernelOp, loop: ReduceOp, load: LoadOp, ahead: int) -> _Stream:
+def _stream(kernel: KernelOp, loop: ForOp, load: LoadOp, ahead: int) -> _Stream:
     kind, size = cast(MemRefType, load.buffer.type), extent_of(loop)
     results, shape = load.map.data.results, kind.get_shape()
     position = list(load.indices).index(loop.variable) if loop.variable in load.indices else -1
@@ -170,11 +169,11 @@ def _height(load: LoadOp, dimension: int) -> int:
     return math.prod(lanes[axis] for axis in axes)
 
 
-def _repeats(loop: ReduceOp, load: LoadOp) -> list[ForOp]:
+def _repeats(loop: ForOp, load: LoadOp) -> list[ForOp]:
     """The loops around a loop that a load in it does not follow, up to the first that it does."""
     found: list[ForOp] = []
     for outer in enclosing(loop):
-        if not isinstance(outer, ForOp) or outer.variable in load.indices:
+        if not outer.is_plain or outer.variable in load.indices:
             break
         found.insert(0, outer)
     return found
@@ -194,7 +193,7 @@ def _width(kernel: KernelOp, loop: ForOp, load: LoadOp) -> int:
 class _Hints(Substitution):
     """Puts hints at the beginning of loops of a kernel, which stays the same operation."""
 
-    def ask(self, loop: ForOp | ReduceOp, load: LoadOp, places: Iterable[Place]) -> None:
+    def ask(self, loop: ForOp, load: LoadOp, places: Iterable[Place]) -> None:
         """Ask in each iteration of a loop for some places of what a load in it reads."""
         self.source = load
         for around in reversed(list(enclosing(loop))):
@@ -210,7 +209,7 @@ class _Hints(Substitution):
         assert block.first_op is not None
         block.insert_ops_before(made, block.first_op)
 
-    def in_stream(self, loop: ReduceOp, stream: _Stream) -> Iterator[Place]:
+    def in_stream(self, loop: ForOp, stream: _Stream) -> Iterator[Place]:
         """A place for each line of an iteration's share."""
         variable = self.number(loop.variable)
         self.bind(loop.variable, AffineExpr.constant(0))
@@ -246,7 +245,7 @@ class LoopPrefetchPass(ModulePass):
     ```mlir
     loop.kernel @sum(%w: memref<9x8xf32>) -> (%y: memref<8xf32>) {
       %z = arith.constant dense<0.0> : vector<8xf32>
-      %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : vector<8xf32>) {
+      %s = loop.for "k" %k to 9 reduction carry(%acc = %z : vector<8xf32> add) {
         %v = loop.load %w (d0)[s0] -> (d0, s0)(%k) : memref<9x8xf32>, vector<8xf32>
         %t = arith.addf %acc, %v : vector<8xf32>
         loop.yield %t : vector<8xf32>
@@ -263,7 +262,7 @@ class LoopPrefetchPass(ModulePass):
     loop.kernel @sum(%w: memref<9x8xf32>) -> (%y: memref<8xf32>)
         attributes {loop.schedule = "prefetch(0, k, 64)"} {
       %z = arith.constant dense<0.0> : vector<8xf32>
-      %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : vector<8xf32>) {
+      %s = loop.for "k" %k to 9 reduction carry(%acc = %z : vector<8xf32> add) {
         loop.prefetch %w (d0) -> (2, d0 * 8)(%k) : memref<9x8xf32>
         %v = loop.load %w (d0)[s0] -> (d0, s0)(%k) : memref<9x8xf32>, vector<8xf32>
         %t = arith.addf %acc, %v : vector<8xf32>

@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from ...core.budgets import SUMS
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
-from ...dialects.loop.nests import kernel_named, loop_named, perfect_nest, refusal
+from ...dialects.loop.nests import kernel_named, perfect_nest, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -32,9 +32,7 @@ def reorder(kernel: KernelOp, loops: Sequence[str]) -> KernelOp:
     """
     wanted: list[ForOp] = []
     for name in loops:
-        loop = loop_named(STEP, kernel, name)
-        if not isinstance(loop, ForOp):
-            raise refusal(STEP, kernel, loop, "a reduction stays where it is", "a loop.for")
+        loop = plain_loop(STEP, kernel, name)
         if loop.kind.data == LoopKind.SERIAL:
             raise refusal(STEP, kernel, loop, "its iterations keep their order")
         if loop in wanted:

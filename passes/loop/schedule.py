@@ -15,8 +15,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...core.budgets import SUMS
 from ...core.context import decide, known_to, target_of
 from ...core.target import Target, named
-from ...dialects.loop.nests import ScheduleError, body_of, perfect_nest
-from ...dialects.loop.ops import ForOp, KernelOp, ReduceOp
+from ...dialects.loop.nests import ScheduleError, perfect_nest
+from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.trace import structure_of, trace_of
 from .rules.borders import cut_border
 from .rules.contraction import schedule_contraction
@@ -62,7 +62,7 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
         reasons.append(reason)
         _tile_rest(schedule, others)
         return True
-    if len(perfect_nest(loop)) == 1 and not any(isinstance(op, ForOp) for op in body_of(loop)):
+    if len(perfect_nest(loop)) == 1 and not _nests_in(loop.body.block):
         # A single loop: the outer half is tiled after the inner half has become lanes.
         _inside(schedule, nest, reasons, (schedule_lanes,))
         _tile_rest(schedule, others)
@@ -82,8 +82,19 @@ def _tile_rest(schedule: Schedule, others: set[str]) -> None:
 
 
 def _top_loops(kernel: KernelOp) -> list[str]:
-    """The loops that are in no other loop."""
-    return [op.loop_name.data for op in kernel.body.block.ops if isinstance(op, ForOp)]
+    """The plain loops that are in no other one."""
+    return _nests_in(kernel.body.block)
+
+
+def _nests_in(block: Block) -> list[str]:
+    """The plain loops of a block; in place of one that carries values in order, those in it."""
+    found: list[str] = []
+    for op in block.ops:
+        if isinstance(op, ForOp) and op.is_plain:
+            found.append(op.loop_name.data)
+        elif isinstance(op, ForOp) and not op.is_reduction:
+            found += _nests_in(op.body.block)
+    return found
 
 
 def _inside(
@@ -94,7 +105,7 @@ def _inside(
     if _cut(schedule, loop, reasons, rules):
         return
     inner = perfect_nest(loop)[-1]
-    nested = [op.loop_name.data for op in inner.body.block.ops if isinstance(op, ForOp)]
+    nested = _nests_in(inner.body.block)
     before = len(reasons)
     for rule in rules:
         if nested and rule is schedule_lanes:
@@ -121,11 +132,11 @@ def _rows(schedule: Schedule, block: Block, reasons: list[str]) -> None:
             reasons.append(reason)
 
 
-def _innermost_reductions(block: Block) -> Iterator[ReduceOp]:
-    """The reductions of a block; in place of one that has others in it, those."""
+def _innermost_reductions(block: Block) -> Iterator[ForOp]:
+    """The reductions of a block over bounds; in place of one that has others in it, those."""
     for op in block.ops:
-        if isinstance(op, ReduceOp):
-            yield from [*_innermost_reductions(op.body.block)] or [op]
+        if isinstance(op, ForOp) and op.results and not op.over_entries:
+            yield from [*_innermost_reductions(op.body.block)] or ([op] if op.is_reduction else [])
 
 
 def _cut(schedule: Schedule, nest: ForOp, reasons: list[str], rules: Sequence[Rule]) -> bool:

@@ -32,7 +32,7 @@ def sink(kernel: KernelOp, loop: str) -> KernelOp:
     """
     outer = loop_named(STEP, kernel, loop)
     inner = outer.body.block.last_op
-    if not isinstance(outer, ForOp) or not isinstance(inner, ForOp):
+    if not outer.is_plain or not isinstance(inner, ForOp) or not inner.is_plain:
         raise refusal(STEP, kernel, outer, "its body does not end with a loop")
     written = {op.buffer for op in inner.walk() if isinstance(op, StoreOp)}
     moved = [op for op in outer.body.block.ops if op is not inner]

@@ -15,10 +15,10 @@ from ...core.budgets import SUMS
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, quotient, remainder, rounded_up_quotient, value_of
-from ...dialects.loop.loops import Loop, bound_of, loops_in
+from ...dialects.loop.loops import bound_of, loops_in
 from ...dialects.loop.names import free_base, free_suffix
 from ...dialects.loop.nests import kernel_named, loop_named, loop_names, refusal
-from ...dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
+from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
 
@@ -67,7 +67,7 @@ def _most_cases(factor: int, cases: int) -> int:
     return max(cases, factor - 1)
 
 
-def loops_of_body(loop: Loop) -> list[Loop]:
+def loops_of_body(loop: ForOp) -> list[ForOp]:
     """The loops inside of a loop."""
     return list(loops_in(loop.body.block))
 
@@ -101,11 +101,12 @@ def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel", cases: i
         cases: with the tail "cases" the most iterations that there is a nest for; 0 is f - 1.
 
     Raises:
-        ScheduleError: for an entries loop, for a tail other than "peel" of a reduction, and for
+        ScheduleError: for an entries loop, for a tail other than "peel" of a loop that carries
+            values, and for
             a number of cases that is neither f - 1 nor from f + 1 to 2 * f - 1.
     """
     target = loop_named(STEP, kernel, loop)
-    if isinstance(target, ReduceEntriesOp):
+    if target.over_entries:
         raise refusal(STEP, kernel, target, "rows differ in length", hint="unroll its entries")
     if factor < 1:
         raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
@@ -114,8 +115,9 @@ def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel", cases: i
     if cases and (tail != "cases" or cases not in (factor - 1, *range(factor + 1, 2 * factor))):
         wanted = f"{factor - 1}, or from {factor + 1} to {2 * factor - 1}, with tail=cases"
         raise refusal(STEP, kernel, target, "wrong number of cases", wanted, cases)
-    if isinstance(target, ReduceOp) and tail != "peel":
-        raise refusal(STEP, kernel, target, "a reduction has no masked tail", "tail=peel", tail)
+    if target.results and tail != "peel":
+        fact = "it carries values, and has no masked tail"
+        raise refusal(STEP, kernel, target, fact, "tail=peel", tail)
     if tail != "mask" and len(bound_of(target)) > 1:
         fact = f"its bound is the smaller of several, which tail={tail} cannot cut"
         raise refusal(STEP, kernel, target, fact)
@@ -129,7 +131,7 @@ class _Split(Rebuild):
     def __init__(
         self,
         kernel: KernelOp,
-        target: ForOp | ReduceOp,
+        target: ForOp,
         factor: int,
         tail: str,
         cases: int,
@@ -144,6 +146,8 @@ class _Split(Rebuild):
     def visit_for(self, op: ForOp) -> None:
         if op is not self.target:
             super().visit_for(op)
+        elif op.results:
+            self.carried_on(op)
         elif self.tail == "mask":
             self.masked(op)
         else:
@@ -221,30 +225,30 @@ class _Split(Rebuild):
             self.bind(op.variable, start + i1)
             self.visit_body(op.body.block)
 
-    def visit_reduce(self, op: ReduceOp) -> None:
-        if op is not self.target:
-            super().visit_reduce(op)
-            return
+    def carried_on(self, op: ForOp) -> None:
+        """Chunks that carry on what the one before leaves, and then what is left."""
         (bound,), f = self.bound(op), self.factor
         full, rest = quotient(bound, f), remainder(bound, f)
-        total = self.value(op.init)
-        whole = AffineExpr.constant(f)
+        last, whole = self.inits(op), AffineExpr.constant(f)
 
-        def chunk(k0: AffineExpr, accumulator: SSAValue) -> SSAValue:
-            def body(k1: AffineExpr, inner: SSAValue) -> SSAValue:
-                return self.step(op, k0 * f + k1, inner)
+        def chunk(outer: ForOp) -> Sequence[SSAValue]:
+            start = self.number(outer.variable) * f
 
-            return self.reduction(op, self.names.inner, [whole], accumulator, body)
+            def body(inner: ForOp) -> Sequence[SSAValue]:
+                return self.step(op, start + self.number(inner.variable), inner.carried)
+
+            return self.loop_like(op, self.names.inner, [whole], outer.carried, body)
+
+        def tail(new: ForOp) -> Sequence[SSAValue]:
+            return self.step(op, full * f + self.number(new.variable), new.carried)
 
         if value_of(full) != 0:
-            total = self.reduction(op, self.names.outer, [full], total, chunk)
+            last = self.loop_like(op, self.names.outer, [full], last, chunk)
         if value_of(rest) != 0:
             outside, self.suffix = self.suffix, self.names.suffix
-            total = self.reduction(
-                op, self.names.tail, [rest], total, lambda k, acc: self.step(op, full * f + k, acc)
-            )
+            last = self.loop_like(op, self.names.tail, [rest], last, tail)
             self.suffix = outside
-        self.bind(op.result, total)
+        self.bind_all(op.results, last)
 
 
 def _inner_kind(op: ForOp) -> LoopKind:

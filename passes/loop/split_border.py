@@ -19,7 +19,7 @@ from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, normalized
 from ...dialects.loop.loops import extent_of
 from ...dialects.loop.names import free_suffix
-from ...dialects.loop.nests import kernel_named, loop_named, loop_names, refusal
+from ...dialects.loop.nests import kernel_named, loop_names, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.ranges import RangedRebuild
 from ...dialects.loop.trace import noted
@@ -50,11 +50,7 @@ def split_border(kernel: KernelOp, loop: str, before: int, after: int) -> Kernel
         ScheduleError: for a reduction, a loop of unknown size, and one that is shorter than its
             borders.
     """
-    target = loop_named(STEP, kernel, loop)
-    if not isinstance(target, ForOp):
-        raise refusal(STEP, kernel, target, "a reduction has no border", "a loop.for")
-    if target.kind.data in (LoopKind.TILES, LoopKind.UNROLL):
-        raise refusal(STEP, kernel, target, "wrong kind", LoopKind.PARALLEL, target.kind.data)
+    target = plain_loop(STEP, kernel, loop, (LoopKind.PARALLEL, LoopKind.SERIAL))
     if before < 0 or after < 0 or before + after < 1:
         raise refusal(STEP, kernel, target, "wrong border", "at least 1", f"{before}, {after}")
     size = extent_of(target)

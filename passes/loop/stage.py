@@ -17,13 +17,12 @@ from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.loops import enclosing, extent_of
 from ...dialects.loop.names import free_name
-from ...dialects.loop.nests import kernel_named, loop_named, loop_names, refusal
+from ...dialects.loop.nests import kernel_named, loop_names, plain_loop, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
     LoadOp,
     LocalOp,
-    ReduceOp,
     block_shape,
     element_type,
     new_load,
@@ -49,9 +48,7 @@ def stage(kernel: KernelOp, argument: int, loop: str) -> KernelOp:
         ScheduleError: if the argument is not read at the iterations of reductions of one size,
             or elsewhere at each iteration of another loop inside.
     """
-    target = loop_named(STEP, kernel, loop)
-    if not isinstance(target, ForOp):
-        raise refusal(STEP, kernel, target, "is a reduction")
+    target = plain_loop(STEP, kernel, loop)
     if not 0 <= argument < len(kernel.inputs):
         fact = "no such input"
         raise refusal(STEP, kernel, target, fact, f"below {len(kernel.inputs)}", argument)
@@ -68,7 +65,7 @@ def stage(kernel: KernelOp, argument: int, loop: str) -> KernelOp:
 @dataclass(frozen=True)
 class _Read:
     load: LoadOp
-    reduction: ReduceOp
+    reduction: ForOp
     size: int
 
     def what(self) -> tuple[object, ...]:
@@ -85,7 +82,7 @@ def _read(kernel: KernelOp, target: ForOp, load: LoadOp) -> _Read:
     followed = [loop for loop in inside if loop.body.block.args[0] in load.indices]
     loop = followed[0] if followed else target
     size = extent_of(loop)
-    if len(followed) != 1 or not isinstance(loop, ReduceOp) or size is None:
+    if len(followed) != 1 or not loop.is_reduction or size is None:
         names = ", ".join(f'"{loop.loop_name.data}"' for loop in followed) or "none"
         fact = "is read along other loops than one reduction of known size"
         raise refusal(STEP, kernel, target, f"an argument {fact}", got=names)
@@ -162,7 +159,7 @@ class LoopStagePass(ModulePass):
     loop.kernel @last(%w: memref<9x99xf32>) -> (%y: memref<99xf32>) {
       %z = arith.constant 0.0 : f32
       loop.for "j" %j to 99 {
-        %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : f32) {
+        %s = loop.for "k" %k to 9 reduction carry(%acc = %z : f32 add) {
           %v = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : memref<9x99xf32>, f32
           loop.yield %v : f32
         }
@@ -184,7 +181,7 @@ class LoopStagePass(ModulePass):
         loop.for "k_" %q to 9 {
           %c = loop.load %w (d0, d1) -> (d0, d1)(%q, %j) : memref<9x99xf32>, f32
           loop.store %c, %p (d0) -> (d0)(%q) : f32, memref<9xf32> }
-        %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : f32) {
+        %s = loop.for "k" %k to 9 reduction carry(%acc = %z : f32 add) {
           %v = loop.load %p (d0) -> (d0)(%k) : memref<9xf32>, f32 loop.yield %v : f32 }
         loop.store %s, %y (d0) -> (d0)(%j) : f32, memref<99xf32>
     } }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -13,8 +12,8 @@ from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind, LoopKindAttr
 from ...dialects.loop.loops import enclosing
-from ...dialects.loop.nests import ScheduleError, kernel_named, loop_named, refusal
-from ...dialects.loop.ops import ForOp, KernelOp
+from ...dialects.loop.nests import ScheduleError, kernel_named, loop_named, plain_loop, refusal
+from ...dialects.loop.ops import KernelOp
 from ...dialects.loop.substitution import taken_over
 from ...dialects.loop.trace import noted
 
@@ -32,7 +31,7 @@ def tiles(kernel: KernelOp, loop: str) -> KernelOp:
     """
     _check(kernel, loop)
     new = taken_over(kernel)
-    cast(ForOp, loop_named(STEP, new, loop)).kind = LoopKindAttr(LoopKind.TILES)
+    loop_named(STEP, new, loop).kind = LoopKindAttr(LoopKind.TILES)
     return noted(new, "tiles", loop)
 
 
@@ -46,15 +45,11 @@ def may_be_tiles(kernel: KernelOp, loop: str) -> bool:
 
 
 def _check(kernel: KernelOp, loop: str) -> None:
-    target = loop_named(STEP, kernel, loop)
-    if not isinstance(target, ForOp):
-        raise refusal(STEP, kernel, target, "its iterations share an accumulator")
-    if target.kind.data != LoopKind.PARALLEL:
-        raise refusal(STEP, kernel, target, "wrong kind", LoopKind.PARALLEL, target.kind.data)
+    target = plain_loop(STEP, kernel, loop, [LoopKind.PARALLEL])
     for outer in enclosing(target):
         name = outer.loop_name.data
-        if not isinstance(outer, ForOp):
-            raise refusal(STEP, kernel, target, f'is inside of the reduction "{name}"')
+        if outer.results:
+            raise refusal(STEP, kernel, target, f'is inside of "{name}", which carries values')
         if outer.kind.data == LoopKind.TILES:
             raise refusal(STEP, kernel, target, f'is inside of the tiles of "{name}"')
 

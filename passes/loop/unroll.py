@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
@@ -11,10 +10,10 @@ from xdsl.passes import ModulePass
 
 from ...core.budgets import SUMS
 from ...core.context import decide
-from ...dialects.loop.attrs import Combine, LoopKind, LoopKindAttr
+from ...dialects.loop.attrs import LoopKind, LoopKindAttr
 from ...dialects.loop.loops import extent_of
 from ...dialects.loop.nests import kernel_named, loop_named, refusal
-from ...dialects.loop.ops import ForOp, KernelOp, ReduceEntriesOp, ReduceOp
+from ...dialects.loop.ops import KernelOp
 from ...dialects.loop.substitution import taken_over
 from ...dialects.loop.trace import noted
 
@@ -34,27 +33,28 @@ def unroll(kernel: KernelOp, loop: str, factor: int | None = None) -> KernelOp:
             size is unknown or not `factor`.
     """
     target = loop_named(STEP, kernel, loop)
-    if isinstance(target, ForOp):
+    if not target.is_reduction:
+        if target.kind.data == LoopKind.TILES:
+            raise refusal(STEP, kernel, target, "its iterations are shared among threads")
+        if target.kind.data == LoopKind.SERIAL:
+            raise refusal(STEP, kernel, target, "its iterations keep their order")
         size = extent_of(target)
         if size is None:
             raise refusal(STEP, kernel, target, "its size is not known", "a constant bound")
         if factor not in (None, size):
             raise refusal(STEP, kernel, target, "only all of it can be unrolled", size, factor)
-        if target.kind.data == LoopKind.TILES:
-            raise refusal(STEP, kernel, target, "its iterations are shared among threads")
-        if target.kind.data == LoopKind.SERIAL:
-            raise refusal(STEP, kernel, target, "its iterations keep their order")
         new = taken_over(kernel)
-        cast(ForOp, loop_named(STEP, new, loop)).kind = LoopKindAttr(LoopKind.UNROLL)
+        loop_named(STEP, new, loop).kind = LoopKindAttr(LoopKind.UNROLL)
         return noted(new, "unroll", loop, size)
     if factor is None or factor < 1:
         raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
-    if target.combine.data == Combine.CUSTOM:
+    if not target.is_joinable:
         fact = "it is not known how its accumulators would join"
-        raise refusal(STEP, kernel, target, fact, "combine add, mul, max or min", "custom")
+        raise refusal(
+            STEP, kernel, target, fact, "add, mul, max or min", ", ".join(target.combines)
+        )
     new = taken_over(kernel)
-    reduction = cast(ReduceOp | ReduceEntriesOp, loop_named(STEP, new, loop))
-    reduction.unroll = IntegerAttr(factor, i64) if factor > 1 else None
+    loop_named(STEP, new, loop).unroll = IntegerAttr(factor, i64) if factor > 1 else None
     return noted(new, "unroll", loop, factor)
 
 
@@ -67,7 +67,7 @@ class LoopUnrollPass(ModulePass):
     ```mlir
     loop.kernel @sum(%x: memref<100xf32>, %s: memref<1xf32>) -> (%y: memref<1xf32>) {
       %a = loop.load %s () -> (0)() : memref<1xf32>, f32
-      %r = loop.reduce "k" %k to 100 combine add carry(%acc = %a : f32) {
+      %r = loop.for "k" %k to 100 reduction carry(%acc = %a : f32 add) {
         %v = loop.load %x (d0) -> (d0)(%k) : memref<100xf32>, f32
         %t = arith.addf %acc, %v : f32
         loop.yield %t : f32
@@ -84,7 +84,7 @@ class LoopUnrollPass(ModulePass):
     loop.kernel @sum(%x: memref<100xf32>, %s: memref<1xf32>) -> (%y: memref<1xf32>)
         attributes {loop.schedule = "unroll(k, 4)"} {
       %a = loop.load %s () -> (0)() : memref<1xf32>, f32
-      %r = loop.reduce "k" %k to 100 combine add unroll 4 carry(%acc = %a : f32) {
+      %r = loop.for "k" %k to 100 reduction unroll 4 carry(%acc = %a : f32 add) {
         %v = loop.load %x (d0) -> (d0)(%k) : memref<100xf32>, f32
         %t = arith.addf %acc, %v : f32
         loop.yield %t : f32

@@ -34,8 +34,6 @@ from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
     LoadOp,
-    ReduceEntriesOp,
-    ReduceOp,
     StoreOp,
     element_type,
     new_load,
@@ -131,7 +129,11 @@ class _Vectorize(Rebuild):
 
     def visit_for(self, op: ForOp) -> None:
         if op not in self.axes.targets:
-            super().visit_for(op)
+            inner = self.axes.inner.get(op)
+            if inner is None:
+                super().visit_for(op)
+            else:
+                self.partial_sums(op, inner)
             return
         axis, bound = self.axes.axis(op), self.bound(op)
         if len(bound) > 1:
@@ -140,50 +142,52 @@ class _Vectorize(Rebuild):
         self.bind(op.variable, AffineExpr.constant(0) if one else AffineExpr.symbol(axis))
         self.visit_body(op.body.block)
 
-    def visit_reduce(self, op: ReduceOp) -> None:
-        axes = self.axes.of.get(op.accumulator, NONE)
-        inner = self.axes.inner.get(op)
-        name, bound = self.name(op.loop_name.data), self.bound(op)
-        if inner is None:
-            init = self.widened(self.value(op.init), axes)
-            total = self.reduction(op, name, bound, init, lambda k, acc: self.step(op, k, acc))
-            self.bind(op.result, total)
-            return
-        axis = self.axes.axis(inner)
+    def partial_sums(self, op: ForOp, inner: ForOp) -> None:
+        """A reduction whose inner half becomes lanes of accumulators, joined after it."""
+        axis, bound = self.axes.axis(inner), self.bound(op)
 
-        def body(variable: AffineExpr, accumulator: SSAValue) -> SSAValue:
-            self.bind(op.variable, variable)
-            return self.step(inner, AffineExpr.symbol(axis), accumulator)
+        def body(new: ForOp) -> Sequence[SSAValue]:
+            self.bind(op.variable, self.number(new.variable))
+            self.bind_all(op.carried, new.carried)
+            return self.step(inner, AffineExpr.symbol(axis), new.carried)
 
-        neutral = self.emit(_neutral(op.combine.data, op.init.type), op).result
-        total = self.reduction(op, name, bound, self.widened(neutral, axes), body)
-        self.bind(op.result, self.joined(op, total, axis, axes - {axis}))
+        inits: list[SSAValue] = []
+        for old, combine, init in zip(op.carried, op.combines, op.inits, strict=True):
+            neutral = self.emit(_neutral(combine, init.type), op).result
+            inits.append(self.widened(neutral, self.axes.of[old]))
+        last = self.loop_like(op, self.name(op.loop_name.data), bound, inits, body)
+        for number, partial in enumerate(last):
+            self.bind(op.results[number], self.joined(op, number, partial, axis))
 
-    def joined(self, op: ReduceOp, partial: SSAValue, axis: int, axes: AxisSet) -> SSAValue:
-        """The first value of a reduction combined with its partial accumulators."""
-        folded = self.emit(FoldOp(partial, axis, op.combine.data), op).result
+    def joined(self, op: ForOp, number: int, partial: SSAValue, axis: int) -> SSAValue:
+        """The first of a carried value combined with its partial accumulators."""
+        axes, combine = self.axes.of[op.results[number]], op.combines[number]
+        kind = op.results[number].type
+        folded = self.emit(FoldOp(partial, axis, combine), op).result
         if not axes:
             zeros = DenseArrayBase.from_list(i64, [0] * len(self.axes.lanes))
             first = vector.ExtractOp.create(
-                operands=[folded],
-                result_types=[op.init.type],
-                properties={"static_position": zeros},
+                operands=[folded], result_types=[kind], properties={"static_position": zeros}
             )
             folded = self.emit(first, op).results[0]
-        init = self.value(op.init)
-        if _is_neutral(op.combine.data, init):
+        init = self.value(op.inits[number])
+        if _is_neutral(combine, init):
             return folded
-        combine = _combining(op.combine.data, op.init.type)
+        joining = _combining(combine, kind)
         init = self.widened(init, axes)
-        joined = combine.create(operands=[init, folded], result_types=[folded.type], properties={})
+        joined = joining.create(operands=[init, folded], result_types=[folded.type], properties={})
         return self.emit(joined, op).results[0]
 
-    def visit_entries(self, op: ReduceEntriesOp) -> None:
-        axes = self.axes.of.get(op.accumulator, NONE)
-        self.bind(op.result, self.entries(op, self.widened(self.value(op.init), axes)))
+    def inits(self, op: ForOp) -> Sequence[SSAValue]:
+        return self.all_widened(op, op.inits)
 
-    def yielded(self, op: ReduceOp | ReduceEntriesOp) -> SSAValue:
-        return self.widened(self.value(op.yielded), self.axes.of.get(op.accumulator, NONE))
+    def yielded(self, op: ForOp) -> Sequence[SSAValue]:
+        return self.all_widened(op, op.yielded)
+
+    def all_widened(self, op: ForOp, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """Values that a loop carries, stretched to the axes of what it carries."""
+        pairs = zip(values, op.carried, strict=True)
+        return [self.widened(self.value(v), self.axes.of.get(c, NONE)) for v, c in pairs]
 
     # Accesses.
 

@@ -98,7 +98,7 @@ loop.kernel @dense(%x: memref<?x37xf32>, %w: memref<21x37xf32>, %b: memref<21xf3
   loop.for "i" %i to %n {
     loop.for "j" %j to 21 {
       %b0 = loop.load %b (d0) -> (d0)(%j) : memref<21xf32>, f32
-      %s = loop.reduce "k" %k to 37 combine add carry(%acc = %b0 : f32) {
+      %s = loop.for "k" %k to 37 reduction carry(%acc = %b0 : f32 add) {
         %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<?x37xf32>, f32
         %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<21x37xf32>, f32
         %t = math.fma %p, %q, %acc : f32
@@ -156,7 +156,7 @@ loop.kernel @small(%x: memref<?x16xf32>, %w: memref<16x8xf32>) -> (%y: memref<?x
   %z = arith.constant dense<0.0> : vector<2x8xf32>
   %n = memref.dim %x, %c0 : memref<?x16xf32>
   loop.for "i" %i to %n {
-    %s = loop.reduce "k" %k to 8 combine add carry(%acc = %z : vector<2x8xf32>) {
+    %s = loop.for "k" %k to 8 reduction carry(%acc = %z : vector<2x8xf32> add) {
       %p = loop.load %x (d0, d1)[s0, s1] -> (d0, d1 * 2 + s0)(%i, %k)
         : memref<?x16xf32>, vector<2x1xf32>
       %q = loop.load %w (d0)[s0, s1] -> (d0 * 2 + s0, s1)(%k) : memref<16x8xf32>, vector<2x8xf32>
@@ -220,12 +220,12 @@ loop.kernel @softmax(%x: memref<?x?xf32>) -> (%y: memref<?x?xf32>) {
   %n = memref.dim %x, %c0 : memref<?x?xf32>
   %m = memref.dim %x, %c1 : memref<?x?xf32>
   loop.for "i" %i to %n {
-    %a = loop.reduce "k" %k to %m combine max carry(%acc = %low : f32) {
+    %a = loop.for "k" %k to %m reduction carry(%acc = %low : f32 max) {
       %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<?x?xf32>, f32
       %t = arith.maximumf %p, %acc : f32
       loop.yield %t : f32
     }
-    %s = loop.reduce "l" %l to %m combine add carry(%acc = %zero : f32) {
+    %s = loop.for "l" %l to %m reduction carry(%acc = %zero : f32 add) {
       %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %l) : memref<?x?xf32>, f32
       %q = arith.subf %p, %a : f32
       %e = math.exp %q : f32
@@ -282,8 +282,8 @@ loop.kernel @spmm(%ip: memref<?xINT>, %ix: memref<?xINT>, %v: memref<?xf32>, %x:
   %n = memref.dim %y, %c0 : memref<?x24xf32>
   loop.for "i" %i to %n {
     loop.for "f" %f to 24 {
-      %s = loop.reduce_entries "e" %p, %j of %ip, %ix row (d0) -> (d0)(%i) combine add
-          carry(%acc = %zero : f32) : memref<?xINT>, memref<?xINT> {
+      %s = loop.for "e" %p, %j of %ip, %ix row (d0) -> (d0)(%i) reduction
+          carry(%acc = %zero : f32 add) : memref<?xINT>, memref<?xINT> {
         %a = loop.load %v (d0) -> (d0)(%p) : memref<?xf32>, f32
         %b = loop.load %x (d0, d1) -> (d0, d1)(%j, %f) : memref<?x24xf32>, f32
         %t = math.fma %a, %b, %acc : f32
@@ -331,7 +331,7 @@ loop.kernel @hidden(%x: memref<?x9xf32>, %w: memref<16x9xf32>, %v: memref<16x7xf
   loop.for "i" %i to %n {
     %h = loop.local : memref<16xf32>
     loop.for "h" %u to 16 {
-      %s = loop.reduce "k" %k to 9 combine add carry(%acc = %zero : f32) {
+      %s = loop.for "k" %k to 9 reduction carry(%acc = %zero : f32 add) {
         %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<?x9xf32>, f32
         %q = loop.load %w (d0, d1) -> (d0, d1)(%u, %k) : memref<16x9xf32>, f32
         %t = math.fma %p, %q, %acc : f32
@@ -341,7 +341,7 @@ loop.kernel @hidden(%x: memref<?x9xf32>, %w: memref<16x9xf32>, %v: memref<16x7xf
       loop.store %r, %h (d0) -> (d0)(%u) : f32, memref<16xf32>
     }
     loop.for "j" %j to 7 {
-      %s = loop.reduce "l" %l to 16 combine add carry(%acc = %zero : f32) {
+      %s = loop.for "l" %l to 16 reduction carry(%acc = %zero : f32 add) {
         %p = loop.load %h (d0) -> (d0)(%l) : memref<16xf32>, f32
         %q = loop.load %v (d0, d1) -> (d0, d1)(%l, %j) : memref<16x7xf32>, f32
         %t = math.fma %p, %q, %acc : f32

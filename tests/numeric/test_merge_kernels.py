@@ -36,7 +36,7 @@ loop.kernel @sums(%x: memref<?x?xf32>) -> (%y: memref<?xf32>) {
   %n = memref.dim %x, %c0 : memref<?x?xf32>
   %m = memref.dim %x, %c1 : memref<?x?xf32>
   loop.for "i" %i to %n {
-    %s = loop.reduce "k" %k to %m combine add carry(%acc = %zero : f32) {
+    %s = loop.for "k" %k to %m reduction carry(%acc = %zero : f32 add) {
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<?x?xf32>, f32
       %t = arith.addf %acc, %v : f32
       loop.yield %t : f32
@@ -129,13 +129,17 @@ def test_a_function_that_cannot_be_one_kernel_is_grouped_anew() -> None:
 
 
 @pytest.mark.parametrize("level", [0, 3])
-def test_a_kernel_that_is_scheduled_runs_as_it_is(level: int) -> None:
-    apart = EXP.replace('loop.for "i" %i to %n {', 'loop.for "i" %i to %n serial {')
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [("tiles", "it is scheduled"), ("serial", "it has a loop that keeps its order")],
+)
+def test_a_kernel_without_a_value_runs_as_it_is(level: int, kind: str, reason: str) -> None:
+    apart = EXP.replace('loop.for "i" %i to %n {', f'loop.for "i" %i to %n {kind} {{')
     named = GROUP.replace("@group(%x: tensor<?x?xf32>)", f"@group(%x: tensor<?x?xf32> {NAMES})")
     named = named.replace("@exponential(%x)", '@exponential(%x) dims [["rows", "columns"]]')
     module = sw.from_mlir(named + apart + SUMS + SPREAD.replace("AT", "%i"))
     exe = sw.compile(module, threads=1, opt_level=level)
-    assert "@exponential has no value at an index: it is scheduled" in exe.explain()
+    assert f"@exponential has no value at an index: {reason}" in exe.explain()
     assert "loop.kernel @exponential" in exe.ir("kernels")
     x = RNG.standard_normal((6, 9)).astype(np.float32)
     e = np.exp(x)
@@ -186,8 +190,8 @@ loop.kernel @product(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: m
   %n = arith.subi %ends, %c1 : index
   loop.for "i" %i to %n {
     loop.for "j" %j to 3 {
-      %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i)
-          combine add carry(%acc = %zero : f32) : memref<?xi32>, memref<?xi32> {
+      %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i)
+          reduction carry(%acc = %zero : f32 add) : memref<?xi32>, memref<?xi32> {
         %v = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
         %h = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : memref<?x3xf16>, f16
         %w = arith.extf %h : f16 to f32

@@ -132,7 +132,7 @@ loop.kernel @gemm(%x: memref<?x9xf32>, %w: memref<9x40xf32>) -> (%y: memref<?x40
   %n = memref.dim %x, %c0 : memref<?x9xf32>
   loop.for "i0" %i to min (d0) -> (d0 ceildiv 3)(%n) {
     %e = affine.min affine_map<(d0, d1) -> (3, d0 - d1 * 3)>(%n, %i)
-    %s = loop.reduce "k" %k to 9 combine add unroll 2 carry(%acc = %zero : vector<3x48xf32>) {
+    %s = loop.for "k" %k to 9 reduction unroll 2 carry(%acc = %zero : vector<3x48xf32> add) {
       %p = loop.load %x (d0, d1)[s0, s1] -> (d0 * 3 + s0, d1)(%i, %k) valid(0 : %e)
         : memref<?x9xf32>, vector<3x1xf32>
       %q = loop.load %w (d0)[s0, s1] -> (d0, s1)(%k) valid(1 : %m)
@@ -153,8 +153,8 @@ loop.kernel @spmm(%ip: memref<?xi32>, %ix: memref<?xi32>, %v: memref<?xf16>)
   %n = memref.dim %y, %c0 : memref<?xf32>
   loop.for "i" %i to %n {
     %h = loop.local : memref<4x4xf32>
-    %s = loop.reduce_entries "e" %p, %j of %ip, %ix row (d0) -> (d0)(%i) combine max unroll 3
-        carry(%acc = %zero : f32) : memref<?xi32>, memref<?xi32> {
+    %s = loop.for "e" %p, %j of %ip, %ix row (d0) -> (d0)(%i) reduction unroll 3
+        carry(%acc = %zero : f32 max) : memref<?xi32>, memref<?xi32> {
       %a = loop.load %v (d0) -> (d0)(%p) : memref<?xf16>, f16
       %b = arith.extf %a : f16 to f32
       %t = arith.maximumf %b, %acc : f32

@@ -24,8 +24,8 @@ loop.kernel @spmm(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: memr
   %zero = arith.constant dense<0.0> : vector<8xf32>
   %n = memref.dim %y, %c0 : memref<?x8xf32>
   loop.for "i" %i to %n {
-    %s = loop.reduce_entries "e" %p, %j of %indptr, %indices row (d0) -> (d0)(%i) combine add
-        carry(%acc = %zero : vector<8xf32>) : memref<?xi32>, memref<?xi32> {
+    %s = loop.for "e" %p, %j of %indptr, %indices row (d0) -> (d0)(%i) reduction
+        carry(%acc = %zero : vector<8xf32> add) : memref<?xi32>, memref<?xi32> {
       %v = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
       %w = loop.load %x (d0)[s0] -> (d0, s0)(%j) : memref<?x8xf32>, vector<8xf32>
       %vb = vector.broadcast %v : f32 to vector<8xf32>

@@ -21,15 +21,13 @@ from xdsl.ir.affine import AffineExpr
 from ....core.target import Target
 from ....core.walks import operations_in
 from ....dialects.loop.linear import coefficient
-from ....dialects.loop.loops import Loop, extent_of
+from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import EXPENSIVE
 from ....dialects.loop.ops import (
     ENTRIES,
     ForOp,
     KernelOp,
     LoadOp,
-    ReduceEntriesOp,
-    ReduceOp,
     StoreOp,
     block_shape,
     element_type,
@@ -59,16 +57,14 @@ def accesses(op: Operation) -> Iterator[LoadOp | StoreOp]:
             yield inner
 
 
-def dependents(loop: Loop) -> set[SSAValue]:
+def dependents(loop: ForOp) -> set[SSAValue]:
     """The values in a loop that depend on its variable, the variable included."""
-    found: set[SSAValue] = set(loop.body.block.args)
-    if isinstance(loop, ReduceOp | ReduceEntriesOp):
-        found.discard(loop.accumulator)
+    found: set[SSAValue] = {loop.variable, loop.column} if loop.over_entries else {loop.variable}
     for op in loop.body.walk():
         if any(operand in found for operand in op.operands):
             found.update(op.results)
-            if isinstance(op, ReduceOp | ReduceEntriesOp):
-                found.add(op.accumulator)
+            if isinstance(op, ForOp):
+                found.update(op.carried)
     return found
 
 
@@ -141,9 +137,9 @@ def is_expensive(op: Operation) -> bool:
 
 def cost(op: Operation) -> int:
     """About how many scalar instructions an operation takes, with what is in it."""
-    if isinstance(op, ForOp | ReduceOp | ReduceEntriesOp):
+    if isinstance(op, ForOp):
         body = sum(cost(inner) for inner in op.body.block.ops)
-        if isinstance(op, ReduceEntriesOp):
+        if op.over_entries:
             return entries_of_a_row(op) * body
         size = extent_of(op)
         return (UNKNOWN_EXTENT if size is None else size) * body
@@ -152,9 +148,15 @@ def cost(op: Operation) -> int:
     return lanes * (_EXPENSIVE_COST if op.name in EXPENSIVE else 1)
 
 
-def entries_of_a_row(loop: ReduceEntriesOp) -> int:
+def entry_loops(op: Operation) -> list[ForOp]:
+    """The loops over the entries of rows in an operation."""
+    return [inner for inner in op.walk() if isinstance(inner, ForOp) and inner.over_entries]
+
+
+def entries_of_a_row(loop: ForOp) -> int:
     """How many entries a row has on average, at least 1."""
-    indices, rows = loop.indices, cast(MemRefType, loop.indptr.type).get_shape()[0] - 1
+    indptr, indices = loop.matrix
+    rows = cast(MemRefType, indptr.type).get_shape()[0] - 1
     owner = indices.owner
     kernel = owner.parent_op() if isinstance(owner, Block) else None
     if isinstance(indices, BlockArgument) and isinstance(kernel, KernelOp) and rows > 0:

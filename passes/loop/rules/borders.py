@@ -81,4 +81,4 @@ def _siblings(schedule: Schedule, loop: str) -> list[ForOp]:
     """The loops beside a loop, and the loop itself."""
     block = schedule.for_loop(loop).parent
     assert block is not None
-    return [op for op in block.ops if isinstance(op, ForOp)]
+    return [op for op in block.ops if isinstance(op, ForOp) and op.is_plain]

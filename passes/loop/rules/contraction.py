@@ -21,14 +21,13 @@ from xdsl.ir import SSAValue
 
 from ....dialects.loop.arguments import CONSTANT, PACKING
 from ....dialects.loop.attrs import Combine
+from ....dialects.loop.loops import loops_in
 from ....dialects.loop.nests import ScheduleError, perfect_nest
 from ....dialects.loop.ops import (
     ForOp,
     KernelOp,
     LoadOp,
     LocalOp,
-    ReduceEntriesOp,
-    ReduceOp,
     StoreOp,
 )
 from ..split import SplitNames
@@ -103,9 +102,9 @@ class _Work:
 def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
     """What each loop of a perfect nest is for, None where it is no contraction."""
     body = nest[-1].body.block
-    reductions = [op for op in body.walk() if isinstance(op, ReduceOp)]
-    top = [op for op in body.ops if isinstance(op, ReduceOp)]
-    if len(top) != 1 or any(r.combine.data != Combine.ADD for r in reductions):
+    reductions = list(loops_in(body))
+    top = [op for op in reductions if op.parent is body]
+    if len(top) != 1 or any(op.combines != [Combine.ADD] for op in reductions):
         return None
     follows = {loop: dependents(loop) for loop in nest}
     factors = [op for op in accesses(top[0]) if isinstance(op, LoadOp)]
@@ -131,7 +130,7 @@ def _stays(access: LoadOp | StoreOp, loop: ForOp, dependent: set[SSAValue]) -> b
 
 
 def _constants_to_pack(
-    kernel: KernelOp, lane: ForOp, sum: ReduceOp, dependent: set[SSAValue]
+    kernel: KernelOp, lane: ForOp, sum: ForOp, dependent: set[SSAValue]
 ) -> tuple[tuple[int, ...], bool] | None:
     """The constants that follow the lanes, and whether one jumps; None if others jump.
 
@@ -191,9 +190,10 @@ def _bytes_between_rows(schedule: Schedule, row: str | None) -> int | None:
 def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     """Give a contraction its register tile; return which, None if the nest is no contraction."""
     inside = list(schedule.for_loop(nest).walk())
-    if any(isinstance(op, ReduceEntriesOp | LocalOp) for op in inside):
+    loops = [op for op in inside if isinstance(op, ForOp)]
+    if any(isinstance(op, LocalOp) for op in inside) or any(op.over_entries for op in loops):
         return None
-    if not any(isinstance(op, ReduceOp) for op in inside):
+    if not any(op.is_reduction for op in loops):
         return None
     _sink_all(schedule, nest)
     loops = perfect_nest(schedule.for_loop(nest))
@@ -401,6 +401,4 @@ def _pack(schedule: Schedule, roles: Roles, outer: str, inner: str) -> None:
 
 
 def _variable(schedule: Schedule, name: str) -> SSAValue:
-    loop = schedule.loop(name)
-    assert isinstance(loop, ForOp | ReduceOp)
-    return loop.variable
+    return schedule.loop(name).variable

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....dialects.loop.attrs import Combine
 from ....dialects.loop.loops import bound_of
 from ....dialects.loop.nests import perfect_nest
-from ....dialects.loop.ops import ForOp, LoadOp, ReduceEntriesOp, ReduceOp, StoreOp
+from ....dialects.loop.ops import ForOp, LoadOp, StoreOp
 from .accesses import (
     Stride,
     accesses,
     cost,
     dependents,
     entries_of_a_row,
+    entry_loops,
     is_expensive,
     lanes_for,
     power_of_two_up_to,
@@ -121,7 +121,7 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
     if size is not None and size < 2:
         return None
     lanes = lanes_for(schedule.target, loop)
-    entries = [op for op in loop.walk() if isinstance(op, ReduceEntriesOp)]
+    entries = entry_loops(loop)
     limit = ROW_VECTORS if entries else WIDE_VECTORS
     expensive = is_expensive(loop) and not entries
     if expensive:
@@ -163,7 +163,8 @@ def _expensive_vectors(most: int, size: int | None, lanes: int) -> int:
 
 def _vectors(loop: ForOp, size: int | None, lanes: int, entries: bool) -> int:
     """How many vectors to process at a time."""
-    reduces = any(isinstance(op, ReduceOp) for op in loop.body.block.ops)
+    inner = [op for op in loop.body.block.ops if isinstance(op, ForOp)]
+    reduces = any(op.is_reduction and not op.over_entries for op in inner)
     if is_expensive(loop) or not (entries or reduces or cost_of_body(loop) <= CHEAP):
         return 1
     if size is None:
@@ -184,7 +185,6 @@ def _unroll_entries(schedule: Schedule, entries: Sequence[str], vectors: int) ->
     most = 4 if vectors == 1 else 2 if vectors <= WIDE_VECTORS else 1
     for name in entries:
         loop = schedule.loop(name)
-        assert isinstance(loop, ReduceEntriesOp)
         factor = schedule.knobs.unroll or min(most, power_of_two_up_to(entries_of_a_row(loop) // 2))
-        if factor > 1 and loop.combine.data != Combine.CUSTOM:
+        if factor > 1 and loop.is_joinable:
             schedule.unroll(name, factor)

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute
 from ....dialects.loop.arguments import CONSTANT
 from ....dialects.loop.loops import enclosing, extent_of
 from ....dialects.loop.nests import body_of
-from ....dialects.loop.ops import ForOp, LoadOp, ReduceOp
+from ....dialects.loop.ops import ForOp, LoadOp
 from ..prefetch import bits_of
 from .accesses import UNKNOWN_EXTENT, accesses, bytes_apart, cost
 from .steps import Schedule
@@ -100,10 +100,10 @@ def prefetch_next_rows(schedule: Schedule, rows: str) -> None:
         rows: the loop over rows.
     """
     loop = schedule.for_loop(rows)
-    passes = [op for op in body_of(loop) if isinstance(op, ForOp | ReduceOp)]
+    passes = [op for op in body_of(loop) if isinstance(op, ForOp) and not op.over_entries]
     for argument, buffer in enumerate(schedule.kernel.inputs):
         reading = [op for op in passes if any(a.buffer is buffer for a in accesses(op))]
-        again = [op for op in reading[1:] if isinstance(op, ForOp)]
+        again = [op for op in reading[1:] if op.is_plain]
         if not again:
             continue
         costliest = max(again, key=cost)

@@ -6,8 +6,6 @@ accumulators, and what is left is cut again into a shorter vector as long as tha
 
 from __future__ import annotations
 
-from ....dialects.loop.attrs import Combine
-from ....dialects.loop.ops import ReduceOp
 from .accesses import Stride, accesses, dependents, is_expensive, lanes_for, stride
 from .steps import Schedule
 
@@ -20,7 +18,7 @@ SHORTEST = 4
 def schedule_row(schedule: Schedule, name: str) -> str | None:
     """Vectorise a reduction along memory; says what was done, None where it does not fit."""
     loop = schedule.loop(name)
-    if not isinstance(loop, ReduceOp) or loop.combine.data == Combine.CUSTOM:
+    if not loop.is_joinable or loop.over_entries:
         return None
     if any(op.regions for op in loop.body.block.ops):
         return None

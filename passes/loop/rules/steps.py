@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ....core.actions import allowed
 from ....core.target import Target
-from ....dialects.loop.loops import Loop, extent_of
+from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import ScheduleError, loop_named, loops_by_name
 from ....dialects.loop.ops import ForOp, KernelOp
 from ....dialects.loop.trace import Argument, trace_of
@@ -49,7 +49,7 @@ class Schedule:
     def __init__(self, kernel: KernelOp, target: Target, knobs: Knobs = ANALYTIC) -> None:
         self.kernel, self.target, self.knobs = kernel, target, knobs
         self._kept: list[KernelOp] = []
-        self._loops: tuple[KernelOp | None, dict[str, Loop]] = None, {}
+        self._loops: tuple[KernelOp | None, dict[str, ForOp]] = None, {}
 
     def __str__(self) -> str:
         return trace_of(self.kernel)
@@ -82,12 +82,12 @@ class Schedule:
         """Whether there is a loop of this name."""
         return name in self._by_name()
 
-    def loop(self, name: str) -> Loop:
+    def loop(self, name: str) -> ForOp:
         """The loop of this name."""
         found = self._by_name().get(name)
         return loop_named(STEP, self.kernel, name) if found is None else found
 
-    def _by_name(self) -> dict[str, Loop]:
+    def _by_name(self) -> dict[str, ForOp]:
         """The loops, which are looked for once after each step."""
         kernel, loops = self._loops
         if kernel is not self.kernel:
@@ -96,9 +96,9 @@ class Schedule:
         return loops
 
     def for_loop(self, name: str) -> ForOp:
-        """The loop of this name, which is a `loop.for`."""
+        """The loop of this name, which carries nothing."""
         loop = self.loop(name)
-        assert isinstance(loop, ForOp)
+        assert loop.is_plain
         return loop
 
     def may_parallelise(self, name: str) -> bool:

@@ -10,10 +10,16 @@ from xdsl.ir import SSAValue
 
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.loops import enclosing, extent_of
-from ....dialects.loop.ops import ForOp, ReduceEntriesOp
+from ....dialects.loop.ops import ForOp
 from ....dialects.loop.ops_partition import MOST_WEIGHT
 from ..balance import is_row_loop
-from .accesses import UNKNOWN_EXTENT, cost, entries_of_a_row, lanes_for
+from .accesses import (
+    UNKNOWN_EXTENT,
+    cost,
+    entries_of_a_row,
+    entry_loops,
+    lanes_for,
+)
 from .steps import Schedule
 
 TILES = 16
@@ -52,9 +58,7 @@ def cut_thread_tiles(schedule: Schedule, nest: str) -> str | None:
     return parts.inner
 
 
-def _weighed(
-    loop: ForOp, reductions: Sequence[ReduceEntriesOp], row: int, lanes: int
-) -> tuple[str, int]:
+def _weighed(loop: ForOp, reductions: Sequence[ForOp], row: int, lanes: int) -> tuple[str, int]:
     """The reduction whose entries are balanced, and the rest of the cost of a row, in entries.
 
     Reductions over the rows of one matrix have the same entries: any of them stands for all. Of
@@ -62,21 +66,20 @@ def _weighed(
     """
     entries: Counter[SSAValue] = Counter()
     for op in reductions:
-        entries[op.indptr] += _cost_of_entry(loop, op, lanes)
+        entries[op.matrix[0]] += _cost_of_entry(loop, op, lanes)
     ((indptr, entry),) = entries.most_common(1)
-    counted = [op for op in reductions if op.indptr is indptr]
+    counted = [op for op in reductions if op.matrix[0] is indptr]
     rest = row - sum(entries_of_a_row(op) * _cost_of_entry(loop, op, 1) for op in counted)
     weight = -(-rest // (lanes * max(1, entry)))
     return counted[0].loop_name.data, min(max(1, weight), MOST_WEIGHT)
 
 
-def _sparse_rows(loop: ForOp) -> list[ReduceEntriesOp]:
+def _sparse_rows(loop: ForOp) -> list[ForOp]:
     """The reductions over rows of sparse matrices that a loop iterates over."""
-    reductions = [op for op in loop.walk() if isinstance(op, ReduceEntriesOp)]
-    return [op for op in reductions if is_row_loop(loop, op)]
+    return [op for op in entry_loops(loop) if is_row_loop(loop, op)]
 
 
-def _cost_of_entry(loop: ForOp, reduction: ReduceEntriesOp, lanes: int) -> int:
+def _cost_of_entry(loop: ForOp, reduction: ForOp, lanes: int) -> int:
     """The cost of an entry in an iteration of the loop, in vectors of so many lanes."""
     around = list(enclosing(reduction))
     sizes = [extent_of(inner) for inner in around[: around.index(loop)]]

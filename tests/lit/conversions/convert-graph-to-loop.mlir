@@ -15,7 +15,7 @@ func.func @dense_main(%x: tensor<?x8xf32> {graph.name = "x", graph.dims = ["batc
 // CHECK: loop.for "i" %i to %[[N]] {
 // CHECK-NEXT: loop.for "j" %j to 4 {
 // CHECK-NEXT: %[[B:.*]] = loop.load %b (d0) -> (d0)(%j)
-// CHECK-NEXT: %[[S:.*]] = loop.reduce "k" %k to 8 combine add carry(%[[ACC:.*]] = %[[B]] : f32) {
+// CHECK-NEXT: %[[S:.*]] = loop.for "k" %k to 8 reduction carry(%[[ACC:.*]] = %[[B]] : f32 add) {
 // CHECK-NEXT: %[[P:.*]] = loop.load %x (d0, d1) -> (d0, d1)(%i, %k)
 // CHECK-NEXT: %[[Q:.*]] = loop.load %w (d0, d1) -> (d0, d1)(%j, %k)
 // CHECK-NEXT: %[[T:.*]] = math.fma %[[P]], %[[Q]], %[[ACC]] : f32
@@ -34,16 +34,16 @@ func.func private @dense_relu(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>, %b: tens
 // What a row needs once is computed before the loop over the row; its exponentials are kept.
 // CHECK-LABEL: loop.kernel @softmax
 // CHECK: loop.for "i" %i to 3 {
-// CHECK-NEXT: %[[MAX:.*]] = loop.reduce "k" %k to 5 combine max
+// CHECK-NEXT: %[[MAX:.*]] = loop.for "k" %k to 5 reduction carry({{.*}} maxnum)
 // CHECK: %[[ROW:.*]] = loop.local : memref<5xf32>
 // CHECK: loop.for "j1" %j1 to 5 {
 // CHECK: %[[EXP:.*]] = math.exp
 // CHECK-NEXT: loop.store %[[EXP]], %[[ROW]] (d0) -> (d0)(%j1)
-// CHECK: %[[SUM:.*]] = loop.reduce "k1" %k1 to 5 combine add
+// CHECK: %[[SUM:.*]] = loop.for "k1" %k1 to 5 reduction carry({{.*}} add)
 // CHECK-NEXT: loop.load %[[ROW]] (d0) -> (d0)(%k1)
 // CHECK: %[[SCALE:.*]] = arith.divf %{{.*}}, %[[SUM]]
 // CHECK: loop.for "j" %j to 5 {
-// CHECK-NOT: loop.reduce
+// CHECK-NOT: reduction
 // CHECK-NOT: math.exp
 // CHECK: loop.load %[[ROW]] (d0) -> (d0)(%j)
 // CHECK-NEXT: arith.mulf %{{.*}}, %[[SCALE]]
@@ -57,7 +57,7 @@ func.func private @softmax(%x: tensor<3x5xf32>) -> tensor<3x5xf32> attributes {g
 // Along axis 0 the columns come first, so that each has its maximum once.
 // CHECK-LABEL: loop.kernel @softmax_columns
 // CHECK: loop.for "i" %i to 5 {
-// CHECK-NEXT: loop.reduce "k" %k to 3 combine max
+// CHECK-NEXT: loop.for "k" %k to 3 reduction carry({{.*}} maxnum)
 // CHECK: loop.for "j" %j to 3 {
 // CHECK-NOT: loop.local
 // CHECK: loop.store %{{.*}}, %y (d0, d1) -> (d0, d1)(%j, %i)
@@ -74,13 +74,13 @@ func.func private @softmax_columns(%x: tensor<3x5xf32>) -> tensor<3x5xf32> attri
 // CHECK: loop.for "i" %i to
 // CHECK-NEXT: %[[H:.*]] = loop.local : memref<16xf32>
 // CHECK-NEXT: loop.for "j1" %j1 to 16 {
-// CHECK-NEXT: %[[S:.*]] = loop.reduce_entries "e" %p, %c of %a, %a_1 row (d0) -> (d0)(%i) combine add
+// CHECK-NEXT: %[[S:.*]] = loop.for "e" %p, %c of %a, %a_1 row (d0) -> (d0)(%i) reduction carry({{.*}} add)
 // CHECK-NEXT: loop.load %a_2 (d0) -> (d0)(%p)
 // CHECK-NEXT: loop.load %x (d0, d1) -> (d0, d1)(%c, %j1)
 // CHECK: %[[R:.*]] = arith.maximumf %[[S]],
 // CHECK-NEXT: loop.store %[[R]], %[[H]] (d0) -> (d0)(%j1)
 // CHECK: loop.for "j" %j to 7 {
-// CHECK-NEXT: loop.reduce "k" %k to 16 combine add
+// CHECK-NEXT: loop.for "k" %k to 16 reduction carry({{.*}} add)
 // CHECK-NEXT: loop.load %[[H]] (d0) -> (d0)(%k)
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 func.func private @gcn(%a: tensor<?x?xf32, #csr>, %x: tensor<?x16xf32>, %w: tensor<16x7xf32>) -> tensor<?x7xf32> attributes {graph.primitive} {
@@ -243,15 +243,13 @@ loop.kernel @running(%x: memref<?x?xf32>, %w: memref<4xf32>) -> (%y: memref<?x?x
 
 // CHECK-LABEL: loop.kernel @rows
 // CHECK: loop.for "i" %{{.*}} to %{{.*}} {
-// CHECK-NEXT: loop.reduce_entries "e"
+// CHECK-NEXT: loop.for "e"
 // CHECK-NOT: loop.for
-// CHECK-NOT: loop.reduce
 // CHECK: loop.store %{{.*}}, %y0 (d0) -> (d0, 0)(%i)
 // CHECK-NOT: loop.for
-// CHECK-NOT: loop.reduce
 // CHECK: loop.store %{{.*}}, %y1 (d0) -> (d0)(%i)
 // CHECK: loop.for "i1"
-// CHECK-NEXT: loop.reduce "k"
+// CHECK-NEXT: loop.for "k"
 func.func private @rows(%a: tensor<?x?xf32, #csr>, %x: tensor<3x4xf32>) -> (tensor<?x1xf32>, tensor<?xf32>, tensor<3xf32>) attributes {graph.primitive} {
   %d = graph.degree %a self_loops = false power = -1.0 : (tensor<?x?xf32, #csr>) -> tensor<?xf32>
   %s = graph.reshape %d shape = [-1, 1] : (tensor<?xf32>) -> tensor<?x1xf32>

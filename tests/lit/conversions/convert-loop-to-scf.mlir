@@ -18,7 +18,7 @@ loop.kernel @dot(%x: memref<?xf32>) -> (%y: memref<1xf32>) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %n = memref.dim %x, %c0 : memref<?xf32>
-  %s = loop.reduce "k" %k to %n combine add unroll 2 carry(%acc = %zero : f32) {
+  %s = loop.for "k" %k to %n reduction unroll 2 carry(%acc = %zero : f32 add) {
     %p = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %t = math.fma %p, %p, %acc : f32
     loop.yield %t : f32
@@ -51,7 +51,7 @@ loop.kernel @tile(%x: memref<?x9xf32>, %w: memref<9x32xf32>) -> (%y: memref<?x32
   %zero = arith.constant dense<0.0> : vector<2x32xf32>
   %n = memref.dim %x, %c0 : memref<?x9xf32>
   loop.for "i0" %i to min (d0) -> (d0 floordiv 2)(%n) {
-    %s = loop.reduce "k" %k to 9 combine add carry(%acc = %zero : vector<2x32xf32>) {
+    %s = loop.for "k" %k to 9 reduction carry(%acc = %zero : vector<2x32xf32> add) {
       %p = loop.load %x (d0, d1)[s0, s1] -> (d0 * 2 + s0, d1)(%i, %k) : memref<?x9xf32>, vector<2x1xf32>
       %q = loop.load %w (d0)[s0, s1] -> (d0, s1)(%k) : memref<9x32xf32>, vector<1x32xf32>
       %pb = vector.broadcast %p : vector<2x1xf32> to vector<2x32xf32>
@@ -120,7 +120,7 @@ loop.kernel @spmm(%ip: memref<?xi32>, %ix: memref<?xi32>, %v: memref<?xf32>, %x:
   %zero = arith.constant dense<0.0> : vector<8xf32>
   %n = memref.dim %y, %c0 : memref<?x8xf32>
   loop.for "i" %i to %n {
-    %s = loop.reduce_entries "e" %p, %j of %ip, %ix row (d0) -> (d0)(%i) combine add carry(%acc = %zero : vector<8xf32>) : memref<?xi32>, memref<?xi32> {
+    %s = loop.for "e" %p, %j of %ip, %ix row (d0) -> (d0)(%i) reduction carry(%acc = %zero : vector<8xf32> add) : memref<?xi32>, memref<?xi32> {
       %a = loop.load %v (d0) -> (d0)(%p) : memref<?xf32>, f32
       %b = loop.load %x (d0)[s0] -> (d0, s0)(%j) : memref<?x8xf32>, vector<8xf32>
       %ab = vector.broadcast %a : f32 to vector<8xf32>
@@ -144,7 +144,7 @@ loop.kernel @spmm(%ip: memref<?xi32>, %ix: memref<?xi32>, %v: memref<?xf32>, %x:
 // CHECK:           memref.load %v
 loop.kernel @spmm_by_fours(%ip: memref<?xi32>, %ix: memref<?xi32>, %v: memref<?xf32>, %x: memref<?x8xf32>) -> (%y: memref<1x8xf32>) {
   %zero = arith.constant dense<0.0> : vector<8xf32>
-  %s = loop.reduce_entries "e" %p, %j of %ip, %ix row () -> (0)() combine add unroll 4 carry(%acc = %zero : vector<8xf32>) : memref<?xi32>, memref<?xi32> {
+  %s = loop.for "e" %p, %j of %ip, %ix row () -> (0)() reduction unroll 4 carry(%acc = %zero : vector<8xf32> add) : memref<?xi32>, memref<?xi32> {
     %a = loop.load %v (d0) -> (d0)(%p) : memref<?xf32>, f32
     %b = loop.load %x (d0)[s0] -> (d0, s0)(%j) : memref<?x8xf32>, vector<8xf32>
     %ab = vector.broadcast %a : f32 to vector<8xf32>
@@ -363,4 +363,46 @@ loop.kernel @room(%x: memref<9x8xf32>, %z: memref<9x7xf32>, %n: memref<9x8xi32>)
     loop.store %r, %y (d0)[s0] -> (d0, s0)(%i) : vector<7xf32>, memref<9x7xf32>
     loop.store %k, %m (d0)[s0] -> (d0, s0)(%i) : vector<7xi32>, memref<9x7xi32>
   }
+}
+
+// Carried values are iter_args, of each as many vectors as it has; a store in each iteration.
+// CHECK-LABEL: func.func private @carried
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[A:.*]] = %{{.*}}, %[[B:.*]] = %{{.*}}, %[[M:.*]] = %{{.*}}) -> (vector<16xf32>, vector<16xf32>, f32) {
+// CHECK-DAG:       arith.addf %[[A]], %{{.*}} : vector<16xf32>
+// CHECK-DAG:       arith.addf %[[B]], %{{.*}} : vector<16xf32>
+// CHECK-DAG:       arith.maximumf %[[M]], %{{.*}} : f32
+// CHECK:           scf.yield %{{.*}}, %{{.*}}, %{{.*}} : vector<16xf32>, vector<16xf32>, f32
+loop.kernel @carried(%x: memref<?x32xf32>) -> (%y: memref<?x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x32xf32>
+  %z = arith.constant dense<0.0> : vector<32xf32>
+  %o = arith.constant 0.0 : f32
+  %s, %m = loop.for "t" %t to %n serial carry(%a = %z : vector<32xf32>, %b = %o : f32) {
+    %v = loop.load %x (d0)[s0] -> (d0, s0)(%t) : memref<?x32xf32>, vector<32xf32>
+    %e = loop.load %x (d0) -> (d0, 7)(%t) : memref<?x32xf32>, f32
+    %p = arith.addf %a, %v : vector<32xf32>
+    %q = arith.maximumf %b, %e : f32
+    loop.store %p, %y (d0)[s0] -> (d0, s0)(%t) : vector<32xf32>, memref<?x32xf32>
+    loop.yield %p, %q : vector<32xf32>, f32
+  }
+}
+
+// Two iterations at a time, each with accumulators of its own, which their combiners join.
+// CHECK-LABEL: func.func private @two
+// CHECK:         %[[S:.*]], %[[M:.*]], %[[T:.*]], %[[U:.*]] = scf.for {{.*}} -> (f32, f32, f32, f32)
+// CHECK:         %[[J:.*]] = arith.addf %[[S]], %[[T]] : f32
+// CHECK:         %[[K:.*]] = arith.maximumf %[[M]], %[[U]] : f32
+// CHECK:         scf.for {{.*}} iter_args(%{{.*}} = %[[J]], %{{.*}} = %[[K]]) -> (f32, f32)
+loop.kernel @two(%x: memref<?xf32>) -> (%y: memref<2xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %z = arith.constant 0.0 : f32
+  %s, %m = loop.for "k" %k to %n reduction unroll 2 carry(%a = %z : f32 add, %b = %z : f32 max) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %p = arith.addf %a, %v : f32
+    %q = arith.maximumf %b, %v : f32
+    loop.yield %p, %q : f32, f32
+  }
+  loop.store %s, %y () -> (0)() : f32, memref<2xf32>
+  loop.store %m, %y () -> (1)() : f32, memref<2xf32>
 }

@@ -203,11 +203,11 @@ def same_types(values: Any) -> tuple[int, int]:
 
 
 def short_loop(op: ModuleOp) -> None:
-    mapped(first(op, loop.ForOp), "bound", lambda bound: bound - 1)
+    mapped(first(op, loop.ForOp, lambda f: f.is_plain), "bound", lambda bound: bound - 1)
 
 
 def short_reduction(op: ModuleOp) -> None:
-    mapped(first(op, loop.ReduceOp), "bound", lambda bound: bound - 1)
+    mapped(first(op, loop.ForOp, lambda f: f.is_reduction), "bound", lambda bound: bound - 1)
 
 
 def wrong_place(op: ModuleOp) -> None:
@@ -216,10 +216,9 @@ def wrong_place(op: ModuleOp) -> None:
 
 
 def stale_accumulator(op: ModuleOp) -> None:
-    sums = [r for r in op.walk() if isinstance(r, loop.ReduceOp) and r.combine.data == Combine.ADD]
-    reduce = next(r for r in sums if isinstance(r.init.owner, arith.ConstantOp))
-    zero = reduce.init.owner
-    assert isinstance(zero, arith.ConstantOp)
+    loops = [inner for inner in op.walk() if isinstance(inner, loop.ForOp)]
+    inits = [sum.inits[0].owner for sum in loops if sum.combines == [Combine.ADD]]
+    zero = next(init for init in inits if isinstance(init, arith.ConstantOp))
     number(zero, 1.0)
 
 

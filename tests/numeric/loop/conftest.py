@@ -47,7 +47,7 @@ loop.kernel @dense(%x: {x}, %w: {w}{constant}, %b: {b}) -> (%y: {y}) {{
   loop.for "i" %i to {bound(m, "%m")} {{
     loop.for "j" %j to {bound(n, "%n")} {{
       %b0 = loop.load %b (d0) -> (d0)(%j) : {b}, {kind}
-      %s = loop.reduce "k" %k to {bound(k, "%kk")} combine add carry(%acc = %b0 : {kind}) {{
+      %s = loop.for "k" %k to {bound(k, "%kk")} reduction carry(%acc = %b0 : {kind} add) {{
         %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : {x}, {kind}
         %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : {w}, {kind}
         %t = math.fma %p, %q, %acc : {kind}
@@ -81,7 +81,7 @@ loop.kernel @matmul(%a: {a}, %b: {b}) -> (%y: {y}) {{
   loop.for "h" %h to {batch} {{
     loop.for "i" %i to {bound(m, "%m")} {{
       loop.for "j" %j to {bound(n, "%n")} {{
-        %s = loop.reduce "k" %k to {bound(k, "%kk")} combine add carry(%acc = %zero : {kind}) {{
+        %s = loop.for "k" %k to {bound(k, "%kk")} reduction carry(%acc = %zero : {kind} add) {{
           %p = loop.load %a (d0, d1, d2) -> (d0, d1, d2)(%h, %i, %k) : {a}, {kind}
           %q = loop.load %b (d0, d1) -> (d0, d1)(%k, %j) : {b}, {kind}
           {product}
@@ -106,12 +106,12 @@ loop.kernel @softmax(%x: {x}) -> (%y: {x}) {{
   %m = memref.dim %x, %c0 : {x}
   %n = memref.dim %x, %c1 : {x}
   loop.for "i" %i to {bound(m, "%m")} {{
-    %max = loop.reduce "k" %k to {bound(n, "%n")} combine max carry(%acc = %low : f32) {{
+    %max = loop.for "k" %k to {bound(n, "%n")} reduction carry(%acc = %low : f32 max) {{
       %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : {x}, f32
       %t = arith.maximumf %acc, %p : f32
       loop.yield %t : f32
     }}
-    %sum = loop.reduce "k1" %k to {bound(n, "%n")} combine add carry(%acc = %zero : f32) {{
+    %sum = loop.for "k1" %k to {bound(n, "%n")} reduction carry(%acc = %zero : f32 add) {{
       %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : {x}, f32
       %d = arith.subf %p, %max : f32
       %e = math.exp %d : f32
@@ -142,7 +142,7 @@ def spmm(features: Size, hidden: int | None = None) -> str:
         begin, store = f"%h = loop.local : {local}", f"%r, %h (d0) -> (d0)(%j) : f32, {local}"
         rest = f"""
     loop.for "j1" %j to {hidden} {{
-      %s = loop.reduce "k" %k to {features} combine add carry(%acc = %zero : f32) {{
+      %s = loop.for "k" %k to {features} reduction carry(%acc = %zero : f32 add) {{
         %p = loop.load %h (d0) -> (d0)(%k) : {local}, f32
         %q = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : {shape(features, hidden)}, f32
         %t = math.fma %p, %q, %acc : f32
@@ -162,8 +162,8 @@ loop.kernel @spmm(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: memr
   loop.for "i" %i to %m {{
     {begin}
     loop.for "j" %j to {bound(features, "%f")} {{
-      %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i)
-          combine add carry(%acc = %zero : f32) : memref<?xi32>, memref<?xi32> {{
+      %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i)
+          reduction carry(%acc = %zero : f32 add) : memref<?xi32>, memref<?xi32> {{
         %a = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
         %z = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : {x}, f32
         %t = math.fma %a, %z, %acc : f32
@@ -195,7 +195,7 @@ loop.kernel @blurred(%x: {x}, %scale: memref<1xf32>) -> (%y: {y}) {{
       loop.store %e, %h (d0) -> (d0)(%a) : f32, {h}
     }}
     loop.for "j" %j to {columns} {{
-      %t = loop.reduce "k" %k to {width} combine add carry(%acc = %zero : f32) {{
+      %t = loop.for "k" %k to {width} reduction carry(%acc = %zero : f32 add) {{
         %v = loop.load %h (d0, d1) -> (d0 + d1)(%j, %k) : {h}, f32
         %u = arith.addf %acc, %v : f32
         loop.yield %u : f32

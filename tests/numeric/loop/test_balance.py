@@ -145,8 +145,8 @@ loop.kernel @products(%indptr: memref<?x{kind}>, %indices: memref<?x{kind}>, %v:
     %count = arith.addf %old, %more : f32
     loop.store %count, %y (d0) -> (d0, {features})(%i) : f32, {y}
     loop.for "j" %j to {features} {{
-      %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i)
-          combine add carry(%acc = %zero : f32) : {of} {{
+      %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i)
+          reduction carry(%acc = %zero : f32 add) : {of} {{
         %a = loop.load %v (d0) -> (d0)(%p) : memref<?xf32>, f32
         %b = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : memref<?x{features}xf32>, f32
         %t = math.fma %a, %b, %acc : f32

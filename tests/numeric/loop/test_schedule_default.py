@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, VectorType
 import stepwell as sw
 from stepwell.core.context import CompilerContext
 from stepwell.core.target import named
-from stepwell.dialects.loop.ops import FoldOp, KernelOp, LocalOp, ReduceEntriesOp, ReduceOp
+from stepwell.dialects.loop.ops import FoldOp, ForOp, KernelOp, LocalOp
 from stepwell.dialects.loop.trace import trace_of
 from stepwell.passes.loop.rules.register_tile import choose_tile, partial_sums
 from stepwell.passes.loop.schedule import LoopSchedulePass, schedule_kernel
@@ -71,7 +71,7 @@ def test_large_weights_are_asked_for_whatever_the_batch(
         inputs = [normal(m, 9), normal(128, 9), normal(128), normal(m, 128)]
         after = same_before_and_after(kernels.dense(None, 128, 9), inputs, schedule)
         assert "prefetch(1, k, 8192, cases=10)" in trace_of(after)
-        assert str(after).count("loop.reduce") == 10
+        assert str(after).count("reduction") == 10
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 19, 8), (0, 3, 2), (3, 0, 2), (2, 3, 0)])
@@ -123,9 +123,9 @@ def test_sparse_product(
     inputs = [*csr([0, 3, 1, 0, 5, 6], 6), normal(6, features), normal(features)]
     text = kernels.spmm(features if known else None)
     after = same_before_and_after(text, [*inputs, normal(6, features)], schedule)
-    entries = [op for op in after.walk() if isinstance(op, ReduceEntriesOp)]
+    entries = [op for op in after.walk() if isinstance(op, ForOp) and op.over_entries]
     if features > 1 and known:
-        assert all(isinstance(op.result.type, VectorType) for op in entries)
+        assert all(isinstance(op.results[0].type, VectorType) for op in entries)
 
 
 @pytest.mark.parametrize("hidden", [7, 16])
@@ -136,8 +136,10 @@ def test_layer_with_a_staged_row(
     text = kernels.spmm(16, hidden)
     after = same_before_and_after(text, [*inputs, normal(4, hidden)], schedule)
     assert any(isinstance(op, LocalOp) for op in after.walk())
-    sums = [op for op in after.walk() if isinstance(op, ReduceOp)]
-    assert all(isinstance(op.result.type, VectorType) for op in sums)
+    loops = [op for op in after.walk() if isinstance(op, ForOp)]
+    sums = [op for op in loops if op.is_reduction and not op.over_entries]
+    assert sums
+    assert all(isinstance(op.results[0].type, VectorType) for op in sums)
 
 
 def test_empty_graph(kernels, normal, csr, same_before_and_after, schedule) -> None:
@@ -151,7 +153,7 @@ def test_column_sums_run_along_memory(same_before_and_after, normal) -> None:
 loop.kernel @columns(%x: memref<9x35xf32>) -> (%y: memref<35xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 35 {
-    %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : f32) {
+    %s = loop.for "k" %k to 9 reduction carry(%acc = %z : f32 add) {
       %v = loop.load %x (d0, d1) -> (d1, d0)(%i, %k) : memref<9x35xf32>, f32
       %t = arith.addf %acc, %v : f32
       loop.yield %t : f32
@@ -171,8 +173,8 @@ def test_totals_run_along_memory(same_before_and_after, normal, schedule, sizes)
     text = f"""
 loop.kernel @total(%x: memref<{m}x{n}xf32>) -> (%y: memref<f32>) {{
   %z = arith.constant 0.5 : f32
-  %s = loop.reduce "i" %i to {m} combine add carry(%all = %z : f32) {{
-    %r = loop.reduce "k" %k to {n} combine add carry(%acc = %all : f32) {{
+  %s = loop.for "i" %i to {m} reduction carry(%all = %z : f32 add) {{
+    %r = loop.for "k" %k to {n} reduction carry(%acc = %all : f32 add) {{
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<{m}x{n}xf32>, f32
       %t = math.fma %v, %v, %acc : f32
       loop.yield %t : f32
@@ -197,7 +199,7 @@ loop.kernel @normalise(%x: {x}) -> (%y: {x}) {{
   %c1 = arith.constant 1 : index
   %n = memref.dim %x, %c1 : {x}
   loop.for "i" %i to {size} {{
-    %s = loop.reduce "k" %k to 5 combine add carry(%acc = %z : f32) {{
+    %s = loop.for "k" %k to 5 reduction carry(%acc = %z : f32 add) {{
       %v = loop.load %x (d0, d1) -> (d1, d0)(%i, %k) : {x}, f32
       %t = math.fma %v, %v, %acc : f32
       loop.yield %t : f32

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stepwell.dialects.loop.linear import value_of
 from stepwell.dialects.loop.loops import bound_of
 from stepwell.dialects.loop.nests import ScheduleError, loop_names, loops_of
-from stepwell.dialects.loop.ops import KernelOp, ReduceOp, block_shape
+from stepwell.dialects.loop.ops import KernelOp, block_shape
 from stepwell.passes.loop.drop_unit_loops import drop_unit_loops
 from stepwell.passes.loop.pack import pack
 from stepwell.passes.loop.prefetch import prefetch
@@ -149,8 +149,8 @@ def test_cases_are_vectorized_as_they_are(kernels, operands, same_before_and_aft
     text = kernels.dense(None, 7, 6)
     for m in (9, 8, 7, 6, 5):
         after = same_before_and_after(text, operands(m, 7, 6), schedule)
-    sums = {loop.loop_name.data: loop for loop in loops_of(after) if isinstance(loop, ReduceOp)}
-    assert {name: block_shape(loop.result.type) for name, loop in sums.items()} == {
+    sums = {loop.loop_name.data: loop for loop in loops_of(after) if loop.is_reduction}
+    assert {name: block_shape(loop.results[0].type) for name, loop in sums.items()} == {
         "k": (5, 7),
         "kt1": (1, 7),
         "kt2": (2, 7),
@@ -207,7 +207,7 @@ def test_every_way_to_join(same_before_and_after, combine, kind) -> None:
 loop.kernel @join(%x: memref<3x11x{kind}>, %first: memref<3x{kind}>) -> (%y: memref<3x{kind}>) {{
   loop.for "i" %i to 3 {{
     %f = loop.load %first (d0) -> (d0)(%i) : memref<3x{kind}>, {kind}
-    %s = loop.reduce "k" %k to 11 combine {combine} carry(%acc = %f : {kind}) {{
+    %s = loop.for "k" %k to 11 reduction carry(%acc = %f : {kind} {combine}) {{
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<3x11x{kind}>, {kind}
       %t = arith.{op} %acc, %v : {kind}
       loop.yield %t : {kind}
@@ -251,7 +251,7 @@ def test_tiles_and_unroll_change_no_number(kernels, operands, same_before_and_af
     after = same_before_and_after(kernels.dense(3, 4, 5), operands(3, 4, 5), schedule)
     assert "tiles" in str(after)
     assert "to 4 unroll {" in str(after)
-    assert "combine add unroll 2 carry" in str(after)
+    assert "reduction unroll 2 carry" in str(after)
 
 
 def test_prefetch_changes_no_number(kernels, operands, same_before_and_after) -> None:

@@ -133,7 +133,7 @@ REFUSED = {
         r'step 1, vectorize\(k\): loop-vectorize: loop "k" of @dense: is not the whole '
         "body of another reduction; split it first$"
     ),
-    "reorder(j, k)": r'loop-reorder: loop "k" of @dense: a reduction stays where it is',
+    "reorder(j, k)": r'loop-reorder: loop "k" of @dense: it carries values',
     "fly(i)": r"step 1, fly\(i\): fly: no such primitive$",
     "spilt(i, 4)": r"spilt: no such primitive; did you mean split$",
     "split(i)": r"split: factor is missing, expected split\(loop, factor, tail, cases\)$",

@@ -26,11 +26,11 @@ loop.kernel @idle_loops(%indptr: memref<?xi32>, %indices: memref<?xi32>, %n: ind
   }
   loop.for "j" %j to %n {
   }
-  %s = loop.reduce "k" %k to 0 combine add carry(%acc = %c : f32) {
+  %s = loop.for "k" %k to 0 reduction carry(%acc = %c : f32 add) {
     %t = arith.addf %acc, %c : f32
     loop.yield %t : f32
   }
-  %e = loop.reduce_entries "e" %p, %q of %indptr, %indices row (d0) -> (d0)(%n) combine add carry(%acc = %s : f32) : memref<?xi32>, memref<?xi32> {
+  %e = loop.for "e" %p, %q of %indptr, %indices row (d0) -> (d0)(%n) reduction carry(%acc = %s : f32 add) : memref<?xi32>, memref<?xi32> {
     loop.yield %acc : f32
   }
   loop.store %e, %y () -> (0)() : f32, memref<?xf32>
@@ -39,14 +39,42 @@ loop.kernel @idle_loops(%indptr: memref<?xi32>, %indices: memref<?xi32>, %n: ind
 // A loop whose size is unknown stays.
 // CHECK-LABEL: loop.kernel @stays
 // CHECK:       loop.for "i" %i to %n {
-// CHECK:       loop.reduce "k" %k to %n
+// CHECK:       loop.for "k" %k to %n
 loop.kernel @stays(%n: index) -> (%y: memref<?xf32>) {
   %c = arith.constant 1.0 : f32
   loop.for "i" %i to %n {
-    %s = loop.reduce "k" %k to %n combine add carry(%acc = %c : f32) {
+    %s = loop.for "k" %k to %n reduction carry(%acc = %c : f32 add) {
       %t = arith.addf %acc, %c : f32
       loop.yield %t : f32
     }
     loop.store %s, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
   }
+}
+
+// What stays the same is not carried; the other values are, with their combiners.
+// CHECK-LABEL: loop.kernel @invariant
+// CHECK-SAME:  (%n: index, %z: index, %v: index)
+// CHECK:       %[[S:.*]] = loop.for "k" %k to %n reduction unroll 2 carry(%[[B:.*]] = %z : index max) {
+// CHECK-NEXT:    %[[T:.*]] = arith.addi %[[B]], %v : index
+// CHECK-NEXT:    loop.yield %[[T]] : index
+// CHECK-NEXT:  } {note = "kept"}
+// CHECK-NEXT:  loop.store %[[F:.*]], %y (d0, d1) -> (d0, d1)(%v, %[[S]])
+loop.kernel @invariant(%n: index, %z: index, %v: index) -> (%y: memref<?x?xf32>) {
+  %f = arith.constant 1.0 : f32
+  %r, %s = loop.for "k" %k to %n reduction unroll 2 carry(%a = %v : index add, %b = %z : index max) {
+    %t = arith.addi %b, %v : index
+    loop.yield %a, %t : index, index
+  } {note = "kept"}
+  loop.store %f, %y (d0, d1) -> (d0, d1)(%r, %s) : f32, memref<?x?xf32>
+}
+
+// CHECK-LABEL: loop.kernel @never
+// CHECK-NOT:   loop.for
+// CHECK:       loop.store %{{.*}}, %y (d0, d1) -> (d0, d1)(%n, %v)
+loop.kernel @never(%n: index, %v: index) -> (%y: memref<?x?xf32>) {
+  %f = arith.constant 1.0 : f32
+  %r, %s = loop.for "k" %k to 0 serial carry(%a = %n : index, %b = %v : index) {
+    loop.yield %b, %a : index, index
+  }
+  loop.store %f, %y (d0, d1) -> (d0, d1)(%r, %s) : f32, memref<?x?xf32>
 }

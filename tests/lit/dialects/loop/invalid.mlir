@@ -32,7 +32,7 @@ loop.kernel @k(%n: index) -> () {
 // -----
 
 loop.kernel @k(%n: index) -> () {
-  // expected-error @+1 {{loop.for: wrong loop variable, expected one index}}
+  // expected-error @+1 {{loop.for: wrong block arguments, expected index}}
   "loop.for"(%n) <{loop_name = "i", bound = affine_map<(d0) -> (d0)>, kind = #loop<kind parallel>}> ({
   ^bb0(%i: i32):
   }) : (index) -> ()
@@ -43,8 +43,8 @@ loop.kernel @k(%n: index) -> () {
 loop.kernel @k(%n: index) -> () {
   %z = arith.constant 0.0 : f32
   %d = arith.constant 0.0 : f64
-  // expected-error @+1 {{loop.reduce: yielded type differs from the accumulator's, expected f32, got f64}}
-  %s = loop.reduce "k" %k to %n combine add carry(%acc = %z : f32) {
+  // expected-error @+1 {{loop.for: yielded types differ from those that are carried, expected f32, got f64}}
+  %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
     loop.yield %d : f64
   }
 }
@@ -53,8 +53,8 @@ loop.kernel @k(%n: index) -> () {
 
 loop.kernel @k(%n: index) -> () {
   %z = arith.constant 0.0 : f32
-  // expected-error @+1 {{loop.reduce: wrong unroll, expected at least 1, got 0}}
-  %s = loop.reduce "k" %k to %n combine add unroll 0 carry(%acc = %z : f32) {
+  // expected-error @+1 {{loop.for: wrong unroll, expected at least 1, got 0}}
+  %s = loop.for "k" %k to %n reduction unroll 0 carry(%acc = %z : f32 add) {
     loop.yield %acc : f32
   }
 }
@@ -63,8 +63,8 @@ loop.kernel @k(%n: index) -> () {
 
 loop.kernel @k(%n: index) -> () {
   %z = arith.constant 0.0 : f32
-  // expected-error @+1 {{loop.reduce: a custom reduction cannot be split into several accumulators}}
-  %s = loop.reduce "k" %k to %n combine custom unroll 4 carry(%acc = %z : f32) {
+  // expected-error @+1 {{loop.for: a custom reduction cannot be split into several accumulators}}
+  %s = loop.for "k" %k to %n reduction unroll 4 carry(%acc = %z : f32 custom) {
     loop.yield %acc : f32
   }
 }
@@ -73,8 +73,8 @@ loop.kernel @k(%n: index) -> () {
 
 loop.kernel @k(%n: index) -> () {
   %z = arith.constant 0.0 : f32
-  // expected-error @+1 {{loop.reduce: body has no loop.yield at its end}}
-  %s = "loop.reduce"(%z) <{loop_name = "k", bound = affine_map<() -> (4)>, combine = #loop<combine add>}> ({
+  // expected-error @+1 {{loop.for: body has no loop.yield at its end}}
+  %s = "loop.for"(%z) <{loop_name = "k", bound = affine_map<() -> (4)>, kind = #loop<kind reduction>, combiners = [#loop<combine add>]}> ({
   ^bb0(%k: index, %acc: f32):
     "test.termop"() : () -> ()
   }) : (f32) -> f32
@@ -82,10 +82,110 @@ loop.kernel @k(%n: index) -> () {
 
 // -----
 
+loop.kernel @k(%n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: yielded types differ from those that are carried, expected f32, f32, got f32}}
+  %s, %t = loop.for "k" %k to %n serial carry(%a = %z : f32, %b = %z : f32) {
+    loop.yield %a : f32
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: result types differ from those that are carried, expected f32, got f64}}
+  %s = "loop.for"(%z) <{loop_name = "k", bound = affine_map<() -> (4)>, kind = #loop<kind serial>}> ({
+  ^bb0(%k: index, %a: f32):
+    loop.yield %a : f32
+  }) : (f32) -> f64
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: wrong block arguments, expected index, f32}}
+  %s = "loop.for"(%z) <{loop_name = "k", bound = affine_map<() -> (4)>, kind = #loop<kind serial>}> ({
+  ^bb0(%k: index):
+    loop.yield %z : f32
+  }) : (f32) -> f32
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: wrong kind of a loop that carries values, expected serial or reduction, got tiles}}
+  %s = loop.for "k" %k to %n tiles carry(%a = %z : f32) {
+    loop.yield %a : f32
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: has combiners or accumulators, expected a reduction, got serial}}
+  %s = loop.for "k" %k to %n serial carry(%a = %z : f32 add) {
+    loop.yield %a : f32
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  // expected-error @+1 {{loop.for: a reduction carries nothing, expected at least one value}}
+  loop.for "k" %k to %n reduction {
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: wrong number of combiners, expected 2, got 1}}
+  %s, %t = loop.for "k" %k to %n reduction carry(%a = %z : f32 add, %b = %z : f32) {
+    loop.yield %a, %b : f32, f32
+  }
+}
+
+// -----
+
+// A sum of what a running maximum rescales does not join on its own.
+loop.kernel @k(%n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carried value 1 depends on another one, expected the combiner custom, got add}}
+  %s, %t = loop.for "k" %k to %n reduction carry(%m = %z : f32 max, %b = %z : f32 add) {
+    %u = arith.addf %b, %m : f32
+    loop.yield %m, %u : f32, f32
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carries nothing, but has a loop.yield at its end}}
+  loop.for "k" %k to %n {
+    loop.yield %z : f32
+  }
+}
+
+// -----
+
+loop.kernel @k(%indptr: memref<?xi32>, %indices: memref<?xi32>, %n: index) -> () {
+  // expected-error @+1 {{loop.for: rows differ in length, expected a loop that is not cut into equal parts, got unroll}}
+  loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%n) unroll : memref<?xi32>, memref<?xi32> {
+  }
+}
+
+// -----
+
 loop.kernel @k(%indptr: memref<?xi32>, %indices: memref<?xi32>, %n: index) -> () {
   %z = arith.constant 0.0 : f32
-  // expected-error @+1 {{loop.reduce_entries: wrong row map, expected one result over 1 indices}}
-  %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0, d0)(%n) combine add carry(%acc = %z : f32) : memref<?xi32>, memref<?xi32> {
+  // expected-error @+1 {{loop.for: wrong row map, expected one result over 1 indices}}
+  %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0, d0)(%n) reduction carry(%acc = %z : f32 add) : memref<?xi32>, memref<?xi32> {
     loop.yield %acc : f32
   }
 }
@@ -94,8 +194,8 @@ loop.kernel @k(%indptr: memref<?xi32>, %indices: memref<?xi32>, %n: index) -> ()
 
 loop.kernel @k(%indptr: memref<?xf32>, %indices: memref<?xi32>, %n: index) -> () {
   %z = arith.constant 0.0 : f32
-  // expected-error @+1 {{loop.reduce_entries: wrong index array, expected a memref of integers of rank 1, got memref<?xf32>}}
-  %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%n) combine add carry(%acc = %z : f32) : memref<?xf32>, memref<?xi32> {
+  // expected-error @+1 {{loop.for: wrong index array, expected a memref of integers of rank 1, got memref<?xf32>}}
+  %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%n) reduction carry(%acc = %z : f32 add) : memref<?xf32>, memref<?xi32> {
     loop.yield %acc : f32
   }
 }
@@ -227,7 +327,7 @@ loop.kernel @k(%x: memref<4xf32>, %i: index) -> () {
 
 loop.kernel @k(%n: index) -> () {
   %z = arith.constant 0.0 : f32
-  %s = loop.reduce "k" %k to %n combine add carry(%acc = %z : f32) {
+  %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
     // expected-error @+1 {{'loop.yield' must be the last operation in its parent block}}
     loop.yield %acc : f32
     %q = arith.constant 1.0 : f32

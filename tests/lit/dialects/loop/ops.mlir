@@ -11,7 +11,7 @@ loop.kernel @scheduled() -> () attributes {loop.schedule = "split(i, 4, tail=mas
 // CHECK:       loop.for "i" %i to %n {
 // CHECK-NEXT:    loop.for "j" %j to 20 tiles {
 // CHECK-NEXT:      %[[b:.*]] = loop.load %b (d0) -> (d0)(%j) : memref<20xf32>, f32
-// CHECK-NEXT:      %[[s:.*]] = loop.reduce "k" %k to 9 combine add unroll 4 carry(%[[acc:.*]] = %[[b]] : f32) {
+// CHECK-NEXT:      %[[s:.*]] = loop.for "k" %k to 9 reduction unroll 4 carry(%[[acc:.*]] = %[[b]] : f32 add) {
 // CHECK:             %[[t:.*]] = math.fma %{{.*}}, %{{.*}}, %[[acc]] : f32
 // CHECK-NEXT:        loop.yield %[[t]] : f32
 // CHECK-NEXT:      }
@@ -22,7 +22,7 @@ loop.kernel @dense(%x: memref<?x9xf32>, %w: memref<20x9xf32> {loop.constant}, %b
   loop.for "i" %i to %n {
     loop.for "j" %j to 20 tiles {
       %b0 = loop.load %b (d0) -> (d0)(%j) : memref<20xf32>, f32
-      %s = loop.reduce "k" %k to 9 combine add unroll 4 carry(%acc = %b0 : f32) {
+      %s = loop.for "k" %k to 9 reduction unroll 4 carry(%acc = %b0 : f32 add) {
         %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<?x9xf32>, f32
         %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<20x9xf32>, f32
         %t = math.fma %p, %q, %acc : f32
@@ -47,14 +47,14 @@ loop.kernel @bounds(%n: index) -> (%y: memref<?xf32>) {
 }
 
 // CHECK-LABEL: loop.kernel @entries
-// CHECK:       %[[s:.*]] = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) combine max carry(%[[acc:.*]] = %[[low:.*]] : f32) : memref<?xi32>, memref<?xi64> {
+// CHECK:       %[[s:.*]] = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction carry(%[[acc:.*]] = %[[low:.*]] : f32 max) : memref<?xi32>, memref<?xi64> {
 // CHECK-NEXT:    %[[v:.*]] = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
 // CHECK:         loop.yield
 // CHECK-NEXT:  }
 loop.kernel @entries(%indptr: memref<?xi32>, %indices: memref<?xi64>, %values: memref<?xf32>, %n: index) -> (%y: memref<?xf32>) {
   %low = arith.constant 0xFF800000 : f32
   loop.for "i" %i to %n {
-    %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) combine max carry(%acc = %low : f32) : memref<?xi32>, memref<?xi64> {
+    %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction carry(%acc = %low : f32 max) : memref<?xi32>, memref<?xi64> {
       %v = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
       %t = arith.maximumf %acc, %v : f32
       loop.yield %t : f32
@@ -99,4 +99,52 @@ loop.kernel @parts(%indptr: memref<?xi64>, %n: index, %t: index) -> () {
 loop.kernel @packed(%w: memref<2x9x16xf32> {loop.constant, loop.packing = affine_map<(d0, d1, d2) -> (d0 * 16 + d2, d1)>}) -> (%y: memref<1xf32>) attributes {note = "kept"} {
   %v = loop.load %w () -> (0, 0, 0)() : memref<2x9x16xf32>, f32
   loop.store %v, %y () -> (0)() : f32, memref<1xf32>
+}
+
+// Several values are carried, in order or with a combiner for each.
+// CHECK-LABEL: loop.kernel @carried
+// CHECK:       %[[S:.*]], %[[M:.*]] = loop.for "k" %k to 9 reduction unroll 2 carry(%[[a:.*]] = %z : f32 add, %[[b:.*]] = %z : f32 max) {
+// CHECK:         loop.yield %{{.*}}, %{{.*}} : f32, f32
+// CHECK-NEXT:  } {note = "kept"}
+// CHECK-NEXT:  %{{.*}}, %{{.*}} = loop.for "t" %t to 9 serial carry(%h = %[[S]] : f32, %n = %c0 : index) {
+// CHECK:         loop.yield %{{.*}}, %t : f32, index
+// CHECK:       loop.for "o" %o to 9 reduction carry(%{{.*}} = %z : f32 max, %{{.*}} = %z : f32 custom) {
+loop.kernel @carried(%x: memref<9xf32>) -> (%y: memref<9xf32>) {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %s, %m = loop.for "k" %k to 9 reduction unroll 2 carry(%a = %z : f32 add, %b = %z : f32 max) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<9xf32>, f32
+    %p = arith.addf %a, %v : f32
+    %q = arith.maximumf %b, %v : f32
+    loop.yield %p, %q : f32, f32
+  } {note = "kept"}
+  %e, %g = loop.for "t" %t to 9 serial carry(%h = %s : f32, %n = %c0 : index) {
+    %v = loop.load %x (d0) -> (d0)(%n) : memref<9xf32>, f32
+    %p = arith.addf %h, %v : f32
+    loop.store %p, %y (d0) -> (d0)(%t) : f32, memref<9xf32>
+    loop.yield %p, %t : f32, index
+  }
+  %i, %j = loop.for "o" %o to 9 reduction carry(%a = %z : f32 max, %b = %z : f32 custom) {
+    %v = loop.load %x (d0) -> (d0)(%o) : memref<9xf32>, f32
+    %p = arith.maximumf %a, %v : f32
+    %q = arith.mulf %b, %p : f32
+    loop.yield %p, %q : f32, f32
+  }
+}
+
+// The entries of a row, one after the other or in any order.
+// CHECK-LABEL: loop.kernel @rows
+// CHECK:       loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) : memref<?xi32>, memref<?xi32> {
+// CHECK:       %{{.*}} = loop.for "g" %q, %d of %indptr, %indices row (d0) -> ((d0 + 1))(%i) serial carry(%h = %z : f32) : memref<?xi32>, memref<?xi32> {
+loop.kernel @rows(%indptr: memref<?xi32>, %indices: memref<?xi32>) -> (%y: memref<?xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 8 {
+    loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) : memref<?xi32>, memref<?xi32> {
+      loop.store %z, %y (d0) -> (d0)(%p) : f32, memref<?xf32>
+    }
+    %s = loop.for "g" %q, %d of %indptr, %indices row (d0) -> (d0 + 1)(%i) serial carry(%h = %z : f32) : memref<?xi32>, memref<?xi32> {
+      %t = arith.addf %h, %h : f32
+      loop.yield %t : f32
+    }
+  }
 }

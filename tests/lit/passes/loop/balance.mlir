@@ -11,13 +11,13 @@
 // RUN: not stepwell-opt %s -p "loop-balance{kernel=others loop=d entries=f factor=4}" 2>&1 | filecheck %s --check-prefix=WRITTEN
 // RUN: not stepwell-opt %s -p "loop-split{kernel=sums loop=i factor=4 tail=mask},loop-balance{kernel=sums loop=i1 entries=e factor=4}" 2>&1 | filecheck %s --check-prefix=BOUND
 
-// SUM: loop-balance: loop "e" of @sums: its iterations share an accumulator
+// SUM: loop-balance: loop "e" of @sums: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
 // KIND: loop-balance: loop "i" of @sums: wrong kind, expected parallel, got tiles
 // FACTOR: loop-balance: loop "i" of @sums: wrong factor, expected at least 1, got 0
 // WEIGHT: loop-balance: loop "i" of @sums: wrong weight, expected 1 to 65536, got 0
-// ITSELF: loop-balance: loop "i" of @sums: "i" is no reduction over entries in it
+// ITSELF: loop-balance: loop "i" of @sums: "i" is no loop over entries in it
 // NONE: loop-balance: no loop "f" in @sums, expected "i", "e"
-// OUTSIDE: loop-balance: loop "a" of @others: "b" is no reduction over entries in it
+// OUTSIDE: loop-balance: loop "a" of @others: "b" is no loop over entries in it
 // ROWS: loop-balance: loop "c" of @others: does not go through the rows of "b"
 // WRITTEN: loop-balance: loop "d" of @others: the row pointer of "f" is no mere input
 // BOUND: loop-balance: loop "i1" of @sums: its bound is the smaller of several
@@ -30,7 +30,7 @@
 // CHECK:           %[[NEXT:.*]] = arith.addi %i0, %{{.*}} : index
 // CHECK-NEXT:      %[[B:.*]] = loop.partition_point %ptr rows %[[N]] part %[[NEXT]] of %[[T]] weight 4 : memref<?xi64>
 // CHECK-NEXT:      loop.for "i1" %i1 to min (d0, d1) -> (((d0 * -1) + d1))(%[[A]], %[[B]]) {
-// CHECK-NEXT:        loop.reduce_entries "e" %p, %j of %ptr, %col row (d0, d1) -> ((d0 + d1))(%[[A]], %i1)
+// CHECK-NEXT:        loop.for "e" %p, %j of %ptr, %col row (d0, d1) -> ((d0 + d1))(%[[A]], %i1)
 // CHECK:             loop.store %{{.*}}, %y (d0, d1) -> ((d0 + d1))(%[[A]], %i1)
 // TILES:       loop.for "i0" %i0 to min {{.*}} tiles {
 loop.kernel @sums(%ptr: memref<?xi64>, %col: memref<?xi64>, %x: memref<9xf32>) -> (%y: memref<?xf32>) {
@@ -38,7 +38,7 @@ loop.kernel @sums(%ptr: memref<?xi64>, %col: memref<?xi64>, %x: memref<9xf32>) -
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : memref<?xf32>
   loop.for "i" %i to %n {
-    %s = loop.reduce_entries "e" %p, %j of %ptr, %col row (d0) -> (d0)(%i) combine add carry(%acc = %z : f32) : memref<?xi64>, memref<?xi64> {
+    %s = loop.for "e" %p, %j of %ptr, %col row (d0) -> (d0)(%i) reduction carry(%acc = %z : f32 add) : memref<?xi64>, memref<?xi64> {
       %v = loop.load %x (d0) -> (d0)(%j) : memref<9xf32>, f32
       %t = arith.addf %acc, %v : f32
       loop.yield %t : f32
@@ -53,7 +53,7 @@ loop.kernel @others(%ptr: memref<?xi32>, %col: memref<?xi32>, %one: memref<1xi32
     loop.store %z, %y (d0) -> (d0)(%a) : f32, memref<9xf32>
   }
   loop.for "c" %c to 8 {
-    %s = loop.reduce_entries "b" %p, %j of %ptr, %col row (d0) -> (d0 + 1)(%c) combine add carry(%acc = %z : f32) : memref<?xi32>, memref<?xi32> {
+    %s = loop.for "b" %p, %j of %ptr, %col row (d0) -> (d0 + 1)(%c) reduction carry(%acc = %z : f32 add) : memref<?xi32>, memref<?xi32> {
       %t = arith.addf %acc, %acc : f32
       loop.yield %t : f32
     }
@@ -62,7 +62,7 @@ loop.kernel @others(%ptr: memref<?xi32>, %col: memref<?xi32>, %one: memref<1xi32
   %v = loop.load %one () -> (0)() : memref<1xi32>, i32
   loop.for "d" %d to 8 {
     loop.store %v, %q (d0) -> (d0)(%d) : i32, memref<?xi32>
-    %s = loop.reduce_entries "f" %p, %j of %q, %col row (d0) -> (d0)(%d) combine add carry(%acc = %z : f32) : memref<?xi32>, memref<?xi32> {
+    %s = loop.for "f" %p, %j of %q, %col row (d0) -> (d0)(%d) reduction carry(%acc = %z : f32 add) : memref<?xi32>, memref<?xi32> {
       %t = arith.addf %acc, %acc : f32
       loop.yield %t : f32
     }

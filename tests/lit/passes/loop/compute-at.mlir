@@ -13,7 +13,7 @@
 // TWICE: loop-compute-at: loop "b" of @refused: does not store each element once, expected (8,)
 // WRITES: loop-compute-at: loop "e" of @refused: loop.store writes to what "d" reads
 // COLUMN: loop-compute-at: loop "g" of @refused: reads where its body says, not at its loops
-// REDUCTION: loop-compute-at: loop "k" of @refused: a reduction stays where it is, expected a loop.for
+// REDUCTION: loop-compute-at: loop "k" of @refused: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
 // ITSELF: loop-compute-at: loop "d" of @refused: another loop.load uses the buffer, expected loads in it
 
 // Of two that lie beside each other an iteration needs just those.
@@ -91,7 +91,7 @@ loop.kernel @refused(%w: memref<8xi32>) -> (%y: memref<8xf32>) {
     %p = loop.load %o (d0) -> (d0)(%n) : memref<8xf32>, f32
     loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
   }
-  %s = loop.reduce "k" %k to 8 combine add carry(%acc = %z : f32) {
+  %s = loop.for "k" %k to 8 reduction carry(%acc = %z : f32 add) {
     loop.yield %z : f32
   }
   loop.store %s, %y () -> (0)() : f32, memref<8xf32>

@@ -12,12 +12,12 @@ loop.kernel @units(%x: memref<4xf32>) -> (%y: memref<1x4xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 1 {
     loop.for "j" %j to 4 {
-      %s = loop.reduce "k" %k to 1 combine add carry(%acc = %z : f32) {
+      %s = loop.for "k" %k to 1 reduction carry(%acc = %z : f32 add) {
         %v = loop.load %x (d0, d1) -> (d0 + d1)(%j, %k) : memref<4xf32>, f32
         %t = arith.addf %acc, %v : f32
         loop.yield %t : f32
       }
-      %r = loop.reduce "l" %l to 0 combine add carry(%acc = %s : f32) {
+      %r = loop.for "l" %l to 0 reduction carry(%acc = %s : f32 add) {
         %t = arith.addf %acc, %acc : f32
         loop.yield %t : f32
       }

@@ -10,8 +10,8 @@
 // ORDER: loop-fuse: loop "i" of @copy: is not perfectly nested in "j"
 // BETWEEN: loop-fuse: loop "b" of @refused: is not perfectly nested in "a"
 // SIZE: loop-fuse: loop "d" of @refused: its size is not known, expected a constant bound
-// KIND: loop-fuse: loop "e" of @refused: wrong kind, expected parallel, got tiles
-// REDUCTION: loop-fuse: loop "k" of @refused: a reduction stays where it is, expected a loop.for
+// KIND: loop-fuse: loop "e" of @refused: wrong kind, expected parallel or serial, got tiles
+// REDUCTION: loop-fuse: loop "k" of @refused: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
 // NEVER: loop-fuse: loop "p" of @refused: it never runs
 
 // The outer size may be unknown.
@@ -54,7 +54,7 @@ loop.kernel @refused(%x: memref<4xf32>, %n: index) -> (%y: memref<4x8xf32>) {
     }
   }
   loop.for "g" %i to 4 {
-    %s = loop.reduce "k" %k to 4 combine add carry(%acc = %z : f32) {
+    %s = loop.for "k" %k to 4 reduction carry(%acc = %z : f32 add) {
       %v = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
       loop.yield %v : f32
     }

@@ -33,12 +33,12 @@ loop.kernel @scale(%x: memref<4x8xf32>, %s: memref<4xf32>) -> (%y: memref<4x8xf3
 
 // CHECK-LABEL: loop.kernel @sum
 // CHECK:       %[[s:.*]] = loop.load %s () -> (0)() : memref<4xf32>, f32
-// CHECK-NEXT:  loop.reduce "k" {{.*}} {
+// CHECK-NEXT:  loop.for "k" {{.*}} {
 // CHECK-NEXT:    %[[v:.*]] = loop.load %x
 // CHECK-NEXT:    math.fma %[[v]], %[[s]], %acc : f32
 loop.kernel @sum(%x: memref<8xf32>, %s: memref<4xf32>) -> (%y: memref<1xf32>) {
   %z = arith.constant 0.0 : f32
-  %t = loop.reduce "k" %k to 8 combine add carry(%acc = %z : f32) {
+  %t = loop.for "k" %k to 8 reduction carry(%acc = %z : f32 add) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<8xf32>, f32
     %a = loop.load %s () -> (0)() : memref<4xf32>, f32
     %u = math.fma %v, %a, %acc : f32

@@ -28,7 +28,7 @@ loop.kernel @product(%x: memref<4x5xf32>, %w: memref<20x5xf32> {loop.constant}) 
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 4 {
     loop.for "j" %j to 20 {
-      %s = loop.reduce "k" %k to 5 combine add carry(%acc = %z : f32) {
+      %s = loop.for "k" %k to 5 reduction carry(%acc = %z : f32 add) {
         %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<4x5xf32>, f32
         %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<20x5xf32>, f32
         %t = math.fma %p, %q, %acc : f32

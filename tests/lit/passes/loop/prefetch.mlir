@@ -26,14 +26,14 @@
 
 // Each panel is read twice: an iteration asks for half a row, from the middle on; two rows are 128 bytes.
 // CHECK-LABEL: loop.kernel @twice
-// CHECK:         loop.reduce "k"
+// CHECK:         loop.for "k"
 // CHECK-NEXT:      loop.prefetch %w (d0, d1, d2) -> (d0, 6, ((d1 * 64) + (d2 * 8)))(%j, %i, %k) : memref<4x8x16xf32>
 // CHECK-NEXT:      loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k)
 loop.kernel @twice(%w: memref<4x8x16xf32>) -> (%y: memref<4x2x16xf32>) {
   %z = arith.constant dense<0.0> : vector<16xf32>
   loop.for "j" %j to 4 {
     loop.for "i" %i to 2 {
-      %s = loop.reduce "k" %k to 8 combine add carry(%acc = %z : vector<16xf32>) {
+      %s = loop.for "k" %k to 8 reduction carry(%acc = %z : vector<16xf32> add) {
         %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x8x16xf32>, vector<16xf32>
         %t = arith.addf %acc, %v : vector<16xf32>
         loop.yield %t : vector<16xf32>
@@ -45,13 +45,13 @@ loop.kernel @twice(%w: memref<4x8x16xf32>) -> (%y: memref<4x2x16xf32>) {
 
 // Four rows are read along their columns: the next four are asked for, four elements at a time.
 // ROWS-LABEL: loop.kernel @rows
-// ROWS:         loop.reduce "k"
+// ROWS:         loop.for "k"
 // ROWS-NEXT:      loop.prefetch %x (d0, d1) -> ((d0 * 4), ((d1 * 4) + 96))(%i, %k) : memref<12x16xf32>
 // ROWS-NEXT:      loop.load %x
 loop.kernel @rows(%x: memref<12x16xf32>) -> (%y: memref<12x1xf32>) {
   %z = arith.constant dense<0.0> : vector<4x1xf32>
   loop.for "i" %i to 3 {
-    %s = loop.reduce "k" %k to 16 combine add carry(%acc = %z : vector<4x1xf32>) {
+    %s = loop.for "k" %k to 16 reduction carry(%acc = %z : vector<4x1xf32> add) {
       %v = loop.load %x (d0, d1)[s0, s1] -> (d0 * 4 + s0, d1)(%i, %k) : memref<12x16xf32>, vector<4x1xf32>
       %t = arith.addf %acc, %v : vector<4x1xf32>
       loop.yield %t : vector<4x1xf32>
@@ -63,17 +63,17 @@ loop.kernel @rows(%x: memref<12x16xf32>) -> (%y: memref<12x1xf32>) {
 // The nests of a split with the tail "cases": each asks for all, as it is not known how many run.
 // CASES-LABEL: loop.kernel @cases
 // CASES-SAME:    attributes {loop.schedule = "prefetch(0, k, 128, cases=3)"}
-// CASES:         loop.reduce "k"
+// CASES:         loop.for "k"
 // CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %k) : memref<4x8x16xf32>
-// CASES:         loop.reduce "kt1"
+// CASES:         loop.for "kt1"
 // CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %k_1) : memref<4x8x16xf32>
-// CASES:         loop.reduce "kt3"
+// CASES:         loop.for "kt3"
 // CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %k_2) : memref<4x8x16xf32>
 loop.kernel @cases(%w: memref<4x8x16xf32>, %n: index) -> (%y: memref<4x?x16xf32>) {
   %z = arith.constant dense<0.0> : vector<16xf32>
   loop.for "j" %j to 4 {
     loop.for "i" %i to %n {
-      %s = loop.reduce "k" %k to 8 combine add carry(%acc = %z : vector<16xf32>) {
+      %s = loop.for "k" %k to 8 reduction carry(%acc = %z : vector<16xf32> add) {
         %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x8x16xf32>, vector<16xf32>
         %t = arith.addf %acc, %v : vector<16xf32>
         loop.yield %t : vector<16xf32>
@@ -81,7 +81,7 @@ loop.kernel @cases(%w: memref<4x8x16xf32>, %n: index) -> (%y: memref<4x?x16xf32>
       loop.store %s, %y (d0, d1)[s0] -> (d0, d1, s0)(%j, %i) : vector<16xf32>, memref<4x?x16xf32>
     }
     loop.for "it1" %i to min (d0) -> (1, d0)(%n) {
-      %s = loop.reduce "kt1" %k to 8 combine add carry(%acc = %z : vector<16xf32>) {
+      %s = loop.for "kt1" %k to 8 reduction carry(%acc = %z : vector<16xf32> add) {
         %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x8x16xf32>, vector<16xf32>
         %t = arith.addf %acc, %v : vector<16xf32>
         loop.yield %t : vector<16xf32>
@@ -89,7 +89,7 @@ loop.kernel @cases(%w: memref<4x8x16xf32>, %n: index) -> (%y: memref<4x?x16xf32>
       loop.store %s, %y (d0, d1)[s0] -> (d0, d1, s0)(%j, %i) : vector<16xf32>, memref<4x?x16xf32>
     }
     loop.for "it3" %i to min (d0) -> (1, d0)(%n) {
-      %s = loop.reduce "kt3" %k to 8 combine add carry(%acc = %z : vector<16xf32>) {
+      %s = loop.for "kt3" %k to 8 reduction carry(%acc = %z : vector<16xf32> add) {
         %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x8x16xf32>, vector<16xf32>
         %t = arith.addf %acc, %v : vector<16xf32>
         loop.yield %t : vector<16xf32>
@@ -100,32 +100,32 @@ loop.kernel @cases(%w: memref<4x8x16xf32>, %n: index) -> (%y: memref<4x?x16xf32>
 }
 
 // UNKNOWN-LABEL: loop.kernel @others
-// UNKNOWN:       loop.reduce "d"
+// UNKNOWN:       loop.for "d"
 // UNKNOWN-NEXT:    loop.prefetch %w (d0) -> (0, (d0 * 16))(%{{.*}}) : memref<8x16xf32>
 // UNKNOWN-NEXT:    loop.load %w
 loop.kernel @others(%w: memref<8x16xf32>, %n: index) -> (%y: memref<17xf32>) {
   %z = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
-  %a = loop.reduce "a" %k to 8 combine add carry(%acc = %z : f32) {
+  %a = loop.for "a" %k to 8 reduction carry(%acc = %z : f32 add) {
     loop.yield %acc : f32
   }
-  %b = loop.reduce "b" %k to 4 combine add carry(%acc = %z : f32) {
+  %b = loop.for "b" %k to 4 reduction carry(%acc = %z : f32 add) {
     %v = loop.load %w (d0) -> (d0 * 2, 0)(%k) : memref<8x16xf32>, f32
     loop.yield %v : f32
   }
-  %c = loop.reduce "c" %k to 7 combine add carry(%acc = %z : f32) {
+  %c = loop.for "c" %k to 7 reduction carry(%acc = %z : f32 add) {
     %v = loop.load %w (d0) -> (d0, 0)(%k) : memref<8x16xf32>, f32
     loop.yield %v : f32
   }
   loop.for "i" %i to %n {
-    %d = loop.reduce "d" %k to 8 combine add carry(%acc = %z : f32) {
+    %d = loop.for "d" %k to 8 reduction carry(%acc = %z : f32 add) {
       %v = loop.load %w (d0) -> (d0, 0)(%k) : memref<8x16xf32>, f32
       loop.yield %v : f32
     }
     loop.store %d, %y (d0) -> (d0)(%i) : f32, memref<17xf32>
   }
   loop.for "j" %j to 17 {
-    %e = loop.reduce "e" %k to 8 combine add carry(%acc = %z : f32) {
+    %e = loop.for "e" %k to 8 reduction carry(%acc = %z : f32 add) {
       %v = loop.load %w (d0) -> (d0, 0)(%k) : memref<8x16xf32>, f32
       loop.yield %v : f32
     }
@@ -157,7 +157,7 @@ loop.kernel @blocks(%x: memref<4x64xf32>) -> (%y: memref<4x64xf32>) {
 
 loop.kernel @entries(%indptr: memref<?xi32>, %indices: memref<?xi32>) -> (%y: memref<1xf32>) {
   %z = arith.constant 1.0 : f32
-  %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row () -> (0)() combine add carry(%acc = %z : f32) : memref<?xi32>, memref<?xi32> {
+  %s = loop.for "e" %p, %c of %indptr, %indices row () -> (0)() reduction carry(%acc = %z : f32 add) : memref<?xi32>, memref<?xi32> {
     %t = arith.addf %acc, %z : f32
     loop.yield %t : f32
   }

@@ -9,7 +9,7 @@
 // DEPENDS: loop-reorder: loop "j" of @depends: its bound depends on loop "i"
 // TWICE: loop-reorder: loop "k" of @copy: is named twice
 // SERIAL: loop-reorder: loop "i" of @serial: its iterations keep their order
-// REDUCTION: loop-reorder: loop "k" of @sum: a reduction stays where it is, expected a loop.for
+// REDUCTION: loop-reorder: loop "k" of @sum: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
 
 // CHECK-LABEL: loop.kernel @copy
 // CHECK-NEXT:  loop.for "k" %k to 5 {
@@ -58,7 +58,7 @@ loop.kernel @serial() -> (%y: memref<3x4xf32>) {
 loop.kernel @sum(%x: memref<3x4xf32>) -> (%y: memref<3xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 3 {
-    %s = loop.reduce "k" %k to 4 combine add carry(%acc = %z : f32) {
+    %s = loop.for "k" %k to 4 reduction carry(%acc = %z : f32 add) {
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<3x4xf32>, f32
       %t = arith.addf %acc, %v : f32
       loop.yield %t : f32

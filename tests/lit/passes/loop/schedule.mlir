@@ -8,7 +8,7 @@
 
 // TARGET: target: unknown name
 // WHICH: trace: which kernel is meant is not said, expected one of @dense
-// STEP: trace for @dense: step 2, tiles(k): loop-tiles: loop "k" of @dense: its iterations share an accumulator
+// STEP: trace for @dense: step 2, tiles(k): loop-tiles: loop "k" of @dense: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
 
 // A contraction: a register tile, the constant in panels, what is left of the rows in a smaller tile.
 // V4-LABEL: loop.kernel @dense
@@ -19,18 +19,18 @@
 // TRACE:       vector<53x8xf32>
 // V4:       loop.for "j0" %j0 to 4 {
 // V4:         loop.for "i0" %i0 to 5 {
-// V4:           loop.reduce "k" %k to 24 combine add carry(%{{.*}} = %{{.*}} : vector<9x32xf32>)
+// V4:           loop.for "k" %k to 24 reduction carry(%{{.*}} = %{{.*}} : vector<9x32xf32> add)
 // V4:             loop.load %x {{.*}} vector<9x1xf32>
 // V4:             loop.load %w (d0, d1)[s0, s1] -> (d0, d1, s1)(%j0, %k) : memref<4x24x32xf32>, vector<1x32xf32>
-// V4:         loop.reduce "kt" %kt to 24 combine add carry(%{{.*}} = %{{.*}} : vector<8x32xf32>)
+// V4:         loop.for "kt" %kt to 24 reduction carry(%{{.*}} = %{{.*}} : vector<8x32xf32> add)
 // V3-LABEL: loop.kernel @dense
 // V3-SAME:  %w: memref<8x24x16xf32>
-// V3:           loop.reduce "k" %k to 24 combine add carry(%{{.*}} = %{{.*}} : vector<6x16xf32>)
+// V3:           loop.for "k" %k to 24 reduction carry(%{{.*}} = %{{.*}} : vector<6x16xf32> add)
 loop.kernel @dense(%x: memref<53x24xf32>, %w: memref<128x24xf32> {loop.constant}, %b: memref<128xf32>) -> (%y: memref<53x128xf32>) {
   loop.for "i" %i to 53 {
     loop.for "j" %j to 128 {
       %b0 = loop.load %b (d0) -> (d0)(%j) : memref<128xf32>, f32
-      %s = loop.reduce "k" %k to 24 combine add carry(%acc = %b0 : f32) {
+      %s = loop.for "k" %k to 24 reduction carry(%acc = %b0 : f32 add) {
         %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<53x24xf32>, f32
         %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<128x24xf32>, f32
         %t = math.fma %p, %q, %acc : f32
@@ -46,11 +46,11 @@ loop.kernel @dense(%x: memref<53x24xf32>, %w: memref<128x24xf32> {loop.constant}
 // V4-LABEL: loop.kernel @any_rows
 // V4-SAME:  "split(j, 32, tail=mask); reorder(i, j0, j1); pack(1, j0, k, j1); split(i, 8, tail=cases, cases=10); vectorize(i1, j1, cases=10);
 // V4:       loop.for "i00" {{.*}} tiles
-// V4:         loop.reduce "k" {{.*}} vector<8x32xf32>
-// V4:         loop.reduce "kt1" {{.*}} unroll 4 {{.*}} vector<1x32xf32>
-// V4:         loop.reduce "kt7" {{.*}} vector<7x32xf32>
-// V4:         loop.reduce "kt9" {{.*}} vector<9x32xf32>
-// V4:         loop.reduce "kt10" {{.*}} vector<10x32xf32>
+// V4:         loop.for "k" {{.*}} vector<8x32xf32>
+// V4:         loop.for "kt1" {{.*}} unroll 4 {{.*}} vector<1x32xf32>
+// V4:         loop.for "kt7" {{.*}} vector<7x32xf32>
+// V4:         loop.for "kt9" {{.*}} vector<9x32xf32>
+// V4:         loop.for "kt10" {{.*}} vector<10x32xf32>
 // V3-LABEL: loop.kernel @any_rows
 // V3-SAME:  split(i, 6, tail=cases); vectorize(i1, j1, cases=5);
 loop.kernel @any_rows(%x: memref<?x24xf32>, %w: memref<64x24xf32> {loop.constant}) -> (%y: memref<?x64xf32>) {
@@ -59,7 +59,7 @@ loop.kernel @any_rows(%x: memref<?x24xf32>, %w: memref<64x24xf32> {loop.constant
   %n = memref.dim %x, %c0 : memref<?x24xf32>
   loop.for "i" %i to %n {
     loop.for "j" %j to 64 {
-      %s = loop.reduce "k" %k to 24 combine add carry(%acc = %z : f32) {
+      %s = loop.for "k" %k to 24 reduction carry(%acc = %z : f32 add) {
         %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<?x24xf32>, f32
         %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<64x24xf32>, f32
         %t = math.fma %p, %q, %acc : f32
@@ -98,7 +98,7 @@ loop.kernel @one_batch(%x: memref<1x120x128xf32>, %w: memref<128x128xf32> {loop.
   loop.for "b" %b to 1 {
     loop.for "i" %i to 120 {
       loop.for "j" %j to 128 {
-        %s = loop.reduce "k" %k to 128 combine add carry(%acc = %z : f32) {
+        %s = loop.for "k" %k to 128 reduction carry(%acc = %z : f32 add) {
           %p = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%b, %i, %k) : memref<1x120x128xf32>, f32
           %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<128x128xf32>, f32
           %t = math.fma %p, %q, %acc : f32
@@ -113,14 +113,14 @@ loop.kernel @one_batch(%x: memref<1x120x128xf32>, %w: memref<128x128xf32> {loop.
 // Rows that are one tile leave no loop over tiles; the loop around them is shared.
 // V4-LABEL: loop.kernel @few_rows
 // V4:       loop.for "b" %b to 64 tiles {
-// V4:         loop.reduce "k" %k to 64 combine add carry(%{{.*}} = %{{.*}} : vector<7x32xf32>)
+// V4:         loop.for "k" %k to 64 reduction carry(%{{.*}} = %{{.*}} : vector<7x32xf32> add)
 // V3-LABEL: loop.kernel @few_rows
 loop.kernel @few_rows(%x: memref<64x7x64xf32>, %w: memref<64x64xf32> {loop.constant}) -> (%y: memref<64x7x64xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "b" %b to 64 {
     loop.for "i" %i to 7 {
       loop.for "j" %j to 64 {
-        %s = loop.reduce "k" %k to 64 combine add carry(%acc = %z : f32) {
+        %s = loop.for "k" %k to 64 reduction carry(%acc = %z : f32 add) {
           %p = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%b, %i, %k) : memref<64x7x64xf32>, f32
           %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<64x64xf32>, f32
           %t = math.fma %p, %q, %acc : f32
@@ -143,7 +143,7 @@ loop.kernel @streamed(%x: memref<16x2048xf32>, %w: memref<2048x2048xf32> {loop.c
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 16 {
     loop.for "j" %j to 2048 {
-      %s = loop.reduce "k" %k to 2048 combine add carry(%acc = %z : f32) {
+      %s = loop.for "k" %k to 2048 reduction carry(%acc = %z : f32 add) {
         %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<16x2048xf32>, f32
         %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<2048x2048xf32>, f32
         %t = math.fma %p, %q, %acc : f32
@@ -156,14 +156,14 @@ loop.kernel @streamed(%x: memref<16x2048xf32>, %w: memref<2048x2048xf32> {loop.c
 
 // So are the next rows of an operand that is larger than a cache.
 // V4-LABEL: loop.kernel @many_rows
-// V4:       loop.reduce "k"
+// V4:       loop.for "k"
 // V4-NEXT:    loop.prefetch %x (d0, d1) -> ((d0 * 8), ((d1 * 8) + 2048))(%i0, %k) : memref<2048x256xf32>
 // V3-LABEL: loop.kernel @many_rows
 loop.kernel @many_rows(%x: memref<2048x256xf32>, %w: memref<256x256xf32> {loop.constant}) -> (%y: memref<2048x256xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 2048 {
     loop.for "j" %j to 256 {
-      %s = loop.reduce "k" %k to 256 combine add carry(%acc = %z : f32) {
+      %s = loop.for "k" %k to 256 reduction carry(%acc = %z : f32 add) {
         %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<2048x256xf32>, f32
         %q = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : memref<256x256xf32>, f32
         %t = math.fma %p, %q, %acc : f32
@@ -186,7 +186,7 @@ loop.kernel @large(%x: memref<100x511xf32>, %w: memref<511x511xf32>) -> (%y: mem
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 100 {
     loop.for "j" %j to 511 {
-      %s = loop.reduce "k" %k to 511 combine add carry(%acc = %z : f32) {
+      %s = loop.for "k" %k to 511 reduction carry(%acc = %z : f32 add) {
         %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<100x511xf32>, f32
         %q = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : memref<511x511xf32>, f32
         %t = math.fma %p, %q, %acc : f32
@@ -278,16 +278,16 @@ loop.kernel @exp_any(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
 // V4:         %[[A:.*]] = loop.partition_point %indptr rows %n part %i0 of
 // V4:         %[[B:.*]] = loop.partition_point %indptr rows %n part
 // V4-NEXT:    loop.for "i1" %i1 to min (d0, d1) -> (((d0 * -1) + d1))(%[[A]], %[[B]])
-// V4:           loop.reduce_entries "e" {{.*}} combine add unroll 4 carry(%{{.*}} = %{{.*}} : vector<16xf32>)
+// V4:           loop.for "e" {{.*}} reduction unroll 4 carry(%{{.*}} = %{{.*}} : vector<16xf32> add)
 // V3-LABEL: loop.kernel @spmm
-// V3:           loop.reduce_entries "e" {{.*}} combine add unroll 2 carry(%{{.*}} = %{{.*}} : vector<16xf32>)
+// V3:           loop.for "e" {{.*}} reduction unroll 2 carry(%{{.*}} = %{{.*}} : vector<16xf32> add)
 loop.kernel @spmm(%indptr: memref<?xi32>, %indices: memref<?xi32>, %values: memref<?xf32>, %x: memref<?x16xf32>) -> (%y: memref<?x16xf32>) {
   %z = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : memref<?x16xf32>
   loop.for "i" %i to %n {
     loop.for "j" %j to 16 {
-      %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) combine add carry(%acc = %z : f32) : memref<?xi32>, memref<?xi32> {
+      %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction carry(%acc = %z : f32 add) : memref<?xi32>, memref<?xi32> {
         %a = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
         %b = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : memref<?x16xf32>, f32
         %t = math.fma %a, %b, %acc : f32
@@ -307,7 +307,7 @@ loop.kernel @short(%indptr: memref<2709xi32>, %indices: memref<?xi32> {loop.entr
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 2708 {
     loop.for "j" %j to 16 {
-      %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) combine add carry(%acc = %z : f32) : memref<2709xi32>, memref<?xi32> {
+      %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction carry(%acc = %z : f32 add) : memref<2709xi32>, memref<?xi32> {
         %a = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
         %b = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : memref<2708x16xf32>, f32
         %t = math.fma %a, %b, %acc : f32
@@ -324,13 +324,13 @@ loop.kernel @short(%indptr: memref<2709xi32>, %indices: memref<?xi32> {loop.entr
 // V4:         loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<3x70xf32>, vector<64xf32>
 // V4:         loop.fold %{{.*}} axis 0 add : vector<64xf32> -> vector<1xf32>
 // V4:         loop.load %x (d0)[s0] -> (d0, (s0 + 64))(%i) : memref<3x70xf32>, vector<4xf32>
-// V4:         loop.reduce {{.*}} to 2 combine add carry(%{{.*}} = %{{.*}} : f32)
+// V4:         loop.for {{.*}} to 2 reduction carry(%{{.*}} = %{{.*}} : f32 add)
 // V3-LABEL: loop.kernel @sums
-// V3:         loop.reduce {{.*}} to 2 combine add carry(%{{.*}} = %{{.*}} : vector<32xf32>)
+// V3:         loop.for {{.*}} to 2 reduction carry(%{{.*}} = %{{.*}} : vector<32xf32> add)
 loop.kernel @sums(%x: memref<3x70xf32>) -> (%y: memref<3xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 3 {
-    %s = loop.reduce "k" %k to 70 combine add carry(%acc = %z : f32) {
+    %s = loop.for "k" %k to 70 reduction carry(%acc = %z : f32 add) {
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<3x70xf32>, f32
       %t = arith.addf %acc, %v : f32
       loop.yield %t : f32
@@ -342,15 +342,15 @@ loop.kernel @sums(%x: memref<3x70xf32>) -> (%y: memref<3xf32>) {
 // A sum over two axes, in no loop: the inner one runs along memory.
 // V4-LABEL: loop.kernel @total
 // V4-SAME:  attributes {loop.schedule = "split(k, 64, tail=peel); vectorize(k1); split(k1t, 4, tail=peel); vectorize(k1t1)
-// V4:       loop.reduce "i" %i to 3 combine add carry(%[[acc:.*]] = %{{.*}} : f32) {
+// V4:       loop.for "i" %i to 3 reduction carry(%[[acc:.*]] = %{{.*}} : f32 add) {
 // V4:         loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<3x70xf32>, vector<64xf32>
 // V4:         loop.fold %{{.*}} axis 0 add : vector<64xf32> -> vector<1xf32>
 // V3-LABEL: loop.kernel @total
-// V3:         loop.reduce {{.*}} to 2 combine add carry(%{{.*}} = %{{.*}} : vector<32xf32>)
+// V3:         loop.for {{.*}} to 2 reduction carry(%{{.*}} = %{{.*}} : vector<32xf32> add)
 loop.kernel @total(%x: memref<3x70xf32>) -> (%y: memref<f32>) {
   %z = arith.constant 0.0 : f32
-  %s = loop.reduce "i" %i to 3 combine add carry(%all = %z : f32) {
-    %r = loop.reduce "k" %k to 70 combine add carry(%acc = %all : f32) {
+  %s = loop.for "i" %i to 3 reduction carry(%all = %z : f32 add) {
+    %r = loop.for "k" %k to 70 reduction carry(%acc = %all : f32 add) {
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<3x70xf32>, f32
       %t = arith.addf %acc, %v : f32
       loop.yield %t : f32
@@ -414,7 +414,7 @@ loop.kernel @reversed(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
 // What reads a row again asks for the next one: 4096 bytes further; not for rows of 64 KB.
 // V4-LABEL: loop.kernel @shifted
 // V4-SAME:  prefetch(0, j0, 4096)
-// V4:         loop.reduce
+// V4:         reduction
 // V4-NOT:     loop.prefetch
 // V4:         loop.for "j0"
 // V4-NEXT:        loop.prefetch %x (d0, d1, d2) -> (((d0 * 32) + d1), ((d2 * 64) + 1024))(%i0, %i1, %j0) : memref<512x1024xf32>
@@ -423,7 +423,7 @@ loop.kernel @reversed(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
 loop.kernel @shifted(%x: memref<512x1024xf32>) -> (%y: memref<512x1024xf32>) {
   %z = arith.constant 0xFF800000 : f32
   loop.for "i" %i to 512 {
-    %m = loop.reduce "k" %k to 1024 combine max carry(%acc = %z : f32) {
+    %m = loop.for "k" %k to 1024 reduction carry(%acc = %z : f32 max) {
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<512x1024xf32>, f32
       %t = arith.maximumf %acc, %v : f32
       loop.yield %t : f32
@@ -442,7 +442,7 @@ loop.kernel @shifted(%x: memref<512x1024xf32>) -> (%y: memref<512x1024xf32>) {
 loop.kernel @long(%x: memref<8x16384xf32>) -> (%y: memref<8x16384xf32>) {
   %z = arith.constant 0xFF800000 : f32
   loop.for "i" %i to 8 {
-    %m = loop.reduce "k" %k to 16384 combine max carry(%acc = %z : f32) {
+    %m = loop.for "k" %k to 16384 reduction carry(%acc = %z : f32 max) {
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<8x16384xf32>, f32
       %t = arith.maximumf %acc, %v : f32
       loop.yield %t : f32

@@ -10,8 +10,8 @@
 // SHORT: loop-split-border: loop "i" of @pad: it is shorter than its borders, expected at least 14, got 11
 // WRONG: loop-split-border: loop "i" of @pad: wrong border, expected at least 1, got -1, 1
 // SIZE: loop-split-border: loop "a" of @refused: its size is not known, expected a constant bound
-// REDUCTION: loop-split-border: loop "k" of @refused: a reduction has no border, expected a loop.for
-// KIND: loop-split-border: loop "a" of @refused: wrong kind, expected parallel, got tiles
+// REDUCTION: loop-split-border: loop "k" of @refused: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
+// KIND: loop-split-border: loop "a" of @refused: wrong kind, expected parallel or serial, got tiles
 
 // The borders are known to be outside, the interior to be inside.
 // CHECK-LABEL: loop.kernel @pad
@@ -59,7 +59,7 @@ loop.kernel @refused(%x: memref<4xf32>, %n: index) -> (%y: memref<4xf32>) {
   loop.for "a" %i to %n {
     loop.store %z, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
   }
-  %s = loop.reduce "k" %k to 4 combine add carry(%acc = %z : f32) {
+  %s = loop.for "k" %k to 4 reduction carry(%acc = %z : f32 add) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
     loop.yield %v : f32
   }

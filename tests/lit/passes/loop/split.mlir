@@ -17,7 +17,7 @@
 // RUN: not stepwell-opt %s -p "loop-split{loop=i factor=4}" 2>&1 | filecheck %s --check-prefix=WHICH
 // RUN: not stepwell-opt %s -p "loop-split{kernel=none loop=i factor=4}" 2>&1 | filecheck %s --check-prefix=KERNEL
 
-// RAGGED: loop-split: loop "k" of @sum: a reduction has no masked tail, expected tail=peel, got mask
+// RAGGED: loop-split: loop "k" of @sum: it carries values, and has no masked tail, expected tail=peel, got mask
 // NAME: loop-split: no loop "j" in @row, expected "i"
 // FACTOR: loop-split: loop "i" of @row: wrong factor, expected at least 1, got 0
 // TAIL: loop-split: loop "i" of @row: unknown tail, expected peel, mask, split, cases, got cut
@@ -98,15 +98,15 @@ loop.kernel @any(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
 }
 
 // SUM-LABEL: loop.kernel @sum
-// SUM:       %[[whole:.*]] = loop.reduce "k0" %k0 to 6 combine add carry(%[[a:.*]] = %{{.*}} : f32) {
-// SUM-NEXT:    %[[part:.*]] = loop.reduce "k1" %k1 to 16 combine add carry(%{{.*}} = %[[a]] : f32) {
+// SUM:       %[[whole:.*]] = loop.for "k0" %k0 to 6 reduction carry(%[[a:.*]] = %{{.*}} : f32 add) {
+// SUM-NEXT:    %[[part:.*]] = loop.for "k1" %k1 to 16 reduction carry(%{{.*}} = %[[a]] : f32 add) {
 // SUM:         loop.yield %[[part]] : f32
-// SUM:       %[[all:.*]] = loop.reduce "k1t" %k1t to 4 combine add carry(%{{.*}} = %[[whole]] : f32) {
+// SUM:       %[[all:.*]] = loop.for "k1t" %k1t to 4 reduction carry(%{{.*}} = %[[whole]] : f32 add) {
 // SUM-NEXT:    loop.load %x (d0) -> ((d0 + 96))(%k1t)
 // SUM:       loop.store %[[all]]
 loop.kernel @sum(%x: memref<100xf32>) -> (%y: memref<1xf32>) {
   %z = arith.constant 0.0 : f32
-  %s = loop.reduce "k" %k to 100 combine add carry(%acc = %z : f32) {
+  %s = loop.for "k" %k to 100 reduction carry(%acc = %z : f32 add) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<100xf32>, f32
     %t = arith.addf %acc, %v : f32
     loop.yield %t : f32
@@ -116,7 +116,7 @@ loop.kernel @sum(%x: memref<100xf32>) -> (%y: memref<1xf32>) {
 
 loop.kernel @entries(%indptr: memref<?xi32>, %indices: memref<?xi32>, %x: memref<?xf32>) -> (%y: memref<1xf32>) {
   %z = arith.constant 0.0 : f32
-  %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row () -> (0)() combine add carry(%acc = %z : f32) : memref<?xi32>, memref<?xi32> {
+  %s = loop.for "e" %p, %c of %indptr, %indices row () -> (0)() reduction carry(%acc = %z : f32 add) : memref<?xi32>, memref<?xi32> {
     %v = loop.load %x (d0) -> (d0)(%p) : memref<?xf32>, f32
     %t = arith.addf %acc, %v : f32
     loop.yield %t : f32

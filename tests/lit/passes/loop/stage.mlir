@@ -6,7 +6,7 @@
 // RUN: not stepwell-opt %s -p "loop-stage{kernel=others argument=0 loop=d}" 2>&1 | filecheck %s --check-prefix=SEVERAL
 // RUN: not stepwell-opt %s -p "loop-stage{kernel=others argument=0 loop=e}" 2>&1 | filecheck %s --check-prefix=BODY
 
-// KIND: loop-stage: loop "a" of @others: is a reduction
+// KIND: loop-stage: loop "a" of @others: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
 // INPUT: loop-stage: loop "j" of @panels: no such input, expected below 1, got 1
 // NONE: loop-stage: loop "b" of @others: does not read argument 0
 // LOOPS: loop-stage: loop "c" of @others: an argument is read along other loops than one reduction of known size, got "c1"
@@ -22,23 +22,23 @@
 // CHECK-NEXT:      %[[v:.*]] = loop.load %w {{.*}}(%k__, %j) valid(1 : %[[n]]) : memref<9x99xf32>, vector<1x16xf32>
 // CHECK-NEXT:      loop.store %[[v]], %[[copy]] (d0)[s0, s1] -> (d0, s1)(%k__) : vector<1x16xf32>, memref<9x16xf32>
 // CHECK-NEXT:    }
-// CHECK:         loop.reduce "k"
+// CHECK:         loop.for "k"
 // CHECK-NEXT:      loop.load %[[copy]] (d0)[s0, s1] -> (d0, s1)(%k) : memref<9x16xf32>, vector<1x16xf32>
-// CHECK:         loop.reduce "k_"
+// CHECK:         loop.for "k_"
 // CHECK-NEXT:      loop.load %[[copy]] (d0)[s0, s1] -> (d0, s1)(%k_) : memref<9x16xf32>, vector<1x16xf32>
 loop.kernel @panels(%w: memref<9x99xf32>) -> (%y: memref<2x99xf32>) {
   %z = arith.constant dense<0.0> : vector<1x16xf32>
   loop.for "j" %j to 7 {
     loop.for "i" %i to 1 {
       %n = affine.min affine_map<(d0) -> (16, d0 * -16 + 99)>(%j)
-      %s = loop.reduce "k" %k to 9 combine add carry(%acc = %z : vector<1x16xf32>) {
+      %s = loop.for "k" %k to 9 reduction carry(%acc = %z : vector<1x16xf32> add) {
         %v = loop.load %w (d0, d1)[s0, s1] -> (d0, d1 * 16 + s1)(%k, %j) valid(1 : %n) : memref<9x99xf32>, vector<1x16xf32>
         loop.yield %v : vector<1x16xf32>
       }
       loop.store %s, %y (d0)[s0, s1] -> (0, d0 * 16 + s1)(%j) valid(1 : %n) : vector<1x16xf32>, memref<2x99xf32>
     }
     %m = affine.min affine_map<(d0) -> (16, d0 * -16 + 99)>(%j)
-    %t = loop.reduce "k_" %k to 9 combine add carry(%acc = %z : vector<1x16xf32>) {
+    %t = loop.for "k_" %k to 9 reduction carry(%acc = %z : vector<1x16xf32> add) {
       %v = loop.load %w (d0, d1)[s0, s1] -> (d0, d1 * 16 + s1)(%k, %j) valid(1 : %m) : memref<9x99xf32>, vector<1x16xf32>
       loop.yield %v : vector<1x16xf32>
     }
@@ -48,7 +48,7 @@ loop.kernel @panels(%w: memref<9x99xf32>) -> (%y: memref<2x99xf32>) {
 
 loop.kernel @others(%w: memref<9x9xf32>, %n: index) -> (%y: memref<9xf32>) {
   %z = arith.constant 0.0 : f32
-  %a = loop.reduce "a" %k to 8 combine add carry(%acc = %z : f32) {
+  %a = loop.for "a" %k to 8 reduction carry(%acc = %z : f32 add) {
     loop.yield %acc : f32
   }
   loop.store %a, %y () -> (0)() : f32, memref<9xf32>
@@ -62,7 +62,7 @@ loop.kernel @others(%w: memref<9x9xf32>, %n: index) -> (%y: memref<9xf32>) {
     }
   }
   loop.for "d" %i to 9 {
-    %d = loop.reduce "d1" %k to 9 combine add carry(%acc = %z : f32) {
+    %d = loop.for "d1" %k to 9 reduction carry(%acc = %z : f32 add) {
       %v = loop.load %w (d0, d1) -> (d0, d1)(%i, %k) : memref<9x9xf32>, f32
       %u = loop.load %w (d0, d1) -> (d1, d0)(%i, %k) : memref<9x9xf32>, f32
       %t = arith.addf %u, %v : f32
@@ -72,7 +72,7 @@ loop.kernel @others(%w: memref<9x9xf32>, %n: index) -> (%y: memref<9xf32>) {
   }
   loop.for "e" %i to 9 {
     %m = arith.remui %i, %n : index
-    %e = loop.reduce "e1" %k to 9 combine add carry(%acc = %z : f32) {
+    %e = loop.for "e1" %k to 9 reduction carry(%acc = %z : f32 add) {
       %v = loop.load %w (d0, d1) -> (d0, d1)(%m, %k) : memref<9x9xf32>, f32
       loop.yield %v : f32
     }

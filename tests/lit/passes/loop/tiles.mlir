@@ -6,8 +6,8 @@
 
 // INSIDE: loop-tiles: loop "j" of @copy: is inside of the tiles of "i"
 // KIND: loop-tiles: loop "i" of @copy: wrong kind, expected parallel, got tiles
-// SUM: loop-tiles: loop "k" of @sum: its iterations share an accumulator
-// REDUCTION: loop-tiles: loop "i" of @sum: is inside of the reduction "k"
+// SUM: loop-tiles: loop "k" of @sum: it carries values from one iteration to the next, expected a loop that carries nothing, got serial
+// REDUCTION: loop-tiles: loop "i" of @sum: is inside of "k", which carries values
 
 // CHECK-LABEL: loop.kernel @copy
 // CHECK-NEXT:  loop.for "i" %i to 3 tiles {
@@ -23,7 +23,7 @@ loop.kernel @copy(%x: memref<3x4xf32>) -> (%y: memref<3x4xf32>) {
 
 loop.kernel @sum(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
   %z = arith.constant 0.0 : f32
-  %s = loop.reduce "k" %k to 4 combine add carry(%acc = %z : f32) {
+  %s = loop.for "k" %k to 4 serial carry(%acc = %z : f32) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
     %t = arith.addf %acc, %v : f32
     loop.for "i" %i to 4 {

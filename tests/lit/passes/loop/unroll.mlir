@@ -9,22 +9,22 @@
 
 // PART: loop-unroll: loop "i" of @entries: only all of it can be unrolled, expected 3, got 4
 // FACTOR: loop-unroll: loop "e" of @entries: wrong factor, expected at least 1
-// CUSTOM: loop-unroll: loop "k" of @custom: it is not known how its accumulators would join, expected combine add, mul, max or min, got custom
+// CUSTOM: loop-unroll: loop "k" of @custom: it is not known how its accumulators would join, expected add, mul, max or min, got custom
 // SIZE: loop-unroll: loop "i" of @custom: its size is not known, expected a constant bound
 // TILES: loop-unroll: loop "t" of @custom: its iterations are shared among threads
 // SERIAL: loop-unroll: loop "s" of @custom: its iterations keep their order
 
 // CHECK-LABEL: loop.kernel @entries
 // CHECK:       loop.for "i" %i to 3 {
-// CHECK-NEXT:    loop.reduce_entries "e" {{.*}} combine add unroll 4 carry(
+// CHECK-NEXT:    loop.for "e" {{.*}} reduction unroll 4 carry({{.*}} add)
 
 // ALL-LABEL: loop.kernel @entries
 // ALL:       loop.for "i" %i to 3 unroll {
-// ALL-NEXT:    loop.reduce_entries "e" {{.*}} combine add carry(
+// ALL-NEXT:    loop.for "e" {{.*}} reduction carry({{.*}} add)
 loop.kernel @entries(%indptr: memref<4xi32>, %indices: memref<?xi32>, %x: memref<?xf32>) -> (%y: memref<3xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 3 {
-    %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) combine add carry(%acc = %z : f32) : memref<4xi32>, memref<?xi32> {
+    %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction carry(%acc = %z : f32 add) : memref<4xi32>, memref<?xi32> {
       %v = loop.load %x (d0) -> (d0)(%p) : memref<?xf32>, f32
       %t = arith.addf %acc, %v : f32
       loop.yield %t : f32
@@ -36,7 +36,7 @@ loop.kernel @entries(%indptr: memref<4xi32>, %indices: memref<?xi32>, %x: memref
 loop.kernel @custom(%x: memref<?xf32>, %n: index) -> (%y: memref<?xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to %n {
-    %s = loop.reduce "k" %k to %n combine custom carry(%acc = %z : f32) {
+    %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 custom) {
       %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
       %t = arith.subf %v, %acc : f32
       loop.yield %t : f32

@@ -36,7 +36,7 @@
 // TILE:         %[[e:.*]] = affine.min affine_map<(d0) -> (8, ((d0 * -8) + 20))> (%j0)
 // TILE-NEXT:    %[[b:.*]] = loop.load %b (d0)[s0, s1] -> (((d0 * 8) + s1))(%j0) valid(1 : %[[e]]) : memref<20xf32>, vector<1x8xf32>
 // TILE-NEXT:    %[[bb:.*]] = vector.broadcast %[[b]] : vector<1x8xf32> to vector<4x8xf32>
-// TILE-NEXT:    %[[s:.*]] = loop.reduce "k" %k to 9 combine add carry(%[[acc:.*]] = %[[bb]] : vector<4x8xf32>) {
+// TILE-NEXT:    %[[s:.*]] = loop.for "k" %k to 9 reduction carry(%[[acc:.*]] = %[[bb]] : vector<4x8xf32> add) {
 // TILE-NEXT:      %[[p:.*]] = loop.load %x (d0)[s0, s1] -> (s0, d0)(%k) : memref<4x9xf32>, vector<4x1xf32>
 // TILE-NEXT:      %[[q:.*]] = loop.load %w (d0, d1)[s0, s1] -> (((d0 * 8) + s1), d1)(%j0, %k) valid(1 : %[[e]]) : memref<20x9xf32>, vector<1x8xf32>
 // TILE-NEXT:      %[[pp:.*]] = vector.broadcast %[[p]] : vector<4x1xf32> to vector<4x8xf32>
@@ -48,7 +48,7 @@ loop.kernel @dense(%x: memref<4x9xf32>, %w: memref<20x9xf32>, %b: memref<20xf32>
   loop.for "i" %i to 4 {
     loop.for "j" %j to 20 {
       %b0 = loop.load %b (d0) -> (d0)(%j) : memref<20xf32>, f32
-      %s = loop.reduce "k" %k to 9 combine add carry(%acc = %b0 : f32) {
+      %s = loop.for "k" %k to 9 reduction carry(%acc = %b0 : f32 add) {
         %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<4x9xf32>, f32
         %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : memref<20x9xf32>, f32
         %t = math.fma %p, %q, %acc : f32
@@ -62,7 +62,7 @@ loop.kernel @dense(%x: memref<4x9xf32>, %w: memref<20x9xf32>, %b: memref<20xf32>
 // FOLD-LABEL: loop.kernel @largest
 // FOLD:       %[[low:.*]] = arith.constant 0xff800000 : f32
 // FOLD-NEXT:  %[[lows:.*]] = vector.broadcast %[[low]] : f32 to vector<8xf32>
-// FOLD-NEXT:  %[[r:.*]] = loop.reduce "k0" %k0 to 4 combine max carry(%[[acc:.*]] = %[[lows]] : vector<8xf32>) {
+// FOLD-NEXT:  %[[r:.*]] = loop.for "k0" %k0 to 4 reduction carry(%[[acc:.*]] = %[[lows]] : vector<8xf32> max) {
 // FOLD-NEXT:    %[[v:.*]] = loop.load %x (d0)[s0] -> (((d0 * 8) + s0))(%k0) : memref<32xf32>, vector<8xf32>
 // FOLD-NEXT:    %[[t:.*]] = arith.maximumf %[[acc]], %[[v]] : vector<8xf32>
 // FOLD-NEXT:    loop.yield %[[t]] : vector<8xf32>
@@ -73,7 +73,7 @@ loop.kernel @dense(%x: memref<4x9xf32>, %w: memref<20x9xf32>, %b: memref<20xf32>
 // FOLD-NEXT:  loop.store %[[all]]
 loop.kernel @largest(%x: memref<32xf32>, %first: memref<1xf32>) -> (%y: memref<1xf32>) {
   %f = loop.load %first () -> (0)() : memref<1xf32>, f32
-  %s = loop.reduce "k" %k to 32 combine max carry(%acc = %f : f32) {
+  %s = loop.for "k" %k to 32 reduction carry(%acc = %f : f32 max) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<32xf32>, f32
     %t = arith.maximumf %acc, %v : f32
     loop.yield %t : f32
@@ -82,14 +82,14 @@ loop.kernel @largest(%x: memref<32xf32>, %first: memref<1xf32>) -> (%y: memref<1
 }
 
 // ENTRIES-LABEL: loop.kernel @spmm
-// ENTRIES:       loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) combine add carry(%{{.*}} = %{{.*}} : vector<7xf32>)
+// ENTRIES:       loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction carry(%{{.*}} = %{{.*}} : vector<7xf32> add)
 // ENTRIES-NEXT:    %[[a:.*]] = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
 // ENTRIES-NEXT:    %[[b:.*]] = loop.load %x (d0)[s0] -> (d0, s0)(%c) : memref<?x7xf32>, vector<7xf32>
 loop.kernel @spmm(%indptr: memref<6xi32>, %indices: memref<?xi32>, %values: memref<?xf32>, %x: memref<?x7xf32>) -> (%y: memref<5x7xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to 5 {
     loop.for "j" %j to 7 {
-      %s = loop.reduce_entries "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) combine add carry(%acc = %z : f32) : memref<6xi32>, memref<?xi32> {
+      %s = loop.for "e" %p, %c of %indptr, %indices row (d0) -> (d0)(%i) reduction carry(%acc = %z : f32 add) : memref<6xi32>, memref<?xi32> {
         %a = loop.load %values (d0) -> (d0)(%p) : memref<?xf32>, f32
         %b = loop.load %x (d0, d1) -> (d0, d1)(%c, %j) : memref<?x7xf32>, f32
         %t = math.fma %a, %b, %acc : f32
@@ -135,7 +135,7 @@ loop.kernel @refused(%x: memref<?xf32>, %w: memref<8xi32>, %n: index) -> (%y: me
   loop.for "z" %i to 0 {
     loop.store %zero, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
   }
-  %q = loop.reduce "q" %k to 8 combine custom carry(%acc = %zero : f32) {
+  %q = loop.for "q" %k to 8 reduction carry(%acc = %zero : f32 custom) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %t = arith.subf %v, %acc : f32
     loop.yield %t : f32

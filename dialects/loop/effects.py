@@ -1,0 +1,19 @@
+"""What loops do to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from xdsl.ir import Operation
+from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, RecursiveMemoryEffect
+
+
+class LoopEffects(MemoryEffect):
+    """The effects of what is in a loop; one over the entries of a row reads where they are."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance] | None:
+        effects = RecursiveMemoryEffect.get_effects(op)
+        if effects is None or "entries" not in op.properties:
+            return effects
+        return {*effects, EffectInstance(MemoryEffectKind.READ)}
