@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from xdsl.dialects import math
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
@@ -19,7 +19,7 @@ from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.core.weights import WeightStore
 from stepwell.dialects.graph import scalars
-from stepwell.dialects.graph.attrs import FLOAT_TENSOR
+from stepwell.dialects.graph.attrs import FLOAT_TENSOR, SPARSE_TENSOR
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
     GraphOp,
@@ -101,14 +101,43 @@ class RowSumOp(Outside):
         return nest.reduce([nest.extent(self.x, 1)], "add", zero, step)
 
 
-DIALECT = Dialect("outside", [TwiceOp, SlowOp, StatedOp, SwapOp, RowSumOp])
+@irdl_op_definition
+class GapOp(GraphOp):
+    """The distance of the ends of each stored entry of a matrix."""
+
+    name = "outside.gap"
+    FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+
+    a = operand_def(SPARSE_TENSOR)
+    x = operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = "$a `,` $x attr-dict `:` functional-type(operands, results)"
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        return [(facts.entries(self.a),)]
+
+    def reference(self, *arrays: object) -> tuple[np.ndarray, ...]:
+        raise NotImplementedError
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        row, column = nest.entry(self.a, index[0])
+        return nest.insert(arith.SubfOp(nest.at(self.x, (row,)), nest.at(self.x, (column,))))
+
+
+DIALECT = Dialect("outside", [TwiceOp, SlowOp, StatedOp, SwapOp, RowSumOp, GapOp])
 X, ROW = "tensor<8x6xf32>", "tensor<8x1xf32>"
+CSR = (
+    "#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), "
+    "posWidth = 32, crdWidth = 32 }>\n"
+)
+A, NUMBERS, ENTRIES = "tensor<8x8xf32, #csr>", "tensor<8xf32>", "tensor<?xf32>"
 
 
 def after(passes: str, body: str, arguments: str, result: str) -> str:
     ctx = make_context(WeightStore(), named("x86-64-v4"))
     ctx.load_dialect(DIALECT)
-    text = f"func.func @main({arguments}) -> {result} {{\n{body}\n}}"
+    text = f"{CSR}func.func @main({arguments}) -> {result} {{\n{body}\n}}"
     module = Parser(ctx, text).parse_module()
     assert isinstance(module, ModuleOp)
     module.verify()
@@ -172,17 +201,28 @@ def after(passes: str, body: str, arguments: str, result: str) -> str:
             X,
             ["fused_row_sum_div"],
         ),
+        # What there is for each entry is computed where a kernel visits the entries of a row.
+        (
+            (
+                f"%g = outside.gap %a, %n : ({A}, {NUMBERS}) -> {ENTRIES}\n"
+                f"%s = graph.edge_softmax %a, %g : ({A}, {ENTRIES}) -> {ENTRIES}\n"
+                f"%y = graph.aggregate sum %a, %x weights %s : ({A}, {X}, {ENTRIES}) -> {X}\n"
+                f"func.return %y : {X}"
+            ),
+            X,
+            ["fused_gap_edge_softmax_aggregate"],
+        ),
     ],
-    ids=["epilogue", "cheap", "expensive", "stated", "injective", "rows"],
+    ids=["epilogue", "cheap", "expensive", "stated", "injective", "rows", "entries"],
 )
 def test_groups(body: str, result: str, called: list[str]) -> None:
-    text = after("graph-fuse-ops", body, f"%x: {X}, %w: tensor<4x6xf32>", result)
+    arguments = f"%x: {X}, %w: tensor<4x6xf32>, %a: {A}, %n: {NUMBERS}"
+    text = after("graph-fuse-ops", body, arguments, result)
     main = text.partition("func.func private")[0]
     assert [name for name in called if f"call @{name}(" in main] == called
     assert main.count("func.call") == len(called)
-    assert "loop.kernel" in after(
-        "graph-fuse-ops,convert-graph-to-loop", body, f"%x: {X}, %w: tensor<4x6xf32>", result
-    )
+    passes = "graph-fuse-ops,convert-graph-to-loop"
+    assert "loop.kernel" in after(passes, body, arguments, result)
 
 
 def test_elementwise_operators_work_on_blocks_of_channels() -> None:
