@@ -6,11 +6,11 @@ it does not take to `taken`, so that an error is worded once. What the arrays of
 hold is checked by `core.indices`.
 
 A dense argument may be anything that NumPy sees as an array without converting its elements, a
-masked array excepted. It is copied only where it is not contiguous. Of an array only what NumPy
-says of its memory counts, and it is read once: what is checked is a view that nobody else has.
-A sparse argument is a `scipy.sparse` matrix, an
-object with `to_csr()` (a graph), or the three arrays ``(indptr, indices, values)``. Sizes are
-checked here; that indices stay within the matrix is checked by compiled code on every call.
+masked array excepted. It is copied only if it is not contiguous. Only NumPy's description of its
+memory counts, which is read once: what is checked is a private view. A sparse argument is a
+`scipy.sparse` matrix, an object with `to_csr()` (a graph), or the three arrays ``(indptr, indices,
+values)``. Sizes are checked here; that indices stay within the matrix is checked by compiled code
+on every call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _NOWHERE = np.zeros(64, np.uint8)
-"""What an empty array points to: a place that may be read."""
+"""The address of an empty array: readable memory."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def sizes(arguments: Sequence[Argument], values: Sequence[np.ndarray | Csr]) -> 
 
 
 def address(array: np.ndarray) -> int:
-    """Where the elements of an array begin; never null."""
+    """The address of the elements of an array; never null."""
     return (array if array.size else _NOWHERE).ctypes.data
 
 
@@ -278,7 +278,7 @@ def _integers(spec: ValueSpec, name: str, array: np.ndarray, dtype: np.dtype[Any
         return _contiguous(spec, array)
     if array.dtype.kind not in "iu":
         raise _wrong(spec, f"{name} has the wrong dtype", dtype, array.dtype)
-    # What is looked at has to be what is converted, whoever writes to the caller's array.
+    # Check the same copy that is converted: other threads may write to the caller's array.
     array = array.copy()
     if array.size and not np.can_cast(array.dtype, dtype):
         limits = np.iinfo(dtype)

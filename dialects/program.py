@@ -10,7 +10,7 @@ upstream's tools accept on an `llvm.func` too:
     rt.failures    {kind = "csr", subject = "input \\"graph\\""}, failure n + 1 as entry n
     rt.effort      on the module: which of LLVM's passes its code needs
 
-What a program takes and gives is said by attributes from stage `buffers` on; see
+From stage `buffers` on, attributes describe the inputs and results of a program; see
 `graph.signature`.
 """
 

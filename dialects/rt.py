@@ -1,4 +1,4 @@
-"""The `rt` dialect: what is left of a program once tensors and loop nests are gone.
+"""The `rt` dialect: what remains of a program without tensors and loop nests.
 
 Why upstream is not enough: no standard dialect has a planned arena, a table of constants,
 calls to functions registered at run time, checks that return an error number to the caller,
@@ -264,7 +264,7 @@ class CallOp(IRDLOperation):
 
 @dataclass(frozen=True)
 class Failure:
-    """A way in which a call can fail, as its caller is told of it.
+    """A way in which a call can fail, as reported to its caller.
 
     `subject` is the registered function, the message of a check, or what was checked. So many
     `details` stand in a message as `{0}`, `{1}`, `{2}`.
@@ -584,7 +584,7 @@ class ParallelTilesOp(IRDLOperation):
     }
     ```
 
-    The body sees the tile and the captures and nothing else; what two tiles write is disjoint.
+    The body uses nothing but the tile and the captures; tiles write disjoint memory.
     """
 
     name = "rt.parallel_tiles"

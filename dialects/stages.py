@@ -1,4 +1,4 @@
-"""At which stage of the staircase a module is, by what is in it.
+"""The stage of a module, determined by its contents.
 
 No attribute says it: a module that a person has edited, or that single passes have changed, is at
 the stage that its operations belong to, whatever it was before.
@@ -22,7 +22,7 @@ from .loop.ops import ForOp, KernelOp
 
 
 def stage_of(op: ModuleOp) -> str:
-    """The stage of the staircase that a module is at, by what is in it."""
+    """The stage of a module, determined by its contents."""
     names = {inner.name for inner in op.walk()}
     if any(name.startswith("llvm.") for name in names):
         return "llvm"
@@ -49,7 +49,7 @@ def _is_operator(op: Operation) -> bool:
 
 
 def _is_group(function: func.FuncOp) -> bool:
-    """Whether a primitive function can be one kernel; what is not valid is told further down."""
+    """Whether a primitive function can be one kernel; invalid input is reported later."""
     try:
         return obstacle(function) is None
     except (UnsupportedError, VerifyException):

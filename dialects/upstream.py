@@ -2,10 +2,10 @@
 
 xDSL's `arith`, `vector` and `llvm` dialects cover most of what is needed. What they miss is
 here and nowhere else, in upstream MLIR's text form, so that `mlir-opt` reads what we print.
-`Arith`, `Scf`, `Vector` and `Llvm` are xDSL's dialects with these operations put in; a context that
+`Arith`, `Scf`, `Vector` and `Llvm` are xDSL's dialects with these operations added; a context that
 holds them parses `arith.select` as `SelectOp` below. An operation that xDSL itself builds
 (the `arith.cmpi` of a lowered loop, say) may still be xDSL's class: code that must take both
-asks for the name, not for the class.
+looks at the name, not at the class.
 
 Nothing is defined here that xDSL already has right. Each class says what xDSL's lacks.
 """
@@ -726,7 +726,7 @@ class ExtractElementOp(IRDLOperation):
 
 @irdl_op_definition
 class PoisonOp(IRDLOperation):
-    """`%r = llvm.mlir.poison : vector<4xf32>`, a value that nothing may look at."""
+    """`%r = llvm.mlir.poison : vector<4xf32>`, a value that must not be observed."""
 
     name = "llvm.mlir.poison"
 
@@ -741,7 +741,7 @@ class PoisonOp(IRDLOperation):
 class PrefetchOp(IRDLOperation):
     """`memref.prefetch %x[%i, %j], read, locality<3>, data : memref<400x400xf32>`, a hint.
 
-    The locality is 0 for what is read once up to 3 for what stays in the nearest cache.
+    The locality ranges from 0, read once, to 3, keep in the nearest cache.
     """
 
     name = "memref.prefetch"

@@ -72,7 +72,7 @@ class Builder:
 
     Args:
         name: the name of the function.
-        weights: the store of its arrays; by default one of its own.
+        weights: the store of its arrays; by default a new one.
     """
 
     def __init__(self, name: str = "main", weights: WeightStore | None = None) -> None:
@@ -318,8 +318,8 @@ class Builder:
     ) -> Any:
         """Append an operator, such as one of a plug-in, called as its constructor is.
 
-        An operator on dense tensors takes a sparse matrix, too, where what is not stored stays 0:
-        it gives a sparse one (or a dense one, as products and sums of rows do).
+        An operator on dense tensors also takes a sparse matrix if it maps 0 to 0: its result is
+        sparse (or dense, as for products and sums of rows).
 
         Args:
             operator: its class. Arguments that are its operands may be arrays or numbers;
@@ -355,7 +355,7 @@ class Builder:
         return last if len(results) == 1 else tuple(Value(self, r) for r in results)
 
     def _made(self, op: GraphOp, location: LocationAttr) -> list[GraphOp]:
-        """The operator, or what stands for it where an operand is sparse and it takes none."""
+        """The operator, or its replacement if an operand is sparse and it takes none."""
         sparse = any(is_sparse(operand.type) for operand in op.operands)
         forms = sparse_form(op, op.operands) if sparse else None
         if forms is not None:

@@ -1,4 +1,4 @@
-"""MLIR text of any stage into a `Module`, with the weights that lie beside it."""
+"""MLIR text of any stage into a `Module`, with the weights beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Value`: what the operators of a `Builder` take and give."""
+"""`Value`: the operands and results of the operators of a `Builder`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Operand = Any
 
 
 class Operators(Protocol):
-    """What values ask of their `Builder`: its operators, by their names."""
+    """What values need from their `Builder`: its operators, by name."""
 
     def __getattr__(self, name: str) -> Callable[..., Value]: ...
 

@@ -1,4 +1,4 @@
-"""Compiled programs at work: the executable, its call boundary, constants, registered functions.
+"""Running compiled programs: the executable, its call boundary, constants, registered functions.
 
 It may import: `dialects`, `core`, and what puts a compiled program together.
 In: a compiled module, NumPy or SciPy arrays; out: NumPy arrays, or one clear error.

@@ -1,4 +1,4 @@
-"""Constants as compiled code wants them: laid out by their packing, contiguous, aligned."""
+"""Constants as compiled code needs them: packed, contiguous, aligned."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _lookup(name: str, weights: WeightStore, matrices: dict[str, csr_array]) -> 
 
 
 def _checked(name: str, matrix: csr_array) -> csr_array:
-    """A matrix with indices of its own, none of which leaves a buffer: calls do not check those.
+    """A matrix with private, valid indices: calls do not check those.
 
     Raises:
         CompileError: if one does.
@@ -75,7 +75,7 @@ def _checked(name: str, matrix: csr_array) -> csr_array:
     from scipy.sparse import csr_array
 
     own = csr_array(matrix.shape, dtype=matrix.dtype)
-    # Put in one by one: the constructor checks, with an error for each kind of array.
+    # Set one by one: the constructor checks, with an error for each kind of array.
     own.indptr, own.indices, own.data = matrix.indptr.copy(), matrix.indices.copy(), matrix.data
     try:
         own.check_format(full_check=True)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Staircase(Protocol):
-    """The stages of a program, made again when they are asked for."""
+    """The stages of a program, recomputed on request."""
 
     def text(self, stage: str) -> str:
         """The text of a stage."""
@@ -48,7 +48,7 @@ class Staircase(Protocol):
         ...
 
     def profile(self, inputs: Sequence[object], repeat: int | None) -> Profile:
-        """Where the time goes."""
+        """A profile of the time."""
         ...
 
     def why(self, node: str) -> Fate:
@@ -86,8 +86,8 @@ class Executable:
         InputError: when called with arguments that do not fit `inputs`.
     """
 
-    # An instance of the fast subtype is called by compiled code, which calls `__call__` where
-    # that cannot take the arguments as they are.
+    # Compiled code handles calls of an instance of the fast subtype, and falls back to `__call__`
+    # for arguments that it cannot take as they are.
     __slots__ = (
         "__weakref__",
         "_constants",
@@ -117,7 +117,7 @@ class Executable:
         self._decisions = tuple(decisions)
         self.stages: tuple[str, ...] = tuple(stages)
         self.changes: tuple[Change, ...] = ()
-        """What each pass did to the results, where compilation was checked."""
+        """How each pass changed the results, if compilation was checked."""
         self._constants = _table(arguments.address(a) for a in program.constants)
         self._functions = _table(
             ctypes.cast(f, ctypes.c_void_p).value or 0 for f in program.functions
@@ -154,10 +154,10 @@ class Executable:
         return self._way_down.weights(stage)
 
     def run_at(self, stage: str, *inputs: object) -> Any:
-        """The results that a stage gives, as of a call: interpreted, operation by operation.
+        """The results of a stage, as of a call: interpreted, operation by operation.
 
-        Every access to memory is checked, and memory that nothing was written to holds NaN. The
-        stages after `llvm` are text for people, and what runs is the compiled program.
+        Every access to memory is checked, and uninitialised memory holds NaN. The stages after
+        `llvm` are text for people, and what runs is the compiled program.
 
         Raises:
             CompileError: if there is no stage of this name, or it accesses what it must not.
@@ -174,7 +174,7 @@ class Executable:
 
         Args:
             inputs: what it is called with.
-            repeat: how often; None for as often as takes a moment. See `docs/profiling.md`.
+            repeat: the number of runs; None for as many as take a moment. See `docs/profiling.md`.
 
         Raises:
             InputError: if the arguments do not fit `inputs`, or `repeat` is below 1.
@@ -220,7 +220,7 @@ class Executable:
     def __call__(self, /, *inputs: object, out: object = None, **named: object) -> Any:
         signature = self._signature
         if named:
-            # In order they go by way of compiled code again.
+            # In order, they take the compiled path again.
             return self(*arguments.in_order(signature.inputs, inputs, named), out=out)
         checked = self._checked(inputs)
         look_for_scipy()
@@ -239,7 +239,7 @@ class Executable:
         for array, target in zip(arrays, targets, strict=True):
             if array is not target:
                 array[...] = target
-        # What the caller gave is returned as it is, of whichever class.
+        # Return the very object that the caller passed.
         answers = [a if value is None else value for a, value in zip(arrays, given, strict=True)]
         return answers[0] if len(answers) == 1 else tuple(answers)
 
@@ -282,7 +282,7 @@ class Executable:
                 )
 
     def _check_arena(self, sizes: Mapping[str, int]) -> None:
-        """Refuse sizes with which the arithmetic of compiled code would overflow."""
+        """Refuse sizes for which the arithmetic of compiled code would overflow."""
         size = self._signature.arena.evaluate(sizes)
         if size > LARGEST_ARENA:
             raise no_memory(f"an arena of {size} bytes")
@@ -324,7 +324,7 @@ class Executable:
         attach(self, plan.address, code.call)
 
     def _fail_at(self, status: int, address: int) -> None:
-        """Raise what a call from compiled code failed with, in the frame at an address."""
+        """Raise the error of a call from compiled code, from the frame at an address."""
         frame = self._frames.at(address)
         try:
             self._fail(status, frame)
@@ -339,7 +339,7 @@ def executable(
     stages: Sequence[str],
     decisions: Sequence[Decision],
 ) -> Executable:
-    """An `Executable`, called by compiled code where objects are laid out as that expects."""
+    """An `Executable`, called by compiled code if objects have the expected layout."""
     code = boundary(Executable)
     plan = (
         None

@@ -1,4 +1,4 @@
-"""Frames: the memory in which calls work, each with an arena of its own, kept for later calls."""
+"""Frames: the working memory of calls, each with its own arena, reused by later calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Claim = Callable[[int], int | None]
 
 
 class Frame:
-    """What one call at a time works in: the context of compiled code, then its arguments."""
+    """The working memory of one call at a time: the context, then the arguments."""
 
     def __init__(self, size: int, constants: int, functions: int) -> None:
         self.words = (ctypes.c_int64 * size)()
@@ -43,12 +43,12 @@ class Frame:
         self._arena = arena
 
     def give_back(self) -> None:
-        """Let other calls have the frame."""
+        """Release the frame for other calls."""
         self.words[Word.BUSY] = 0
 
 
 class Frames:
-    """The frames of a program: as many as calls have been going on at once."""
+    """The frames of a program: as many as there have been concurrent calls."""
 
     _lock = threading.Lock()
 
@@ -68,7 +68,7 @@ class Frames:
         self.claim: Claim = self._claim
 
     def take(self) -> Frame:
-        """A frame that no other call has until it is given back."""
+        """A frame for exclusive use until it is released."""
         address = self.claim(self.head)
         if address is not None:
             return self._known[address]
@@ -85,7 +85,7 @@ class Frames:
         return self._known[address]
 
     def _claim(self, head: int) -> int | None:
-        """As the compiled boundary claims a frame, where only this one does."""
+        """Claim a frame as the compiled boundary does, if only Python claims frames."""
         with self._lock:
             for address, frame in self._known.items():
                 if not frame.words[Word.BUSY]:
@@ -98,7 +98,7 @@ def _renew_lock() -> None:
     Frames._lock = threading.Lock()
 
 
-# A thread that the child of a fork does not have may have held it.
+# A thread that does not exist in the child of a fork may have held it.
 os.register_at_fork(after_in_child=_renew_lock)
 
 

@@ -28,8 +28,8 @@ _raised = threading.local()
 def callback(called_function: Function) -> Any:
     """A registered function, as compiled code calls it.
 
-    It is given, for each buffer, the address and all sizes, and returns 1 where the function
-    raised; the error is then kept for `take_error`.
+    It gets the address and all sizes of each buffer, and returns 1 if the function raised; the
+    error is then kept for `take_error`.
     """
     name, function = called_function.callee, registered(called_function.callee)
     inputs = len(called_function.type.inputs)
@@ -66,7 +66,7 @@ def _words(words: Any) -> Iterator[int]:
 
 
 def _array(words: Iterator[int], kind: TensorType, writable: bool) -> Array:
-    """The array whose addresses and sizes are the next words: a view of that memory."""
+    """A view of the memory whose addresses and sizes are the next words."""
     dtype = dtype_of(kind.element_type)
     if not is_sparse(kind):
         return _view(words, dtype, kind.get_num_dims(), writable)
@@ -78,7 +78,7 @@ def _array(words: Iterator[int], kind: TensorType, writable: bool) -> Array:
     columns = kind.get_shape()[1]
     shape = (len(indptr) - 1, next(words) if columns == DYNAMIC_INDEX else columns)
     matrix = csr_array(shape, dtype=dtype)
-    # Put in one by one: the constructor may convert indices, and so copy them.
+    # Set one by one: the constructor may convert indices, and so copy them.
     matrix.indptr, matrix.indices, matrix.data = indptr, indices, values
     return matrix
 
@@ -89,7 +89,7 @@ def _view(words: Iterator[int], dtype: np.dtype[Any], rank: int, writable: bool)
     raw = (ctypes.c_char * (math.prod(shape) * dtype.itemsize)).from_address(address)
     if writable:
         return np.ndarray(shape, dtype, cast(Any, raw))
-    # The flag alone could be set again; `np.ndarray` would find the memory behind a read-only view.
+    # The flag alone could be reset; `np.ndarray` would expose the memory of a read-only view.
     memory = memoryview(raw).toreadonly() if len(raw) else b""
     return np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
 

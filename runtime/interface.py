@@ -1,4 +1,4 @@
-"""What a program on buffers is called with, besides its code."""
+"""The interface of a program on buffers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .functions import callback
 
 @dataclass(frozen=True)
 class Interface:
-    """What a program takes and gives, and the tables that its context leads to.
+    """The inputs and results of a program, and the tables of its context.
 
     `name` is that of the public function, `buffers` are the types of its arguments after the
     context. Entry n of `constants` and `functions` is for slot n; `messages` word failure n + 1
@@ -63,10 +63,10 @@ def is_on_buffers(main: Program) -> bool:
 
 
 def checked_signature(main: Program) -> Signature:
-    """What the public function takes and gives, which its buffers must be made for.
+    """The signature of the public function, which its buffers must fit.
 
     Raises:
-        CompileError: if it does not say so, or says something else than its type.
+        CompileError: if it states none, or one that contradicts its type.
     """
     signature, buffers = signature_of(main), _buffers(main)
     if isinstance(main, llvm.FuncOp):

@@ -1,7 +1,7 @@
 """Programs on buffers that are interpreted, and called as compiled ones are.
 
-The frame of a call is what compiled code would get, and memory is where compiled code would find
-it: its checks, its results and its errors are those of an `Executable`.
+Calls use the same frames and memory as compiled code: checks, results and errors are those of an
+`Executable`.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def interpreted(
 
     Args:
         module: the program at stage `buffers`, `loops` or `llvm`, or between two of them.
-        interface: what it had to be called with at stage `buffers`.
-        listeners: are told of each operation that is run.
+        interface: its interface at stage `buffers`.
+        listeners: notified of each operation that is run.
         natives: machine code for functions of stage `llvm`, by name.
     """
     entry = _ENTRY(guarded(_Run(module, interface, listeners, natives)))
@@ -55,7 +55,7 @@ def interpreted(
 
 
 class _Run:
-    """What compiled code would do with a frame."""
+    """Run a frame as compiled code would."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class _Run:
         return int(status)
 
     def _add_tables(self, memory: Memory, words: np.ndarray) -> None:
-        """Allow access to all that the context leads to."""
+        """Allow access to everything that the context points to."""
         for word, table in (
             (Word.CONSTANTS, self.interface.constants),
             (Word.FUNCTIONS, self.interface.functions),
@@ -107,7 +107,7 @@ class _Run:
 
 
 def _forget(arrays: list[np.ndarray], results: int) -> None:
-    """Let results, the last arrays, hold nothing of use; those that are inputs too stay."""
+    """Invalidate results, the last arrays, except those that are inputs too."""
     inputs = arrays[: len(arrays) - results]
     for array in arrays[len(arrays) - results :]:
         if not any(np.may_share_memory(array, given) for given in inputs):
@@ -117,7 +117,7 @@ def _forget(arrays: list[np.ndarray], results: int) -> None:
 def _argument(
     kind: Attribute, words: Iterator[Any], memory: Memory, flat: bool, arrays: list[np.ndarray]
 ) -> list[Any]:
-    """A buffer, or its address and symbolic sizes; a number. Arrays are put to the others."""
+    """A buffer, or its address and symbolic sizes; a number. Arrays are also recorded."""
     if not isinstance(kind, MemRefType):
         return [next(words) if flat else int(next(words))]
     address = int(next(words))

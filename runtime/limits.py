@@ -1,4 +1,4 @@
-"""What this machine can do at most, measured: multiply-adds on registers, and reads of memory."""
+"""Measured limits of this machine: multiply-adds on registers, and reads of memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEAST, _MOST = 1 << 16, 1 << 28
 class Limits:
     """Single precision GFLOP/s on registers, and GB/s read from a buffer of given bytes.
 
-    What was measured once is known for as long as the object lives.
+    Measurements are cached in the object.
     """
 
     gflops: float
@@ -38,13 +38,13 @@ class Limits:
     _reads: _Kernel
     _runs: int
     known: dict[int, float] = field(default_factory=dict[int, float])
-    """GB/s read from buffers, by their bytes, that were asked for."""
+    """Measured GB/s, by the bytes of the buffer."""
 
     def seconds(self, flops: int, moved: int, among: int) -> tuple[float, float]:
         """The least time that so many operations, and so many bytes `among` those in use, take.
 
-        That is the roofline (Williams et al., 2009), with memory as fast as it is for buffers of
-        `among` bytes, in steps of powers of four.
+        That is the roofline (Williams et al., 2009), with the bandwidth of buffers of `among`
+        bytes, in steps of powers of four.
         """
         size = _LEAST
         while size < min(among, _MOST):
@@ -54,7 +54,7 @@ class Limits:
         return flops / self.gflops / 1e9, moved / self.known[size] / 1e9
 
     def read(self, size: int) -> float:
-        """GB/s at which `size` bytes are read again and again, shared out among the threads."""
+        """GB/s at which `size` bytes, divided among the threads, are read repeatedly."""
         share = max(4096, size // self.threads)
         buffers = [np.zeros(share + 64, np.uint8) for _ in range(self.threads)]
         vectors = share // self._reads.vector_bytes // 8 * 8
@@ -67,7 +67,7 @@ class Limits:
 
 
 def measure_limits(threads: int, runs: int = _RUNS) -> Limits:
-    """Measure the limits of this machine with so many threads at once; the best run counts."""
+    """Measure the limits of this machine with so many threads; the best run counts."""
     target = host()
     kernel = _Kernel(target)
     seconds = _best(lambda _: kernel.multiply_add(_STEPS), threads, runs)
@@ -169,7 +169,7 @@ def _return_sum(builder: ir.IRBuilder, vectors: Sequence[Any]) -> None:
 
 
 def _best(work: Callable[[int], object], threads: int, runs: int) -> float:
-    """The least time in which `threads` threads do `work(i)` at once; it releases the GIL."""
+    """The least time in which `threads` threads run `work(i)`, which releases the GIL."""
     with ThreadPoolExecutor(threads) as pool:
         best = float("inf")
         for _ in range(runs):

@@ -1,8 +1,8 @@
-"""Where Python and NumPy keep what the compiled call boundary reads, and whether they do so here.
+"""The layouts of Python's and NumPy's objects that the compiled call boundary reads, verified.
 
-The layouts are those of CPython and of NumPy's binary interface. They are compared with objects
-whose contents are known before anything relies on them: another Python, a debug build or a build
-without the GIL may have others, and is then called through Python only.
+The layouts are those of CPython and of NumPy's ABI. They are checked on known objects before use:
+another Python, a debug build or a free-threaded build may differ, and then calls go through Python
+only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OBJECTS: dict[str, object] = {
     "none": None,
     "exception_type": Exception,
 }
-"""What the compiled boundary compares with or looks up, by what its IR calls it."""
+"""Objects that the compiled boundary uses, by their names in its IR."""
 
 
 def _word(address: int) -> int:
@@ -58,13 +58,13 @@ def _int(address: int) -> int:
 
 
 def dtype_word(dtype: np.dtype[Any]) -> int:
-    """What stands in the memory of a dtype for its kind, byte order and number."""
+    """The word in a dtype with its kind, byte order and number."""
     return _word(id(dtype) + _KIND) & _DTYPE_MASK
 
 
 @functools.cache
 def are_known() -> bool:
-    """Whether objects are laid out here as the compiled boundary expects."""
+    """Whether objects have the layout that the compiled boundary expects."""
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return False
     if hasattr(sys, "gettotalrefcount") or ctypes.sizeof(ctypes.c_void_p) != 8:
@@ -106,7 +106,7 @@ def _is_as_expected(array: np.ndarray) -> bool:
 
 
 def _dtypes_differ() -> bool:
-    """Whether the words of dtypes are equal just where the dtypes are."""
+    """Whether the words of dtypes are equal if and only if the dtypes are."""
     names = ("bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64")
     dtypes = [np.dtype(name) for name in names]
     dtypes += [dtype.newbyteorder() for dtype in dtypes if dtype.itemsize > 1]
@@ -124,7 +124,7 @@ def matrix_types() -> int:
 
 
 def look_for_scipy() -> None:
-    """See whether SciPy's matrices have been imported by now: that takes long, so others do it."""
+    """Check whether SciPy's matrices have been imported; importing them here would be slow."""
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and hasattr(sparse, "csr_array") and hasattr(sparse, "csr_matrix"):
         _matrix_types[:] = id(sparse.csr_array), id(sparse.csr_matrix)
@@ -139,7 +139,7 @@ def _numpy_functions() -> Any:
 
 
 def layout(plan: int) -> Layout:
-    """What the compiled boundary has to know about objects.
+    """Facts about objects for the compiled boundary.
 
     Args:
         plan: where in an executable the address of its plan is.

@@ -1,4 +1,4 @@
-"""Plans: what the compiled call boundary has to know of an executable, see `boundary/plan.py`."""
+"""Plans, which describe executables to the compiled call boundary; see `boundary/plan.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .objects import dtype_word, look_for_scipy, matrix_types
 
 
 def argument_words(signature: Signature) -> int:
-    """How many words compiled code takes: buffers as addresses, and their symbolic sizes."""
+    """The number of argument words: buffers as addresses, and their symbolic sizes."""
     specs = (*signature.inputs, *signature.outputs)
     return sum(sum(is_passed(spec)) + (1 if spec.format is None else 5) for spec in specs)
 
@@ -36,7 +36,7 @@ def _places(signature: Signature) -> tuple[int, ...]:
     sparse = sum(spec.format is not None for spec in signature.inputs)
     buffers = len(signature.inputs) + 2 * sparse + len(signature.outputs)
     rank = max((len(spec.shape) for spec in signature.outputs), default=0)
-    # Of a sparse input a call holds its matrix, its shape and three arrays.
+    # For a sparse input a call holds the matrix, its shape and three arrays.
     sizes = (len(_symbols(signature)), 2 * buffers, 5 * sparse, len(signature.outputs), rank)
     places = [ARGUMENTS + argument_words(signature)]
     for size in sizes:
@@ -53,7 +53,7 @@ def _symbols(signature: Signature) -> dict[str, int]:
 
 
 def plan_of(signature: Signature, code: int, slow: object, fail: object) -> ExecutablePlan | None:
-    """The plan of an executable; None where its sizes have too large numbers for one."""
+    """The plan of an executable; None if numbers in its sizes are too large for one."""
     try:
         return ExecutablePlan(signature, code, slow, fail)
     except OverflowError:
@@ -61,13 +61,13 @@ def plan_of(signature: Signature, code: int, slow: object, fail: object) -> Exec
 
 
 class ExecutablePlan:
-    """The plan of an executable as a table in memory, and what it points to."""
+    """The plan of an executable as a table in memory, with the objects it points to."""
 
     def __init__(self, signature: Signature, code: int, slow: object, fail: object) -> None:
         """Write the plan.
 
         Args:
-            signature: what the program takes and gives.
+            signature: the inputs and results of the program.
             code: the address of the program.
             slow: see `Plan.SLOW`.
             fail: see `Plan.FAIL`.

@@ -18,9 +18,9 @@ class Row:
     """One kernel, or one node, in one run of the program.
 
     `of` names the nodes that a kernel is made of, or the kernels that a node is in. `flops` and
-    `bytes` are None where they are not known; bytes are those of operands and results, each
-    once. `limit` is the time that the machine needs at least, as a part of the time taken, and
-    `bound` what that time goes into: "compute" or "memory".
+    `bytes` are None if unknown; bytes are those of operands and results, each once. `limit` is the
+    time that the machine needs at least, as a part of the time taken, and `bound` what limits it:
+    "compute" or "memory".
     """
 
     name: str
@@ -35,12 +35,12 @@ class Row:
 
     @property
     def gflops(self) -> float | None:
-        """Operations on numbers in a second, in thousand millions."""
+        """Floating-point operations per second, in billions."""
         return _rate(self.flops, self.seconds)
 
     @property
     def gbytes(self) -> float | None:
-        """Bytes in a second, in thousand millions."""
+        """Bytes per second, in billions."""
         return _rate(self.bytes, self.seconds)
 
     def cells(self) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ class Profile:
 
     @property
     def attributed(self) -> float:
-        """How much of the time is that of nodes, from 0 to 1."""
+        """The part of the time that is attributed to nodes, from 0 to 1."""
         return sum(row.part for row in self.nodes)
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from .frames import no_memory
 
 
 def given(specs: Sequence[ValueSpec], out: object) -> Sequence[object]:
-    """What the caller gives for each result; None where a new array is wanted.
+    """The caller's array for each result; None for a new one.
 
     Raises:
         InputError: if `out` is not one thing for one result or a tuple of as many for several.
@@ -74,7 +74,7 @@ def new(spec: ValueSpec, shape: Sequence[int]) -> np.ndarray:
 def targets(
     specs: Sequence[ValueSpec], arrays: Sequence[np.ndarray], read: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    """Where each result is computed: in its array, or beside it if that is read as well.
+    """The memory of each result: its array, or a temporary if that is read as well.
 
     Raises:
         InputError: if two results overlap.

@@ -1,4 +1,4 @@
-"""Executables that are called without a detour through Python: the type of them, made at run time.
+"""Executables that are called without going through Python: their type, made at run time.
 
 `fast_type(Executable)` is a subtype whose instances have two words more: the address of their
 vectorcall, which is the same for all, and that of their plan. The interpreter jumps to the first;
@@ -46,7 +46,7 @@ class _Spec(ctypes.Structure):
 
 @functools.cache
 def boundary(base: type) -> code.Boundary | None:
-    """The compiled boundary for subtypes of `base`; None where objects are not as it expects."""
+    """The compiled boundary for subtypes of `base`; None if layouts differ."""
     if not objects.are_known():
         return None
     return code.install(objects.layout(base.__basicsize__ + 8))

@@ -1,9 +1,8 @@
 """Locations as debug information of LLVM: which node an instruction comes from.
 
-A node of the model is to a debugger or profiler what an inlined function is: a function (a
-subprogram) of its own, called by its name, whose code lies in that of a kernel. So `gdb`, to which
-LLVM's linker tells code in memory, and `addr2line -i` name both, and a reader of the IR finds the
-name where `!dbg` leads:
+Debuggers and profilers see a node of the model as an inlined function: a subprogram with its name,
+whose code is inlined into a kernel. So `gdb`, which LLVM's linker notifies of code in memory, and
+`addr2line -i` name both, and a reader of the IR finds the name by following `!dbg`:
 
     %x = fadd float %a, %b, !dbg !7
     !7 = !DILocation(line: 4, scope: !5, inlinedAt: !6)
@@ -32,7 +31,7 @@ _DWARF, _VERSION = 4, 3
 
 
 def scope_name(nodes: Sequence[str]) -> str:
-    """What the function is called that stands for some nodes in one instruction."""
+    """The name of the function that stands for several nodes in one instruction."""
     shown = ", ".join(nodes[:_MOST_NAMES])
     rest = len(nodes) - _MOST_NAMES
     return f"{shown} and {rest} more" if rest > 0 else shown
@@ -53,7 +52,7 @@ class DebugInfo:
     """The debug information of a module.
 
     Args:
-        module: the module of llvmlite; what it is about is added to it when first asked for.
+        module: the module of llvmlite; debug information is added to it on first use.
         source: on which lines nodes stand.
     """
 
@@ -66,11 +65,11 @@ class DebugInfo:
         self._unit = self._begin()
 
     def function(self, op: llvm.FuncOp, function: Any) -> Callable[[LocationAttr], Any]:
-        """Describe a function; gives what makes debug locations in it of locations."""
+        """Describe a function; return what translates locations in it to debug locations."""
         scope = self._subprogram(op.sym_name.data, op.location)
         function.set_metadata("dbg", scope)
         line = place(op.location, self._source)[1]
-        # What is of no node is of the function: a call must have a location.
+        # Code of no node belongs to the function: a call must have a location.
         plain = self._location(0, scope)
         inlined = self._add("DILocation", {"line": line, "scope": scope}, True)
         # By the object, of which the operations of the function have few: the location of a fused
@@ -112,7 +111,7 @@ class DebugInfo:
         return self._add("DISubprogram", operands, True)
 
     def _begin(self) -> Any:
-        """The compile unit, and what a module with debug information has to say."""
+        """The compile unit, and the flags that debug information requires."""
         operands = {
             "language": ir.DIToken("DW_LANG_C"),
             "file": self._file(self._source.file),

@@ -42,7 +42,7 @@ class Effort(Enum):
 
 
 def effort_of(module: ModuleOp) -> Effort:
-    """The effort that a module of the LLVM dialect states; none where it states nothing.
+    """The effort that a module of the LLVM dialect states; `NONE` by default.
 
     Raises:
         CompileError: if there is no such effort.
@@ -135,9 +135,9 @@ def _library(module: Any, target_machine: Any) -> Any:
 
 
 def _address_of(name: str) -> int | None:
-    """Where a function is that was registered with LLVM, or that the process has; or None.
+    """The address of a function that is registered with LLVM or part of the process; or None.
 
-    LLVM by itself finds those of the process only once something else has made it look there.
+    LLVM by itself searches the process only once something else has made it do so.
     """
     registered = llvm.address_of_symbol(name)
     if registered is not None:
@@ -150,9 +150,9 @@ def _address_of(name: str) -> int | None:
 
 
 def _unlinked(module: Any, target: Target, error: RuntimeError) -> CompileError:
-    """An error that names the functions that machine code calls and this process has not.
+    """An error that names the functions that machine code calls and this process lacks.
 
-    LLVM makes such calls of its own accord, for what a processor has no instructions for.
+    LLVM emits such calls by itself for operations without an instruction.
     """
     text = machine(target).emit_assembly(module)
     called = dict.fromkeys(_CALL.findall(text))

@@ -1,8 +1,8 @@
-"""Parts of the run time that are files of LLVM IR, `.ll`: they are linked with what Python makes.
+"""Parts of the run time in files of LLVM IR (`.ll`), which are linked with generated code.
 
 A file declares what it does not define itself, so that each is a module that LLVM's tools read.
-What only Python knows (where things are in objects, numbers that it needs itself) is in small
-functions that a builder makes; nothing is left of them once they are inlined.
+What only Python knows (layouts of objects, numbers that it needs itself) is in small functions that
+a builder makes, and that are inlined.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ class Definitions:
         self.module = ir.Module()
 
     def number(self, name: str, value: int, bits: int = 64) -> None:
-        """A function without arguments that gives a number."""
+        """A function without arguments that returns a number."""
         kind = ir.IntType(bits)
         builder, _ = self.function(name, kind)
         builder.ret(ir.Constant(kind, value))
 
     def address(self, name: str, value: int) -> None:
-        """A function without arguments that gives an address."""
+        """A function without arguments that returns an address."""
         builder, _ = self.function(name, PTR)
         builder.ret(builder.inttoptr(ir.Constant(_WORD, value), PTR))
 
     def place(self, name: str, offset: int) -> None:
-        """A function of an address that gives the one so many bytes further."""
+        """A function that adds so many bytes to an address."""
         builder, (base,) = self.function(name, PTR, PTR)
         builder.ret(_at(builder, base, offset))
 
     def field(self, name: str, offset: int, kind: ir.Type = _WORD) -> None:
-        """A function of an address that loads what is so many bytes further."""
+        """A function that loads from so many bytes after an address."""
         builder, (base,) = self.function(name, kind, PTR)
         builder.ret(builder.load(_at(builder, base, offset), typ=kind))
 
     def function(self, name: str, result: ir.Type, *arguments: ir.Type) -> tuple[Any, Any]:
-        """A function whose body is to be built: the builder of it, and its arguments."""
+        """A function without a body yet: its builder, and its arguments."""
         function = ir.Function(self.module, ir.FunctionType(result, arguments), name)
         function.attributes.add("alwaysinline")
         function.attributes.add("nounwind")
@@ -60,9 +60,9 @@ def _at(builder: ir.IRBuilder, base: Any, offset: int) -> Any:
 def linked(
     files: Iterable[Path], definitions: Definitions, exported: Iterable[str], target_machine: Any
 ) -> Any:
-    """One module for a target of files and definitions.
+    """One module for a target from files and definitions.
 
-    Only what is exported is seen from outside of it.
+    Only exported symbols are visible outside.
     """
     whole = llvm.parse_assembly(str(definitions.module))
     for file in files:

@@ -32,7 +32,7 @@ def machine(target: Target, *, jit: bool = False, level: int = 3) -> Any:
     Args:
         target: what code is for.
         jit: whether the code is run in this process.
-        level: how much time code generation may take for better code, 0 to 3.
+        level: the optimisation level of code generation, 0 to 3.
 
     Raises:
         TargetError: if this build of LLVM does not know the triple.

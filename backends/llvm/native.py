@@ -14,7 +14,7 @@ from ...core.target import Target
 from .jit import CompiledModule, compile_module
 
 Native = Callable[..., Any]
-"""Takes and gives numbers; an address is an integer."""
+"""Takes and returns numbers; an address is an integer."""
 
 _EXTERNAL = llvm.LinkageAttr("external")
 _INTEGERS = {1: ctypes.c_bool, 8: ctypes.c_int8, 16: ctypes.c_int16, 32: ctypes.c_int32}
@@ -23,7 +23,7 @@ _INTEGERS = {1: ctypes.c_bool, 8: ctypes.c_int8, 16: ctypes.c_int16, 32: ctypes.
 def native_functions(module: ModuleOp, target: Target) -> dict[str, Native]:
     """The functions of a module of the LLVM dialect, by name, as functions of Python.
 
-    One whose arguments or results are no numbers and addresses is not among them.
+    Functions with arguments or results other than numbers and addresses are left out.
 
     Raises:
         CompileError: if the module cannot be translated.
@@ -54,7 +54,7 @@ def _called(function: Any, code: CompiledModule) -> Native:
 
 
 _UNKNOWN = object()
-"""Stands for a type that functions of C do not take."""
+"""Marks a type that C functions cannot take."""
 
 
 def _type(kind: Attribute) -> Any:

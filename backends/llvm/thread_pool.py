@@ -35,7 +35,7 @@ _FILES = [Path(__file__).with_name(f"thread_pool{part}.ll") for part in ("", f"_
 
 
 def _definitions(triple: str) -> Definitions:
-    """What the files of the pool declare and take from here."""
+    """Definitions that the files of the pool declare."""
     made = Definitions()
     made.number("most_spins", SPIN)
     made.number("most_threads", MOST_THREADS)
@@ -49,7 +49,7 @@ def _definitions(triple: str) -> Definitions:
 
 @functools.cache
 def install() -> int:
-    """Make the pool known to compiled code; its entry's address."""
+    """Register the pool for compiled code; return the address of its entry."""
     target_machine = machine(host(), jit=True)
     module = linked(_FILES, _definitions(host().triple), (PARALLEL_TILES, _FORGET), target_machine)
     passes = llvm.create_new_module_pass_manager()

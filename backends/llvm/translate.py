@@ -1,13 +1,12 @@
 """The LLVM dialect to LLVM IR, as a module of llvmlite.
 
 xDSL translates most of the dialect (`xdsl.backend.llvm`). Its translation of operations is
-closed, so what it lacks or does differently is in the one table below:
+closed, so additions and differences are in the one table below:
 
 - operations that xDSL's dialect does not have (`dialects/upstream.py`);
-- intrinsics are declared with the types they are used with, since xDSL's bare names let only
-  one type of each appear in a module, and keep their fast-math flags;
-- the address of a stack slot is opaque, so that a vector can be stored to it;
-- addresses are computed without a cast for each;
+- intrinsics are declared with the types of their uses, since xDSL's bare names allow only one type
+of each in a module, and keep their fast-math flags; - the address of a stack slot is opaque, so
+that a vector can be stored to it; - addresses are computed without a cast for each;
 - calls through a pointer;
 - shuffles with lanes left open;
 - constants, loads, stores and branches, which are most of a module: xDSL tries one class after

@@ -1,7 +1,7 @@
 """The meaning of `memref`, and of the casts between buffers and addresses.
 
-A buffer is a contiguous NumPy array of its shape. One that a function makes for itself holds NaN
-(for integers an odd large number) until it is filled.
+A buffer is a contiguous NumPy array of its shape. An allocated one holds NaN (for integers an odd
+large number) until it is filled.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def place(op: Operation, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[in
 
 
 def shape_with(kind: Attribute, sizes: Iterator[Any]) -> tuple[int, ...]:
-    """The shape of a buffer, with the sizes that its type does not say."""
+    """The shape of a buffer, with the sizes that its type leaves open."""
     declared = cast(MemRefType, kind).get_shape()
     return tuple(int(next(sizes)) if n == DYNAMIC_INDEX else n for n in declared)
 
@@ -97,7 +97,7 @@ class BufferFunctions(InterpreterFunctions):
     def run_alloca(
         self, interpreter: Interpreter, op: memref.AllocaOp, args: PythonValues
     ) -> PythonValues:
-        """Make a buffer that holds nothing yet."""
+        """Allocate an uninitialised buffer."""
         kind = cast("MemRefType[Attribute]", op.memref.type)
         return (unknown(shape_with(kind, iter(args)), kind.element_type),)
 
@@ -113,7 +113,7 @@ class BufferFunctions(InterpreterFunctions):
     def run_cast(
         self, interpreter: Interpreter, op: memref.CastOp, args: PythonValues
     ) -> PythonValues:
-        """The same buffer, more or less of whose sizes are known."""
+        """The same buffer, with more or fewer sizes in its type."""
         (buffer,) = args
         sizes = cast(MemRefType, op.results[0].type).get_shape()
         wrong = any(n not in (DYNAMIC_INDEX, m) for n, m in zip(sizes, buffer.shape, strict=True))
@@ -162,7 +162,7 @@ class BufferFunctions(InterpreterFunctions):
     def run_conversion(
         self, interpreter: Interpreter, op: UnrealizedConversionCastOp, args: PythonValues
     ) -> PythonValues:
-        """What a value is in the dialect that another part of a module is in by now."""
+        """A value converted for a part of the module in another dialect."""
         sources = [operand.type for operand in op.operands]
         targets = [result.type for result in op.results]
         if len(targets) == 1 and isinstance(targets[0], MemRefType):
@@ -192,10 +192,10 @@ def _part(op: memref.ViewOp | memref.ReinterpretCastOp, raw: Any, first: int, sh
 
 
 def _buffer(op: Operation, address: Pointer, kind: MemRefType, sizes: Sequence[Any]) -> np.ndarray:
-    """What lies at an address, as a buffer.
+    """The memory at an address as a buffer.
 
-    A cast is no access: where less lies there, as before an arena has grown, it is a buffer of
-    values that nothing may depend on.
+    A cast is no access: if there are fewer bytes, as before an arena has grown, it is a buffer of
+    undefined values.
     """
     shape, dtype = shape_with(kind, iter(sizes)), dtype_of(kind.element_type)
     allocation, size = address.allocation, math.prod(shape) * dtype.itemsize

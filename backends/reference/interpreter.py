@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 Observe = Callable[[Operation, "tuple[Array, ...]"], "tuple[Array, ...] | None"]
-"""Is shown each operation that was run, and its results; may give others in their place."""
+"""Called with each operation that was run, and its results; may return replacements."""
 
 
 def run(
@@ -54,8 +54,7 @@ def run(
     A dense input is a NumPy array of the dtype of its argument; a sparse one is a
     `scipy.sparse` matrix, an object with `to_csr()`, or the three arrays of a CSR matrix.
 
-    `observe` is shown each operation of the graph level, and `listeners` are told of what is
-    in kernels.
+    `observe` is called for each operation of the graph level, `listeners` for those in kernels.
 
     Raises:
         InputError: if the inputs do not fit the arguments, or each other.
@@ -128,7 +127,7 @@ class _Run:
 def _destinations(
     op: CallPackedOp | CallDpsOp, shapes: SymbolicShapes, sizes: Mapping[str, int]
 ) -> list[np.ndarray]:
-    """The arrays that a call is to fill, with values that nothing may depend on."""
+    """The arrays that a call is to fill, with undefined values."""
     results: list[np.ndarray] = []
     for result in op.results:
         shape = shapes.shape(result)
@@ -164,7 +163,8 @@ def _call_dps(
 
 
 def _parts(array: Array, kind: TensorType) -> list[np.ndarray | int]:
-    """What a kernel is given: booleans and unsigned integers as signed, a CSR matrix in parts."""
+    """The arguments of a kernel: booleans and unsigned integers as signed, CSR matrices in
+    parts."""
     if isinstance(array, np.ndarray):
         return [array.view(f"i{array.itemsize}") if array.dtype.kind in "bu" else array]
     pointers, indices = dtype_of(position_type(kind)), dtype_of(index_type(kind))

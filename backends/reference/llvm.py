@@ -46,7 +46,7 @@ class Function:
 
 
 def _lanes_at(op: Operation, pointer: Pointer, kind: Attribute) -> np.ndarray:
-    """What lies at an address, in the lanes of a type."""
+    """The contents of memory at an address, in the lanes of a type."""
     (count,) = shape_of(kind) or (1,)
     return at(op, pointer, dtype_of(kind), count)
 
@@ -59,7 +59,7 @@ def _size_of(kind: Attribute) -> int:
 
 
 def call_external(interpreter: Interpreter, op: llvm.FuncOp, args: PythonValues) -> PythonValues:
-    """Call a function of the run time or of the C library: one that has no body here.
+    """Call a function of the run time or of the C library: one without a body.
 
     Raises:
         UnsupportedError: if it is neither.
@@ -77,13 +77,13 @@ def call_external(interpreter: Interpreter, op: llvm.FuncOp, args: PythonValues)
 
 
 def call_native(native: Callable[..., Any], op: llvm.FuncOp, args: PythonValues) -> PythonValues:
-    """Call machine code for a function: memory is where it is for that, too."""
+    """Call machine code for a function: memory has the same addresses there."""
     result = native(*(_plain(arg) for arg in args))
     return () if result is None else (typed(result, op.function_type.output),)
 
 
 def _plain(value: Any) -> Any:
-    """A value as a function of C takes it."""
+    """A value as a C function takes it."""
     if isinstance(value, Pointer):
         return value.address
     return value.item() if isinstance(value, np.generic) else value
@@ -227,7 +227,7 @@ class LlvmFunctions(InterpreterFunctions):
     def run_shuffle(
         self, interpreter: Interpreter, op: llvm.ShuffleVectorOp, args: PythonValues
     ) -> PythonValues:
-        """Lanes of two vectors in a row; -1 is a lane that nothing may look at."""
+        """Lanes of two concatenated vectors; -1 is an undefined lane."""
         mask = np.array(op.mask.get_values())
         result = np.concatenate(args)[mask]
         kind = cast("VectorType", op.results[0].type)
@@ -254,7 +254,7 @@ class LlvmFunctions(InterpreterFunctions):
     def run_poison(
         self, interpreter: Interpreter, op: upstream.PoisonOp, args: PythonValues
     ) -> PythonValues:
-        """What nothing may look at."""
+        """An undefined value."""
         kind = op.res.type
         if isinstance(kind, llvm.LLVMStructType):
             return ((None,) * len(kind.types),)

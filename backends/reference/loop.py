@@ -1,9 +1,8 @@
 """The meaning of the loop dialect on NumPy arrays.
 
-Every access is checked. What the dialect leaves open is made visible: lanes beyond `valid`, and a
-local buffer before it is filled, hold NaN (for integers an odd large number), and loops whose
-iterations may run in any order run backwards, so that a schedule that lets one of them reach a
-result gives a wrong number.
+Every access is checked. Undefined behaviour is made visible: lanes beyond `valid`, and a local
+buffer before it is filled, hold NaN (for integers an odd large number), and loops whose iterations
+may run in any order run backwards, so that a schedule whose results depend on any of this is wrong.
 """
 
 from __future__ import annotations
@@ -132,7 +131,7 @@ class LoopFunctions(InterpreterFunctions):
     def run_partition_point(
         self, interpreter: Interpreter, op: PartitionPointOp, args: PythonValues
     ) -> PythonValues:
-        """Look at the rows one after the other."""
+        """Visit the rows one after the other."""
         indptr, rows, part, parts = args
         if not 0 <= rows < len(indptr):
             raise outside(op, 0, rows, len(indptr))
@@ -181,7 +180,7 @@ class LoopFunctions(InterpreterFunctions):
 
     @impl(LocalOp)
     def run_local(self, interpreter: Interpreter, op: LocalOp, args: PythonValues) -> PythonValues:
-        """Make a buffer that holds nothing yet."""
+        """Allocate an uninitialised buffer."""
         kind = cast(MemRefType, op.result.type)
         return (unknown(kind.get_shape(), kind.element_type),)
 

@@ -1,4 +1,4 @@
-"""xDSL's interpreter with what the stages of the staircase are made of."""
+"""xDSL's interpreter with the dialects of all stages."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Machine(MemoryInterpreter):
     def call_op(
         self, op: Operation | str | SymbolRefAttr, inputs: PythonValues = ()
     ) -> PythonValues:
-        """Call a function or a kernel, and tell listeners that ask for it."""
+        """Call a function or a kernel, and notify listeners of calls."""
         callee = op if isinstance(op, Operation) else self.get_op_for_symbol(op)
         listening = [one for one in self.listeners if isinstance(one, CallListener)]
         if not listening:
@@ -100,7 +100,7 @@ class Machine(MemoryInterpreter):
     def run_ssacfg_region(
         self, region: Region, args: PythonValues, name: str = "unknown"
     ) -> PythonValues:
-        """Run a region, in one scope: xDSL's opens one inside another for each block it enters."""
+        """Run a region in one scope: xDSL nests a new one for each block that it enters."""
         outer = self._ctx
         values: dict[Any, Any] = {}
         self._ctx = ScopedDict(parent=outer, name=name, local_scope=values)
@@ -133,12 +133,12 @@ class Machine(MemoryInterpreter):
         except RecursionError as error:
             raise CompileError(explain(op.name, "calls itself", origin=origin(op))) from error
         except (ArithmeticError, IndexError, TypeError, ValueError) as error:
-            # Values that an operation is not made for: a module may have been written by hand.
+            # Values that an operation does not support: the module may be handwritten.
             raise CompileError(explain(op.name, str(error), origin=origin(op))) from error
 
 
 def call(machine: Machine, op: Operation, arguments: Sequence[Any]) -> PythonValues:
-    """What a function or a kernel of the machine's module gives."""
+    """The results of a function or a kernel of the machine's module."""
     with np.errstate(all="ignore"):
         return machine.call_op(op, tuple(arguments))
 

@@ -1,7 +1,7 @@
-"""Memory as compiled code sees it: addresses, and what lies at them.
+"""Memory as compiled code sees it: addresses and their contents.
 
-A pointer knows the allocation that it points into, so that an access beyond it is an error even
-where another one lies behind. Addresses are those of the NumPy arrays that hold the bytes.
+A pointer knows its allocation, so that an access beyond it is an error even if another allocation
+follows. Addresses are those of the NumPy arrays that hold the bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...core.provenance import origin
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Allocation:
-    """Bytes that may be read and written, and where they are."""
+    """Bytes that may be read and written, and their address."""
 
     bytes: np.ndarray
     address: int
@@ -28,7 +28,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A place in an allocation, or beside it; without one, a bare address."""
+    """A position in, or outside of, an allocation; without one, a bare address."""
 
     allocation: Allocation | None
     offset: int

@@ -1,4 +1,4 @@
-"""The meaning of operations on numbers: `arith`, `math`, `affine` and what `llvm` has of them.
+"""The meaning of operations on numbers: `arith`, `math`, `affine` and their `llvm` versions.
 
 A number is a NumPy scalar or array in the dtype of its type, an `index` a Python integer.
 (xDSL's own implementations compute floats of every width as Python's, and have no vectors.)
@@ -52,7 +52,7 @@ def typed(result: Any, kind: Attribute) -> Any:
 
 
 def unknown(shape: Sequence[int], kind: Attribute) -> np.ndarray:
-    """Values that nothing may depend on: NaN, or an odd large number."""
+    """Undefined values: NaN, or an odd large number."""
     dtype = dtype_of(kind)
     if is_real(dtype):
         return np.full(shape, np.nan, dtype)
@@ -93,7 +93,7 @@ def _signs_dropped(function: Callable[..., Any]) -> Meaning:
 
 
 def same(op: Operation, value: Any) -> Any:
-    """The meaning of an operation that only gives its operand another type."""
+    """The meaning of an operation that only changes the type of its operand."""
     return value
 
 
@@ -290,7 +290,7 @@ _STANDARD: dict[str, Meaning] = {
     "math.rsqrt": plain(lambda x: np.asarray(1, np.asarray(x).dtype) / np.sqrt(x)),
 }
 
-# LLVM's names of what `arith` calls otherwise.
+# LLVM's names of operations that `arith` names differently.
 _INSTRUCTIONS = {
     "add": "addi",
     "sub": "subi",
@@ -364,7 +364,7 @@ _LLVM: dict[str, Meaning] = {
 def number_functions() -> list[InterpreterFunctions]:
     """What xDSL's interpreter runs for operations on numbers."""
     return [
-        # Operations of xDSL's own classes are in modules beside those that replace them.
+        # A module may hold operations of xDSL's own classes and of those that replace them.
         implementations(_STANDARD, [affine.Affine, arith.Arith, upstream.Arith, math.Math]),
         implementations(_LLVM, [llvm.LLVM, upstream.Llvm]),
     ]

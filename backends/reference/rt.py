@@ -1,4 +1,4 @@
-"""The meaning of the run time's dialect: what a call is given, and how it ends early."""
+"""The meaning of dialect `rt`: the context of a call, and its early end."""
 
 from __future__ import annotations
 

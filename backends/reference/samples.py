@@ -1,4 +1,4 @@
-"""Inputs that are made up: arrays that fit what a program takes, the same each time."""
+"""Made-up inputs: arrays that fit the inputs of a program, the same each time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Numbers = Callable[[tuple[int, ...], np.dtype[Any]], np.ndarray]
 
 _DENSITY = 0.01
-"""The share of stored entries of a sparse input that does not say it."""
+"""The default density of a sparse input."""
 
 
 def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[Any]:
@@ -44,12 +44,12 @@ def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[
 
 _SMALL = (5, 3, 7, 2)
 _LARGE = (29, 31, 37, 23)
-"""More than a register tile has rows, and no multiple of it."""
+"""More than the rows of a register tile, and no multiple of them."""
 _EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 64.0, -64.0)
 
 
 def small_inputs(specs: Sequence[ValueSpec]) -> list[list[Any]]:
-    """Inputs that go through all of a program: three times one for each of `specs`.
+    """Inputs that exercise all of a program: three samples, each with one for each of `specs`.
 
     Normal numbers in small sizes and in sizes of some 30, that all differ; zeros of both signs,
     ones, the smallest number and large ones. Of sparse inputs a third of the entries is stored.

@@ -42,7 +42,7 @@ _COMBINE = {
 def _lanes(
     op: Operation, buffer: np.ndarray, indices: Sequence[Any], offsets: np.ndarray, mask: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The elements of a buffer in a row, and the places that are accessed.
+    """The elements of a buffer in row-major order, and the positions that are accessed.
 
     Lanes beyond the end of a row are in the next one.
 
@@ -157,7 +157,7 @@ class VectorFunctions(InterpreterFunctions):
     def run_shuffle(
         self, interpreter: Interpreter, op: vector.ShuffleOp, args: PythonValues
     ) -> PythonValues:
-        """Lanes of two vectors in a row."""
+        """Lanes of two concatenated vectors."""
         return (np.concatenate(args)[list(op.mask.get_values())],)
 
     @impl(vector.FMAOp)

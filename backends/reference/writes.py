@@ -16,13 +16,13 @@ Memory = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class CallListener(Interpreter.Listener):
-    """Is also told of calls of functions and kernels."""
+    """Is also notified of calls of functions and kernels."""
 
     def will_call(self, name: str, args: PythonValues) -> None:
-        """Be told of a call that begins."""
+        """A call begins."""
 
     def did_call(self, name: str) -> None:
-        """Be told of its end."""
+        """The call has ended."""
 
 
 class Writes(CallListener):
@@ -40,7 +40,7 @@ class Writes(CallListener):
         self._done = False
 
     def will_call(self, name: str, args: PythonValues) -> None:
-        """Begin to watch, if this is the call."""
+        """Start watching, if this is the call."""
         if name != self._function:
             return
         self._left -= 1
@@ -53,7 +53,7 @@ class Writes(CallListener):
             self._done = True
 
     def did_interpret_op(self, op: Operation, results: PythonValues) -> None:
-        """See what an operation without results has changed."""
+        """Find out what an operation without results has changed."""
         if self._watched is None or self._done or op.results or op.regions:
             return
         if op.has_trait(IsTerminator):
@@ -73,7 +73,7 @@ class Writes(CallListener):
 
         Args:
             place: the argument, counted from the last one: -1.
-            count: how many elements are asked for.
+            count: the number of elements.
             itemsize: the size of one in bytes.
         """
         watched = self._watched or []

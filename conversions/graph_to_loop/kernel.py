@@ -75,7 +75,7 @@ def _fill(
 
 @contextmanager
 def _loops(nest: NestBuilder, planned: ResultNest) -> Iterator[Index]:
-    """Open the loops of a planned nest, for as long as the context lasts; gives the index."""
+    """Open the loops of a planned nest within the context; return the index."""
     source = planned.source
     dims = range(rank(source))
     if planned.entries is None:

@@ -37,7 +37,7 @@ class Frame(Scope):
 
 
 class LoopNest(Scopes[Frame]):
-    """The loops of a kernel that are open, and what is in them.
+    """The open loops of a kernel and their contents.
 
     Index expressions are over `variables`: loop variables, sizes and computed integers.
     """
@@ -52,7 +52,7 @@ class LoopNest(Scopes[Frame]):
 
     @contextmanager
     def standing_for(self, op: Operation) -> Iterator[None]:
-        """Give what is placed the location of `op`, for as long as the context lasts."""
+        """Give placed operations the location of `op` within the context."""
         self.sources.append(op)
         yield
         self.sources.pop()
@@ -257,7 +257,7 @@ class LoopNest(Scopes[Frame]):
 
 
 def _scalar_key(op: Operation) -> object:
-    """What equal operations on scalars have in common; None for one that is not to be shared."""
+    """A key that equal operations on scalars have in common; None to keep one separate."""
     if op.regions or op.attributes or not op.has_trait(Pure):
         return None
     return (op.name, *op.operands, *op.properties.items(), *op.result_types)

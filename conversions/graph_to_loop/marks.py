@@ -1,4 +1,4 @@
-"""What kernels are told of their calls: constants, entries of matrices, operands that die."""
+"""Facts about the calls of kernels: constants, entries of matrices, operands that die."""
 
 from __future__ import annotations
 

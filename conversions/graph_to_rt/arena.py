@@ -1,4 +1,4 @@
-"""The arena: which buffers lie in it, for how long they are needed, and the views that they are."""
+"""The arena: the buffers in it, their lifetimes, and their views."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _planned(
 ) -> ArenaPlan:
     def may_share(number: int) -> bool:
         source = buffers[number].source
-        assert isinstance(source, Operation)  # copies of arguments are the first, and share nothing
+        assert isinstance(source, Operation)  # copies of arguments come first, and reuse no slot
         return allowed("share a slot", source)
 
     plan = plan_arena(lifetimes, may_share)
@@ -142,7 +142,7 @@ def _planned(
 
 
 def _make_views(function: BufferFunction, buffers: Sequence[_Buffer], plan: ArenaPlan) -> None:
-    """Make the arena, and the views that buffers are; copy what is copied."""
+    """Make the arena and the views of buffers, and emit copies."""
     owner = buffers[0].value.owner
     owner = owner if isinstance(owner, Operation) else function.source
     arena, offsets = _arena(function, plan, owner)

@@ -69,7 +69,7 @@ class Calls:
 
 
 def _unclear(arguments: Sequence[SSAValue], results: Sequence[SSAValue]) -> FunctionType | None:
-    """The tensors of a call, where their buffers do not say what they are."""
+    """The tensors of a call, if its buffers do not determine them."""
     types = [tensor_type(value) for value in (*arguments, *results)]
     stored = [storage_type(kind.element_type) == kind.element_type for kind in types]
     if all(stored) and not any(map(is_sparse, types)):

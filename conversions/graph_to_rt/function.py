@@ -122,7 +122,7 @@ class BufferFunction:
         self.block.add_op(op)
 
     def insert(self, op: Operation) -> SSAValue:
-        """Add an operation at the end; gives its result."""
+        """Append an operation; return its result."""
         self.block.add_op(op)
         return op.results[0]
 

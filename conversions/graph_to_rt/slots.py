@@ -1,4 +1,4 @@
-"""Where intermediate buffers lie in the arena."""
+"""Placement of intermediate buffers in the arena."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def plan_arena(
     A buffer takes the place of one that it may be written over, else a free slot of the same size,
     else the smallest free static slot that is
     large enough, else it enlarges the largest free static slot, else it gets a new one.
-    Symbolic sizes share a slot only where they are the same polynomial. `buffers` are in
-    order of their first step. `may_share` is asked for each that would get the slot of another.
+    Buffers of symbolic size share a slot only if their sizes are the same polynomial. `buffers` are
+    in order of their first step. `may_share` is called for each that would reuse the slot of
+    another.
     """
     slots: list[Dim] = []
     busy_until: list[int] = []

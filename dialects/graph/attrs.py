@@ -121,7 +121,7 @@ class TensorConstraint(AttrConstraint[TensorType]):
 
 
 SINGLE_TENSOR = TensorConstraint((f16, f32), "dense")
-"""A dense tensor of f16 or f32: what is quantised, and scales."""
+"""A dense tensor of f16 or f32: quantised values, and scales."""
 QUANTIZED_TENSOR = TensorConstraint(_NARROW, "dense")
 """A dense tensor of i8, i16, ui8 or ui16."""
 QUANTIZED_OR_I32_TENSOR = TensorConstraint((*_NARROW, i32), "dense")

@@ -16,7 +16,7 @@ from .interfaces import GraphOp, element_type, rank
 from .shapes import SymbolicShapes
 
 Order = int | tuple["Order", "Order"]
-"""A factor by its number, or a product of what two orders give."""
+"""A factor by its number, or a product of two orders."""
 
 _LONGEST = 24
 """A longer chain is ordered in parts."""
@@ -79,7 +79,7 @@ def _is_linear(op: graph.AggregateOp) -> bool:
 
 
 def chain_of(root: GraphOp) -> Chain:
-    """The chain that ends in `root`; factors are what others use, too, and what is no product."""
+    """The chain that ends in `root`; factors are values with other users, and non-products."""
     chain = Chain([], {})
 
     def leaf(factor: Factor) -> Order:
@@ -141,8 +141,8 @@ class Costs:
     Args:
         chain: the chain.
         shapes: the sizes of the function that it is in.
-        size: what is taken for a size that is not known.
-        entries: what is taken for the entries of a row, where their number is not known.
+        size: the assumption for an unknown size.
+        entries: the assumption for the entries of a row, if their number is unknown.
     """
 
     def __init__(self, chain: Chain, shapes: SymbolicShapes, size: int, entries: int) -> None:

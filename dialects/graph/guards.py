@@ -1,4 +1,4 @@
-"""Reading an operand at a place that may lie outside of it.
+"""Reading an operand at an index that may be out of bounds.
 
 The nest puts a reading where its index is known, which may be before the test that chooses
 between its value and another one. A reading is therefore made harmless by its index, not by

@@ -58,7 +58,7 @@ class Precision(Enum):
     ALWAYS = "always"
     """It gains: it reads much and sums up in f32."""
     FOLLOW = "follow"
-    """It loses nothing, or one rounding: it does so where its operands are narrow already."""
+    """It loses at most one rounding: it does so if its operands are narrow already."""
     NEVER = "never"
     """Its results would be noticeably worse, or leave the range of the type."""
 
@@ -80,10 +80,10 @@ class ShapeFacts:
 
     Args:
         op: the operation whose rule runs; errors name it.
-        fresh: makes a dimension that nothing is known about.
-        record: is told two dimensions that are equal only if certain symbols have certain
+        fresh: makes an unknown dimension.
+        record: called with two dimensions that are equal only if certain symbols have certain
             values, which therefore has to be checked at run time.
-        entries: gives the number of stored entries of a sparse operand, where it is known.
+        entries: returns the number of stored entries of a sparse operand, if known.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class GraphOp(IRDLOperation, ABC):
 
     @property
     def has_value_at(self) -> bool:
-        """Whether the operator can be (part of) a kernel: it gives its value at an index."""
+        """Whether the operator can be (part of) a kernel: it has a value at an index."""
         return self.refusal is None
 
     def jumps_with(self, operand: int) -> bool:

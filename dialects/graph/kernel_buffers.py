@@ -20,7 +20,7 @@ from .nest import Scalars
 
 
 class KernelBody(Scalars, Protocol):
-    """What indices, scalars and buffers ask of the kernel that they are in."""
+    """The interface of the kernel that indices, scalars and buffers belong to."""
 
     variables: list[SSAValue]
 
@@ -180,7 +180,7 @@ class Buffer:
 
 
 class SparseBuffer:
-    """A CSR operand of a kernel; `row(i)` is what a reduction goes through."""
+    """A CSR operand of a kernel; `row(i)` is what a reduction iterates over."""
 
     def __init__(self, k: KernelBody, parts: Sequence[SSAValue], kind: TensorType) -> None:
         self.k, self.parts, self.kind = k, parts, kind

@@ -64,14 +64,14 @@ class KernelBuilder:
         """An error that names the kernel."""
         return CompileError(explain(f'kernel "{self.name}"', fact, expected=expected, got=got))
 
-    # What `scalars` asks of a nest.
+    # The interface that `scalars` needs.
 
     def append(self, op: Operation) -> None:
         """Put an operation at the end of the innermost loop."""
         self._blocks[-1].add_op(op)
 
     def insert(self, op: Operation) -> SSAValue:
-        """Put an operation at the end of the innermost loop; gives its first result."""
+        """Append an operation to the innermost loop; return its first result."""
         self.append(op)
         return op.results[0]
 
@@ -143,7 +143,7 @@ class KernelBuilder:
 
     @contextmanager
     def loops(self, *extents: int | Index) -> Iterator[Any]:
-        """Parallel loops from 0 to the extents; gives one index, or a tuple of several."""
+        """Parallel loops from 0 to the extents; return one index, or a tuple of several."""
         opened: list[ForOp] = []
         for extent in extents:
             map, operands = compress([self.index(extent).expr], self.variables)
@@ -167,7 +167,7 @@ class KernelBuilder:
         """A reduction over an extent, several of them, or the entries of a row.
 
         Args:
-            over: what is gone through.
+            over: what to iterate over.
             combine: how partial results join: add, mul, max or min, or custom.
             init: what it starts at, a `Scalar`.
             step: the new result from the index (or indices; of a row the column and the
@@ -220,11 +220,11 @@ class KernelBuilder:
         return Scalar(self, self.insert(op))
 
     def sum(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
-        """The sum of `term(index)` over what `reduce` goes through."""
+        """The sum of `term(index)`, iterating as `reduce` does."""
         return self._fold(over, "add", term, lambda kind: scalars.zero(self, kind), self._add)
 
     def max(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
-        """The largest `term(index)`; that of nothing is -inf or the smallest integer."""
+        """The largest `term(index)`; -inf or the smallest integer if there is none."""
         lowest = lambda kind: self.constant(scalars.lowest(kind), kind)  # noqa: E731
         return self._fold(over, "max", term, lowest, lambda a, b: scalars.maximum(self, a, b))
 

@@ -1,10 +1,9 @@
 """What the results of a kernel are at an index: how `graph.call_dps` is fused like an operator.
 
 A kernel has a value at an index where each of its results is stored once, at the variables of
-the parallel loops around it. The value is then found by following what is stored back to what
-is loaded, and asking for the operands of the call in the place of the loads. A kernel that
-does more (that is scheduled, or has buffers of its own, or loops that keep their order) has
-none: it runs as it is written.
+the parallel loops around it. The value is then found by following the store back to the loads, and
+replacing these by values of the operands of the call. A kernel that does more (that is scheduled,
+or has buffers of its own, or loops that keep their order) has none: it runs as it is written.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def kernel(function: Callable[..., Any]) -> Kernel:
                 y[i, j] = bias[j] + k.sum(x.shape[1], lambda t: x[i, t] * w[j, t])
 
     Raises:
-        InputError: if what is given cannot be called.
+        InputError: if the argument is not callable.
     """
     if not callable(function):
         got = type(function).__name__

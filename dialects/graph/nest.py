@@ -1,6 +1,6 @@
 """What a nest offers to `GraphOp.value_at`: elements of operands, loops, scalars, indices.
 
-`NestBuilder` builds loops, `RecordingNest` takes notes of what is read, and a test computes.
+`NestBuilder` builds loops, `RecordingNest` records reads, and a test computes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Nest(Scalars):
 
     @abstractmethod
     def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
-        """The scalar that `compute` gives at an index, which more than one loop asks for.
+        """The scalar that `compute` returns at an index, which more than one loop needs.
 
         `value` is the result that it is a step of, and gives shape and type. Where there is
         room, the scalars of a row, along the last dimension, are computed once and kept.

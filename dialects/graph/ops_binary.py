@@ -94,7 +94,7 @@ def broadcast_index(value: SSAValue, index: Index) -> Index:
 
 def larger(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """`maximum` of IEEE 754-2019: NaN if one of them is, and 0.0 is larger than -0.0."""
-    # Of two zeros NumPy gives one or the other.
+    # For zeros of both signs NumPy returns either.
     return np.where((a == 0) & (b == 0), a + b, np.maximum(a, b))
 
 

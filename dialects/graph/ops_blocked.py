@@ -1,4 +1,4 @@
-"""`blocked_conv`: a convolution of images whose channels lie in blocks."""
+"""`blocked_conv`: a convolution of images whose channels are blocked."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class BlockedConvOp(GraphOp):
     y[n, i, p, j] = bias[m] + sum over c, l, k of x[n, c, p * strides + k * dilations, l] *
     w[m, c * b + l, k]  for m = i * block + j; y has the shape [N, M/block, *places, block].
 
-    The b channels of a block lie beside each other, so that a vector holds channels of one place
+    The b channels of a block are adjacent in memory, so that a vector holds channels of one place
     whatever the strides and the number of places. Filters are as in `graph.conv`: constant ones
     are packed for the register tile when the kernel is scheduled. There are no groups.
 

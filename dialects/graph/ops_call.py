@@ -62,7 +62,7 @@ class CallLikeOp(GraphOp, ABC):
 
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
     DISCONTINUOUS: ClassVar[bool] = True
-    """Nothing is known of what is called."""
+    """The callee is unknown."""
 
     arguments = var_operand_def(ANY_TENSOR)
     res = var_result_def(ANY_TENSOR)

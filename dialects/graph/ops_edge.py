@@ -198,7 +198,7 @@ _PAIRWISE: dict[SddmmKind, Callable[[Nest, SSAValue, SSAValue], SSAValue]] = {
 
 
 class SoftmaxOverEntriesOp(GraphOp, ABC):
-    """What the softmax over the stored entries of each row shares with the share of the rest.
+    """What the softmax of the stored entries of each row and that of the self loop have in common.
 
     With `own`, each row has the score of a self loop, in place of those that are stored.
     """
@@ -287,7 +287,7 @@ class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
     """exp(score - max) / sum(exp(score - max)) over the stored entries of each row.
 
     With `own` each row has the score of one self loop, which takes part in the maximum and in the
-    sum; those that are stored take no part and have the share 0. `graph.own_softmax` gives its.
+    sum; stored ones are ignored and have weight 0. `graph.own_softmax` returns its weight.
 
     %p = graph.edge_softmax %a, %e
         : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -330,7 +330,7 @@ class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
 
 @irdl_op_definition
 class OwnSoftmaxOp(SoftmaxOverEntriesOp):
-    """The share of the self loop of each row, which is no stored entry; see `EdgeSoftmaxOp`.
+    """The weight of the self loop of each row, which is no stored entry; see `EdgeSoftmaxOp`.
 
     %q = graph.own_softmax %a, %e own %s
         : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -372,9 +372,9 @@ class OwnSoftmaxOp(SoftmaxOverEntriesOp):
 class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
     """Combine, for each row, the rows of x at the columns of its stored entries.
 
-    `sum`, `mean`, `max` or `min`; a row without entries gives 0. With `weights` the row of x is
+    `sum`, `mean`, `max` or `min`; a row without entries yields 0. With `weights` the row of x is
     multiplied by the weight of the entry first: weights of shape [E, H] belong to x of shape
-    [N, H, ...]. The values that the matrix stores do not count; `graph.entries` gives them.
+    [N, H, ...]. The stored values of the matrix are ignored; `graph.entries` returns them.
 
     %y = graph.aggregate sum %a, %x weights %p
         : (tensor<?x?xf32, #csr>, tensor<?x8x16xf32>, tensor<?x8xf32>) -> tensor<?x8x16xf32>

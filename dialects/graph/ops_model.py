@@ -131,7 +131,7 @@ class BatchNormOp(GraphOp):
 
 @irdl_op_definition
 class BatchNormTrainingOp(ChannelStandardizationOp):
-    """Standardize each channel over the whole batch, and give the means and variances.
+    """Standardize each channel over the whole batch, and return the means and variances.
 
     This is batch normalisation as it is in training (Ioffe and Szegedy, 2015): `mean` and
     `variance` are those of x, one number of each per channel. `axis` is the dimension of the

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @irdl_op_definition
 class LayerNormOp(StandardizationOp):
-    """Standardize what lies along `axis` and the axes after it (Ba, Kiros and Hinton, 2016).
+    """Standardize along `axis` and the axes after it (Ba, Kiros and Hinton, 2016).
 
     (x - mean) / sqrt(variance + epsilon) * scale + bias; scale and bias, which may be
     missing, broadcast to x.
@@ -240,7 +240,7 @@ class RmsNormOp(NormalizationOp):
 class L2NormalizeOp(NormalizationOp):
     """x / sqrt(max(sum(x^2), epsilon)), the sum along `axes`.
 
-    With an epsilon above 0, what is 0 everywhere along the axes stays 0.
+    With an epsilon above 0, slices of zeros along the axes stay 0.
 
     %y = graph.l2_normalize %x axes = [-1] epsilon = 1.0e-12
         : (tensor<?x64xf32>) -> tensor<?x64xf32>

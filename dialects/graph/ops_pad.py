@@ -207,7 +207,7 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
 
 @Exactness.EXACT
 class PadNothing(RewritePattern):
-    # pad(x) == x  where nothing is added
+    # pad(x) == x  if no padding is added
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: PadOp, rewriter: PatternRewriter) -> None:
         if not any(ints(op.low)) and not any(ints(op.high)):

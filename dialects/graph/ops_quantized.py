@@ -243,7 +243,7 @@ class QuantizedMatmulOp(QuantizedContractionOp):
 class QuantizedConvOp(QuantizedContractionOp):
     """`graph.conv` of quantised tensors, to a quantised result: see `QuantizedContractionOp`.
 
-    Nothing is padded: what stands for 0 around x is its zero point.
+    There is no padding: the caller pads x with its zero point, which stands for 0.
 
     %y = graph.quantized_conv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz, %b
         strides = [2, 2] dilations = [1, 1] groups = 1

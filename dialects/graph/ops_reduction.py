@@ -72,7 +72,7 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
     Integers wrap around, and their mean is truncated toward zero. Nothing sums up to 0 and
     multiplies to 1; its mean is NaN (0 for integers); its max and min are an error where the
     axis is known to be empty, and otherwise the neutral element (-inf and inf). f16 is
-    combined in f32. Without axes nothing is combined.
+    combined in f32. Without axes the result is the operand.
 
     %y = graph.reduce mean %x axes = [1] keepdims = false : (tensor<4x3xf32>) -> tensor<4xf32>
     """
@@ -188,7 +188,7 @@ def mean_of(nest: Nest, total: SSAValue, extents: Sequence[AffineExpr]) -> SSAVa
 
 
 def neutral_of(kind: ReduceKind, type: Attribute, dtype: np.dtype) -> float | int:
-    """The element that changes nothing under a reduction, of an element type."""
+    """The neutral element of a reduction, for an element type."""
     if kind == ReduceKind.PROD:
         return 1
     if kind not in (ReduceKind.MAX, ReduceKind.MIN):

@@ -88,8 +88,8 @@ class TransposeOp(GraphOp, HasCanonicalizationPatternsInterface):
 class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
     """The same elements, in row-major order, with another shape.
 
-    In `shape` 0 copies the size of that dimension of x, and -1, at most once, stands for
-    what is left, as in ONNX.
+    In `shape` 0 copies the size of that dimension of x, and -1, at most once, is inferred, as in
+    ONNX.
 
     %y = graph.reshape %x shape = [0, -1] : (tensor<?x28x28xf32>) -> tensor<?x784xf32>
     """
@@ -134,7 +134,7 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
         return [tuple(sizes)]
 
     def _rest(self, total: Dim, known: Dim, x: Shape, facts: ShapeFacts) -> Dim:
-        """The size that -1 stands for: how many elements are left for each of the known ones."""
+        """The size that -1 stands for: the number of elements over the product of the others."""
         quotient = total.exact_div(known)
         if quotient is not None:
             return quotient

@@ -120,7 +120,7 @@ def require_entries(facts: ShapeFacts, matrix: SSAValue, values: Shape, what: st
 
 
 class RowOp(GraphOp, ABC):
-    """An operator that gives one number for each row of a sparse matrix.
+    """An operator with one number for each row of a sparse matrix.
 
     With `values`, those are the values of the stored entries.
     """

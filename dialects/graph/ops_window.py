@@ -65,7 +65,7 @@ def check_steps(count: int, facts: ShapeFacts, **steps: Sequence[int]) -> None:
 def positions(
     axis: int, dim: Dim, window: int, stride: int, dilation: int, facts: ShapeFacts
 ) -> Dim:
-    """The number of places at which a window lies inside of a dimension."""
+    """The number of positions of a window inside a dimension."""
     extent = dilation * (window - 1) + 1
     if (extent, stride) == (1, 1):
         return dim

@@ -1,6 +1,6 @@
 """How canonicalisation patterns of operators replace a value.
 
-A pattern stands beside its operator. It holds bit for bit, and it replaces a value only by one of
+A pattern is defined with its operator. It is bitwise exact, and replaces a value only by one of
 the same type: a rewrite never hides a size that a type declared.
 """
 

@@ -42,7 +42,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*")
 
 
 class SymbolicShapes:
-    """The shapes of all tensor values in a function, as the shape rules give them.
+    """The shapes of all tensor values in a function, by the shape rules.
 
     Symbols are the names in `graph.dims` and `graph.nnz` of the arguments; an unnamed ``?``
     gets a symbol of its own (`_0`, `_1`, ...). Calls are followed into the functions that

@@ -38,12 +38,12 @@ ARENA = "graph.arena"
 
 @dataclass(frozen=True)
 class Signature:
-    """What the program takes and gives, and what its symbolic dimensions are tied to.
+    """The inputs and results of a program, and the origin of its symbolic dimensions.
 
     `input_shapes` and `output_shapes` are over symbols; `entries` the numbers of stored entries
     of inputs, None for dense ones. `equal` are pairs of dimensions that must agree at run time.
     `index_dtypes` are the integer types of CSR inputs. `arena` is at least the number of bytes
-    of memory for what is between inputs and outputs.
+    of memory for intermediate values.
     """
 
     inputs: tuple[ValueSpec, ...]

@@ -43,7 +43,7 @@ def sparse_form(op: GraphOp, operands: Sequence[SSAValue]) -> list[GraphOp] | No
 
     Args:
         op: an operator on dense tensors, as it is or would be; its operands do not count.
-        operands: what takes their place. The last new operator gives the result, which is
+        operands: their replacements. The last new operator has the result, which is
             sparse unless `op` is a product or a sum of each row.
     """
     a, *rest = operands

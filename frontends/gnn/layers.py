@@ -23,7 +23,7 @@ from ..builder import Builder, Value
 class Context:
     """Where a layer puts its operators: the builder and the adjacency matrix (CSR).
 
-    `with_self_loops` gives the matrix with an entry on each place of the diagonal; None where
+    `with_self_loops` returns the matrix with an entry at each position of the diagonal; None where
     the graph is known at run time only.
     """
 
@@ -134,7 +134,7 @@ class Dropout(Layer):
     """Nothing: dropout acts in training only.
 
     Args:
-        p: the share of elements that training sets to 0, in [0, 1].
+        p: the fraction of elements that training sets to 0, in [0, 1].
 
     Raises:
         InputError: if `p` is no probability.

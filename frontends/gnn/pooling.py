@@ -1,6 +1,6 @@
 """Readout: the features of all nodes of a graph become one row.
 
-Each is torch-geometric's ``global_..._pool``. Several graphs in one are told apart by `batch`,
+Each is torch-geometric's ``global_..._pool``. Several graphs in one are distinguished by `batch`,
 which holds the number of its graph for each node; without it all nodes are of one graph.
 """
 

@@ -24,7 +24,7 @@ _DTYPES = {"float32": "f32", "float64": "f64"}
 
 
 class Sequential:
-    """A model: each layer takes what the layer before it gives.
+    """A model: each layer takes the result of the one before it.
 
     Raises:
         InputError: if there is no layer, or something else is among them.
@@ -136,7 +136,7 @@ def _adjacency(builder: Builder, graph: Graph | GraphSpec, nodes: int | str, dty
 def _with_self_loops(
     builder: Builder, graph: Graph | GraphSpec, dtype: str
 ) -> Callable[[], Value] | None:
-    """What makes the constant matrix with self loops when it is first asked for."""
+    """Makes the constant matrix with self loops on first use."""
     if isinstance(graph, GraphSpec):
         return None
 

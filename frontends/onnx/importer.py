@@ -334,7 +334,7 @@ def _evaluated(node: Node, evaluate: Evaluation | None, limit: int) -> list[Valu
 
 
 def _checked(node: Node, results: Sequence[Value | None]) -> Sequence[Value | None]:
-    """`results`, once it is clear that they are all that the model asks the node for."""
+    """`results`, after checking that the model uses no further results of the node."""
     unread = node.unread()
     if unread:
         raise node.unsupported(f"attribute {', '.join(unread)} is not supported")

@@ -66,7 +66,7 @@ def _checked(model: ModelProto, what: str) -> ModelProto:
 
 
 def _texts(model: ModelProto) -> Iterator[object]:
-    """Every text of a model that is used; protobuf gives bytes for what is no UTF-8."""
+    """Every text of a model that is used; protobuf returns bytes for invalid UTF-8."""
     graph = model.graph
     for entry in model.opset_import:
         yield entry.domain

@@ -53,7 +53,7 @@ class Emitter:
         self._fresh_symbols = 0
 
     def fresh(self) -> Dim:
-        """A dimension that nothing is known about."""
+        """An unknown dimension."""
         self._fresh_symbols += 1
         return Dim.symbol(f"_{self._fresh_symbols}")
 
@@ -182,7 +182,7 @@ class Node:
         return [self.input(index) for index in range(len(self.inputs))]
 
     def wants(self, index: int) -> bool:
-        """Whether somebody asked for result `index`."""
+        """Whether result `index` is used."""
         return index < len(self.outputs) and bool(self.outputs[index])
 
     def contents(self, index: int) -> np.ndarray:
@@ -263,7 +263,7 @@ class Node:
         return numpy_dtype(self.attr_int(name))
 
     def ignore(self, *names: str) -> None:
-        """Mark attributes that mean nothing at inference."""
+        """Mark attributes that have no effect at inference."""
         self._read.update(names)
 
     def insist(self, only: Mapping[str, int | str]) -> None:

@@ -15,7 +15,7 @@ from .values import Value
 
 _SELU_ALPHA = 1.67326319217681884765625
 _SELU_GAMMA = 1.05070102214813232421875
-_LARGEST = float(np.finfo(np.float32).max)  # the default bounds of Clip, which bound nothing
+_LARGEST = float(np.finfo(np.float32).max)  # the default bounds of Clip, which have no effect
 
 
 def _register_unary() -> None:

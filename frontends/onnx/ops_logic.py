@@ -1,4 +1,4 @@
-"""Comparisons, logic, and what is chosen by them."""
+"""Comparisons, logic, and selections."""
 
 from __future__ import annotations
 

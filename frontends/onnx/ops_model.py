@@ -71,7 +71,7 @@ def dropout(node: Node) -> list[Value | None]:
 
 
 def _dropout(node: Node, ratio: float | None, mask: np.dtype) -> list[Value | None]:
-    """`ratio` means nothing at inference; None where it comes at run time."""
+    """`ratio` has no effect at inference; None if it is a run-time value."""
     x = node.input(0)
     if ratio is not None and not 0 <= ratio < 1:
         raise node.broken("ratio out of range", "0 <= ratio < 1", ratio)

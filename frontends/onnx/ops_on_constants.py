@@ -40,7 +40,7 @@ def _fits(*shape: int) -> bool:
 
 
 def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a / b, truncated toward zero for integers, where division by zero gives 0."""
+    """a / b, truncated toward zero for integers; division by zero yields 0."""
     if a.dtype.kind == "f":
         return a / b
     safe = np.where(b == 0, 1, b)

@@ -119,7 +119,7 @@ def qlinear_matmul(node: Node) -> Value:
 def qlinear_conv(node: Node) -> Value:
     x, *middle = _parameters(node, 8)
     axes = window_axes(node, x, filter_window(node, x, middle[2]))
-    # What is padded stands for 0, which is the zero point.
+    # Padding stands for 0, which is the zero point.
     low, high = ([0, 0, *sizes] for sizes in zip(*((a.low, a.high) for a in axes), strict=True))
     if any((*low, *high)):
         x = padded(node, x, low, high, node.contents(2).reshape(()).item())

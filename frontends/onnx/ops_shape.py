@@ -1,4 +1,4 @@
-"""Operators that give elements another place or shape: transposes, reshapes, broadcasts."""
+"""Operators that move or reshape elements: transposes, reshapes, broadcasts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Operators with windows: padding, convolutions, pooling.
 
-Models pad inside of these operators, the dialect does it before them: padding that is asked for,
+Models pad inside of these operators, the dialect does it before them: requested padding,
 named (`auto_pad`) or implied (`ceil_mode`) becomes a `graph.pad`.
 """
 
@@ -25,7 +25,7 @@ from .values import Value
 
 @dataclass(frozen=True)
 class Axis:
-    """How a window moves along one dimension, and what is padded there."""
+    """How a window moves along one dimension, and its padding."""
 
     size: Dim
     window: int
@@ -289,7 +289,7 @@ def _pool_axes(node: Node, x: Value) -> list[Axis]:
 
 
 def _pooled(node: Node, x: Value, axes: Sequence[Axis], kind: str) -> Value:
-    """The combination of each window, where padding changes nothing."""
+    """The combination of each window, with neutral padding."""
     neutral: float = 0
     if kind == "max":
         neutral = -math.inf if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
@@ -324,7 +324,7 @@ def average_pool(node: Node) -> Value:
 
 
 def _counts(node: Node, axes: Sequence[Axis], everything: bool) -> np.ndarray:
-    """The number of elements that count in each window; padding does if that is asked for."""
+    """The number of elements that count in each window; padding counts if requested."""
     given = node.attr_ints("pads") or [0] * (2 * len(axes))
     ends = given[len(axes) :] if node.attr_string("auto_pad", "NOTSET") == "NOTSET" else None
     result: list[np.ndarray] = []

@@ -18,7 +18,7 @@ from .tensors import check_shape
 Size = int | str | None
 
 _UNKNOWN: tuple[Size, ...] = (-1, "", "-1", "?")
-"""What exporters write for a dimension that they know nothing about. Two of them need not be equal,
+"""What exporters write for an unknown dimension. Two of them need not be equal,
 which two dimensions of the same name are."""
 
 

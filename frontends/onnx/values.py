@@ -32,7 +32,7 @@ class Value:
         shape: dimensions, some of them symbolic.
         contents: the elements if they are known; `is_symbolic` where they are dimensions.
         stored: whether it is an initialiser, which goes to the weight store by name.
-        ssa: its value in the IR, once an operator has asked for it.
+        ssa: its value in the IR, once an operator has used it.
     """
 
     name: str

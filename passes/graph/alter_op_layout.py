@@ -119,7 +119,7 @@ def _lay_out_weights(ctx: Context, op: graph.DenseOp) -> None:
 @Exactness.OPEN
 @dataclass(frozen=True)
 class GraphAlterOpLayoutPass(ModulePass):
-    """Let convolutions, and what is between them, work on blocks of channels where that pays.
+    """Let convolutions, and operators between them, work on blocks of channels if that pays off.
 
     Before:
 
@@ -154,7 +154,7 @@ class GraphAlterOpLayoutPass(ModulePass):
     A layout is a reshape and a transpose, made only where a value with blocks meets an operator
     that works without them or the other way round, so no two of them cancel. Elementwise
     operators, pads, pools, sums over places, slices and concatenations of whole blocks are done
-    on blocks. Convolutions that hand blocks to each other change together, or stay as they are
+    on blocks. Convolutions that pass blocks to each other change together, or stay as they are
     if the layouts around them cost more than they save. The filters stay: constants are packed
     when their kernel is scheduled, and so are the weights of `dense`. Computed weights of a
     `dense` with many rows are transposed.

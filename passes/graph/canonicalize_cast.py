@@ -1,4 +1,4 @@
-"""Each consumer of a widening cast gets one of its own, so that fusion reads the narrow type."""
+"""Duplicate widening casts for each consumer, so that fused kernels read the narrow type."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _takes(user: Operation, cast: graph.CastOp) -> bool:
 
 
 def _clone_into_users(ctx: Context, cast: graph.CastOp) -> None:
-    """Give each user that can take it a cast of its own; the others share what is left."""
+    """Give each user that can absorb it its own cast; the others share one."""
     users = list(dict.fromkeys(use.operation for use in cast.result.uses))[::-1]
     takers = [u for u in users if u.parent is cast.parent and _takes(u, cast)]
     if len(users) < 2 or not takers:

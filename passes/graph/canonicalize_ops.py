@@ -251,7 +251,7 @@ _PATTERNS: tuple[type[RewritePattern], ...] = (
 
 @dataclass(frozen=True)
 class GraphCanonicalizeOpsPass(ModulePass):
-    """Bring operators into the one form that stands for each meaning.
+    """Bring operators into canonical form.
 
     Before:
 

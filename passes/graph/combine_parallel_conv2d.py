@@ -54,7 +54,7 @@ class _Blocks:
 
 
 def _is_concatenated(parts: Sequence[GraphOp]) -> bool:
-    """Whether values are read by nothing but what puts them beside each other in this order."""
+    """Whether values are only read by a concatenation of them in this order."""
     values = [part.results[0] for part in parts]
     readers = dict.fromkeys(use.operation for value in values for use in value.uses)
     reader = next(iter(readers), None)
@@ -103,11 +103,11 @@ class GraphCombineParallelConv2dPass(ModulePass):
     ```
 
     Elementwise operators that follow all of them in the same way are combined as well, with
-    constants of their own channels. A slice that the kernel of its only reader can read in place
-    costs nothing, and a pad is such a kernel; others are copies, and where copies move more than
-    is saved by reading the operand once, convolutions stay apart. So do those that work on blocks
-    of channels (see `graph-alter-op-layout`) where slices would not be whole blocks. It holds for
-    any number of dimensions under the window.
+    constants for their own channels. A slice that the kernel of its only reader can read in place
+    is free, and a pad is such a kernel; others are copies, and where copies move more than is saved
+    by reading the operand once, convolutions stay apart. So do those that work on blocks of
+    channels (see `graph-alter-op-layout`) where slices would not be whole blocks. It holds for any
+    number of dimensions under the window.
 
     Requires: `graph-fold-constant` after it, which puts the filters together.
     Leaves: convolutions with groups, with other windows, strides or dilations, with a bias and

@@ -71,9 +71,9 @@ class GraphCombineParallelDensePass(ModulePass):
     ```
 
     It holds for `dense` and for `matmul` with a matrix. Elementwise operators that follow all of
-    them in the same way are combined as well, with constants of their own columns. A slice that
-    the kernel of its only reader can read in place costs nothing; others are copies, and where
-    copies move more than is saved by reading the operand once, products stay apart.
+    them in the same way are combined as well, with constants for their own columns. A slice that
+    the kernel of its only reader can read in place is free; others are copies, and where copies
+    move more than is saved by reading the operand once, products stay apart.
 
     Requires: `graph-fold-constant` after it, which puts the weights together.
     Leaves: products of different kinds, with a bias and without one, and with weights that are

@@ -20,7 +20,7 @@ from ...core.provenance import fuse
 
 
 class _Driver(CSEDriver):
-    """xDSL's elimination, which also knows what is commutative and tells what it does."""
+    """xDSL's elimination, which also handles commutative operations and reports what it does."""
 
     def __init__(self, ctx: Context) -> None:
         super().__init__()
@@ -87,5 +87,5 @@ class GraphCsePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         _Driver(ctx).simplify(op)
-        # It erases what nothing uses as it comes by; what that was made of is behind it.
+        # It erases dead operations in passing; their operands' producers come earlier.
         dce(op)

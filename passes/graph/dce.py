@@ -1,4 +1,4 @@
-"""What nothing needs goes: operations without effects, and private functions."""
+"""Dead code elimination: operations without effects, and private functions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _report(ctx: Context, op: Operation) -> None:
 
 
 def _erase_dead_functions(ctx: Context, module: ModuleOp) -> None:
-    """Erase what is private and not referred to by anything that stays."""
+    """Erase private symbols without live references."""
     named = {name: op for op in module.ops if (name := _symbol(op)) is not None}
     live: set[str] = set()
     queue = [op for op in module.ops if _symbol(op) is None or not _is_private(op)]

@@ -81,7 +81,7 @@ def _take(op: GraphOp, operands: list[SSAValue], rewriter: PatternRewriter) -> N
 @Exactness.OPEN
 @dataclass
 class UserOfRows(RewritePattern):
-    """Compute all rows and cut: fusion leaves of it what is asked for."""
+    """Compute all rows and slice: fusion keeps only the rows that are used."""
 
     ctx: Context
 

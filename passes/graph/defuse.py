@@ -82,7 +82,7 @@ def shapes_in_caller(call: func.CallOp, primitive: func.FuncOp) -> dict[SSAValue
 
 
 def _merge_literals(block: Block) -> None:
-    """Let one literal stand for all equal ones: fusion gives each group literals of its own."""
+    """Merge equal literals: fusion gives each group its own."""
     known: dict[Attribute, graph.ConstantOp] = {}
     for op in list(block.ops):
         if not isinstance(op, graph.ConstantOp) or op.key is not None:
@@ -99,7 +99,7 @@ def _is_operator(op: Operation) -> bool:
 
 
 def _sort(block: Block) -> None:
-    """Bring operators into the order in which they are asked for; erase those nobody asks for.
+    """Order operators by their uses; erase unused ones.
 
     Fusion moves operators. This order follows from what is computed alone, so that it is the
     same before fusion and after it. What is no operator keeps its place among its like.
@@ -135,7 +135,7 @@ def _makers(op: Operation, block: Block) -> Iterator[Operation]:
 
 
 def erase_unused(module: ModuleOp, primitives: Mapping[str, func.FuncOp]) -> None:
-    """Erase the primitive functions that nothing names any more."""
+    """Erase primitive functions that are no longer referenced."""
     attributes = (
         a for op in module.walk() for a in (*op.properties.values(), *op.attributes.values())
     )
@@ -175,7 +175,7 @@ class GraphDefusePass(ModulePass):
     }
     ```
 
-    Operators come in the order in which their users ask for them, and equal literals are one:
+    Operators are ordered by their uses, and equal literals are merged:
     what fusion did to order and literals leaves no trace. So ``defuse(fuse(m))`` is the text of
     ``defuse(m)``, which is ``m`` where `m` is in that order already. An operator of a function
     that several groups share is given the names of the call.

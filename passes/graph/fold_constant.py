@@ -40,7 +40,7 @@ class _Folder:
 
     Args:
         ctx: has the store for results that are no literals; a plain one keeps to literals.
-        max_growth: bytes by which a result may exceed four times what it is made of.
+        max_growth: bytes by which a result may exceed four times its operands.
     """
 
     def __init__(self, ctx: Context, max_growth: int) -> None:
@@ -79,7 +79,7 @@ class _Folder:
     def _sources(self, op: GraphOp, arrays: Sequence[Array]) -> dict[SSAValue, int]:
         """The constants of the program that the operands are made of, with their bytes.
 
-        A chain of operators is bounded by what is at its beginning.
+        A chain of operators is bounded by the operands at its beginning.
         """
         result: dict[SSAValue, int] = {}
         for operand, array in zip(op.operands, arrays, strict=True):
@@ -166,7 +166,7 @@ def _name(op: GraphOp) -> str:
 
 
 def _erase_unused(function: func.FuncOp) -> None:
-    """Erase the constants that nothing uses any more."""
+    """Erase unused constants."""
     for op in list(function.walk()):
         if isinstance(op, graph.ConstantOp) and not op.result.uses:
             Rewriter.erase_op(op)

@@ -149,7 +149,7 @@ def _absorbs(value: SSAValue, scale: Scale, depth: int = _DEPTH) -> bool:
 
 
 def _channels(result: SSAValue) -> int:
-    """The axis, counted from the back, along which the rows of the weights of a product lie."""
+    """The axis, counted from the back, of the rows of the weights of a product."""
     return 1 - rank(result) if isinstance(result.owner, graph.ConvOp) else -1
 
 
@@ -203,7 +203,7 @@ def _gives(value: SSAValue, weights: WeightStore, depth: int = _DEPTH) -> Scale 
 
 
 def _without_scale(value: SSAValue, to: Rebuilding) -> SSAValue:
-    """Make `value` anew without the scale that it gives."""
+    """Rebuild `value` without its scale."""
     op = cast(GraphOp, value.owner)
     if isinstance(op, graph.MulOp):
         return op.lhs if op.rhs is to.scale.value else op.rhs
@@ -274,7 +274,7 @@ def _weights_of_scaled(op: GraphOp, to: Rebuilding) -> SSAValue:
     ones = [1] * len(window)
     if groups == 1 or size == 1:
         return to.scaled(w, size, *ones)
-    # Each filter sees the factors of the channels of its own group.
+    # Each filter uses the factors of the channels in its group.
     own = to.factors(groups, 1, channels)
     own = to.add(graph.BroadcastToOp(own, [groups, filters // groups, channels]))
     own = to.add(graph.ReshapeOp(own, [filters, channels, *ones]))
@@ -341,7 +341,7 @@ def _decide(ctx: Context, op: GraphOp, what: str) -> None:
 
 @dataclass(frozen=True)
 class GraphFoldScaleAxisPass(ModulePass):
-    """Fold a constant scale along an axis into the weights of the product beside it.
+    """Fold a constant scale along an axis into the weights of an adjacent product.
 
     Before:
 

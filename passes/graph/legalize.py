@@ -52,7 +52,7 @@ def tables(ctx: Context) -> list[Mapping[str, Any]]:
 
 
 def _check(ctx: Context, table: Mapping[str, Any]) -> None:
-    """Raise where a table names what is no operator, or holds what is no rule."""
+    """Raise if a table names an unknown operator, or holds something other than a rule."""
     for name, rule in table.items():
         found = ctx.get_optional_op(name) if isinstance(name, str) else None
         if found is None or not issubclass(found, GraphOp):
@@ -78,7 +78,7 @@ class Legalizer:
     kernels: dict[tuple[Any, ...], KernelOp] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Replace every operator that a rule applies to, and what comes of it, until none is."""
+        """Replace operators that rules apply to, and their replacements, until no rule applies."""
         for op in [op for op in self.module.walk() if isinstance(op, GraphOp)]:
             waiting, steps = [op], 0
             while waiting:
@@ -95,7 +95,7 @@ class Legalizer:
                     raise self._error(rule, current, fact, hint=hint)
 
     def _replace(self, op: GraphOp) -> tuple[Rule | Kernel, list[Operation]] | None:
-        """Apply the first rule that does something; gives it with the new operations."""
+        """Apply the first rule that matches; return it with the new operations."""
         for rule in self.rules.get(op.name, ()):
             if not self.permission.allows(Exactness.of(rule), op):
                 continue
@@ -141,7 +141,7 @@ class Legalizer:
         return new
 
     def _values(self, rule: Rule, op: GraphOp, given: Any) -> list[SSAValue]:
-        """The values that a rule gives, one for each result of the operator."""
+        """The values that a rule returns, one for each result of the operator."""
         parts = [given] if isinstance(given, (Operation, SSAValue)) else given
         if not isinstance(parts, Sequence):
             got = type(given).__name__

@@ -36,11 +36,11 @@ from ...dialects.graph.shapes import SymbolicShapes, argument_attributes
 from .rules.permission import Permission
 
 _LISTED = 5
-"""As many orders are all told of; of more the model's and the ends of the scale are."""
+"""Up to so many orders are all reported; of more, the model's and the extremes are."""
 
 
 class Emitter:
-    """Makes the operators of a new order; a part that the model has stays what it is."""
+    """Makes the operators of a new order, reusing parts that the model has."""
 
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
@@ -134,7 +134,7 @@ def _text(order: Order, factors: Sequence[str]) -> str:
 
 
 def _considered(chain: Chain, costs: Costs, best: Order) -> list[Order]:
-    """The orders to tell of: all, or of many the model's, from the left and from the right."""
+    """The orders to report: all, or of many the model's, from the left and from the right."""
     last = len(chain.factors) - 1
     found: list[Order] = []
     for order in costs.orders(0, last):
@@ -220,7 +220,7 @@ class GraphOrderContractionsPass(ModulePass):
     A chain is made of `matmul`, `dense`, `spmm`, and `aggregate` where that sums up rows. A product
     that something else uses, too, is a factor. A bias stays outside: only that of the last operator
     of a chain is taken along. Work is counted from shapes and numbers of stored entries; orders are
-    compared under an assumption about those that are not known, which is told where it matters.
+    compared under an assumption about unknown ones, which is reported if it matters.
 
     Requires: `graph.normalize` not decomposed yet, which would put operators in between.
     Leaves: the products, in their orders.
@@ -233,7 +233,7 @@ class GraphOrderContractionsPass(ModulePass):
     """What a size that is not known is taken for."""
 
     assumed_entries: int = 8
-    """What the number of stored entries in a row is taken for where it is not known."""
+    """The assumed number of stored entries in a row if it is unknown."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not Permission(op).allows(Exactness.OPEN, op):

@@ -1,4 +1,4 @@
-"""Layers that exist for training become what they are at inference."""
+"""Replace training layers by their inference form."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class BatchNormIsScaleAndShift(RewritePattern):
 
 @Exactness.OPEN
 class BatchNormTrainingIsPrimitives(RewritePattern):
-    """Standardize the channels, where nobody asks for the statistics."""
+    """Standardize the channels, if the statistics are unused."""
 
     # batch_norm_training(x) == (x - m) * rsqrt(mean((x - m)^2) + epsilon) * scale + bias
     #     for m = mean(x), the means over all dimensions but that of the channels

@@ -30,7 +30,7 @@ from .rules.permission import Permission
 
 _Product = graph.DenseOp | graph.MatmulOp
 
-# Picoseconds on one core with vectors of 512 bits; docs/rationale/0015-sparse-or-dense.md tells how
+# Picoseconds on one core with vectors of 512 bits; docs/rationale/0015-sparse-or-dense.md says how
 # they were measured.
 _MULTIPLY_ADD = 10
 _WEIGHT = 50
@@ -101,7 +101,7 @@ def _place(op: object) -> int | None:
 
 
 def _on_left(candidate: Candidate, sparse: SSAValue) -> list[GraphOp]:
-    """The product with a sparse left matrix; nothing where an operator has no sparse form."""
+    """The product with a sparse left matrix; None if an operator has no sparse form."""
     new: list[GraphOp] = []
     value = sparse
     for op, place in (*reversed(candidate.way), (candidate.product, 0)):
@@ -223,7 +223,7 @@ class GraphSparsifyConstantPass(ModulePass):
 
     Features, the adjacency matrix of a graph that is given dense, and pruned weights are such
     constants. Between a constant on the left and its product, scales of rows and columns, slices of
-    rows and dropout stay what they are, on the stored elements. What is faster follows from the
+    rows and dropout apply to the stored elements. What is faster follows from the
     sizes and the number of elements that are not 0 (`docs/rationale/0015-sparse-or-dense.md`);
     a size that is not known must not be in the way, be it 1 or `assumed_size`.
 
@@ -253,14 +253,14 @@ class GraphSparsifyConstantPass(ModulePass):
     An element that is 0 is taken to stay 0, whatever it is multiplied by.
 
     Requires: the arrays of constants, in the context.
-    Leaves: a constant that nothing uses any more is gone.
+    Leaves: no unused constant.
     """
 
     name = "graph-sparsify-constant"
     budget = SUMS
 
     assumed_size: int = 1024
-    """What a size that is not known may be at most, beside 1, for the decision."""
+    """The upper bound of unknown sizes assumed for the decision, besides 1."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         sparsifier = Sparsifier(ctx, Permission(op), self.assumed_size, weights_of(ctx))

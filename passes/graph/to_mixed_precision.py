@@ -1,4 +1,4 @@
-"""Store what the large operators read and give in 16 bits, where that does little harm."""
+"""Store operands and results of large operators in 16 bits, where the error is small."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Narrowing:
     """Makes operators of one block work on a narrow type.
 
     Args:
-        ctx: has the weights, and is told what is decided.
+        ctx: has the weights, and receives the decisions.
         type: "f16" or "bf16".
-        named: what operators of a name may do; the others say it themselves.
+        named: what operators of these names may do; others declare it themselves.
     """
 
     def __init__(self, ctx: Context, type: str, named: Mapping[str, Precision]) -> None:
@@ -127,7 +127,7 @@ class Narrowing:
         Rewriter.replace_op(op, [new, *wide], [back.result for back in wide])
 
     def _narrowed(self, value: SSAValue, user: Operation) -> SSAValue:
-        """A value in the narrow type, by a cast that all its users share."""
+        """A value in the narrow type, by one cast for all its users."""
         if value not in self.narrow:
             cast_op = graph.CastOp(value, TYPES[self.type])
             cast_op.location = user.location
@@ -201,7 +201,7 @@ class GraphToMixedPrecisionPass(ModulePass):
         self.replace(ctx, op)
 
     def replace(self, ctx: Context, op: ModuleOp) -> dict[Operation, Operation]:
-        """Do so; gives the operators that were, with those that stand for them now."""
+        """Do so; return the old operators with their replacements."""
         if self.type not in TYPES:
             expected = " or ".join(TYPES)
             raise PassFailedException(

@@ -1,4 +1,4 @@
-"""Patterns that users write: what they are made of, matching, rewriting and grouping.
+"""Patterns that users write: terms, matching, rewriting and grouping.
 
 It may import: `dialects`, `core` and the outlining of groups.
 In: a Python function over operators, and a module; out: matches, or the module rewritten.

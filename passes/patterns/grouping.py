@@ -1,4 +1,4 @@
-"""Grouping: what a pattern finds becomes a primitive function of its own, one kernel."""
+"""Grouping: each match of a pattern becomes a primitive function, one kernel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .pattern import Match, Pattern
 def group_module(ctx: Context, op: ModuleOp, table: Mapping[str, Pattern]) -> int:
     """Outline each match of a pattern in place, as a function of the pattern's name.
 
-    Matches of the same structure share one function. A pattern that stands first takes its
+    Matches of the same structure use one function. An earlier pattern takes its
     operators first, and each of them the operators that come last. Functions that are
     primitive already stay as they are.
 

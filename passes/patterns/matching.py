@@ -63,7 +63,7 @@ class Place:
     label: str | None = None
 
     def explain(self, fact: str, expected: object = None) -> str:
-        """Word what is wrong with the value."""
+        """Describe what is wrong with the value."""
         fact = fact if self.label is None else f"operand {self.label} {fact}"
         return explain(described(self.op), fact, expected=expected)
 
@@ -112,7 +112,7 @@ class Matcher:
                 yield from self._other_roots(extended, (*found, value))
 
     def _is_closed(self, state: State, found: Sequence[SSAValue]) -> bool:
-        """Whether the operators can become one: nobody else needs what lies between them."""
+        """Whether the operators can become one: intermediate values have no other users."""
         ops = operations(state, found)
         for op in ops:
             for use in (use for r in op.results if r not in found for use in r.uses):

@@ -159,7 +159,7 @@ class Pattern:
         return "\n".join(text for progress, text in found if progress == most)
 
     def _explained(self, op: Operation) -> tuple[float, str]:
-        """How many terms stood for something at best, and what is to be said of it."""
+        """The largest number of matched terms, and the reason why the rest did not match."""
         failures: list[Failure] = []
         subject, place = f'pattern "{self.name}"', described(op)
         if (match := self._match(op, failures)) is not None:
@@ -174,7 +174,7 @@ class Pattern:
             found = [op for op in walked if op.results and at in names(op)]
             if not found:
                 raise self.error(f'there is no node "{at}"', got=None if module else "no module")
-            # A layer gives its name to its constants, too.
+            # A layer also names its constants.
             return [op for op in found if not isinstance(op, ConstantOp)] or found
         op = at.owner if isinstance(at, SSAValue) else at
         if not isinstance(op, Operation) or not op.results:

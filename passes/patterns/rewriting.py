@@ -1,4 +1,4 @@
-"""Rewriting: what a pattern finds is replaced, within bounds, and what is dead goes."""
+"""Rewriting: matches are replaced, within bounds, and dead code is erased."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Rule(RewritePattern):
         """Replace the match whose first result is one of `op`, if there is one.
 
         Raises:
-            CompileError: if the replacement does not fit; nothing is changed then.
+            CompileError: if the replacement does not fit; the module is then unchanged.
         """
         match = self.pattern.match(op)
         if match is None:
@@ -110,7 +110,7 @@ class Rule(RewritePattern):
 
 
 def _fits(old: SSAValue, new: SSAValue) -> bool:
-    """Whether a new value that nothing uses yet may have the type of an old one."""
+    """Whether a new, unused value may take the type of an old one."""
     if not isinstance(old.type, TensorType) or not isinstance(new.type, TensorType):
         return False
     return compatible(old.type, new.type) and not new.uses
@@ -169,8 +169,8 @@ def rewrite_module(
 ) -> int:
     """Apply rules in place until none matches, users before what they use; for use in a pass.
 
-    What nothing uses any more is erased. The decisions go to the context, and arrays of
-    replacements to its weight store. The result is verified by whoever runs the pass.
+    Dead operations are erased. The decisions go to the context, and arrays of replacements to its
+    weight store. The caller verifies the result.
 
     Args:
         ctx: the context of the pass.

@@ -1,4 +1,4 @@
-"""What a pattern is made of: terms, each of which stands for a value of a module."""
+"""The parts of a pattern: terms, each of which stands for a value of a module."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class OneOf(Term):
 
 @dataclass(eq=False)
 class Optional(Term):
-    """A term, or nothing where an operator can do without the operand."""
+    """A term, or nothing if the operand is optional."""
 
     term: Term
 
@@ -212,7 +212,7 @@ class Operator(Term):
         operands: a term for each operand in the order of its declaration, a tuple of terms
             for a variadic one, None for one that must be absent. Those left out at the end
             must be absent too, unless the last one is ``...``.
-        attributes: what attributes have to be: a value, or a predicate of the value.
+        attributes: required attributes: a value, or a predicate of the value.
         uses: how often the results are used.
         name: what the operator is called in a match.
     """
@@ -290,7 +290,7 @@ def may_be(term: Term, op: Operation) -> bool:
 
 
 def subterms(term: Term) -> Iterator[Term]:
-    """A term and all that it is made of, each once, what is used before its users."""
+    """A term and all its parts, each once, operands before users."""
     seen: set[Term] = set()
     stack: list[tuple[Term, Iterator[Term]]] = [(term, iter(term.parts))]
     while stack:

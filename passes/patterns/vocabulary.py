@@ -100,7 +100,7 @@ def op(
             (`FusionKind`), or several of these.
         operands: terms in the order of the operands; ``...`` at the end for whatever follows.
         uses: how often its results are used.
-        name: what it is called in a match.
+        name: its name in a match.
         attributes: values, or predicates of values; those that are not named do not matter.
 
     Raises:

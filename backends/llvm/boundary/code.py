@@ -18,7 +18,7 @@ from ..machine import machine
 from .plan import ARGUMENTS, LARGEST_ARENA, POLYNOMIAL, RECORDS, Plan
 
 ENTRY = "stepwell_entry"
-"""What the function of a frame is called that `add_entry` makes."""
+"""The name of the function that `add_entry` makes, which takes a frame."""
 
 _FILES = [
     Path(__file__).with_name(f"{name}.ll") for name in ("reader", "arguments", "results", "call")
@@ -56,7 +56,7 @@ class Boundary:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things are in objects of Python and NumPy, and what objects the boundary knows.
+    """The memory layout of objects of Python and NumPy, and objects that the boundary knows.
 
     Offsets are in bytes. `dtype_mask`, `readable` and `writable` are bits, and `objects` and
     `new_array` addresses.
@@ -69,22 +69,22 @@ class Layout:
     dtype: int
     flags: int
     kind: int
-    """Of a dtype: the word that has its kind, byte order and number, in the bits of the mask."""
+    """In a dtype: the word with its kind, byte order and number, in the bits of the mask."""
     plan: int
-    """Of an executable: where the address of its plan is."""
+    """In an executable: the offset of the address of its plan."""
     dtype_mask: int
     readable: int
     """The flags of an array that can be read as it is."""
     writable: int
     """The flags of an array that results can be written to."""
     objects: tuple[tuple[str, int], ...]
-    """Types, constants and names, by what the IR calls them."""
+    """Types, constants and names, by their names in the IR."""
     new_array: int
     """The address of NumPy's `PyArray_NewFromDescr`."""
 
 
 def _definitions(layout: Layout) -> Definitions:
-    """What the files of the boundary declare and take from here."""
+    """Definitions that the files of the boundary declare."""
     made = Definitions()
     for name in ("type", "shape", "dtype"):
         made.field(f"{name}_of", getattr(layout, name), PTR)
@@ -111,12 +111,12 @@ def _definitions(layout: Layout) -> Definitions:
 
 
 _ENGINES: list[Any] = []
-"""What owns the machine code: executables may use it until the process ends."""
+"""Owns the machine code, which executables may use until the process ends."""
 
 
 @functools.cache
 def install(layout: Layout) -> Boundary:
-    """The boundary as machine code, made once in a process for a layout."""
+    """The boundary as machine code, made once per process and layout."""
     # Better code generation takes three times as long and saves a tenth of a call.
     target_machine = machine(host(), jit=True, level=0)
     module = linked(_FILES, _definitions(layout), _EXPORTED, target_machine)

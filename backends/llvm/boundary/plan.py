@@ -1,8 +1,8 @@
-"""What the compiled call boundary reads: a plan of each executable, and frames.
+"""Data of the compiled call boundary: a plan of each executable, and frames.
 
-A *plan* is a table of 8-byte words that says what a program takes and gives: those that `Plan`
-names, then records. A *frame* is what one call works in: the context that compiled code is
-given, the words of its arguments after it, and room for the boundary. The frames of a program
+A *plan* is a table of 8-byte words that describes the inputs and results of a program: those that
+`Plan` names, then records. A *frame* is the working memory of one call: the context passed to
+compiled code, then the words of its arguments, and space for the boundary. The frames of a program
 form a list that only grows; a frame belongs to the call that has set `Word.BUSY` in it.
 
 The records, one after the other:
@@ -31,7 +31,7 @@ from ....dialects import rt
 DENSE, CSR = 0, 1
 POLYNOMIAL = -(1 << 63)
 LARGEST_ARENA = 1 << 62
-"""An arena of more bytes is none: sizes are signed and have 64 bits."""
+"""The largest arena: sizes are signed and have 64 bits."""
 
 ARGUMENTS = rt.WORDS
 """Where in a frame the words of the arguments begin."""
@@ -45,7 +45,7 @@ class Plan(IntEnum):
     FRAMES = 1
     """Address of the address of the first frame; each has that of the next in `Word.NEXT`."""
     SLOW = 2
-    """A Python function that is called as the executable was, the executable itself first."""
+    """A Python function, called with the executable and then the arguments of the call."""
     FAIL = 3
     """A Python function of the executable, a status and the address of a frame, which raises."""
     INPUTS = 4

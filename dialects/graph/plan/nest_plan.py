@@ -167,7 +167,7 @@ class _Planner:
             self.plan.nests.append(nest)
             self.plan.repeated |= walk.repeated
             if len(self.plan.staged) > known and len(self.plan.nests) > 1:
-                # A nest that was planned before may use what is staged now.
+                # A nest that was planned earlier may use values that are staged now.
                 waiting = [*self.plan.nests, *waiting]
                 self.plan.nests = []
         self.plan.nests.sort(key=lambda nest: nest.results[0])
@@ -314,7 +314,7 @@ class _Walk:
     # The loops over the results.
 
     def _open_root(self) -> Index:
-        """Open the loops of the nest; gives the index of the source."""
+        """Open the loops of the nest; return the index of the source."""
         source, dims = self.nest.source, range(rank(self.nest.source))
         extents = self.planner.shapes.shape(source)
         if self.nest.entries is not None:
@@ -429,7 +429,7 @@ class _Walk:
 
 
 class _Site:
-    """A recording put in the place of a demand: its atoms as expressions of the walk."""
+    """A recording substituted for a demand: its atoms as expressions of the walk."""
 
     def __init__(self, walk: _Walk, op: GraphOp, recording: Recording, demand: Demand) -> None:
         self._walk, self._op, self._recording, self._demand = walk, op, recording, demand
@@ -469,7 +469,7 @@ class _Site:
         return loops
 
     def _bound(self, atom: Atom) -> AffineExpr:
-        """What stands for an atom, all before it being bound."""
+        """The expression for an atom, after all earlier ones are bound."""
         walk = self._walk
         if atom.loop is not None:
             expr = walk.atom({self._loops[atom.loop]})

@@ -43,7 +43,7 @@ _SLOW = 8
 
 
 class AtomKind(Enum):
-    """What a number in an index expression stands for."""
+    """The meaning of a variable in an index expression."""
 
     RESULT = auto()
     """One index of the element that is computed."""
@@ -69,7 +69,7 @@ class Atom:
 
     kind: AtomKind
     loop: int | None = None
-    """The loop that gives it, for LOOP, POSITION and COLUMN."""
+    """Its loop, for LOOP, POSITION and COLUMN."""
     matrix: int | None = None
     """The operand whose entry it belongs to, for ROW_OF_ENTRY and COLUMN_OF_ENTRY."""
     position: AffineExpr | None = None
@@ -97,7 +97,7 @@ class LoopKind(Enum):
 
     REDUCTION = auto()
     GUARD = auto()
-    """A loop that runs once or not at all: what is in it is computed under a condition."""
+    """A loop that runs at most once: its body is computed under a condition."""
     ENTRIES = auto()
     """A reduction over the stored entries of a row."""
     ROW = auto()
@@ -118,7 +118,7 @@ class RecordedLoop:
     row: Index = ()
     """The row whose entries it visits, or that it fills."""
     atoms: tuple[int, ...] = ()
-    """What it gives: its variable, or position and column of the entry."""
+    """Its values: the variable, or position and column of the entry."""
     sources: Sources = NOTHING
     """What its result is computed from."""
 
@@ -162,7 +162,7 @@ class Recording:
 
 
 class RecordingNest(Nest):
-    """Takes notes. `finished` gives the recording."""
+    """Records accesses. `finished` returns the recording."""
 
     def __init__(self, op: GraphOp, result: int) -> None:
         self._op = op
@@ -262,7 +262,7 @@ class RecordingNest(Nest):
         self._open = outside
 
     def _closed(self, loops: Sequence[int], init: SSAValue | None, result: SSAValue) -> SSAValue:
-        """What loops give, made of all that their body uses from outside."""
+        """The result of a loop, which depends on everything that its body uses from outside."""
         sources = self._sources_of(result)
         if init is not None:
             sources |= self._sources_of(init)
@@ -277,7 +277,7 @@ class RecordingNest(Nest):
     # The scalars.
 
     def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
-        """A constant, which costs nothing."""
+        """A constant, which is free."""
         key = ("constant", repr(value), type)
         if key not in self._known:
             self._known[key] = constant(value, type).result
@@ -390,7 +390,7 @@ def _cost_of(op: Operation) -> int:
 
 
 class Recorder:
-    """Makes recordings; operators of the same structure and types share one."""
+    """Makes recordings, one for all operators of the same structure and types."""
 
     def __init__(self) -> None:
         self._known: dict[object, Recording] = {}

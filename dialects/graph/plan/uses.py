@@ -1,4 +1,4 @@
-"""How operators use their operands: questions that fusion asks, answered from recordings."""
+"""How operators use their operands: queries of fusion, answered from recordings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .injective import is_injective
 from .recording import AtomKind, LoopKind, Read, Recorder, Recording, names_a_symbol
 
 CHEAP = 6
-"""The largest cost, in simple operations, of what is computed again rather than stored."""
+"""The largest cost, in simple operations, of recomputing a value instead of storing it."""
 
 
 class Uses:
@@ -70,7 +70,7 @@ class Uses:
     def overlaps(self, op: Operation, value: SSAValue) -> bool:
         """Whether an operator may name an element of an operand in several iterations.
 
-        Loops that the index does not need do not count: what is read is computed outside of them.
+        Loops that the index does not depend on do not count: reads are hoisted out of them.
         Windows that overlap do.
         """
         if not isinstance(op, GraphOp):

@@ -60,7 +60,7 @@ def parts(
 def _divided(ops: Sequence[GraphOp], value: SSAValue) -> tuple[list[GraphOp], list[GraphOp]]:
     """What computes a value, and the rest.
 
-    What both sides need is computed first, so that nothing is computed twice: then the first
+    What both sides need is computed first, so that nothing is recomputed: then the first
     part computes only that.
     """
     first = _makers(ops, value)

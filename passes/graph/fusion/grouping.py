@@ -5,9 +5,9 @@ operators of plug-ins take part. Groups are made in seven steps:
 
 1. A contraction, then a reduction, takes the elementwise operators that follow it and need
    its result at their own index only: its epilogue.
-2. Every other operator joins the group in which all its users are, if computing it there, at
-   the index that they need, costs nothing extra; otherwise it starts a group.
-3. A sparse product whose rows are only read by a small dense product goes into the kernel of
+2. Every other operator joins the group of all its users, if computing it there, at the index that
+they need, has no extra cost; otherwise it starts a group. 3. A sparse product whose rows are only
+read by a small dense product goes into the kernel of
    that product, which then computes row by row.
 4. Values of the entries of a sparse matrix that are only read where one kernel visits its rows,
    such as the softmax of an attention, go into that kernel.
@@ -154,7 +154,7 @@ class Grouping:
                 return
             follower = heapq.heappop(queue)[1]
             yield follower
-            # Whoever asks for the next one has put this one into the region.
+            # The caller that requests the next one has put this one into the region.
             newest = follower
 
     def _is_epilogue(self, op: Operation, region: Mapping[GraphOp, None]) -> TypeGuard[GraphOp]:
@@ -171,7 +171,7 @@ class Grouping:
         return whole and op.fusion == FusionKind.ELEMENTWISE
 
     def _join_users(self, op: GraphOp) -> None:
-        """Step 2: put `op` into the group of all its users, or into one of its own."""
+        """Step 2: put `op` into the group of all its users, or into a new one."""
         users = users_of(op)
         groups = {self.group_of.get(user) for user in users}
         group = groups.pop() if len(groups) == 1 else None
@@ -256,7 +256,7 @@ class Grouping:
     def _stays_in_rows(self, target: Group, group: Group, value: SSAValue) -> bool:
         """Whether a kernel of two groups computes `value` of the second one once for each row.
 
-        It does not change the order of its loops for that: rows lie along memory.
+        It does not change the order of its loops for that: rows are contiguous.
         """
         plan = self.plan([*target.ops, *group.ops], target)
         if plan.refusal is not None or any(nest.order is not None for nest in plan.nests):
@@ -334,7 +334,7 @@ class Grouping:
             return
 
     def _numbers_of_rows(self, op: GraphOp) -> set[SSAValue]:
-        """The matrix for each of whose rows an operator gives one number, if it does."""
+        """The matrix for whose rows an operator computes one number each, if there is one."""
         one = tensor_type(op.results[0]).get_num_dims() == 1
         return self.uses.walked(op) if one and op.fusion == FusionKind.REDUCTION else set()
 
@@ -349,7 +349,7 @@ class Grouping:
             self._add(alone, part.ops)
 
     def _is_of_entries(self, group: Group, matrix: SSAValue) -> bool:
-        """Whether a group gives values of the entries of a matrix, at little cost for each."""
+        """Whether a group computes values of the entries of a matrix, at low cost for each."""
         matrices: set[SSAValue] = set()
         for op in group.ops:
             of_entries = self.uses.of_entries(op)

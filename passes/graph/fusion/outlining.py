@@ -1,4 +1,4 @@
-"""Operators of one block moved into a function of their own, called where they were."""
+"""Outlining: operators of a block move into a function that is called in their place."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def bring_together(ops: Sequence[Operation]) -> None:
     """Move what needs results of `ops` behind the last of them, where all they need is defined.
 
     Args:
-        ops: operations in the order of the block, of which none needs what is moved.
+        ops: operations in the order of the block, none of which depends on moved ones.
     """
     depending = dependents_between(ops)
     assert depending is not None
@@ -69,7 +69,7 @@ def _in_order(ops: Sequence[Operation]) -> list[Operation]:
 
 
 class Outliner:
-    """Moves groups of operators into primitive functions; equal groups of a name share one."""
+    """Moves groups of operators into primitive functions, one for equal groups of a name."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.module = module

@@ -102,7 +102,7 @@ class Layouts:
         return any(use.operation not in self.working for use in value.uses)
 
     def parts(self) -> list[list[Operation]]:
-        """The operators on blocks, those together that hand blocks to each other."""
+        """The operators on blocks, grouped by passing blocks to each other."""
         part_of: dict[Operation, list[Operation]] = {}
         for op in self.ops:
             if op not in self.working:

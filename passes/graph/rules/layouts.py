@@ -1,6 +1,6 @@
 """Channels in blocks: how operators work on [N, C/b, *sizes, b] in the place of [N, C, *sizes].
 
-A layout is nothing but a reshape and a transpose, so that what is known of those (fusion,
+A layout is just a reshape and a transpose, so that what is known about those (fusion,
 folding of constants, cancellation) is known of layouts. The block follows from the number of
 channels alone: values of the same channels always fit each other.
 """
@@ -50,21 +50,21 @@ class Blocking:
         return max(divisors, key=rating)
 
     def same_block(self, channels: Sequence[int]) -> bool:
-        """Whether values of so many channels have the same blocks as all of them in a row.
+        """Whether values of so many channels have the same blocks as their concatenation.
 
         Then each of them is some whole blocks of these: no layout is between them.
         """
         return len({self.block(n) for n in (*channels, sum(channels))}) == 1
 
     def has_blocks(self, value: SSAValue) -> bool:
-        """Whether channels of a value can lie in blocks: reshapes to them can be written down."""
+        """Whether channels of a value can be blocked: the reshape can be expressed."""
         kind = value.type
         if not isinstance(kind, TensorType) or rank(value) < 3:
             return False
         return sizes_of(value)[CHANNELS] > 0 and reshape_target(sizes_of(value)) is not None
 
     def type_of(self, value: SSAValue) -> TensorType:
-        """The type of a value whose channels lie in blocks."""
+        """The type of a value with blocked channels."""
         kind, sizes = tensor_type(value), list(tensor_type(value).get_shape())
         block = self.block(sizes[CHANNELS])
         sizes[CHANNELS] //= block

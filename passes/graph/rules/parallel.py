@@ -1,7 +1,7 @@
-"""Products of one operand become one wider product: what is the same for all kinds of them.
+"""Products of one operand become one wider product: the part common to all kinds.
 
-A kind says which of its products fit each other and along which axis their results lie beside
-each other; the rest, from what comes along to what it costs, is here.
+A kind says which of its products fit together and along which axis their results are beside each
+other; the rest, from what comes along to what it costs, is here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .permission import Permission
 
 @dataclass(frozen=True)
 class Kind:
-    """Products that can be combined: one operand that is shared, then constants."""
+    """Products that can be combined: a common operand, and constants."""
 
     key: Callable[[Operation], tuple[object, ...] | None]
     """What products that fit each other have in common; None for other operations."""
@@ -43,12 +43,12 @@ class Kind:
     """What the axes before it count: rows, images."""
     obstacle: Callable[[Sequence[GraphOp], Sequence[GraphOp]], str | None] = lambda *_: None
     """Why products are better apart, given them and the last operators that are combined with
-    them; None where nothing but the cost of copies is against it."""
+    them; None if only the cost of copies speaks against it."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The axis along which results of a kind lie beside each other."""
+    """The axis along which results of a kind are concatenated."""
 
     axis: int
 
@@ -70,7 +70,7 @@ class Columns:
 
 
 def combine(ctx: Context, module: ModuleOp, kind: Kind, least: int) -> None:
-    """Combine products of a kind where `least` or more of them share their operand."""
+    """Combine products of a kind if at least `least` of them have the same operand."""
     if not Permission(module).allows(Exactness.OPEN, module):
         return
     groups: dict[tuple[object, ...], list[GraphOp]] = {}
@@ -89,7 +89,7 @@ def _readers(op: Operation) -> list[Operation]:
 
 
 def _copies(op: Operation) -> bool:
-    """Whether a slice of columns in the place of `op` is a kernel of its own."""
+    """Whether a slice of columns in place of `op` would be a separate kernel."""
     # What is fused reads the columns where they are.
     readers = _readers(op)
     kinds = (FusionKind.CONTRACTION, FusionKind.OPAQUE)

@@ -1,4 +1,4 @@
-"""Where rules may be used, by how exact they are: asked in one place, for all passes."""
+"""Where rules may be used, by how exact they are: decided in one place for all passes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Permission:
         """Whether a rule of this class may replace an operator; None is a rule of the user's."""
         if exactness in (None, Exactness.EXACT) or self._rounding == Rounding.FREE:
             return True
-        # Integers wrap around: there is nothing to round, whatever the order.
+        # Integers wrap around: no rounding in any order.
         if isinstance(op, GraphOp) and not _has_floats(op):
             return True
         if self._rounding == Rounding.KEPT:

@@ -140,7 +140,7 @@ class MoveOfDequantized(RewritePattern):
         rewriter.replace(op, [moved, new], new.results)
 
     def _moved(self, op: GraphOp, inner: graph.DequantizeOp) -> GraphOp | None:
-        """`op` on integers, if it gives the integers of what it gives."""
+        """`op` on integers, if it commutes with dequantisation."""
         if isinstance(op, graph.PadOp):
             zero = elements_of(inner.zero_point, self.weights)
             if op.mode.data != PadMode.CONSTANT or op.number != 0 or zero is None or zero.ndim:

@@ -58,7 +58,7 @@ class Specializer:
         while known:
             _substitute(function, shapes, known)
             shapes = SymbolicShapes(function)
-            # Only now rules give numbers, which in turn may fix sizes of arguments.
+            # Only now do rules yield numbers, which in turn may fix sizes of arguments.
             known = {n: s for n, s in shapes.solve({}).items() if n in shapes.bindings}
         calls = [op for op in function.body.block.ops if isinstance(op, func.CallOp)]
         operands = {call: [_sizes(value, shapes) for value in call.operands] for call in calls}
