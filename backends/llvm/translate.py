@@ -4,14 +4,15 @@ xDSL translates most of the dialect (`xdsl.backend.llvm`). Its translation of op
 closed, so additions and differences are in the one table below:
 
 - operations that xDSL's dialect does not have (`dialects/upstream.py`);
-- intrinsics are declared with the types of their uses, since xDSL's bare names allow only one type
-of each in a module, and keep their fast-math flags; - the address of a stack slot is opaque, so
-that a vector can be stored to it; - addresses are computed without a cast for each;
+- intrinsics are declared with the types of their uses, since xDSL's bare names allow only one
+  type of each in a module, and keep their fast-math flags;
+- the address of a stack slot is opaque, so that a vector can be stored to it;
+- addresses are computed without a cast for each;
 - calls through a pointer;
-- shuffles with lanes left open;
-- constants, loads, stores and branches, which are most of a module: xDSL tries one class after
-  the other;
-- a branch whose two targets are one block selects what it hands over, because LLVM wants one
+- shuffles with undefined lanes;
+- constants, loads, stores and branches, which are most of a module: xDSL tries classes one by
+  one;
+- a branch whose two targets are one block selects its arguments, because LLVM requires one
   value for each predecessor of a block;
 - linkage of functions.
 """
