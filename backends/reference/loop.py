@@ -119,7 +119,7 @@ class LoopFunctions(InterpreterFunctions):
 
     @impl(ForOp)
     def run_for(self, interpreter: Interpreter, op: ForOp, args: PythonValues) -> PythonValues:
-        """Run the iterations, from the last one where any order will do."""
+        """Run the iterations, in reverse if any order is allowed."""
         carried: PythonValues = tuple(interpreter.get_values(op.inits))
         iterations = _iterations(op, interpreter)
         in_order = op.kind.data in (LoopKind.SERIAL, LoopKind.REDUCTION)
