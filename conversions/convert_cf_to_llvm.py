@@ -17,7 +17,7 @@ from .to_llvm.lowering import Lowering, LoweringTable, lower_module
 from .to_llvm.types import int_attr, numbers_attr
 
 CF = LoweringTable()
-"""How to lower each operation of `cf`; the arguments of blocks are converted beside it."""
+"""How to lower each operation of `cf`; block arguments are converted separately."""
 
 _EQUAL = int_attr(0, 64)
 

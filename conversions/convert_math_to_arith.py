@@ -92,7 +92,7 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
 def _conversion(
     op: arith.ExtFOp | arith.TruncFOp, target: Target
 ) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
-    """What a conversion from or to 16 bits becomes that is no instruction of the target."""
+    """Conversions from and to 16 bits that are no instruction of the target."""
     narrow, wide = op.input.type, op.result.type
     if isinstance(op, arith.TruncFOp):
         narrow, wide = wide, narrow
@@ -167,7 +167,7 @@ def _alike(op: Operation, run: Sequence[Operation]) -> bool:
 def _expand(run: Sequence[Operation], places: _Places, target: Target) -> None:
     """Put what the operations of a run become before the first of them, step by step.
 
-    Each is a long chain whose steps wait for each other; the chains beside it fill the time.
+    Each is a long chain of dependent steps; interleaved chains hide its latency.
     """
     chains: list[list[Operation]] = []
     results: list[SSAValue] = []

@@ -1,7 +1,7 @@
 """Mathematical functions to LLVM instructions, intrinsics and calls of libm.
 
 Intrinsics on vectors whose function has no instruction are split into lanes by LLVM itself.
-What neither LLVM nor an instruction knows (erf and a few others) calls libm lane by lane.
+Functions without an LLVM intrinsic or instruction (erf and a few others) call libm lane by lane.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ _WORD = {"alignment": int_attr(8, 64), "ordering": int_attr(0, 64)}
 _EQUAL, _NOT_ABOVE = int_attr(0, 64), int_attr(3, 64)
 _INDEX = IndexType()
 _HOST_BITS = 64
-"""What a caller hands over, and a context holds, are words of this width."""
+"""The width of the words that callers pass and contexts hold."""
 
 
 def _word_address(low: Lowering, base: SSAValue, word: int) -> SSAValue:

@@ -56,7 +56,7 @@ def _lanes(low: Lowering, type: Attribute) -> int:
 
 
 def _kept(low: Lowering, type: Attribute) -> VectorType:
-    """The vector type in which elements lie in memory."""
+    """The vector type of elements in memory."""
     return vector_of(stored(cast(VectorType, type).element_type, low.index), _lanes(low, type))
 
 

@@ -262,7 +262,7 @@ class Access:
         return emit.compare("slt", emit.index(index), limit)
 
     def write_conditions(self, axis: int, index: int) -> list[SSAValue] | None:
-        """What must hold for a lane to be written; None where it never is."""
+        """The condition for a lane to be written; None if it never is."""
         limit = self.limits.get(axis)
         if limit is None:
             return []

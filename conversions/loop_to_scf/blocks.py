@@ -1,8 +1,8 @@
 """Blocks broken into machine vectors.
 
-The pieces of a block are made when they are asked for: a load or a splat comes just before the
+The pieces of a block are made on demand: a load or a splat comes just before the
 operation that needs it, which is what keeps a register tile in registers. They are made in the
-scope where the block was defined, wherever they are asked for, and only once.
+scope where the block was defined, wherever they are used, and only once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .scopes import PLAIN, Emitter, number
 
 
 class Block(ABC):
-    """A value that is several machine vectors, each made when first asked for."""
+    """A value of several machine vectors, each made on first use."""
 
     def __init__(self, emitter: Emitter, layout: Layout, element: Attribute) -> None:
         self.emitter = emitter
@@ -106,7 +106,7 @@ class ConstantBlock(Block):
 class MappedBlock(Block):
     """An operation that does the same to each element, done to each machine vector.
 
-    Several neighbours in a row are made together where that is asked for: a function that
+    Several neighbours in a row are made together on request: a function that
     becomes many operations can then be computed for all of them step by step.
     """
 
@@ -171,7 +171,7 @@ class BroadcastBlock(Block):
         return source.piece(place, chunk)
 
     def _merge(self, source: Block, row: Row) -> SSAValue:
-        # Rows of the source, or copies of its one row, beside each other in one vector.
+        # Rows of the source, or copies of its only row, concatenated in one vector.
         *_, count, lanes = self.layout.shape
         shape = source.layout.shape
         lead = len(self.layout.shape) - len(shape)

@@ -1,4 +1,4 @@
-"""What is known to lie in local buffers, so that it need not be read back.
+"""The known contents of local buffers, which need not be read back.
 
 A nest that fills a `loop.local` with whole vectors, and another that reads it at constant
 indices, communicate through registers: the reader gets lanes of the vectors that were stored.
@@ -24,7 +24,7 @@ class Contents:
         self._known: dict[SSAValue, dict[int, tuple[SSAValue, int]]] = {}
 
     def track(self, buffer: SSAValue) -> None:
-        """Follow what is stored in a buffer that nothing else can write to."""
+        """Track the stores to a buffer that nothing else can write to."""
         self._known[buffer] = {}
 
     def tracks(self, buffer: SSAValue) -> bool:

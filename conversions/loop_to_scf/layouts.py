@@ -1,7 +1,7 @@
 """How blocks are cut into machine vectors.
 
 A block is an n-dimensional vector whose dimensions are axes. The last axis is the lanes: it is
-cut into machine vectors, its other axes are rows, each with vectors of its own. A block with
+cut into machine vectors, its other axes are rows, each with its own vectors. A block with
 one lane is a scalar in each row.
 """
 

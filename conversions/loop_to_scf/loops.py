@@ -112,7 +112,8 @@ class Loops(Searches):
         return _grouped(new_op.results, carried)
 
     def forget_written(self, op: Operation) -> None:
-        """Forget what lies in the buffers that a loop writes to: iterations see each other's."""
+        """Forget the contents of buffers that a loop writes to: iterations see each other's
+        stores."""
         for buffer in self.writes[op]:
             new = self.values.get(buffer)
             if isinstance(new, SSAValue):
@@ -347,7 +348,7 @@ class Loops(Searches):
     def _accumulators(
         self, op: loop.ForOp, first: list[SSAValue], count: int
     ) -> list[list[SSAValue]]:
-        """The initial values, then as many values that change nothing as are needed."""
+        """The initial values, then as many neutral values as are needed."""
         if count < 2 or not first:
             return [first] * count
         other: list[SSAValue] = []

@@ -294,9 +294,9 @@ class Emitter(Scopes[VectorScope]):
 
 
 class Guard:
-    """An `scf.if` that is being filled; it is put into the scope `depth`.
+    """An `scf.if` under construction; it is inserted into the scope `depth`.
 
-    `given` is what it gives where the condition holds, `otherwise` where it does not; the
+    `given` is its result if the condition holds, `otherwise` if it does not; the
     values are then `results`.
     """
 

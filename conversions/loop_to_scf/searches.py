@@ -1,4 +1,4 @@
-"""What is looked up in the index arrays of sparse matrices."""
+"""Searches in the index arrays of sparse matrices."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Searches(Statements):
         return True
 
     def _cost(self, op: loop.PartitionPointOp, row: Form) -> Form:
-        """What the rows before a row cost."""
+        """The cost of the rows before a row."""
         return self.entry(op.indptr, row) + row * op.weight.value.data
 
     # c * p >= t * a  ==  c >= t * (a div p) + (t * (a mod p)) ceildiv p

@@ -1,7 +1,7 @@
 """One kernel of the loop dialect, statement by statement, into `scf`, `memref` and `vector`.
 
 Scalars are converted where they stand. Blocks are noted as what they are made of, and made
-where a store, an accumulator or a scalar asks for them. Indices are kept as polynomials.
+where a store, an accumulator or a scalar uses them. Indices are kept as polynomials.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Statements:
         self.hoisted = [self.budget]
         self.writes: dict[Operation, list[SSAValue]] = {}
         self.given: dict[Operation, SSAValue] = {}
-        """What loads give that were done together with others."""
+        """The results of loads that were done together with others."""
         self._note_writes(kernel)
 
     def run(self) -> None:
@@ -180,7 +180,7 @@ class Statements:
                 self.other(op)
 
     def load_pending(self, buffer: SSAValue) -> None:
-        """Load what is read from a buffer before it is written to."""
+        """Load the elements of a buffer that are read before they are written."""
         for source, block in self.pending:
             if source is buffer:
                 block.pieces()

@@ -80,7 +80,7 @@ class LoadBlock(Block):
         return {((first + number,), chunk): row for number, row in enumerate(rows)}
 
     def _scalar(self, position: list[Form], conditions: Sequence[SSAValue]) -> SSAValue:
-        """One element; the pieces that need the same one share it."""
+        """One element, loaded once for all pieces that need it."""
         place = self.access.place(position)
         if place not in self._scalars and (found := self.access.known(place, 1)) is not None:
             self._scalars[place] = found
@@ -99,7 +99,7 @@ class LoadBlock(Block):
             return emit.zero(self.element, width)
         place = access.place(access.lane(position, part.offset))
         if count is not None and self._has_room(place, width, across):
-            # Lanes to spare may be anything; what is beside them in the row can be read.
+            # Unused lanes may hold anything; their neighbours in the row can be read.
             mask = None
         if mask is None and (found := access.known(place, width)) is not None:
             return found
@@ -112,7 +112,7 @@ class LoadBlock(Block):
         return self._load(vector.MaskedLoadOp, operands, width, conditions, depth)
 
     def _has_room(self, place: Place, width: int, across: bool) -> bool:
-        """Whether so many numbers from a place on are in the row of the buffer."""
+        """Whether so many numbers from a position on are in the row of the buffer."""
         size = cast(MemRefType, self.access.buffer.type).get_shape()[-1]
         last = self.access.indices.facts.of(place[-1])[1]
         is_number = isinstance(self.element, AnyFloat)

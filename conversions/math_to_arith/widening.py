@@ -27,7 +27,7 @@ _MOVES = (
 # f(x) == truncf(f(extf(x)))  for sums, products, quotients and roots: f32 has more than twice
 # the bits of x and two, so that rounding twice is rounding once
 def widen(module: ModuleOp, narrow: Collection[Attribute]) -> None:
-    """Compute in f32 what is computed with these element types."""
+    """Compute in f32 instead of these element types."""
     computing = [op for op in operations_in(module) if op.name.startswith(("arith.", "math."))]
     for op in computing:
         if isinstance(op, _MOVES):

@@ -4,7 +4,7 @@ An address is `base + size * (i0 * stride0 + i1 * stride1 + ...)`. The sum is ta
 terms `factor * value * size`, each term is multiplied out right after the value is defined, and
 terms are added to the base in the order in which they are defined, constants last. So what does
 not change in a loop is computed before it, once for all accesses, and accesses that differ by
-a constant share everything but the displacement.
+a constant have everything but the displacement in common.
 """
 
 from __future__ import annotations

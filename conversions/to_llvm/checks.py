@@ -121,7 +121,7 @@ class Assembler:
 Load: TypeAlias = Callable[[int], SSAValue]
 """Loads elements at the place looked at plus an offset: a vector, or one element."""
 IsBad: TypeAlias = Callable[[Assembler, Load, int | None], SSAValue]
-"""Whether what is looked at is wrong; the number of lanes is None for one element."""
+"""Whether elements are invalid; the number of lanes is None for one element."""
 
 
 def _search(name: str, element: IntegerType, extra: Sequence[Attribute], bad) -> llvm.FuncOp:

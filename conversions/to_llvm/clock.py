@@ -19,7 +19,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 def clock() -> llvm.FuncOp:
-    """A function without arguments that gives the nanoseconds of the system's steady clock."""
+    """A function without arguments that returns the nanoseconds of the system's steady clock."""
     block = Block()
     at = Assembler(block)
     properties = {"elem_type": i64, "alignment": int_attr(8, 64)}

@@ -75,14 +75,14 @@ class Lowering:
 
     def __init__(self, table: Mapping[str, Lower], dialects: frozenset[str], index: IntegerType):
         self.index = index
-        """What an `index` is."""
+        """The type of an `index`."""
         self._table = table
         self._dialects = dialects
         self._parts: dict[SSAValue, Parts] = {}
         self._replaced: list[Operation] = []
         self._old_arguments: list[BlockArgument] = []
         self._emitted: list[Operation] = []
-        # When each operation and block was met; what is hoisted counts as what it follows.
+        # When each operation and block was visited; hoisted ones count as the one they follow.
         self._order: dict[Operation | Block, int] = {}
         self._anchors: dict[Operation, Operation | Block] = {}
         self._tails: dict[Operation | Block, Operation] = {}
@@ -93,7 +93,7 @@ class Lowering:
         self.module: ModuleOp
         """The module that is being lowered."""
         self.op: Operation
-        """The operation that is being lowered; what is emitted goes before it."""
+        """The operation that is being lowered; new operations are inserted before it."""
 
     # For the functions of a table
 
@@ -225,7 +225,7 @@ class Lowering:
             self._old_arguments.append(old)
 
     def walk(self, region: Region) -> None:
-        """Lower what is in a region, blocks in an order in which definitions come first."""
+        """Lower a region, visiting blocks so that definitions come first."""
         blocks = list(region.blocks)
         if len(blocks) > 1:
             blocks = definitions_first(blocks)
@@ -241,7 +241,7 @@ class Lowering:
                 op = following
 
     def walk_function(self, region: Region) -> None:
-        """Lower a region that sees nothing of what surrounds it."""
+        """Lower a region that is isolated from above."""
         outer = self._entry, self._hoisted
         self._entry, self._hoisted = region.blocks.first, {}
         self.walk(region)
@@ -295,7 +295,7 @@ class Lowering:
             self.walk(region)
 
     def _look_through(self, op: UnrealizedConversionCastOp) -> None:
-        """Note which parts an earlier conversion made, or hand over the parts it asked for."""
+        """Record which parts an earlier conversion made, or supply the parts that it requested."""
         if len(op.results) == 1 and self.parts_of(op.results[0].type) == op.operand_types:
             self._parts[op.results[0]] = tuple(op.operands)
             self._replaced.append(op)
@@ -335,7 +335,7 @@ class Lowering:
         self._emitted.append(op)
 
     def time_of(self, value: SSAValue) -> int:
-        """When the definition of an LLVM value was met; what is met later may use it."""
+        """When the definition of an LLVM value was visited; later operations may use it."""
         return self._order.get(self._anchor_of(value), len(self._order))
 
     def _anchor_of(self, value: SSAValue) -> Operation | Block:
@@ -343,7 +343,7 @@ class Lowering:
         return self._anchors.get(owner, owner) if isinstance(owner, Operation) else owner
 
     def _last_definition(self, operands: Sequence[SSAValue]) -> Operation | Block | None:
-        """What the latest of `operands` belongs to; None where that is not known."""
+        """The owner of the latest of `operands`; None if unknown."""
         last: Operation | Block | None = self._entry
         time = -1 if last is None else self._order.get(last, -1)
         for operand in operands:
@@ -358,7 +358,7 @@ class Lowering:
     # The end
 
     def _erase_unused(self) -> None:
-        """Erase what was emitted without need: sizes nobody asked for, sums seen through."""
+        """Erase dead code: unused sizes, and sums folded into addresses."""
         for op in reversed(self._emitted):
             if op.results and _is_pure(op) and not any(result.uses for result in op.results):
                 op.detach()

@@ -1,6 +1,6 @@
 """How values of the standard dialects are represented in the LLVM dialect.
 
-An `index` is as wide as an address of the target, an i64 where nothing else is said. A buffer is
+An `index` is as wide as an address of the target, an i64 by default. A buffer is
 its address followed by one index for each symbolic dimension: buffers are contiguous and
 row-major, so nothing else is needed. Elements of i1 are stored one in a byte, as NumPy does. A
 bf16 is its bits, an i16: not every processor has instructions for it.

@@ -11,7 +11,7 @@ from xdsl.utils.str_enum import StrEnum
 class LoopKind(StrEnum):
     """What may be done with the iterations of a `loop.for`.
 
-    `parallel`: they are independent. `tiles`: independent, and shared among threads.
+    `parallel`: they are independent. `tiles`: independent, and distributed over threads.
     `serial`: they keep their order. `unroll`: independent, and copied out one after another.
     `reduction`: they are joined by combiners, else independent.
     """

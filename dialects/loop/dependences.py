@@ -50,7 +50,7 @@ from .segments import segments
 Access = LoadOp | StoreOp
 
 MOST_EQUATIONS = 24
-"""So many equations are made of those of the dimensions; more have shown nothing new."""
+"""The limit of equations combined from those of the dimensions; more have not helped."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _may_run(access: Access) -> bool:
 
 
 def _is_own(buffer: SSAValue, loop: ForOp) -> bool:
-    """Whether each iteration has a buffer of its own."""
+    """Whether each iteration has its own buffer."""
     return isinstance(buffer.owner, LocalOp) and loop.is_ancestor(buffer.owner)
 
 
@@ -203,7 +203,7 @@ class _Unknowns:
         return None
 
     def place(self, access: Access, side: int) -> list[Affine]:
-        """The index of what is accessed in one of the two iterations."""
+        """The index of the access in one of the two iterations."""
         kind = access.result.type if isinstance(access, LoadOp) else access.value.type
         lanes = enumerate(block_shape(kind))
         symbols = [self.dim(access, axis, side, size=count) for axis, count in lanes]
@@ -260,7 +260,7 @@ def _has_no_solution(equation: Affine, unknowns: _Unknowns) -> bool:
 
 # a floordiv c == b floordiv c and a mod c == b mod c  <=>  a == b
 def _whole(first: Sequence[Affine], second: Sequence[Affine]) -> Iterator[Affine]:
-    """What follows for indices that are cut into a quotient and a remainder."""
+    """Consequences for indices that are split into a quotient and a remainder."""
     for high, low in itertools.permutations(range(len(first)), 2):
         for by in sorted(_divisors(first[high], FLOOR) & _divisors(first[low], MOD)):
             one, other = (_joined(place[high] * by + place[low]) for place in (first, second))

@@ -1,4 +1,4 @@
-"""What loops do to memory."""
+"""The memory effects of loops."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Recursiv
 
 
 class LoopEffects(MemoryEffect):
-    """The effects of what is in a loop; one over the entries of a row reads where they are."""
+    """The effects of the body of a loop; one over entries also reads the row pointers."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance] | None:

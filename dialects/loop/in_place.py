@@ -42,7 +42,7 @@ def sharing(kernel: KernelOp) -> set[int]:
 
 
 def _only_store(kernel: KernelOp, output: SSAValue) -> StoreOp | None:
-    """The only store of a kernel, if that is to an output which nothing reads."""
+    """The only store of a kernel, if it is to an output that is never read."""
     match [op for op in kernel.walk() if isinstance(op, StoreOp)]:
         case [store] if store.buffer is output and not _loads(output):
             return store
@@ -51,7 +51,7 @@ def _only_store(kernel: KernelOp, output: SSAValue) -> StoreOp | None:
 
 
 def _loads(buffer: SSAValue) -> list[Operation]:
-    """The operations on a buffer that are neither stores nor ask for its sizes."""
+    """The operations on a buffer other than stores and queries of its sizes."""
     users = [use.operation for use in buffer.uses]
     return [user for user in users if not isinstance(user, StoreOp | memref.DimOp)]
 

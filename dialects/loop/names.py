@@ -35,7 +35,7 @@ def free_suffix(
         suffix: what the names of the copies end with; its last character is no digit.
         copied: the names of the loops that are copied.
         taken: the names that other loops have, `copied` included where these stay.
-        endings: what follows the suffix in each of several copies: nothing, or a number.
+        endings: the text after the suffix in each of several copies: empty, or a number.
 
     Names of different copies differ as well: equal ones would have the same ending, which is
     the digits after the last character of the suffix, and so be of the same loop.

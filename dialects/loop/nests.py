@@ -22,7 +22,7 @@ EXPENSIVE = frozenset(
 
 
 class ScheduleError(PassFailedException):
-    """A step of a schedule is not legal; nothing has been changed."""
+    """A step of a schedule is not legal; the kernel is unchanged."""
 
 
 def refusal(

@@ -1,7 +1,7 @@
 """Operations of the loop dialect.
 
 Kernels are here; loops are in `ops_loops.py`, operations on values in
-`ops_values.py`, hints in `ops_prefetch.py`, shares of sparse work in `ops_partition.py`.
+`ops_values.py`, hints in `ops_prefetch.py`, partitions of sparse work in `ops_partition.py`.
 Parsing and printing are written by hand where an operation applies an affine map to index values
 (see `syntax.py`), names its loop variable or has numbers without a type; the declarative format
 has none of these.
@@ -79,10 +79,10 @@ __all__ = [
 ]
 
 SCHEDULE = "loop.schedule"
-"""The attribute of a kernel that says which steps made it what it is."""
+"""The attribute of a kernel with the steps that made it."""
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
-"""What a loop may be called: schedules make names of parts of it, and hints of values."""
+"""Valid names of loops: schedules derive names of loops and values from them."""
 
 
 @irdl_op_definition

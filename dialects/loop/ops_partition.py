@@ -1,4 +1,4 @@
-"""Operations of the loop dialect that share work: where the parts of a sparse matrix begin."""
+"""Operations of the loop dialect that partition work: where parts of a sparse matrix begin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .ops_values import refuse
 from .syntax import INDEX
 
 MOST_WEIGHT = 1 << 16
-"""What a row may weigh at most: costs of rows that fit into memory then fit into 64 bits."""
+"""The largest weight of a row: costs of rows that fit into memory then fit into 64 bits."""
 
 
 @irdl_op_definition

@@ -31,7 +31,7 @@ class PrefetchOp(IRDLOperation):
     ```
 
     The map is that of a scalar `loop.load`. Nothing is read: the element is where counting on
-    in row-major order leads to, and may lie behind the end of its row or of the buffer.
+    in row-major order leads to, and may be past the end of its row or of the buffer.
     """
 
     name = "loop.prefetch"

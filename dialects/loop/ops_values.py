@@ -65,7 +65,8 @@ def refuse(op: Operation, fact: str, expected: object = None, got: object = None
 
 
 class _Access:
-    """What `loop.load` and `loop.store` share: an affine map from indices and axes to a place.
+    """The common part of `loop.load` and `loop.store`: an affine map from indices and axes to a
+    place.
 
     Mixed into operations that have `buffer`, `indices`, `limits`, `map` and `limited`.
     """
@@ -356,7 +357,7 @@ class LocalOp(IRDLOperation):
     %h = loop.local : memref<16xf32>
     ```
 
-    It lives as long as the body of the loop that it is in; nothing is in it at first.
+    It lives as long as an iteration of the loop around it, and is uninitialised at first.
     """
 
     name = "loop.local"

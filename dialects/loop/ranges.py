@@ -1,4 +1,4 @@
-"""What an index may be: the smallest and the largest value of an affine expression."""
+"""The range of an index: the smallest and the largest value of an affine expression."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Rebuild:
     Args:
         kernel: the kernel. It stays as it is if it is in no module; the new one takes its place
             and what does not change of it in a module.
-        changing: operations outside of which nothing changes; None where that is not known.
+        changing: the operations that may contain changes; None if unknown.
     """
 
     def __init__(self, kernel: KernelOp, changing: Sequence[Operation] | None = None) -> None:
@@ -140,7 +140,7 @@ class Rebuild:
         return self.number(new) if isinstance(new, SSAValue) else new
 
     def number(self, new: SSAValue) -> AffineExpr:
-        """The expression of a new index value: its constant, or a dimension of its own."""
+        """The expression of a new index value: its constant, or a new dimension."""
         known = self._numbers.get(new)
         if known is None:
             constant = constant_index(new)
@@ -201,7 +201,7 @@ class Rebuild:
     def loop(
         self, name: str, bound: Sequence[AffineExpr], kind: LoopKind, source: Operation
     ) -> Iterator[AffineExpr]:
-        """Open a loop that carries nothing for as long as the context lasts; gives its variable."""
+        """Open a loop without carried values within the context; return its variable."""
         map, operands = self.map(without_repeats(bound))
         op = ForOp(name, map, operands, kind)
         op.variable.name_hint = name
@@ -274,7 +274,7 @@ class Rebuild:
         self.source, self._changing = outer, changing
 
     def _keep(self, op: Operation) -> None:
-        """Emit a loop in which nothing changes: what `visit_op` would do, faster."""
+        """Emit an unchanged loop: what `visit_op` would do, faster."""
         if self.kernel.parent is None:
             values: dict[SSAValue, SSAValue] = {}
             for inner in op.walk():
@@ -314,18 +314,18 @@ class Rebuild:
     def step(
         self, op: ForOp, variable: SSAValue | AffineExpr, carried: Sequence[SSAValue]
     ) -> Sequence[SSAValue]:
-        """Emit one iteration of an old loop; gives what it carries on."""
+        """Emit one iteration of an old loop; return the values that it carries on."""
         self.bind(op.variable, variable)
         self.bind_all(op.carried, carried)
         self.visit_body(op.body.block)
         return self.yielded(op)
 
     def inits(self, op: ForOp) -> Sequence[SSAValue]:
-        """What an old loop carries at first."""
+        """The initial carried values of an old loop."""
         return [self.value(init) for init in op.inits]
 
     def yielded(self, op: ForOp) -> Sequence[SSAValue]:
-        """What one iteration of an old loop carries on."""
+        """The values that one iteration of an old loop carries on."""
         return [self.value(value) for value in op.yielded]
 
     def visit_load(self, op: LoadOp) -> None:
@@ -371,7 +371,7 @@ class Rebuild:
         return list(zip(op.limited.get_values(), values, strict=True))
 
     def visit_affine(self, op: affine.MinOp | affine.ApplyOp) -> None:
-        """An index computed by a map of its own: one result that is a sum becomes its uses'."""
+        """An index computed by a separate map: a sum is folded into its uses."""
         operands = list(op.operands)
         map = op.map.data
         count = map.num_dims

@@ -1,7 +1,7 @@
 """Loops over the segments of a buffer that another buffer divides, as the rows of a CSR matrix do.
 
 Row i of a matrix has the entries from `ends[i]` up to `ends[i + 1]`, where `ends` never falls:
-what is passed for a matrix is checked at each call. Segments of different rows share no place.
+matrices are checked at each call. Segments of different rows are disjoint.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _divider(start: SSAValue, variable: SSAValue, loop: ForOp) -> SSAValue | Non
     if not isinstance(count, arith.SubiOp) or count.rhs is not start:
         return None
     ends = _end(start, loop, 0)
-    # What the kernel itself writes could fall.
+    # Values that the kernel itself writes could decrease.
     if ends is None or ends is not _end(count.lhs, loop, 1) or not isinstance(ends.owner, Block):
         return None
     return ends

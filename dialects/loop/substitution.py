@@ -52,7 +52,7 @@ class Substitution(Rebuild):
             user.erase()
 
     def known(self, expr: AffineExpr) -> SSAValue | None:
-        """The value that an expression has; a constant is there once."""
+        """The value of an expression; constants are made once."""
         if not isinstance(expr, AffineConstantExpr):
             return super().known(expr)
         for op in _before(self.source):
@@ -70,7 +70,7 @@ class Substitution(Rebuild):
 
 
 def _before(op: Operation | None) -> Iterator[Operation]:
-    """What comes before an operation, nearest first, in its block and in the blocks around."""
+    """The operations before one, nearest first, in its block and in the blocks around."""
     while op is not None and not isinstance(op, KernelOp):
         before = op.prev_op
         while before is not None:

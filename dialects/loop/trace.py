@@ -1,4 +1,4 @@
-"""The trace of a schedule: the steps that made a kernel what it is, as text.
+"""The trace of a schedule: the steps that made a kernel, as text.
 
     split(j, 32, tail=mask); reorder(i, j0, j1); vectorize(j1)
 
@@ -22,7 +22,7 @@ from .nests import ScheduleError
 from .ops import SCHEDULE, KernelOp
 
 Argument = str | int
-"""What a step is given: the name of a loop, a word, or a number."""
+"""An argument of a step: the name of a loop, a word, or a number."""
 
 _STEP = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\((?P<arguments>[^()]*)\)\s*(?:;|\Z|(?=@))")
 _KERNEL = re.compile(r"\s*@(?P<kernel>[\w.$-]+)\s*:")
@@ -36,14 +36,14 @@ _GAP = re.compile(r"\s*")
 _EXPECTED = "name(arguments); ..."
 
 VERSION = "version"
-"""What a trace begins with that states its version, as a step."""
+"""The first step of a trace that states its version."""
 
 _STATED = f"{VERSION}({TRACE.version})"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step: the name of a primitive, and what it is given beside the kernel."""
+    """One step: the name of a primitive, and its arguments after the kernel."""
 
     name: str
     arguments: tuple[Argument, ...] = ()

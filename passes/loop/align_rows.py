@@ -1,4 +1,4 @@
-"""Make rows that are gathered lie in as few cache lines as they can: `loop-align-rows`."""
+"""Align gathered rows to as few cache lines as possible: `loop-align-rows`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PLAIN = LoadOp | StoreOp | PrefetchOp | memref.DimOp
 
 
 def lines_of_a_row(row: int) -> Fraction:
-    """How many lines a row of so many bytes touches on average, one row after the other."""
+    """How many lines a row of so many bytes touches on average, for contiguous rows."""
     period = math.lcm(row, _LINE) // row
     touched = sum((n * row + row - 1) // _LINE - n * row // _LINE + 1 for n in range(period))
     return Fraction(touched, period)
@@ -54,7 +54,7 @@ def aligned(row: int) -> int:
 def _align(
     ctx: Context, call: graph.CallDpsOp, result: OpResult, kernels: Mapping[str, KernelOp]
 ) -> None:
-    """Make the rows of a result longer where that pays and nothing stands in the way."""
+    """Pad the rows of a result if that is legal and pays off."""
     kind = result.type
     assert isinstance(kind, TensorType)
     rows, columns = (*kind.get_shape(), 0, 0)[:2]
@@ -118,7 +118,7 @@ def _retype(kernel: KernelOp, number: int, kind: MemRefType) -> None:
 
 @dataclass(frozen=True)
 class LoopAlignRowsPass(ModulePass):
-    """Make rows that are gathered lie in as few cache lines as they can.
+    """Align gathered rows to as few cache lines as possible.
 
     A sparse product reads whole rows of its dense operand, in any order. Where that is the result
     of another kernel its rows get some more elements at their ends, which nobody reads or writes,

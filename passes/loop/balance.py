@@ -157,7 +157,7 @@ class LoopBalancePass(ModulePass):
     factor: int = 1
     """The rows of a part in the mean."""
     weight: int = 1
-    """What a row costs beside its entries, in entries."""
+    """The cost of a row apart from its entries, in entries."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         old = kernel_named(self.name, op, self.kernel)

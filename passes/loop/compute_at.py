@@ -116,7 +116,7 @@ def _reads(kernel: KernelOp, nest: ForOp, target: ForOp, buffer: SSAValue) -> li
 
 @dataclass(frozen=True)
 class _Part:
-    """What one iteration reads of a buffer: so many elements from a place on, along each axis."""
+    """What one iteration reads of a buffer: an offset and a size along each axis."""
 
     loads: Sequence[LoadOp]
     sizes: tuple[int, ...]

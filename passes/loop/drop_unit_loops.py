@@ -63,7 +63,8 @@ def _iterations(loop: ForOp) -> int | None:
 
 
 def _inlined(substitution: Substitution, loop: ForOp, count: int) -> Operation | None:
-    """Put the only iteration of a loop in its place, if it has one; gives what comes first now."""
+    """Replace a loop by its only iteration, if it has one; return the operation that is now
+    first."""
     block, body = loop.parent, list[Operation]()
     assert block is not None
     if count:

@@ -28,11 +28,11 @@ def fuse(kernel: KernelOp, outer: str, inner: str) -> KernelOp:
         for i to m: for j to n: body(i, j)
         ->  for i_j to m * n: body(i_j floordiv n, i_j mod n)
 
-    So that tiles are shared evenly where neither loop has enough iterations.
+    Balances tiles among threads if neither loop has enough iterations.
 
     Raises:
         ScheduleError: if something stands between the loops, the size of the inner one is not
-            known, or one is shared among threads or copied out.
+            known, or one is parallel or unrolled.
     """
     kinds = (LoopKind.PARALLEL, LoopKind.SERIAL)
     first, second = (plain_loop(STEP, kernel, name, kinds) for name in (outer, inner))

@@ -25,15 +25,15 @@ STEP = "loop-hoist"
 
 
 def hoist(kernel: KernelOp, loop: str) -> KernelOp:
-    """Put in front of a loop what is the same in each of its iterations.
+    """Hoist loop invariants out of a loop.
 
         for i to 8: s = a[0]; y[i] = x[i] * s  ->  s = a[0]; for i to 8: y[i] = x[i] * s
 
-    What reads or divides moves only if the loop is known to run, and a read only if nothing in
+    Loads and divisions move only if the loop is known to run, and a load only if nothing in
     the loop writes there.
 
     Raises:
-        ScheduleError: if there is nothing to move, with what holds the first candidate.
+        ScheduleError: if there is nothing to hoist, with the obstacle of the first candidate.
     """
     target = loop_named(STEP, kernel, loop)
     moved, held = _same_in_each_iteration(kernel, target)
@@ -44,7 +44,7 @@ def hoist(kernel: KernelOp, loop: str) -> KernelOp:
 
 
 def _same_in_each_iteration(kernel: KernelOp, target: ForOp) -> tuple[list[Operation], str | None]:
-    """What can be put in front of a loop, and why the first of what else might cannot."""
+    """What can be hoisted out of a loop, and why the first other candidate cannot."""
     written = {op.buffer for op in target.walk() if isinstance(op, StoreOp)}
     written |= {kernel.body.block.args[number] for number in sharing(kernel)}
     own: set[SSAValue] = set(target.body.block.args)

@@ -25,7 +25,7 @@ def pad(kernel: KernelOp, loop: str, multiple: int) -> KernelOp:
         local h : 3x7; for i: for j to 7: h[i, j] = ...
         ->  local h : 3x8; for i: for j to 7: h[i, j] = ...
 
-    Nothing is written to what is added, and nothing that is read from there reaches a result: a
+    Padding is never written, and no value read from it reaches a result: a
     vector of 8 lanes that takes a row of 7 needs no mask to read it, and rows begin where
     vectors do.
 
@@ -112,7 +112,7 @@ class LoopPadPass(ModulePass):
     loop: str = ""
     """The loop that fills the buffer."""
     multiple: int = 1
-    """What the length of a row becomes a multiple of, in elements."""
+    """The length of a row becomes a multiple of this, in elements."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kernel = pad(kernel_named(self.name, op, self.kernel), self.loop, self.multiple)

@@ -1,4 +1,4 @@
-"""Ask for memory before it is read: `loop-prefetch`."""
+"""Prefetch memory before it is read: `loop-prefetch`."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ def prefetch(
     cases: int = 0,
     suffix: str = "t",
 ) -> KernelOp:
-    """Ask for the rows of an argument that a reduction reads, before it reads them.
+    """Prefetch the rows of an argument that a reduction reads.
 
         for j: for i to 2: reduce k to n: w[j, k, :]
         ->  for j: for i to 2: reduce k to n: prefetch w[j, n/2 + ahead] + (n * i + k) * half a row
                                               w[j, k, :]
 
     Between two rows of `w` that are new, some loops repeat all of them. They share the hints
-    evenly, so that memory is asked for at a constant rate: the rest of w[j] while the first of
+    evenly, so that memory is prefetched at a constant rate: the rest of w[j] while the first of
     them reads it, then the beginning of w[j + 1]. Where it is not known how often they do, each
-    repetition asks for all.
+    repetition prefetches all.
 
-    A reduction along some rows of a block, w[8 * i + s, k], asks for the rows after them. A
-    loop that is none asks for what lies `ahead` of the block that an iteration reads:
+    A reduction along some rows of a block, w[8 * i + s, k], prefetches the rows after them. A
+    loop that is none prefetches what lies `ahead` of the block that an iteration reads:
 
         for j: y[16 * j + s] = exp x[16 * j + s]
         ->  for j: prefetch x[16 * j] + ahead
@@ -66,7 +66,7 @@ def prefetch(
         ahead: bytes by which hints are earlier than that.
         cases: the same for the nests that the tail "cases" of a split has for up to so many
             iterations; see `vectorize`.
-        suffix: what is between the names of the loops in these and those numbers.
+        suffix: the infix of their loop names, before the number of the case.
 
     Raises:
         ScheduleError: if the reduction does not read rows of the argument one after the other,
@@ -106,7 +106,7 @@ def _read(kernel: KernelOp, loop: ForOp, argument: int) -> LoadOp:
 
 @dataclass(frozen=True)
 class _Stream:
-    """Where hints are: `rows` of the argument before a share of a row for each iteration."""
+    """The places of hints: a part of a row for each iteration, `rows` ahead."""
 
     load: LoadOp
     dimension: int
@@ -114,7 +114,7 @@ class _Stream:
     start: int
     """The row of the first hint."""
     share: int
-    """The elements that an iteration asks for."""
+    """The elements that an iteration prefetches."""
     line: int
     repeats: tuple[ForOp, ...]
     """The loops that read the same rows again, from outside to inside."""
@@ -194,7 +194,7 @@ class _Hints(Substitution):
     """Puts hints at the beginning of loops of a kernel, which stays the same operation."""
 
     def ask(self, loop: ForOp, load: LoadOp, places: Iterable[Place]) -> None:
-        """Ask in each iteration of a loop for some places of what a load in it reads."""
+        """Prefetch some places of a load's buffer in each iteration of a loop."""
         self.source = load
         for around in reversed(list(enclosing(loop))):
             self.number(around.body.block.args[0])  # sums are in the order of loops
@@ -210,7 +210,7 @@ class _Hints(Substitution):
         block.insert_ops_before(made, block.first_op)
 
     def in_stream(self, loop: ForOp, stream: _Stream) -> Iterator[Place]:
-        """A place for each line of an iteration's share."""
+        """A place for each line of an iteration's part."""
         variable = self.number(loop.variable)
         self.bind(loop.variable, AffineExpr.constant(0))
         passed: AffineExpr = AffineExpr.constant(0)
@@ -238,7 +238,7 @@ class _Hints(Substitution):
 
 @dataclass(frozen=True)
 class LoopPrefetchPass(ModulePass):
-    """Ask for the rows of an argument before a reduction or another loop reads them.
+    """Prefetch the rows of an argument before a reduction or another loop reads them.
 
     Before:
 

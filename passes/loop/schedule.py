@@ -31,7 +31,7 @@ from .rules.thread_tiles import cut_thread_tiles
 Rule = Callable[[Schedule, str], str | None]
 
 RULES: tuple[Rule, ...] = (schedule_contraction, schedule_lanes)
-"""What a nest may be, in the order in which it is tried."""
+"""The kinds of nests, in the order in which they are tried."""
 
 
 def schedule_kernel(
@@ -156,8 +156,8 @@ class LoopSchedulePass(ModulePass):
     """Give every kernel the schedule that its nests call for on the target.
 
     Contractions get a register tile, other nests vectors along the loop that runs through
-    memory, reductions of rows partial accumulators. What none of that fits gets vectors whose
-    elements are loaded from where they lie, if they are stored side by side.
+    memory, reductions of rows partial accumulators. Other nests get vectors of gathered elements,
+    if their stores are contiguous.
 
     Before:
 
@@ -188,7 +188,7 @@ class LoopSchedulePass(ModulePass):
     ```
 
     A kernel carries the trace of its steps. With `trace` they are taken as they are written, on
-    the kernel that is named or on the only one, and what is not named is scheduled as ever:
+    the named kernel or the only one; other kernels are scheduled by default:
     `loop-schedule{trace="@relu: split(i, 16, tail=mask); vectorize(i1)"}`.
 
     Requires: kernels that are not scheduled yet; one that has blocks stays as it is.

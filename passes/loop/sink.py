@@ -106,7 +106,7 @@ class LoopSinkPass(ModulePass):
     ```
 
     Requires: a loop whose body ends with its only loop, after statements that may be repeated.
-    Leaves: the loop with nothing but the inner one in it.
+    Leaves: the loop with only the inner one in it.
     """
 
     name = "loop-sink"

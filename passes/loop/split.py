@@ -28,12 +28,12 @@ TAILS = ("peel", "mask", "split", "cases")
 
 @dataclass(frozen=True)
 class SplitNames:
-    """What the loops are called that come out of a split."""
+    """The names of the loops of a split."""
 
     outer: str
     inner: str
     suffix: str
-    """What the names of the loops in the tail end with, the inner one included."""
+    """The suffix of the names of loops in the tail, the inner one included."""
 
     @property
     def tail(self) -> str:
@@ -41,14 +41,14 @@ class SplitNames:
         return self.inner + self.suffix
 
     def case(self, left: int) -> SplitNames:
-        """The names in the nest for just so many iterations, with tail "cases"."""
+        """The names in the nest for exactly so many iterations, with tail "cases"."""
         return replace(self, suffix=f"{self.suffix}{left}")
 
 
 def split_names(
     kernel: KernelOp, loop: str, factor: int = 1, tail: str = "peel", cases: int = 0
 ) -> SplitNames:
-    """What the loops will be called: `i0`, `i1` and `i1t`, with underscores where those exist.
+    """The names of the new loops: `i0`, `i1` and `i1t`, with underscores if those exist.
 
     The arguments are those of `split`: with the tail "cases" there are more names to make.
     """
@@ -86,7 +86,7 @@ def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel", cases: i
                 for i0t1 to (1 if n mod f == 1 else 0): for i1t1 to 1: ...
                 for i0t2 to (1 if n mod f == 2 else 0): for i1t2 to 2: ...     (up to f - 1)
 
-    The tail "split" keeps the chunks whole and puts what is left into one masked chunk; its
+    The tail "split" keeps the chunks whole and handles the remainder in one masked chunk; its
     outer loop has at most one iteration. The tail "cases" has a nest for each number that may
     be left, of which one runs: as fast as for a size that is known, and as large as all of them.
     With `cases` above `f` there are nests for f + 1 up to so many as well: one or a few
@@ -97,7 +97,7 @@ def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel", cases: i
         kernel: the kernel.
         loop: the loop that is cut.
         factor: f, the iterations of a chunk.
-        tail: what becomes of the rest.
+        tail: how the remainder is handled.
         cases: with the tail "cases" the most iterations that there is a nest for; 0 is f - 1.
 
     Raises:
@@ -141,7 +141,7 @@ class _Split(Rebuild):
         self.target, self.factor, self.tail, self.names = target, factor, tail, names
         self.cases = cases
         self.joined = max(0, cases - factor)
-        """Of the iterations that may be left so many run together with the last chunk."""
+        """Up to so many remaining iterations are joined with the last chunk."""
 
     def visit_for(self, op: ForOp) -> None:
         if op is not self.target:
@@ -162,7 +162,7 @@ class _Split(Rebuild):
             self.chunk(op, self.names.inner, [AffineExpr.constant(f), *rest], i0 * f)
 
     def chunks_and_rest(self, op: ForOp) -> None:
-        """Whole chunks, then what is left."""
+        """Whole chunks, then the remainder."""
         (bound,), f = self.bound(op), self.factor
         full, rest = quotient(bound, f), remainder(bound, f)
         whole = AffineExpr.constant(f)
@@ -207,7 +207,7 @@ class _Split(Rebuild):
         return minus(quotient(bound + (f - least), f), quotient(bound + (f - 1 - most), f))
 
     def case(self, op: ForOp, number: int, bound: AffineExpr) -> None:
-        """What runs if just so many iterations are left."""
+        """The nest for exactly so many remaining iterations."""
         names, left = self.names.case(number), number % self.factor
         bounds = [AffineExpr.constant(1), self.rest_is(bound, left, left)]
         if left <= self.joined:
@@ -226,7 +226,7 @@ class _Split(Rebuild):
             self.visit_body(op.body.block)
 
     def carried_on(self, op: ForOp) -> None:
-        """Chunks that carry on what the one before leaves, and then what is left."""
+        """Chunks that carry values from one to the next, and then the remainder."""
         (bound,), f = self.bound(op), self.factor
         full, rest = quotient(bound, f), remainder(bound, f)
         last, whole = self.inits(op), AffineExpr.constant(f)
@@ -300,7 +300,7 @@ class LoopSplitPass(ModulePass):
     factor: int = 1
     """The iterations of a chunk."""
     tail: str = "peel"
-    """What becomes of the rest: `peel`, `mask`, `split` or `cases`."""
+    """How the remainder is handled: `peel`, `mask`, `split` or `cases`."""
     cases: int = 0
     """With `cases`, the most iterations that there is a nest for; by default a chunk's - 1."""
 

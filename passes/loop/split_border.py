@@ -35,15 +35,15 @@ _BOUNDS = {"arith.minsi": min, "arith.maxsi": max}
 
 
 def split_border(kernel: KernelOp, loop: str, before: int, after: int) -> KernelOp:
-    """Give the first and the last iterations of a loop loops of their own.
+    """Split the first and the last iterations of a loop off.
 
         for i to n: y[i] = 0 <= i - 1 < n - 2 ? x[i - 1] : 0
         ->  for ib to 1: y[0] = 0
             for i to n - 2: y[i + 1] = x[i]
             for ie to 1: y[n - 1] = 0
 
-    What is decided by the index alone is decided now: comparisons, minima and maxima that have
-    one outcome in all the iterations of a part, and choices between values by them. In the
+    What depends on the index alone is decided at compile time: comparisons, minima and maxima that
+    have one outcome in all the iterations of a part, and choices between values by them. In the
     interior a padded window is an ordinary one, which runs along memory.
 
     Raises:
@@ -89,7 +89,7 @@ class _SplitBorder(RangedRebuild):
                 self.visit_body(op.body.block)
             self.suffix = outside
 
-    # What is decided.
+    # Decided operations.
 
     def visit_other(self, op: Operation) -> None:
         new = self.folded(op)
@@ -116,7 +116,7 @@ class _SplitBorder(RangedRebuild):
             self.ranges.know(variable(self.expr(op.results[0])), bound(least), bound(most))
 
     def folded(self, op: Operation) -> AffineExpr | SSAValue | bool | None:
-        """What an operation comes to in this part, None where that is not known."""
+        """The result of an operation in this part, None if unknown."""
         match op:
             case arith.AndIOp() | arith.OrIOp() if op.result.type == i1:
                 return self.joined(op)

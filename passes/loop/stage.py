@@ -1,4 +1,4 @@
-"""Copy what a loop reads into a buffer of its own: `loop-stage`."""
+"""Copy what a loop reads into a local buffer: `loop-stage`."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class _Stage(Rebuild):
 
 @dataclass(frozen=True)
 class LoopStagePass(ModulePass):
-    """Copy what a loop reads repeatedly into a buffer of its own.
+    """Copy what a loop reads repeatedly into a local buffer.
 
     Before:
 

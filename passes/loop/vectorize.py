@@ -267,7 +267,7 @@ def _neutral_value(combine: Combine, kind: Attribute) -> float | int:
 
 
 def _neutral(combine: Combine, kind: Attribute) -> arith.ConstantOp:
-    """What joined to an accumulator changes nothing."""
+    """The neutral value of an accumulator."""
     value = _neutral_value(combine, kind)
     if isinstance(kind, AnyFloat):
         return arith.ConstantOp(FloatAttr(float(value), kind))
@@ -332,7 +332,7 @@ class LoopVectorizePass(ModulePass):
     cases: int = 0
     """Up to how many iterations there are nests for, which get the same axes."""
     suffix: str = "t"
-    """What is between the names of the loops in these and those numbers."""
+    """The infix of their loop names, before the number of the case."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         found = kernel_named(self.name, op, self.kernel)

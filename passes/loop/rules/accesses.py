@@ -35,9 +35,9 @@ from ....dialects.loop.ops import (
 from ..prefetch import bits_of
 
 UNKNOWN_EXTENT = 64
-"""What the size of a loop is taken for where it is unknown."""
+"""The assumed size of a loop if it is unknown."""
 UNKNOWN_ENTRIES = 8
-"""What the entries of a row are taken for: graphs have few."""
+"""The assumed number of entries of a row: graphs have few."""
 
 _EXPENSIVE_COST = 20
 
@@ -86,7 +86,7 @@ def stride(access: LoadOp | StoreOp, variable: SSAValue, dependent: set[SSAValue
         return Stride.INVARIANT
     sizes = list(cast(MemRefType, access.buffer.type).get_shape())
     while len(sizes) > 1 and sizes[-1] == 1:
-        sizes.pop()  # along the dimension before it lies the next element
+        sizes.pop()  # the next element is along the dimension before it
     last = len(sizes) - 1
     if factors[last] == 1 and not any(factors[:last] + factors[last + 1 :]):
         return Stride.UNIT
@@ -136,7 +136,7 @@ def is_expensive(op: Operation) -> bool:
 
 
 def cost(op: Operation) -> int:
-    """About how many scalar instructions an operation takes, with what is in it."""
+    """An estimate of the scalar instructions of an operation, regions included."""
     if isinstance(op, ForOp):
         body = sum(cost(inner) for inner in op.body.block.ops)
         if op.over_entries:

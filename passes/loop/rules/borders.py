@@ -1,7 +1,7 @@
 """Loops with a border: padded tensors, and tensors behind each other.
 
 A place outside of a tensor is recognised by the index, `(i - low) as unsigned < size`. Where that
-is asked in each iteration nothing runs along memory. Cut at the border, each part knows.
+is tested in each iteration, accesses are not contiguous. Cut at the border, each part is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .accesses import cost
 from .steps import Schedule
 
 LITTLE = 16
-"""A part with less than one of so many parts of the work is not worth vectors."""
+"""Parts with less than this fraction (1/n) of the work are not vectorised."""
 MOST_LOOPS = 24
 """A kernel of more loops is not cut any further: a hundred tensors behind each other."""
 SLT, ULT = 2, 6
@@ -63,7 +63,7 @@ def _inside(op: Operation, index: SSAValue, low: int) -> tuple[int, int] | None:
 
 
 def cut_border(schedule: Schedule, loop: str) -> list[str] | None:
-    """Cut a loop at its border; gives the loops that come of it, None where there is no border.
+    """Cut a loop at its border; return the new loops, None if there is no border.
 
     Those with little work stay as they are, and are not among them.
     """
@@ -78,7 +78,7 @@ def cut_border(schedule: Schedule, loop: str) -> list[str] | None:
 
 
 def _siblings(schedule: Schedule, loop: str) -> list[ForOp]:
-    """The loops beside a loop, and the loop itself."""
+    """A loop and its siblings."""
     block = schedule.for_loop(loop).parent
     assert block is not None
     return [op for op in block.ops if isinstance(op, ForOp) and op.is_plain]

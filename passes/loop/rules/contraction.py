@@ -61,7 +61,7 @@ STREAMS = 32
 
 @dataclass(frozen=True)
 class Roles:
-    """What the loops of a contraction are for."""
+    """The roles of the loops of a contraction."""
 
     outer: tuple[str, ...]
     row: str | None
@@ -80,9 +80,9 @@ class Rows:
     tiles: str
     """The loop over them."""
     cases: int = 0
-    """For up to how many rows there are nests, where their number is not known."""
+    """The number of row cases, each with its own nest, if the number of rows is unknown."""
     suffix: str = "t"
-    """What is between the names of the loops in these and those numbers."""
+    """The infix of their loop names, before the number of the case."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class _Work:
 
 
 def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
-    """What each loop of a perfect nest is for, None where it is no contraction."""
+    """The roles of the loops of a perfect nest, None if it is no contraction."""
     body = nest[-1].body.block
     reductions = list(loops_in(body))
     top = [op for op in reductions if op.parent is body]
@@ -134,7 +134,7 @@ def _constants_to_pack(
 ) -> tuple[tuple[int, ...], bool] | None:
     """The constants that follow the lanes, and whether one jumps; None if others jump.
 
-    What is read once for each sum may jump: a residual in another layout than the result.
+    Loads outside of the sum may be strided: a residual in another layout than the result.
     """
     args, repeated = list(kernel.inputs), set(accesses(sum))
     constants: dict[int, bool] = {}
@@ -314,7 +314,7 @@ def _parallel_rows(
 
 
 def _iterations_in_a_vector(schedule: Schedule, roles: Roles, tile: Tile, lanes: int) -> int:
-    """How many iterations of a reduction go beside each other where its lanes are few.
+    """How many iterations of a reduction fill one vector if its lanes are few.
 
     A row of 7 columns fills half of a vector of 16: two iterations fill it.
     """
@@ -346,7 +346,7 @@ def _make_tile(
 
 
 def _cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) -> Rows:
-    """Make tiles of rows and lanes, with smaller ones for what is left of the rows."""
+    """Make tiles of rows and lanes, with smaller ones for the remaining rows."""
     rows, size = schedule.extent(row), tile.rows
     if rows is not None and rows <= size:
         schedule.vectorize(row, lane)
@@ -386,7 +386,7 @@ def _unroll(schedule: Schedule, roles: Roles, suffix: str, accumulators: int) ->
 
 
 def _pack(schedule: Schedule, roles: Roles, outer: str, inner: str) -> None:
-    """Lay out the constants that follow the lanes as panels, which are read as they lie."""
+    """Pack the constants that follow the lanes as panels, which are read contiguously."""
     for argument in roles.packed:
         used: set[SSAValue] = set()
         for use in schedule.kernel.inputs[argument].uses:

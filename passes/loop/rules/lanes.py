@@ -4,7 +4,7 @@ The loop that becomes the lanes is the innermost one along which every access go
 element or stays where it is. Feature rows of a sparse product are carried over the entries of
 a row as one block, so that they stay in registers. Where loads go to the next element along one
 loop and stores along another, both become axes of a square, which is turned over in registers.
-Where nothing of that fits, loads may take elements that lie apart: windows that jump, reshapes.
+If none of these fits, loads may gather strided elements: strided windows, reshapes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .accesses import (
 from .steps import Schedule
 
 ROW_VECTORS = 8
-"""A feature row of at most so many vectors is carried over the entries whole."""
+"""Feature rows up to so many vectors are accumulated over the entries as a whole."""
 WIDE_VECTORS = 4
 """How many vectors of a wider row, or of a loop of cheap statements, are taken at a time."""
 SQUARE = 16
-"""Rows of at most so many vectors are turned over in registers."""
+"""Rows of at most so many vectors are transposed in registers."""
 CHEAP = 12
 """Statements of at most this cost are taken several vectors at a time."""
 
@@ -42,7 +42,7 @@ def lane_loop(nest: Sequence[ForOp], gathers: bool = False) -> ForOp | None:
     """The innermost of some perfectly nested loops that can become the lanes.
 
     Args:
-        gathers: whether the elements of a load may lie apart.
+        gathers: whether the elements of a load may be strided.
     """
     fits = set(Stride) if gathers else {Stride.UNIT, Stride.INVARIANT}
     for loop in reversed(nest):

@@ -87,7 +87,7 @@ def choose_tile(
 
 
 def partial_sums(target: Target, accumulators: int) -> int:
-    """Into how many partial sums a tile of so many accumulators cuts its reduction."""
+    """The number of partial sums of a tile with so many accumulators."""
     # A third of the registers is for what each copy of a step loads.
     factor, most = 1, min(MOST_UNROLLED, target.vector_registers * 2 // 3 // accumulators)
     while accumulators * factor < target.in_flight * 3 // 2 and factor * 2 <= most:

@@ -55,7 +55,7 @@ PRIMITIVES: Mapping[str, Primitive] = {
         vectorize,
     )
 }
-"""What a step may be, by name."""
+"""The possible steps, by name."""
 
 
 Traces = Mapping[str | None, Sequence[Step]]
@@ -79,7 +79,7 @@ def read_traces(text: str | None, file: str | None) -> Traces:
 
 
 def replay_all(module: ModuleOp, traces: Traces) -> list[KernelOp]:
-    """Take the steps of traces on the kernels of a module; gives what came of these.
+    """Apply the steps of traces to the kernels of a module; return the results.
 
     Raises:
         ScheduleError: if one is for no kernel of the module, or does not fit; the module stays as

@@ -1,7 +1,7 @@
 """Reductions along memory: sums, maxima and dot products of rows.
 
 The reduction is cut into chunks of some vectors, the inner half becomes an axis of partial
-accumulators, and what is left is cut again into a shorter vector as long as that pays.
+accumulators, and the remainder is cut again into a shorter vector as long as that pays off.
 """
 
 from __future__ import annotations

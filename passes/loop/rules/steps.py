@@ -55,7 +55,7 @@ class Schedule:
         return trace_of(self.kernel)
 
     def attempt(self, rule: Callable[[], Result | None]) -> Result | None:
-        """Take the steps of a rule, or none of them where one is refused or it gives None."""
+        """Apply the steps of a rule, or none of them if one is refused or it returns None."""
         kernel = self.kernel
         self._kept.append(kernel)
         try:
@@ -69,14 +69,14 @@ class Schedule:
         return result
 
     def takes(self, step: Callable[..., object], *arguments: Argument) -> bool:
-        """Take one step, unless it is refused: an attempt of which nothing is to be undone."""
+        """Apply one step, unless it is refused: an attempt without anything to undo."""
         try:
             step(*arguments)
         except ScheduleError:
             return False
         return True
 
-    # What the kernel is like now.
+    # The state of the kernel.
 
     def has(self, name: str) -> bool:
         """Whether there is a loop of this name."""
@@ -96,7 +96,7 @@ class Schedule:
         return loops
 
     def for_loop(self, name: str) -> ForOp:
-        """The loop of this name, which carries nothing."""
+        """The loop of this name, which has no carried values."""
         loop = self.loop(name)
         assert loop.is_plain
         return loop
