@@ -156,7 +156,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     @property
     def over_entries(self) -> bool:
         """Whether the loop is over the stored entries of a row."""
-        return self.entries is not None
+        return "entries" in self.properties
 
     @property
     def bounds(self) -> Sequence[SSAValue]:
@@ -167,7 +167,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     def matrix(self) -> Sequence[SSAValue]:
         """Of a loop over entries the row pointers and the column indices, else nothing."""
         count = self.bound.data.num_dims
-        return self.operands[count : count + 2] if self.entries is not None else ()
+        return self.operands[count : count + 2] if self.over_entries else ()
 
     @property
     def variable(self) -> SSAValue:
@@ -184,7 +184,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     @property
     def is_plain(self) -> bool:
         """Whether the loop is over a bound, and carries nothing."""
-        return not self.results and self.entries is None
+        return not self.results and not self.over_entries
 
     @property
     def is_reduction(self) -> bool:
@@ -199,7 +199,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     @property
     def carried(self) -> Sequence[SSAValue]:
         """The carried values inside the loop; of a reduction its accumulators."""
-        return self.body.block.args[1 if self.entries is None else 2 :]
+        return self.body.block.args[2 if self.over_entries else 1 :]
 
     @property
     def yielded(self) -> Sequence[SSAValue]:
