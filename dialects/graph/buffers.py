@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -34,14 +35,20 @@ def buffer_types(kind: TensorType) -> list[Attribute]:
     A dense tensor is one buffer. A CSR matrix is its row pointers, its column indices and its
     values, and the number of columns where that is symbolic.
     """
+    return list(_buffers_of(kind))
+
+
+@functools.cache
+def _buffers_of(kind: TensorType) -> tuple[Attribute, ...]:
+    """The same, made once."""
     element = storage_type(kind.element_type)
     if not is_sparse(kind):
-        return [MemRefType(element, kind.get_shape())]
+        return (MemRefType(element, kind.get_shape()),)
     rows, columns = kind.get_shape()
     pointers = DYNAMIC_INDEX if rows == DYNAMIC_INDEX else rows + 1
-    result: list[Attribute] = [
+    result = (
         MemRefType(position_type(kind), [pointers]),
         MemRefType(index_type(kind), [DYNAMIC_INDEX]),
         MemRefType(element, [DYNAMIC_INDEX]),
-    ]
-    return [*result, IndexType()] if columns == DYNAMIC_INDEX else result
+    )
+    return (*result, IndexType()) if columns == DYNAMIC_INDEX else result

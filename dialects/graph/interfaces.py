@@ -8,6 +8,7 @@ plug-in gets all of them.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -172,6 +173,16 @@ def declared_shape(value: SSAValue, fresh: Callable[[], Dim]) -> Shape:
     return tuple(fresh() if n == DYNAMIC_INDEX else Dim.of(n) for n in sizes)
 
 
+_DENSE = NoneAttr()
+"""The encoding of a dense tensor."""
+
+
+@functools.cache
+def _tensor(element: Attribute, shape: tuple[int, ...], encoding: Attribute) -> TensorType:
+    """A tensor type, made once."""
+    return TensorType(element, shape, encoding)
+
+
 def unknown_sizes() -> Callable[[], Dim]:
     """Makes a new symbol at each call."""
     numbers = itertools.count()
@@ -209,7 +220,7 @@ class GraphOp(IRDLOperation, ABC):
         Raises:
             VerifyException: if the operands do not fit together.
         """
-        placeholder = result_type or NoneAttr()
+        placeholder = result_type or _DENSE
         count = len(self.get_irdl_definition().results)
         super().__init__(
             operands=operands, properties=properties, result_types=[placeholder] * count
@@ -266,12 +277,11 @@ class GraphOp(IRDLOperation, ABC):
 
     def infer_encodings(self) -> list[Attribute]:
         """The encodings of the results; by default dense."""
-        return [NoneAttr()] * len(self.results)
+        return [_DENSE] * len(self.results)
 
     def infer_nnz(self, nnz: Sequence[Dim | None], facts: ShapeFacts) -> list[Dim | None]:
         """The entry counts of sparse results, None for dense ones; by default unknown."""
-        dense = NoneAttr()
-        return [None if e == dense else facts.fresh() for e in self.infer_encodings()]
+        return [None if e == _DENSE else facts.fresh() for e in self.infer_encodings()]
 
     def flops(self, sizes: Sizes) -> Dim | None:
         """How many operations on numbers it takes, a multiply-add counting two.
@@ -319,7 +329,7 @@ class GraphOp(IRDLOperation, ABC):
         inferred = self.infer_shapes([shapes[value] for value in self.operands], facts)
         elements, encodings = self.infer_element_types(), self.infer_encodings()
         return [
-            TensorType(element, [d.value if d.is_static else DYNAMIC_INDEX for d in shape], form)
+            _tensor(element, tuple(d.value if d.is_static else DYNAMIC_INDEX for d in shape), form)
             for shape, element, form in zip(inferred, elements, encodings, strict=True)
         ]
 
