@@ -144,7 +144,7 @@ class Compilation:
         """The module at a stage that is IR.
 
         Raises:
-            CompileError: if there is no such stage on the way.
+            CompileError: if the compilation has no such stage.
         """
         pipelines.check_stage(stage)
         work, ctx = self.begin()
@@ -156,7 +156,7 @@ class Compilation:
         """The text of a stage.
 
         Raises:
-            CompileError: if there is no such stage on the way.
+            CompileError: if the compilation has no such stage.
         """
         if stage not in pipelines.TEXT_STAGES:
             return self.at(stage).text()
@@ -172,7 +172,7 @@ class Compilation:
         """The arrays that the text of a stage names; for the last stages those of `llvm`.
 
         Raises:
-            CompileError: if there is no such stage on the way.
+            CompileError: if the compilation has no such stage.
         """
         work = self.at("llvm" if stage in pipelines.TEXT_STAGES else stage)
         return work.weights.only(named_weights(work.op))
@@ -181,7 +181,7 @@ class Compilation:
         """The results of a stage that is IR, interpreted.
 
         Raises:
-            CompileError: if there is no such stage on the way, or it accesses what it must not.
+            CompileError: if the compilation has no such stage, or it makes an invalid access.
             InputError: if the inputs do not fit.
         """
         from .runtime.interpreted import interpreted
@@ -312,8 +312,8 @@ def table_for(
     """A table for `graph-legalize`, as it is now.
 
     Raises:
-        CompileError: if it is none, the module is past the stage where operators are replaced, or
-            the pipeline does not replace them.
+        CompileError: if it is no such table, the module is past the stage where operators are
+            replaced, or the pipeline does not replace them.
     """
     if not isinstance(legalize, Mapping):
         fact, expected = "legalize is no table", "a mapping from names of operators"

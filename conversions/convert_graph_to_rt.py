@@ -114,7 +114,8 @@ class ConvertGraphToRtPass(ModulePass):
     budget = EXACT
 
     copy_indices: bool = False
-    """Whether indices are copied before they are checked, so that nobody else can write to them."""
+    """Whether indices are copied before they are checked, so that nothing can change them
+    afterwards."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]:

@@ -289,7 +289,7 @@ def lower_shuffle(op: Operation, low: Lowering) -> SSAValue:
     mask = list(shuffle.mask.get_values())
     if have == more:
         return _shuffle(low, one, other, mask)
-    # LLVM wants operands of one length: the shorter one is padded with lanes nobody reads.
+    # LLVM requires operands of one length: the shorter one is padded with unused lanes.
     lanes = max(have, more)
     one, other = (
         value if count == lanes else _shuffle(low, value, value, _padded(count, lanes))

@@ -78,7 +78,7 @@ class ActionCounter:
 
     @property
     def last(self) -> Action | None:
-        """The action that was at work last."""
+        """The action that is in progress, or the last one."""
         return self.begun or (self.taken[-1] if self.taken else None)
 
 

@@ -29,7 +29,7 @@ class Budget:
     """Whether sums may be reordered: the error then grows with their length."""
 
     def of(self, terms: int, digits: int) -> float:
-        """The budget in a program whose longest sum has so many terms.
+        """The budget of a program, by the length of its longest sum.
 
         Rounding errors of n terms accumulate like a random walk, to about sqrt(n) units; twice that
         is rare. (N. Higham and T. Mary, A New Approach to Probabilistic Rounding Error Analysis,

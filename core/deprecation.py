@@ -22,7 +22,7 @@ def warn_deprecated(subject: str, fact: str, *, hint: str) -> None:
 
 
 def _levels_out() -> int:
-    """The `stacklevel` with which a warning of the caller is one of whoever calls the package."""
+    """The `stacklevel` that attributes a warning to the caller of the package."""
     frame: FrameType | None = sys._getframe(1)
     level = 1
     while frame is not None and _is_inside(frame):

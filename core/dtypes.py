@@ -107,5 +107,5 @@ def byte_size(element_type: Attribute) -> int:
 
 
 def is_real(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is one of floats, bfloat16 included, which is none to NumPy."""
+    """Whether a dtype is a float; unlike in NumPy, bfloat16 is one."""
     return dtype.kind == "f" or dtype.name == "bfloat16"

@@ -22,7 +22,7 @@ class CsrFault(IntEnum):
 
 
 class Wrong(Enum):
-    """What makes an array wrong: the first such element, and its position, are what is reported."""
+    """What makes an array invalid; the first such element, and its position, are reported."""
 
     FIRST_IS_NOT_ZERO = "the first element is not 0"
     DECREASES = "an element is above the next one"

@@ -33,7 +33,7 @@ DEEPEST_JSON = 32
 """How many lists and objects may be around a value."""
 
 STRING = r'"(?:[^"\\\n]|\\.)*+"?'
-"""The pattern of a string in JSON and in MLIR, or of what is left of its line."""
+"""The pattern of a string in JSON and in MLIR, or, if unterminated, of the rest of its line."""
 
 _JSON = re.compile(rf"{STRING}|[][{{}}]")
 _LARGEST_RATIO = 1032

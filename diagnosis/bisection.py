@@ -147,7 +147,7 @@ def bisect(
     Raises:
         CompileError: if the arguments do not fit each other, or the module is not valid.
         InputError: if the inputs or the results do not fit.
-        MiscompilationError: if the module itself does not give what is expected.
+        MiscompilationError: if the module itself does not return the expected results.
     """
     route = Route.of(module, target, threads, opt_level, pipeline, legalize)
     if expected is not None and inputs is None:

@@ -1,4 +1,4 @@
-"""Checked compilation: after each pass the module is run, and compared with what it was before.
+"""Checked compilation: the module is run after each pass, and its results are compared.
 
 Every stage runs on the same inputs, so the first pass that changes a result is to blame.
 """

@@ -28,7 +28,7 @@ class Inspection:
         """The text of a stage.
 
         Raises:
-            CompileError: if there is no such stage on the way.
+            CompileError: if the compilation has no such stage.
         """
         return self._compilation.text(stage)
 
@@ -36,7 +36,7 @@ class Inspection:
         """The arrays that the text of a stage names.
 
         Raises:
-            CompileError: if there is no such stage on the way.
+            CompileError: if the compilation has no such stage.
         """
         return self._compilation.weights(stage)
 
@@ -44,7 +44,7 @@ class Inspection:
         """The results of a stage that is IR, interpreted.
 
         Raises:
-            CompileError: if there is no such stage on the way, or it accesses what it must not.
+            CompileError: if the compilation has no such stage, or it makes an invalid access.
             InputError: if the inputs do not fit.
         """
         return self._compilation.run(stage, inputs)

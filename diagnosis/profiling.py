@@ -85,7 +85,8 @@ class Amount:
         return Amount(self.seconds * part, self.calls, flops, moved, compute, memory)
 
     def times(self, calls: int) -> Amount:
-        """The work of one call as that of so many; the time is that of all of them already."""
+        """The work of one call, multiplied by the number of calls; the time is their total
+        already."""
         flops, moved = (None if n is None else n * calls for n in (self.flops, self.bytes))
         return Amount(self.seconds, calls, flops, moved, self.compute * calls, self.memory * calls)
 

@@ -126,7 +126,7 @@ class Reproducer:
         for part in fields(Target):
             if part.name != "legalize":
                 entries[f"target_{part.name}"] = str(getattr(self.target, part.name))
-        # Nothing is drawn at random: inputs that were made up come from this seed.
+        # Made-up inputs are deterministic: they come from this seed.
         entries["seed"] = "0"
         return entries | {f"version_{n}": v for n, v in versions().items()}
 

@@ -42,7 +42,7 @@ CONSTANTS, FUNCTIONS, FAILURES = "rt.constants", "rt.functions", "rt.failures"
 EFFORT = "rt.effort"
 
 KEPT = ("rt.", "graph.")
-"""What the names of the attributes begin with that a function keeps on its way to `llvm.func`."""
+"""The prefix of the attributes that a function keeps when it becomes an `llvm.func`."""
 
 _FORMS = {
     CONSTANTS: '{slot = 0 : i64, weight = "w", type = memref<4xf32>}',

@@ -1,7 +1,7 @@
 """The stage of a module, determined by its contents.
 
 No attribute says it: a module that a person has edited, or that single passes have changed, is at
-the stage that its operations belong to, whatever it was before.
+the stage of its operations, whatever it was made from.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def stage_of(op: ModuleOp) -> str:
 
 
 def _is_operator(op: Operation) -> bool:
-    """Whether an operation is an operator that no primitive function has taken in."""
+    """Whether an operation is an operator outside of primitive functions."""
     if not isinstance(op, GraphOp) or isinstance(op, (ConstantOp, CallDpsOp, CallPackedOp)):
         return False
     function = op.parent_op()

@@ -102,7 +102,7 @@ class Builder:
             dtype: its element type: f16, f32, f64, i1, i8 to i64, ui8 to ui32.
 
         Raises:
-            InputError: if the name is taken, or the shape or dtype is none.
+            InputError: if the name is taken, or the shape or dtype is invalid.
         """
         if not isinstance(name, str) or not name or name in self._inputs:
             raise input_error("Builder", "input name is taken or empty", got=repr(name))

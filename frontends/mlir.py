@@ -73,7 +73,7 @@ def _parse(text: str, name: str) -> ModuleOp:
 
 
 def _first_line(text: str) -> str:
-    """The line of a message that says what is wrong."""
+    """The line of a message with the error."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0] if lines else ""
 

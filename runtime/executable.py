@@ -61,7 +61,7 @@ class Program:
     """Compiled code as the run time needs it.
 
     `entry` is the address of the function of a frame that calls the public function, `keep`
-    whatever owns that code and the constants. `constants` and `functions` are the tables of
+    the owner of that code and the constants. `constants` and `functions` are the tables of
     addresses. `messages` words failure n from its details as entry n - 1.
     """
 

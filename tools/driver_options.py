@@ -60,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _fail(parser: argparse.ArgumentParser, message: str) -> NoReturn:
-    """Say what is wrong with the command line in one line, and exit with 2."""
+    """Print the error of the command line in one line, and exit with 2."""
     unknown = message.removeprefix("unrecognized arguments: ")
     if unknown != message:
         name = unknown.partition(" ")[0].partition("=")[0]

@@ -1,4 +1,4 @@
-"""`stepwell`: run, compile and time models, and look at every step on the way down."""
+"""`stepwell`: run, compile and time models, and inspect every stage."""
 
 from __future__ import annotations
 

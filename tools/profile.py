@@ -41,8 +41,7 @@ def profile(
         list[str] | None,
         typer.Option(
             "--size",
-            help="A symbolic size of inputs that are made up, as in `batch=64` (else 1); "
-            "repeatable.",
+            help="A symbolic size of made-up inputs, as in `batch=64` (else 1); repeatable.",
         ),
     ] = None,
     repeat: Annotated[

@@ -1,4 +1,4 @@
-"""What is passed to a reference run, checked as what is passed to a compiled program is."""
+"""Checks the arguments of a reference run as those of a compiled program."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[
     Integers are 0, because they tend to be indices.
 
     Raises:
-        InputError: if `sizes` names a size that there is not.
+        InputError: if `sizes` names an unknown size.
     """
     known = {d for spec in specs for d in spec.shape if isinstance(d, str)}
     strangers = sizes.keys() - known

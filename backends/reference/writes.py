@@ -12,7 +12,7 @@ from xdsl.traits import IsTerminator
 from .memory import Pointer
 
 Memory = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""The bytes of an argument, what they were, and the number of the write that made them so."""
+"""The bytes of an argument, their previous values, and the number of the last write to each."""
 
 
 class CallListener(Interpreter.Listener):

@@ -63,7 +63,7 @@ def single_call(function: func.FuncOp) -> Call | None:
 def call_dps(call: func.CallOp, shapes: dict[SSAValue, Shape], single: Call | None) -> Call:
     """The same call in destination-passing style, with the sizes of its results.
 
-    `single` is the call that is all there is in the function, if there is one.
+    `single` is the only operation of the function, if that is a call.
     """
     types = [tensor_type(r) for r in call.results]
     dims = [

@@ -112,7 +112,7 @@ class _Store:
 
 
 def _reshaped(nest: NestBuilder, value: SSAValue, index: Index) -> Index:
-    """Where the element of what is reshaped is in the result of the reshape."""
+    """The index in the result of a reshape of an element of its operand."""
     found = owned(value, GraphOp).result_index(nest, index)
     assert found is not None
     return found

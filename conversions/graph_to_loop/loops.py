@@ -61,7 +61,7 @@ class LoopNest(Scopes[Frame]):
 
     @contextmanager
     def loops(self, extents: Sequence[AffineExpr]) -> Iterator[Index]:
-        """Open parallel loops, one inside the other, for as long as the context lasts."""
+        """Open nested parallel loops within the context."""
         opened: list[loop.ForOp] = []
         index: list[AffineExpr] = []
         for extent in extents:
@@ -173,7 +173,7 @@ class LoopNest(Scopes[Frame]):
 
     @contextmanager
     def under(self, depth: int) -> Iterator[None]:
-        """Leave all but the outermost `depth` loops, for as long as the context lasts."""
+        """Leave all but the outermost `depth` loops within the context."""
         scopes, self.scopes = self.scopes, self.scopes[: depth + 1]
         yield
         self.scopes = scopes

@@ -36,7 +36,7 @@ def mark_constants(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> N
 
 def mark_in_place(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> None:
     """Say of the outputs of a kernel over which inputs they may be written, where that is of use:
-    where a call passes what nobody needs after it."""
+    where a call passes a tensor that is dead after it."""
     dying: set[int] = set()
     for call in calls:
         for operand, position in zip(call.arguments, call.places, strict=False):

@@ -93,7 +93,7 @@ class NestBuilder(Nest):
         return result
 
     def know_reshaped(self, value: SSAValue, index: Index, own: Index) -> None:
-        """Say where the element of a reshaped value at an index is in what is reshaped."""
+        """Map an index of a reshaped value to that of the same element in its operand."""
         self._reshaped[value, index] = own
 
     def _load_argument(self, value: BlockArgument, index: Index) -> SSAValue:

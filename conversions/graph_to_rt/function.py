@@ -128,7 +128,7 @@ class BufferFunction:
 
     @contextmanager
     def standing_for(self, location: LocationAttr) -> Iterator[None]:
-        """Give what is appended, and has no location of its own, this one."""
+        """Give appended operations without a location this one."""
         before = self.block.last_op
         yield
         op = self.block.first_op if before is None else before.next_op

@@ -236,7 +236,7 @@ class Access:
     def clamped(self, axis: int, index: int) -> tuple[Form, SSAValue | None]:
         """An index along a limited axis that can be read, and the condition under which.
 
-        The index is -1 where there is none.
+        The index is -1 if there is none.
         """
         limit = self.limits.get(axis)
         if limit is None:
@@ -288,7 +288,7 @@ class Access:
     def mask(self, part: Chunk, axis: int = -1) -> tuple[int | None, SSAValue | None]:
         """The lanes of a piece that are inside: how many, or as a mask where that is not known.
 
-        A piece that is inside with all of its lanes has neither. `axis` is what it is along.
+        A piece with all of its lanes inside has neither. `axis` is its axis.
         """
         limit = self.limits.get(axis % len(self.shape)) if self.merged == 1 else None
         known = limit.number if limit is not None else part.offset + part.lanes

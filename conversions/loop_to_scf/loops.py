@@ -34,7 +34,7 @@ from .searches import Searches
 from .statements import HANDLERS, Handler, refuse
 
 _TOGETHER_BITS = 128
-"""How much is loaded at a time of numbers that each fill a vector: within so many bits, all
+"""The limit of bits loaded at a time of numbers that each fill a vector: within it, all
 processors broadcast a lane cheaply."""
 _UNROLLED_ACCUMULATORS = 4
 """Accumulators of a reduction that is copied out as a whole: the latency of an addition."""

@@ -1,6 +1,6 @@
 """One kernel of the loop dialect, statement by statement, into `scf`, `memref` and `vector`.
 
-Scalars are converted where they stand. Blocks are noted as what they are made of, and made
+Scalars are converted in place. Blocks are recorded by their definitions, and made
 where a store, an accumulator or a scalar uses them. Indices are kept as polynomials.
 """
 

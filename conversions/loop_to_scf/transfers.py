@@ -179,7 +179,7 @@ class Write:
     condition: SSAValue | None = None
 
     def emit(self, access: Access, certain: bool) -> None:
-        """Store; `certain` says that it happens whenever what is around it does."""
+        """Store; `certain` says that it is unconditional in its scope."""
         emit = access.emitter
         if self.condition is not None:
             with emit.guarded(self.condition):

@@ -102,7 +102,7 @@ class Lowering:
         return parts_of(type, self.index)
 
     def parts(self, value: SSAValue) -> Parts:
-        """The LLVM values that stand for `value`, cast to them where nobody made them yet."""
+        """The LLVM values that stand for `value`, by casts if they are not made yet."""
         known = self._parts.get(value)
         if known is not None:
             return known

@@ -77,7 +77,7 @@ class TimingReport:
         yield _Line("rest", self.total - sum(row.seconds for row in self.rows))
 
     def _branch(self, stage: str) -> Iterator[_Line]:
-        """A stage, or the passes outside of all, and what is below it."""
+        """A stage, or the passes outside of all, and its parts."""
         rows = [row for row in self.rows if row.stage == stage and (row.is_pass or stage)]
         passes = [row for row in rows if row.is_pass]
         seconds = sum(row.seconds for row in rows)

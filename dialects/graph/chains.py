@@ -163,7 +163,7 @@ class Costs:
                 self._counts.setdefault(name, rows * entries)
 
     def estimate(self, dim: Dim) -> int:
-        """A number of operations under the assumptions about what is not known."""
+        """A number of operations, under the assumptions about unknown sizes."""
         return dim.evaluate({name: self._counts.get(name, self._size) for name in dim.symbols})
 
     def _shape(self, factor: Factor) -> Shape:
@@ -178,7 +178,7 @@ class Costs:
         return (*batch, self.shape_of[first][-2], self.shape_of[last][-1])
 
     def of_product(self, first: int, middle: int, last: int) -> Cost | None:
-        """The cost of (first .. middle) times (middle + 1 .. last); None if there is none."""
+        """The cost of (first .. middle) times (middle + 1 .. last); None if it has none."""
         left, right = self.shape(first, middle), self.shape(middle + 1, last)
         result = product(self.shape(first, last))
         dense = [product(right), result]

@@ -241,7 +241,7 @@ def _parts(kernel: KernelOp, kinds: Sequence[TensorType]) -> dict[SSAValue, Part
 
 
 def _loops_of(store: StoreOp) -> list[ForOp]:
-    """The loop over each dimension of what is stored."""
+    """The loop over each dimension of the store."""
     around: dict[SSAValue, ForOp] = {}
     parent = store.parent_op()
     while isinstance(parent, ForOp) and parent.is_plain:

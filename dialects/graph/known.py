@@ -27,7 +27,7 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def elements_of(value: SSAValue, weights: WeightStore) -> np.ndarray | None:
-    """The elements of a dense constant; None if it is none, or the store lacks its array."""
+    """The elements of a dense constant; None for other values, or if the store lacks its array."""
     op = value.owner
     if not isinstance(op, graph.ConstantOp) or (op.key is not None and op.key not in weights):
         return None

@@ -2,7 +2,7 @@
 
 `quantize` and `dequantize` lead from one to the other, `requantize` from a sum of products back
 to few bits. They compute in i32 and in f32, and round in one way: to the nearest integer, of two
-to the even one, then the zero point is added, then what is outside of the type becomes its end.
+to the even one, then the zero point is added, then the result is saturated.
 NaN becomes the zero point.
 """
 

@@ -36,7 +36,7 @@ Binding = tuple[int, int | str]
 """An argument of the function and one of its dimensions, or "nnz" for its entry count."""
 
 EQUAL = "graph.equal"
-"""Attribute of a function: pairs of sizes that must agree, known from what it was made of."""
+"""Attribute of a function: pairs of sizes that must agree, known from its original operators."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*")
 

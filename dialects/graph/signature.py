@@ -231,7 +231,7 @@ class _Reader:
 
 
 def _named(spec: ValueSpec, shape: Shape) -> ValueSpec:
-    """A specification with the sizes that are known by now in place of question marks."""
+    """A specification with known sizes in place of question marks."""
     sizes = tuple(
         str(dim) if size == "?" else size for size, dim in zip(spec.shape, shape, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Questions about the nests of a kernel: its loops by name, their sizes, what is inside."""
+"""Queries about the nests of a kernel: its loops by name, their sizes and bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations of the loop dialect that have iterations: loops, and what they hand on."""
+"""Operations of the loop dialect for iteration: loops, and their yields."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from .syntax import (
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """What an iteration hands on: the new value of each value that its loop carries.
+    """The yield of an iteration: the new value of each value that its loop carries.
 
     ```mlir
     loop.yield %sum, %most : f32, f32
@@ -71,7 +71,7 @@ class YieldOp(IRDLOperation):
 
 @irdl_op_definition
 class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
-    """A loop: over what, in which way, and what an iteration hands on to the next one.
+    """A loop: its range, its kind, and the values that an iteration passes to the next one.
 
     ```mlir
     loop.for "i" %i to 128 { ... }

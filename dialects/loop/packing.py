@@ -31,7 +31,7 @@ def pack_array(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> n
     view = _view(array, packing, shape)
     if view is not None:
         return view
-    # Of panels only the last one goes beyond the constant.
+    # Only the last panel extends past the constant.
     before = _view(array, packing, (shape[0] - 1, *shape[1:])) if shape else None
     if before is None:
         return _gathered(array, packing, [slice(size) for size in shape])

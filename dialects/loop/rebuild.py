@@ -105,7 +105,7 @@ class Rebuild:
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
-        """Emit into `block` for as long as the context lasts."""
+        """Emit into `block` within the context."""
         self.open.append(block)
         yield
         self.open.pop()
@@ -430,7 +430,7 @@ def without_repeats(exprs: Sequence[AffineExpr]) -> list[AffineExpr]:
 
 
 def erase_unused(block: Block) -> None:
-    """Erase operations that only compute or read, and whose results nobody uses."""
+    """Erase operations without side effects whose results are unused."""
     op = block.last_op
     while op is not None:
         for region in op.regions:

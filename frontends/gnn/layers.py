@@ -179,7 +179,7 @@ def matrix_of(subject: str, weight: Any) -> np.ndarray:
     """The matrix of a weight.
 
     Raises:
-        InputError: if it is none of floats.
+        InputError: if it has no floats.
     """
     array = floats(subject, "weight", weight)
     if array.ndim != 2:

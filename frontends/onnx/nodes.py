@@ -123,7 +123,7 @@ class Node:
         operator: the ONNX operator.
         opset: the version of its domain.
         inputs: operands, None for one that is left out.
-        outputs: names of the results, "" for one that nobody wants.
+        outputs: names of the results, "" for an unused one.
     """
 
     def __init__(
@@ -279,7 +279,7 @@ class Node:
                 raise self.unsupported(f"attribute {name} = {got} is not supported, only {value}")
 
     def unread(self) -> list[str]:
-        """Attributes that nobody read, sorted."""
+        """Unread attributes, sorted."""
         return sorted(set(self._attributes) - self._read)
 
     def _attribute(self, name: str, kind: int) -> AttributeProto | None:

@@ -101,7 +101,7 @@ def pow_(node: Node) -> Value:
         return node.emit(graph.PowOp, base, exponent)
     if base.dtype.kind == "f":
         return node.emit(graph.PowOp, base, cast(node, exponent, base.dtype))
-    # The result has the base's type, but the power is taken in one that holds both.
+    # The result has the base's type, but the power is computed in one that holds both.
     wide = np.promote_types(base.dtype, exponent.dtype)
     power = node.emit(graph.PowOp, cast(node, base, wide), cast(node, exponent, wide))
     return cast(node, power, base.dtype)

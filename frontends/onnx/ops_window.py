@@ -100,7 +100,7 @@ def _pads(node: Node, axes: Sequence[Axis]) -> list[tuple[int, int]]:
 
 
 def _missing(axis: Axis) -> int:
-    """What has to be padded so that there are size / stride windows, rounded up."""
+    """The padding for size / stride windows, rounded up."""
     if not axis.size.is_static:
         return 0
     positions = -(-axis.size.value // axis.stride)

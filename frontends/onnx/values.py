@@ -129,7 +129,7 @@ def combine(
 
 
 def differ(a: Dim, b: Dim) -> bool | None:
-    """Whether two dimensions differ whatever their symbols are; None where that depends."""
+    """Whether two dimensions differ for all values of their symbols; None if that depends."""
     difference = a - b
     if difference.is_static:
         return difference.value != 0

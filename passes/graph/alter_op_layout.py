@@ -76,7 +76,7 @@ class Rewriting:
 
 
 def _choose(ctx: Context, ops: Sequence[Operation], blocking: Blocking) -> Layouts:
-    """The operators that work on blocks where that saves more than layouts cost."""
+    """The operators that work on blocks because that saves more than layouts cost."""
 
     def note(convs: Sequence[graph.ConvOp], saved: float, spent: float) -> None:
         cost = f"about {saved:.0f} cycles saved, {spent:.0f} to change layouts"

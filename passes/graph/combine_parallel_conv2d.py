@@ -23,7 +23,7 @@ from .rules.parallel import Kind, combine
 
 
 def _key(op: Operation) -> tuple[object, ...] | None:
-    """What convolutions that can be combined have in common; None if `op` is none of them."""
+    """A key of convolutions that can be combined; None if `op` is none of them."""
     if not isinstance(op, graph.ConvOp) or op.groups.value.data != 1:
         return None
     if not all(is_constant(operand) for operand in op.operands[1:]) or sizes_of(op.result)[1] < 1:

@@ -19,7 +19,7 @@ from .rules.parallel import Kind, combine
 
 
 def _key(op: Operation) -> tuple[object, ...] | None:
-    """What products that can be combined have in common; None if `op` is none of them."""
+    """A key of products that can be combined; None if `op` is none of them."""
     if isinstance(op, graph.DenseOp):
         constant = is_constant(op.w) and (op.bias is None or is_constant(op.bias))
     elif isinstance(op, graph.MatmulOp):

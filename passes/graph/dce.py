@@ -33,7 +33,7 @@ def _is_private(op: Operation) -> bool:
 
 
 def references(op: Operation) -> Iterator[str]:
-    """The symbols that an operation and what is in it refer to."""
+    """The symbols that an operation, regions included, refers to."""
     for inner in op.walk():
         for attribute in (*inner.properties.values(), *inner.attributes.values()):
             yield from _symbols_in(attribute)
@@ -91,7 +91,7 @@ def _erase_dead_functions(ctx: Context, module: ModuleOp) -> None:
 @Exactness.EXACT
 @dataclass(frozen=True)
 class GraphDcePass(ModulePass):
-    """Erase operations whose results nobody uses, and private functions that nobody calls.
+    """Erase operations with unused results, and private functions without callers.
 
     Before:
 

@@ -101,7 +101,7 @@ def _is_operator(op: Operation) -> bool:
 def _sort(block: Block) -> None:
     """Order operators by their uses; erase unused ones.
 
-    Fusion moves operators. This order follows from what is computed alone, so that it is the
+    Fusion moves operators. This order depends on the computation alone, so that it is the
     same before fusion and after it. What is no operator keeps its place among its like.
     """
     order: dict[Operation, None] = {}

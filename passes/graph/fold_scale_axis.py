@@ -124,7 +124,7 @@ def _scale_of(op: graph.MulOp, weights: WeightStore) -> tuple[SSAValue, Scale] |
 
 
 def _absorbs(value: SSAValue, scale: Scale, depth: int = _DEPTH) -> bool:
-    """Whether a scale of `value` can be taken into the weights of the products that make it."""
+    """Whether a scale of `value` can be folded into the weights of the products that make it."""
     op = value.owner
     if not value.has_one_use() or not depth:
         return False

@@ -103,7 +103,7 @@ class Composition:
             else self.add(graph.CastOp(y, element_type(result)))
         )
         if y.type != result.type:
-            # The operator's type may say more, or less, of a size than what it is made of.
+            # The operator's type may know more, or fewer, sizes than that of its replacement.
             y = Rewriter.replace_value_with_new_type(y, result.type)
         result.replace_all_uses_with(y)
         self.rewriter.erase(self.op)

@@ -250,7 +250,7 @@ class GraphSparsifyConstantPass(ModulePass):
     }
     ```
 
-    An element that is 0 is taken to stay 0, whatever it is multiplied by.
+    An element that is 0 is assumed to stay 0, whatever it is multiplied by.
 
     Requires: the arrays of constants, in the context.
     Leaves: no unused constant.

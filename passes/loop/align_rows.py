@@ -121,8 +121,8 @@ class LoopAlignRowsPass(ModulePass):
     """Align gathered rows to as few cache lines as possible.
 
     A sparse product reads whole rows of its dense operand, in any order. Where that is the result
-    of another kernel its rows get some more elements at their ends, which nobody reads or writes,
-    so that none begins in one line and ends in the next.
+    of another kernel its rows get some more elements at their ends, which are never read or
+    written, so that none begins in one line and ends in the next.
 
     Before:
 

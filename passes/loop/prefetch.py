@@ -50,7 +50,7 @@ def prefetch(
         ->  for j: for i to 2: reduce k to n: prefetch w[j, n/2 + ahead] + (n * i + k) * half a row
                                               w[j, k, :]
 
-    Between two rows of `w` that are new, some loops repeat all of them. They share the hints
+    Between two rows of `w` that are new, some loops repeat all of them. They divide the hints
     evenly, so that memory is prefetched at a constant rate: the rest of w[j] while the first of
     them reads it, then the beginning of w[j + 1]. Where it is not known how often they do, each
     repetition prefetches all.
@@ -64,7 +64,7 @@ def prefetch(
 
     Args:
         ahead: bytes by which hints are earlier than that.
-        cases: the same for the nests that the tail "cases" of a split has for up to so many
+        cases: the same for the nests that the tail "cases" of a split has for up to this many
             iterations; see `vectorize`.
         suffix: the infix of their loop names, before the number of the case.
 
@@ -78,7 +78,7 @@ def prefetch(
         if cases:
             raise refusal(STEP, new, first, "is no reduction, of which there are cases")
         load = _read(new, first, argument)
-        hints.ask(first, load, hints.after_block(load, _width(new, first, load), ahead))
+        hints.add(first, load, hints.after_block(load, _width(new, first, load), ahead))
         return noted(new, "prefetch", argument, loop, ahead)
     streams: dict[ForOp, _Stream] = {}
     for end in case_suffixes(kernel, loop, cases, suffix):
@@ -87,7 +87,7 @@ def prefetch(
             raise refusal(STEP, new, target, "is over the entries of a row")
         streams[target] = _stream(new, target, _read(new, target, argument), ahead)
     for target, stream in streams.items():
-        hints.ask(target, stream.load, hints.in_stream(target, stream))
+        hints.add(target, stream.load, hints.in_stream(target, stream))
     named = {"cases": cases, "suffix": suffix} if suffix != "t" else {"cases": cases}
     return noted(new, "prefetch", argument, loop, ahead, **named if cases else {})
 
@@ -113,7 +113,7 @@ class _Stream:
     """That of the rows."""
     start: int
     """The row of the first hint."""
-    share: int
+    part: int
     """The elements that an iteration prefetches."""
     line: int
     repeats: tuple[ForOp, ...]
@@ -193,7 +193,7 @@ def _width(kernel: KernelOp, loop: ForOp, load: LoadOp) -> int:
 class _Hints(Substitution):
     """Puts hints at the beginning of loops of a kernel, which stays the same operation."""
 
-    def ask(self, loop: ForOp, load: LoadOp, places: Iterable[Place]) -> None:
+    def add(self, loop: ForOp, load: LoadOp, places: Iterable[Place]) -> None:
         """Prefetch some places of a load's buffer in each iteration of a loop."""
         self.source = load
         for around in reversed(list(enclosing(loop))):
@@ -220,8 +220,8 @@ class _Hints(Substitution):
         place = self._first(stream.load)
         place[stream.dimension] = AffineExpr.constant(stream.start)
         *outer, last = place
-        for offset in range(0, stream.share, stream.line):
-            yield [*outer, last + iteration * stream.share + offset]
+        for offset in range(0, stream.part, stream.line):
+            yield [*outer, last + iteration * stream.part + offset]
 
     def after_block(self, load: LoadOp, width: int, ahead: int) -> Iterator[Place]:
         """A place for each line of a block, so many bytes after it."""

@@ -89,7 +89,7 @@ def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel", cases: i
     The tail "split" keeps the chunks whole and handles the remainder in one masked chunk; its
     outer loop has at most one iteration. The tail "cases" has a nest for each number that may
     be left, of which one runs: as fast as for a size that is known, and as large as all of them.
-    With `cases` above `f` there are nests for f + 1 up to so many as well: one or a few
+    With `cases` above `f` there are also nests for f + 1 to `cases` iterations: one or a few
     iterations are not left alone after a chunk, but run together with it.
     For a size that is known that is "peel". Where `factor` divides the size there is no tail.
 
@@ -98,7 +98,7 @@ def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel", cases: i
         loop: the loop that is cut.
         factor: f, the iterations of a chunk.
         tail: how the remainder is handled.
-        cases: with the tail "cases" the most iterations that there is a nest for; 0 is f - 1.
+        cases: with the tail "cases" the most iterations that have their own nest; 0 is f - 1.
 
     Raises:
         ScheduleError: for an entries loop, for a tail other than "peel" of a loop that carries
@@ -302,7 +302,7 @@ class LoopSplitPass(ModulePass):
     tail: str = "peel"
     """How the remainder is handled: `peel`, `mask`, `split` or `cases`."""
     cases: int = 0
-    """With `cases`, the most iterations that there is a nest for; by default a chunk's - 1."""
+    """With `cases`, the most iterations that have their own nest; by default a chunk's - 1."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         found = kernel_named(self.name, op, self.kernel)

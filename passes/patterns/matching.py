@@ -57,7 +57,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value was met: as an operand of an operation, or as a root made by it."""
+    """Where a value occurred: as an operand of an operation, or as a root made by it."""
 
     op: Operation
     label: str | None = None
@@ -275,7 +275,7 @@ def _orders(op: Operation) -> Iterator[Sequence[Slot]]:
 
 
 def _candidates(term: Term, state: State) -> Iterator[OpResult]:
-    """The values above what is known of a root, as far up as the root may be."""
+    """The values above the known part of a root, as far up as the root may be."""
     parts = list(subterms(term))
     known = [state[part] for part in parts if part in state]
     values = [v for k in known for v in (k.results if isinstance(k, Operation) else (k,))]

@@ -145,7 +145,7 @@ def named(mnemonic: str) -> type[GraphOp]:
 
 
 class UnknownOperatorError(CompileError, AttributeError):
-    """A pattern names an operator that there is not; the message has the nearest names."""
+    """A pattern names an unknown operator; the message has the nearest names."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         near = ", ".join(difflib.get_close_matches(name, list(known), 3))

@@ -30,7 +30,8 @@ _EXPORTED = ("stepwell_call", "stepwell_frame")
 
 
 def add_entry(module: ir.Module, name: str) -> None:
-    """Add a function that calls a public one with what is in a frame, and returns its status."""
+    """Add a function that calls a public one with the contents of a frame, and returns its
+    status."""
     callee = module.get_global(name)
     frame_type, word = ir.PointerType(), ir.IntType(64)
     function = ir.Function(module, ir.FunctionType(ir.IntType(32), [frame_type]), ENTRY)

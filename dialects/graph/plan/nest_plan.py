@@ -69,7 +69,7 @@ class ResultNest:
     results: list[int]
     """The numbers of the results; several only where they are numbers for the same rows."""
     source: SSAValue
-    """The value whose indices are looped over: the first result, or what is reshaped to it."""
+    """The value whose indices are looped over: the first result, or the source of its reshape."""
     reshapes: list[SSAValue | None]
     """For each of them a reshape that it is made of, index by index: what is reshaped is looped
     over, so that a reduction over one of its rows runs once for the row."""
@@ -149,7 +149,7 @@ class _Planner:
         self._deep: dict[SSAValue, bool] = {}
 
     def planned(self) -> NestPlan:
-        """The plan, or the first reason why there is none."""
+        """The plan, or the first reason against it."""
         self.plan.refusal = next(filter(None, map(self._refusal_of, self.ops)), None)
         if self.plan.refusal is not None:
             return self.plan

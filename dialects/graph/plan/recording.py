@@ -251,7 +251,7 @@ class RecordingNest(Nest):
 
     @contextmanager
     def _opened(self, loops: Sequence[RecordedLoop]) -> Iterator[list[int]]:
-        """Open loops, one inside the other, for as long as the context lasts."""
+        """Open nested loops within the context."""
         outside, numbers = self._open, list[int]()
         for loop in loops:
             loop.around = self._open

@@ -412,6 +412,6 @@ def _bars(user: Operation, op: GraphOp) -> bool:
 
 
 def _width(value: SSAValue) -> int:
-    """The number of columns of a matrix; 0 where it is none or the number is not known."""
+    """The number of columns of a matrix; 0 if unknown, or for other values."""
     shape = tensor_type(value).get_shape()
     return shape[1] if len(shape) == 2 and shape[1] != DYNAMIC_INDEX else 0

@@ -1,4 +1,4 @@
-"""The identities by which `graph-simplify` rewrites, by what they are about.
+"""The identities by which `graph-simplify` rewrites, by subject.
 
 It may import: `dialects` and `core`.
 In: operators; out: fewer or cheaper ones of the same meaning.

@@ -16,7 +16,7 @@ SHORTEST = 4
 
 
 def schedule_row(schedule: Schedule, name: str) -> str | None:
-    """Vectorise a reduction along memory; says what was done, None where it does not fit."""
+    """Vectorise a contiguous reduction; return what was done, None if it does not fit."""
     loop = schedule.loop(name)
     if not loop.is_joinable or loop.over_entries:
         return None
