@@ -34,10 +34,10 @@ from .searches import Searches
 from .statements import HANDLERS, Handler, refuse
 
 _TOGETHER_BITS = 128
-"""The limit of bits loaded at a time of numbers that each fill a vector: within it, all
-processors broadcast a lane cheaply."""
+"""The most bits to load at a time for numbers that are each broadcast to a vector: within so many,
+all processors broadcast a lane cheaply."""
 _UNROLLED_ACCUMULATORS = 4
-"""Accumulators of a reduction that is copied out as a whole: the latency of an addition."""
+"""Accumulators of a completely unrolled reduction: they cover the latency of an addition."""
 
 
 def convert_kernel(kernel: loop.KernelOp, target: Target) -> func.FuncOp:
