@@ -33,6 +33,20 @@ def neighbours(edges: np.ndarray, node: int) -> list[int]:
     return [int(u) for u, v in edges.T if v == node]
 
 
+EXECUTABLES: dict[object, sw.Executable] = {}
+
+
+def compiled(module: sw.Module, level: int) -> sw.Executable:
+    """A layer whose graph is an argument is one program for all graphs."""
+    arrays = [module.weights[name] for name in module.weights]
+    if not module.inputs or not all(isinstance(array, np.ndarray) for array in arrays):
+        return sw.compile(module, threads=1, opt_level=level)
+    key = str(module), level, *(np.asarray(array).tobytes() for array in arrays)
+    if key not in EXECUTABLES:
+        EXECUTABLES[key] = sw.compile(module, threads=1, opt_level=level)
+    return EXECUTABLES[key]
+
+
 def check(model: gnn.Sequential, edges: np.ndarray, x: np.ndarray, expected: np.ndarray) -> None:
     """Compare with the graph as constant and as argument, reference and compiled."""
     graph = gnn.Graph.from_edge_index(edges, len(x))
@@ -42,7 +56,7 @@ def check(model: gnn.Sequential, edges: np.ndarray, x: np.ndarray, expected: np.
         (model.to_module(gnn.GraphSpec(), spec), (graph, x)),
     ):
         results = [module.run_reference(*inputs)]
-        results += [sw.compile(module, threads=1, opt_level=n)(*inputs) for n in (0, 3)]
+        results += [compiled(module, n)(*inputs) for n in (0, 3)]
         for result in results:
             assert result.shape == expected.shape
             # Sums of a few terms in f32, in another order.
@@ -107,8 +121,10 @@ def test_an_edge_of_weight_zero_is_an_edge() -> None:
     np.testing.assert_allclose(module.run_reference(), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("out", [2, 8])
-@pytest.mark.parametrize("aggr", ["mean", "sum", "add", "max", "min"])
+@pytest.mark.parametrize(
+    ("aggr", "out"),
+    [*((aggr, out) for aggr in ("mean", "sum", "max", "min") for out in (2, 8)), ("add", 2)],
+)
 def test_sage(case: tuple[np.ndarray, np.ndarray], aggr: str, out: int) -> None:
     edges, x = case
     left, right, bias = floats(out, 5, seed=1), floats(out, 5, seed=2), floats(out, seed=3)

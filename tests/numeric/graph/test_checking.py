@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -68,9 +69,16 @@ def graph_network() -> sw.Module:
 CORPUS = {"mlp": mlp, "convolution": convolution, "graph_network": graph_network}
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("level", [0, 3])
-@pytest.mark.parametrize("name", CORPUS)
+QUICK = {("mlp", 0, 1), ("mlp", 3, 2), ("convolution", 3, 1), ("graph_network", 3, 2)}
+"""Of the programs, levels and numbers of threads: others run with all tests."""
+
+WAYS = [
+    pytest.param(*way, marks=() if way in QUICK else pytest.mark.slow)
+    for way in itertools.product(CORPUS, (0, 3), (1, 2))
+]
+
+
+@pytest.mark.parametrize(("name", "level", "threads"), WAYS)
 def test_no_alarm(name: str, level: int, threads: int) -> None:
     exe = sw.compile(CORPUS[name](), threads=threads, opt_level=level, check=True)
     assert exe.changes[-1].pass_name == "code generation"
@@ -418,12 +426,18 @@ def test_a_limit_of_no_change() -> None:
     sw.compile(b.module(), check=[x], max_ulp=0)
 
 
-def test_a_program_is_checked_from_where_it_is() -> None:
+LATER = [pytest.param(stage, marks=pytest.mark.slow) for stage in ("fused", "scheduled", "buffers")]
+
+
+@pytest.mark.parametrize("stage", ["loops", *LATER])
+def test_a_program_is_checked_from_where_it_is(stage: str) -> None:
     compilation = Compilation(mlp(), host(), pipeline())
-    for stage in ("fused", "scheduled", "buffers", "loops"):
-        checked = sw.compile(compilation.at(stage), threads=1, check=True)
-        assert checked.changes[-1].pass_name == "code generation"
-    assert sw.compile(mlp(), threads=1).changes == ()
+    checked = sw.compile(compilation.at(stage), threads=1, check=True)
+    assert checked.changes[-1].pass_name == "code generation"
+
+
+def test_without_a_check_there_are_no_changes() -> None:
+    assert sw.compile(mlp(), threads=1, opt_level=0).changes == ()
 
 
 def test_where_a_difference_shows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,11 +97,11 @@ def wrong_intrinsic(patch: pytest.MonkeyPatch) -> None:
     ("program", "mistake", "function"),
     [
         (mlp, wrong_instruction, "fused_dense_tanh"),
-        (mlp, wrong_predicate, "fused"),
+        pytest.param(mlp, wrong_predicate, "fused", marks=pytest.mark.slow),
         (mlp, wrong_choice, "fused"),
-        (mlp, same_lane, "fused"),
-        (convolution, wrong_intrinsic, "fused_conv_relu"),
-        (convolution, wrong_instruction, "fused_pool"),
+        pytest.param(mlp, same_lane, "fused", marks=pytest.mark.slow),
+        pytest.param(convolution, wrong_intrinsic, "fused_conv_relu", marks=pytest.mark.slow),
+        pytest.param(convolution, wrong_instruction, "fused_pool", marks=pytest.mark.slow),
     ],
 )
 def test_planted_errors_of_code_generation(

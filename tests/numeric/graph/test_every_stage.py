@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -74,9 +75,13 @@ def outputs(value: Any) -> tuple[np.ndarray, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("level", [0, 3])
-@pytest.mark.parametrize("name", PROGRAMS)
+WAYS = [
+    pytest.param(*way, marks=pytest.mark.slow if way[1:] in ((0, 2), (3, 1)) else ())
+    for way in itertools.product(PROGRAMS, (0, 3), (1, 2))
+]
+
+
+@pytest.mark.parametrize(("name", "level", "threads"), WAYS)
 def test_stages_agree(name: str, level: int, threads: int) -> None:
     module, inputs = PROGRAMS[name]()
     exe = sw.compile(module, threads=threads, opt_level=level)

@@ -251,7 +251,9 @@ def layers(kind: str) -> sw.Module:
 
 
 @pytest.mark.usefixtures("small_tiles")
-@pytest.mark.parametrize("kind", ["gcn", "gat", "sage"])
+@pytest.mark.parametrize(
+    "kind", ["sage", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("gcn", "gat"))]
+)
 def test_networks_after_each_pass_and_on_any_number_of_threads(kind) -> None:
     x = np.random.default_rng(5).standard_normal((60, 5), np.float32)
     module, inputs = layers(kind), (graph(), x)
