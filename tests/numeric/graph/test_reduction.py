@@ -87,6 +87,7 @@ def names(module: sw.Module) -> list[str]:
 def test_a_mistake_among_many_steps(steps: int, plant: Plant) -> None:
     plant("graph-simplify", swapped(graph.SubOp))
     large = program(steps)
+    before = len(large.weights)
     found = sw.reduce(large, threads=1)
     assert found.operations_before > steps
     assert found.operations < 10
@@ -97,7 +98,7 @@ def test_a_mistake_among_many_steps(steps: int, plant: Plant) -> None:
     sizes = [n for spec in found.module.inputs for n in spec.shape if isinstance(n, int)]
     assert max(sizes) == 1
     assert len(found.module.weights) == 0
-    assert len(large.weights) == 4
+    assert len(large.weights) == before > 0
 
 
 def test_a_crash(plant: Plant, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
