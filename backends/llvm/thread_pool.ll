@@ -63,7 +63,7 @@ define i1 @has_tile(i64 %index) nounwind {
 }
 
 ; Takes and runs tiles until there is none for this thread; whether there was one.
-; What has been run is told at the end: until then the job cannot end, nor another begin.
+; Finished tiles are reported at the end: until then the job cannot end, nor another begin.
 define i1 @work(i64 %index) nounwind {
 entry:
   br label %look
