@@ -32,47 +32,54 @@ from .to_llvm.types import NO_FASTMATH, dense, element_of, fastmath_of, int_attr
 ARITH = LoweringTable()
 """How to lower each operation of `arith`."""
 
-_INTEGER_BINARY: dict[str, type[Operation]] = {
-    "arith.addi": llvm.AddOp,
-    "arith.subi": llvm.SubOp,
-    "arith.muli": llvm.MulOp,
-    "arith.divsi": llvm.SDivOp,
-    "arith.divui": llvm.UDivOp,
-    "arith.remsi": llvm.SRemOp,
-    "arith.remui": llvm.URemOp,
-    "arith.andi": llvm.AndOp,
-    "arith.ori": llvm.OrOp,
-    "arith.xori": llvm.XOrOp,
-    "arith.shli": llvm.ShlOp,
-    "arith.shrsi": llvm.AShrOp,
-    "arith.shrui": llvm.LShrOp,
-    "arith.maxsi": upstream.INTRINSICS["smax"],
-    "arith.minsi": upstream.INTRINSICS["smin"],
-    "arith.maxui": upstream.INTRINSICS["umax"],
-    "arith.minui": upstream.INTRINSICS["umin"],
+_INTEGER_BINARY: dict[type[Operation], type[Operation]] = {
+    arith.AddiOp: llvm.AddOp,
+    arith.SubiOp: llvm.SubOp,
+    arith.MuliOp: llvm.MulOp,
+    arith.DivSIOp: llvm.SDivOp,
+    arith.DivUIOp: llvm.UDivOp,
+    arith.RemSIOp: llvm.SRemOp,
+    arith.RemUIOp: llvm.URemOp,
+    arith.AndIOp: llvm.AndOp,
+    arith.OrIOp: llvm.OrOp,
+    arith.XOrIOp: llvm.XOrOp,
+    arith.ShLIOp: llvm.ShlOp,
+    arith.ShRSIOp: llvm.AShrOp,
+    arith.ShRUIOp: llvm.LShrOp,
+    arith.MaxSIOp: upstream.INTRINSICS["smax"],
+    arith.MinSIOp: upstream.INTRINSICS["smin"],
+    arith.MaxUIOp: upstream.INTRINSICS["umax"],
+    arith.MinUIOp: upstream.INTRINSICS["umin"],
 }
 
-_FLOAT_BINARY: dict[str, type[Operation]] = {
-    "arith.addf": llvm.FAddOp,
-    "arith.subf": llvm.FSubOp,
-    "arith.mulf": llvm.FMulOp,
-    "arith.divf": llvm.FDivOp,
-    "arith.maximumf": upstream.INTRINSICS["maximum"],
-    "arith.minimumf": upstream.INTRINSICS["minimum"],
-    "arith.maxnumf": llvm.VectorFMaxOp,
-    "arith.minnumf": llvm.VectorFMinOp,
+_FLOAT_BINARY: dict[type[Operation], type[Operation]] = {
+    arith.AddfOp: llvm.FAddOp,
+    arith.SubfOp: llvm.FSubOp,
+    arith.MulfOp: llvm.FMulOp,
+    arith.DivfOp: llvm.FDivOp,
+    arith.MaximumfOp: upstream.INTRINSICS["maximum"],
+    arith.MinimumfOp: upstream.INTRINSICS["minimum"],
+    arith.MaxnumfOp: llvm.VectorFMaxOp,
+    arith.MinnumfOp: llvm.VectorFMinOp,
 }
 
-_CASTS: dict[str, type[Operation]] = {
-    "arith.extf": llvm.FPExtOp,
-    "arith.truncf": llvm.FPTruncOp,
-    "arith.extsi": llvm.SExtOp,
-    "arith.extui": llvm.ZExtOp,
-    "arith.trunci": llvm.TruncOp,
-    "arith.sitofp": llvm.SIToFPOp,
-    "arith.uitofp": upstream.LlvmUIToFPOp,
-    "arith.fptosi": upstream.LlvmFPToSIOp,
-    "arith.fptoui": upstream.LlvmFPToUIOp,
+_CASTS: dict[type[Operation], type[Operation]] = {
+    arith.ExtFOp: llvm.FPExtOp,
+    arith.TruncFOp: llvm.FPTruncOp,
+    arith.ExtSIOp: llvm.SExtOp,
+    upstream.ExtSIOp: llvm.SExtOp,
+    arith.ExtUIOp: llvm.ZExtOp,
+    upstream.ExtUIOp: llvm.ZExtOp,
+    arith.TruncIOp: llvm.TruncOp,
+    upstream.TruncIOp: llvm.TruncOp,
+    arith.SIToFPOp: llvm.SIToFPOp,
+    upstream.SIToFPOp: llvm.SIToFPOp,
+    arith.UIToFPOp: upstream.LlvmUIToFPOp,
+    upstream.UIToFPOp: upstream.LlvmUIToFPOp,
+    arith.FPToSIOp: upstream.LlvmFPToSIOp,
+    upstream.FPToSIOp: upstream.LlvmFPToSIOp,
+    arith.FPToUIOp: upstream.LlvmFPToUIOp,
+    upstream.FPToUIOp: upstream.LlvmFPToUIOp,
 }
 
 _OVERFLOW = {
@@ -81,7 +88,7 @@ _OVERFLOW = {
 }
 
 
-@ARITH.on("arith.constant")
+@ARITH.on(arith.ConstantOp)
 def lower_constant(op: Operation, low: Lowering) -> SSAValue:
     value, type = op.properties["value"], op.results[0].type
     (target,) = low.parts_of(type)
@@ -105,7 +112,7 @@ def lower_integer_binary(op: Operation, low: Lowering) -> SSAValue:
     left, right = op.operands
     result = low.parts_of(op.results[0].type)[0]
     operands = (low.value(left), low.value(right))
-    return low.emit(_INTEGER_BINARY[op.name], operands, result, _overflow(op))
+    return low.emit(_INTEGER_BINARY[type(op)], operands, result, _overflow(op))
 
 
 def _overflow(op: Operation) -> Mapping[str, Attribute]:
@@ -119,15 +126,15 @@ def _overflow(op: Operation) -> Mapping[str, Attribute]:
 def lower_float_binary(op: Operation, low: Lowering) -> SSAValue:
     left, right = op.operands
     operands = (low.value(left), low.value(right))
-    return low.emit(_FLOAT_BINARY[op.name], operands, op.results[0].type, fastmath_of(op))
+    return low.emit(_FLOAT_BINARY[type(op)], operands, op.results[0].type, fastmath_of(op))
 
 
-@ARITH.on("arith.negf")
+@ARITH.on(arith.NegfOp)
 def lower_negf(op: Operation, low: Lowering) -> SSAValue:
     return low.emit(llvm.FNegOp, (low.value(op.operands[0]),), op.results[0].type, fastmath_of(op))
 
 
-@ARITH.on("arith.cmpi")
+@ARITH.on(arith.CmpiOp, upstream.CmpiOp)
 def lower_cmpi(op: Operation, low: Lowering) -> SSAValue:
     left, right = op.operands
     operands = (low.value(left), low.value(right))
@@ -135,7 +142,7 @@ def lower_cmpi(op: Operation, low: Lowering) -> SSAValue:
     return low.emit(llvm.ICmpOp, operands, op.results[0].type, properties)
 
 
-@ARITH.on("arith.cmpf")
+@ARITH.on(arith.CmpfOp, upstream.CmpfOp)
 def lower_cmpf(op: Operation, low: Lowering) -> SSAValue:
     left, right = op.operands
     operands = (low.value(left), low.value(right))
@@ -144,7 +151,7 @@ def lower_cmpf(op: Operation, low: Lowering) -> SSAValue:
 
 
 # Selecting between buffers selects between addresses and between sizes.
-@ARITH.on("arith.select")
+@ARITH.on(arith.SelectOp, upstream.SelectOp)
 def lower_select(op: Operation, low: Lowering) -> Parts:
     condition = low.value(op.operands[0])
     return tuple(
@@ -161,7 +168,7 @@ def lower_cast(op: Operation, low: Lowering) -> SSAValue:
         return _from_bf16(op, low)
     if element_of(op.results[0].type) == bf16:
         return _to_bf16(op, low)
-    return low.emit(_CASTS[op.name], (low.value(op.operands[0]),), op.results[0].type)
+    return low.emit(_CASTS[type(op)], (low.value(op.operands[0]),), op.results[0].type)
 
 
 def _bits(number: float) -> int:
@@ -171,7 +178,7 @@ def _bits(number: float) -> int:
 
 def _only_f32(op: Operation, low: Lowering, other: Attribute) -> tuple[Attribute, Attribute]:
     """The types of the bits and of the number, where bf16 is converted from or to f32."""
-    if op.name not in ("arith.extf", "arith.truncf") or element_of(other) != f32:
+    if not isinstance(op, arith.ExtFOp | arith.TruncFOp) or element_of(other) != f32:
         low.refuse("cast cannot be converted", "bf16 to f32, or f32 to bf16", other)
     return upstream.with_element_type(other, i32), upstream.with_element_type(other, i16)
 
@@ -204,7 +211,7 @@ def _to_bf16(op: Operation, low: Lowering) -> SSAValue:
     return low.emit(llvm.TruncOp, (chosen,), narrow)
 
 
-@ARITH.on("arith.index_cast", "arith.index_castui")
+@ARITH.on(arith.IndexCastOp, upstream.IndexCastOp, upstream.IndexCastUIOp)
 def lower_index_cast(op: Operation, low: Lowering) -> SSAValue:
     value, (target,) = low.value(op.operands[0]), low.parts_of(op.results[0].type)
     have, want = _width(value.type), _width(target)
@@ -212,7 +219,7 @@ def lower_index_cast(op: Operation, low: Lowering) -> SSAValue:
         return value
     if want < have:
         return low.emit(llvm.TruncOp, (value,), target)
-    widen = llvm.ZExtOp if op.name == "arith.index_castui" else llvm.SExtOp
+    widen = llvm.ZExtOp if isinstance(op, upstream.IndexCastUIOp) else llvm.SExtOp
     return low.emit(widen, (value,), target)
 
 
@@ -220,20 +227,20 @@ def _width(type: Attribute) -> int:
     return cast(FixedBitwidthType, element_of(type)).bitwidth
 
 
-@ARITH.on("arith.bitcast")
+@ARITH.on(arith.BitcastOp)
 def lower_bitcast(op: Operation, low: Lowering) -> SSAValue:
     value, (target,) = low.value(op.operands[0]), low.parts_of(op.results[0].type)
     return value if value.type == target else low.emit(llvm.BitcastOp, (value,), target)
 
 
 # floordiv(a, b) == a / b - 1  where the signs of the remainder and of b differ, else a / b
-@ARITH.on("arith.floordivsi")
+@ARITH.on(arith.FloorDivSIOp)
 def lower_floordivsi(op: Operation, low: Lowering) -> SSAValue:
     return _adjusted_division(op, low, llvm.SubOp, _signs_differ)
 
 
 # ceildiv(a, b) == a / b + 1  where the signs of the remainder and of b agree, else a / b
-@ARITH.on("arith.ceildivsi")
+@ARITH.on(arith.CeilDivSIOp)
 def lower_ceildivsi(op: Operation, low: Lowering) -> SSAValue:
     return _adjusted_division(op, low, llvm.AddOp, _signs_agree)
 
@@ -266,7 +273,7 @@ def _adjusted_division(op: Operation, low: Lowering, adjust, condition) -> SSAVa
 
 
 # ceildiv(a, b) == a / b + (a mod b != 0)
-@ARITH.on("arith.ceildivui")
+@ARITH.on(arith.CeilDivUIOp)
 def lower_ceildivui(op: Operation, low: Lowering) -> SSAValue:
     a, b = (low.value(operand) for operand in op.operands)
     type = a.type

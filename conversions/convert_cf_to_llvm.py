@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import cf, llvm
@@ -26,15 +25,14 @@ def _flat(low: Lowering, values: Sequence[SSAValue]) -> list[SSAValue]:
     return [part for value in values for part in low.parts(value)]
 
 
-@CF.on("cf.br")
+@CF.on(cf.BranchOp)
 def lower_br(op: Operation, low: Lowering) -> None:
     operands = _flat(low, op.operands)
     low.perform(llvm.BrOp.create(operands=operands, successors=op.successors))
 
 
-@CF.on("cf.cond_br")
-def lower_cond_br(op: Operation, low: Lowering) -> None:
-    branch = cast(cf.ConditionalBranchOp, op)
+@CF.on(cf.ConditionalBranchOp)
+def lower_cond_br(branch: cf.ConditionalBranchOp, low: Lowering) -> None:
     low.perform(
         conditional_branch(
             low.value(branch.cond),
@@ -63,11 +61,10 @@ def conditional_branch(
 
 
 # switch(x, a, b) == if x == a ... else if x == b ... else default
-@CF.on("cf.switch")
-def lower_switch(op: Operation, low: Lowering) -> None:
-    switch = cast(cf.SwitchOp, op)
+@CF.on(cf.SwitchOp)
+def lower_switch(switch: cf.SwitchOp, low: Lowering) -> None:
     flag = low.value(switch.flag)
-    block, region = op.parent, op.parent_region()
+    block, region = switch.parent, switch.parent_region()
     assert block is not None
     assert region is not None
     values = switch.case_values.get_values() if switch.case_values is not None else ()
@@ -84,13 +81,13 @@ def lower_switch(op: Operation, low: Lowering) -> None:
         branch = conditional_branch(
             compare.res, target, arguments, following, default if last else []
         )
-        _append(low, op, block, (compare, branch))
+        _append(low, switch, block, (compare, branch))
         if not last:
             region.insert_block_after(following, block)
             block = following
     if not cases:
         branch = llvm.BrOp.create(operands=default, successors=[switch.default_block])
-        _append(low, op, block, (branch,))
+        _append(low, switch, block, (branch,))
 
 
 def _append(low: Lowering, op: Operation, block: Block, new: Sequence[Operation]) -> None:

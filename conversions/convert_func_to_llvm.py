@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import func, llvm
@@ -38,9 +37,8 @@ _EXTERNAL, _INTERNAL = llvm.LinkageAttr("external"), llvm.LinkageAttr("internal"
 _NO_ATTRIBUTES = DictionaryAttr({})
 
 
-@FUNC.on("func.func")
-def lower_func(op: Operation, low: Lowering) -> None:
-    old = cast(func.FuncOp, op)
+@FUNC.on(func.FuncOp)
+def lower_func(old: func.FuncOp, low: Lowering) -> None:
     body = old.detach_region(old.body)
     new = llvm.FuncOp(
         old.sym_name,
@@ -82,7 +80,7 @@ def _argument_attributes(low: Lowering, op: func.FuncOp) -> ArrayAttr[Dictionary
     return ArrayAttr(result) if any(one.data for one in result) else None
 
 
-@FUNC.on("func.return")
+@FUNC.on(func.ReturnOp)
 def lower_return(op: Operation, low: Lowering) -> None:
     parts = [part for operand in op.operands for part in low.parts(operand)]
     if len(parts) < 2:
@@ -96,16 +94,15 @@ def lower_return(op: Operation, low: Lowering) -> None:
     low.perform(llvm.ReturnOp.create(operands=[result]))
 
 
-@FUNC.on("func.call")
-def lower_call(op: Operation, low: Lowering) -> None:
-    call = cast(func.CallOp, op)
-    arguments = [part for operand in op.operands for part in low.parts(operand)]
-    result_type = _result_type(low, [result.type for result in op.results])
+@FUNC.on(func.CallOp)
+def lower_call(call: func.CallOp, low: Lowering) -> None:
+    arguments = [part for operand in call.operands for part in low.parts(operand)]
+    result_type = _result_type(low, [result.type for result in call.results])
     new = low.perform(direct_call(call.callee, arguments, result_type))
-    if not op.results:
+    if not call.results:
         return
     returned = new.results[0]
-    flat = [part for result in op.results for part in low.parts_of(result.type)]
+    flat = [part for result in call.results for part in low.parts_of(result.type)]
     if len(flat) > 1:
         values = [
             low.emit(
@@ -118,7 +115,7 @@ def lower_call(op: Operation, low: Lowering) -> None:
         ]
     else:
         values = [returned]
-    for result in op.results:
+    for result in call.results:
         count = len(low.parts_of(result.type))
         low.define(result, tuple(values[:count]))
         values = values[count:]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import llvm
+from xdsl.dialects import llvm, math
 from xdsl.dialects.builtin import (
     FloatAttr,
     ModuleOp,
@@ -29,41 +29,44 @@ from .to_llvm.types import dense, element_of, fastmath_of, lanes_of
 MATH = LoweringTable()
 """How to lower each operation of `math`."""
 
-_INTRINSICS: dict[str, type[Operation]] = {
-    "math.absf": llvm.FAbsOp,
-    "math.ceil": llvm.FCeilOp,
-    "math.floor": llvm.FFloorOp,
-    "math.sqrt": llvm.FSqrtOp,
-    "math.exp": llvm.FExpOp,
-    "math.exp2": llvm.FExp2Op,
-    "math.log": llvm.FLogOp,
-    "math.log2": llvm.FLog2Op,
-    "math.sin": llvm.FSinOp,
-    "math.cos": llvm.FCosOp,
-    "math.powf": llvm.FPowOp,
-    "math.copysign": llvm.FCopySignOp,
-    "math.fma": llvm.FMAOp,
+_INTRINSICS: dict[type[Operation], type[Operation]] = {
+    math.AbsFOp: llvm.FAbsOp,
+    math.CeilOp: llvm.FCeilOp,
+    math.FloorOp: llvm.FFloorOp,
+    math.SqrtOp: llvm.FSqrtOp,
+    math.ExpOp: llvm.FExpOp,
+    math.Exp2Op: llvm.FExp2Op,
+    math.LogOp: llvm.FLogOp,
+    math.Log2Op: llvm.FLog2Op,
+    math.SinOp: llvm.FSinOp,
+    math.CosOp: llvm.FCosOp,
+    math.PowFOp: llvm.FPowOp,
+    math.CopySignOp: llvm.FCopySignOp,
+    math.FmaOp: llvm.FMAOp,
     **{
-        f"math.{name}": upstream.INTRINSICS[name]
-        for name in (
-            *("trunc", "round", "roundeven", "log10", "tan", "asin", "acos", "atan", "atan2"),
-            *("sinh", "cosh", "tanh"),
+        kind: upstream.INTRINSICS[kind.name.removeprefix("math.")]
+        for kind in (
+            *(math.TruncOp, math.RoundOp, math.RoundEvenOp, math.Log10Op, math.TanOp, math.AsinOp),
+            *(math.AcosOp, math.AtanOp, math.Atan2Op, math.SinhOp, math.CoshOp, math.TanhOp),
         )
     },
 }
 
-_LIBM = ("erf", "expm1", "log1p", "cbrt", "asinh", "acosh", "atanh")
+_LIBM = (
+    *(math.ErfOp, math.ExpM1Op, math.Log1pOp, math.CbrtOp),
+    *(math.AsinhOp, math.AcoshOp, math.AtanhOp),
+)
 
 
 @MATH.on(*_INTRINSICS)
 def lower_intrinsic(op: Operation, low: Lowering) -> SSAValue:
     lanes_of(op.results[0].type)
     operands = [low.value(operand) for operand in op.operands]
-    return low.emit(_INTRINSICS[op.name], operands, op.results[0].type, fastmath_of(op))
+    return low.emit(_INTRINSICS[type(op)], operands, op.results[0].type, fastmath_of(op))
 
 
 # rsqrt(x) == 1 / sqrt(x)
-@MATH.on("math.rsqrt")
+@MATH.on(math.RsqrtOp)
 def lower_rsqrt(op: Operation, low: Lowering) -> SSAValue:
     type, flags = op.results[0].type, fastmath_of(op)
     root = low.emit(llvm.FSqrtOp, (low.value(op.operands[0]),), type, flags)
@@ -78,7 +81,7 @@ def _one(low: Lowering, type: Attribute) -> SSAValue:
 
 
 # abs(x) == max(x, 0 - x)
-@MATH.on("math.absi")
+@MATH.on(math.AbsIOp)
 def lower_absi(op: Operation, low: Lowering) -> SSAValue:
     value = low.value(op.operands[0])
     type = value.type
@@ -90,7 +93,7 @@ def lower_absi(op: Operation, low: Lowering) -> SSAValue:
     return low.emit(upstream.INTRINSICS["smax"], (value, negated), type)
 
 
-@MATH.on(*(f"math.{name}" for name in _LIBM))
+@MATH.on(*_LIBM)
 def lower_libm(op: Operation, low: Lowering) -> SSAValue:
     value = low.value(op.operands[0])
     element = element_of(value.type)

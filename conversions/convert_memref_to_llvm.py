@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import llvm, memref
@@ -27,6 +26,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..core.budgets import EXACT
+from ..core.typed import memref_type
 from ..dialects import upstream
 from ..dialects.program import EFFORT
 from .to_llvm.addresses import element_address, number_of_elements, offset_address, sum_of
@@ -43,9 +43,8 @@ _STACK_EFFORT = StringAttr("light")
 _PLAIN = int_attr(0, 64)
 
 
-@MEMREF.on("memref.load")
-def lower_load(op: Operation, low: Lowering) -> SSAValue:
-    load = cast(memref.LoadOp, op)
+@MEMREF.on(memref.LoadOp)
+def lower_load(load: memref.LoadOp, low: Lowering) -> SSAValue:
     element = load.res.type
     address = element_address(low, load.memref, load.indices)
     kept = stored(element, low.index)
@@ -56,9 +55,8 @@ def lower_load(op: Operation, low: Lowering) -> SSAValue:
     return low.emit(llvm.ICmpOp, operands, i1, {"predicate": _NOT_EQUAL})
 
 
-@MEMREF.on("memref.store")
-def lower_store(op: Operation, low: Lowering) -> None:
-    store = cast(memref.StoreOp, op)
+@MEMREF.on(memref.StoreOp)
+def lower_store(store: memref.StoreOp, low: Lowering) -> None:
     element = store.value.type
     address = element_address(low, store.memref, store.indices)
     value = low.value(store.value)
@@ -67,9 +65,8 @@ def lower_store(op: Operation, low: Lowering) -> None:
     low.perform(llvm.StoreOp.create(operands=[value, address], properties=access(low, element)))
 
 
-@MEMREF.on("memref.prefetch")
-def lower_prefetch(op: Operation, low: Lowering) -> None:
-    hint = cast(upstream.PrefetchOp, op)
+@MEMREF.on(upstream.PrefetchOp)
+def lower_prefetch(hint: upstream.PrefetchOp, low: Lowering) -> None:
     address = element_address(low, hint.memref, hint.indices)
     flags = (hint.is_write, hint.locality, hint.is_data)
     arguments = [address, *(low.integer(abs(flag.value.data), i32) for flag in flags)]
@@ -81,9 +78,8 @@ def access(low: Lowering, element: Attribute) -> dict[str, Attribute]:
     return {"alignment": alignment(element, low.index), "ordering": _PLAIN}
 
 
-@MEMREF.on("memref.dim")
-def lower_dim(op: Operation, low: Lowering) -> SSAValue:
-    dim = cast(memref.DimOp, op)
+@MEMREF.on(memref.DimOp)
+def lower_dim(dim: memref.DimOp, low: Lowering) -> SSAValue:
     type = dim.source.type
     number = low.known_integer(low.value(dim.index))
     if number is None or not isinstance(type, MemRefType):
@@ -95,14 +91,13 @@ def lower_dim(op: Operation, low: Lowering) -> SSAValue:
 
 def _sizes(low: Lowering, buffer: SSAValue) -> list[SSAValue]:
     symbolic = iter(low.parts(buffer)[1:])
-    shape = cast(MemRefType, buffer.type).get_shape()
+    shape = memref_type(buffer).get_shape()
     return [next(symbolic) if size == DYNAMIC_INDEX else low.integer(size) for size in shape]
 
 
-@MEMREF.on("memref.alloca")
-def lower_alloca(op: Operation, low: Lowering) -> SSAValue:
-    alloca = cast(memref.AllocaOp, op)
-    type = cast(MemRefType, alloca.memref.type)
+@MEMREF.on(memref.AllocaOp)
+def lower_alloca(alloca: memref.AllocaOp, low: Lowering) -> SSAValue:
+    type = memref_type(alloca.memref)
     check_contiguous(type)
     low.module.attributes.setdefault(EFFORT, _STACK_EFFORT)
     if not type.has_static_shape():
@@ -113,20 +108,19 @@ def lower_alloca(op: Operation, low: Lowering) -> SSAValue:
         "alignment": int_attr(max(wanted, byte_size(type.element_type, low.index)), 64),
     }
     count = low.integer(math.prod(type.get_shape()))
-    return low.hoist(op, llvm.AllocaOp, (count,), PTR, properties)
+    return low.hoist(alloca, llvm.AllocaOp, (count,), PTR, properties)
 
 
 # The view is of bytes, its address is that of the buffer plus the shift.
-@MEMREF.on("memref.view")
-def lower_view(op: Operation, low: Lowering) -> Parts:
-    view = cast(memref.ViewOp, op)
+@MEMREF.on(memref.ViewOp)
+def lower_view(view: memref.ViewOp, low: Lowering) -> Parts:
     terms = sum_of(low, [(view.byte_shift, 1, ())])
     address = offset_address(low, low.parts(view.source)[0], terms, i8)
     low.parts_of(view.result.type)
     return (address, *(low.value(size) for size in view.sizes))
 
 
-@MEMREF.on("memref.cast")
+@MEMREF.on(memref.CastOp)
 def lower_cast(op: Operation, low: Lowering) -> Parts:
     source, target = op.operands[0], op.results[0].type
     if not isinstance(source.type, MemRefType) or not isinstance(target, MemRefType):
@@ -140,10 +134,9 @@ def _symbolic(type: MemRefType, sizes: Sequence[SSAValue]) -> list[SSAValue]:
     return [size for size, known in zip(sizes, type.get_shape(), strict=True) if known < 0]
 
 
-@MEMREF.on("memref.collapse_shape")
-def lower_collapse_shape(op: Operation, low: Lowering) -> Parts:
-    collapse = cast(memref.CollapseShapeOp, op)
-    type = cast(MemRefType, collapse.result.type)
+@MEMREF.on(memref.CollapseShapeOp)
+def lower_collapse_shape(collapse: memref.CollapseShapeOp, low: Lowering) -> Parts:
+    type = memref_type(collapse.result)
     low.parts_of(type)
     if type.get_num_dims() != 1:
         low.refuse("some dimensions are kept", "one dimension left", type)
@@ -151,10 +144,9 @@ def lower_collapse_shape(op: Operation, low: Lowering) -> Parts:
     return (address, *([] if type.has_static_shape() else [number_of_elements(low, collapse.src)]))
 
 
-@MEMREF.on("memref.reinterpret_cast")
-def lower_reinterpret_cast(op: Operation, low: Lowering) -> Parts:
-    cast_op = cast(memref.ReinterpretCastOp, op)
-    type = cast(MemRefType, cast_op.result.type)
+@MEMREF.on(memref.ReinterpretCastOp)
+def lower_reinterpret_cast(cast_op: memref.ReinterpretCastOp, low: Lowering) -> Parts:
+    type = memref_type(cast_op.result)
     low.parts_of(type)
     address = low.parts(cast_op.source)[0]
     (offset,) = cast_op.static_offsets.get_values()
@@ -168,15 +160,15 @@ def lower_reinterpret_cast(op: Operation, low: Lowering) -> Parts:
     )
 
 
-@MEMREF.on("memref.assume_alignment")
+@MEMREF.on(memref.AssumeAlignmentOp)
 def lower_assume_alignment(op: Operation, low: Lowering) -> Parts:
     return low.parts(op.operands[0])
 
 
-@MEMREF.on("memref.copy")
+@MEMREF.on(memref.CopyOp)
 def lower_copy(op: Operation, low: Lowering) -> None:
     source, target = op.operands
-    type = cast(MemRefType, source.type)
+    type = memref_type(source)
     count = number_of_elements(low, source)
     size = low.integer(byte_size(type.element_type, low.index))
     bytes = low.emit(llvm.MulOp, (count, size), low.index)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, cf, func, llvm
@@ -36,6 +35,7 @@ from ..core.budgets import EXACT
 from ..core.context import index_bits_of
 from ..core.errors import explain
 from ..core.refusal import refused
+from ..core.typed import integer_type, memref_type
 from ..dialects import rt, upstream
 from ..dialects.loop.ops import KernelOp
 from ..dialects.program import needs_attributes
@@ -78,16 +78,14 @@ def _word(low: Lowering, base: SSAValue, word: int, type: Attribute = PTR) -> SS
     return low.hoist(("load", address, type), llvm.LoadOp, (address,), type, _WORD)
 
 
-@RT.on("rt.constant")
-def lower_constant(op: Operation, low: Lowering) -> SSAValue:
-    constant = cast(rt.ConstantOp, op)
+@RT.on(rt.ConstantOp)
+def lower_constant(constant: rt.ConstantOp, low: Lowering) -> SSAValue:
     table = _word(low, low.value(constant.context), rt.Word.CONSTANTS)
     return _word(low, table, constant.slot.value.data)
 
 
-@RT.on("rt.arena")
-def lower_arena(op: Operation, low: Lowering) -> Parts:
-    arena = cast(rt.ArenaOp, op)
+@RT.on(rt.ArenaOp)
+def lower_arena(arena: rt.ArenaOp, low: Lowering) -> Parts:
     context, wanted = low.value(arena.context), low.value(arena.bytes)
     have = _word(low, context, rt.Word.ARENA_BYTES, i64)
     enough = low.emit(llvm.ICmpOp, (wanted, have), i1, {"predicate": _NOT_ABOVE})
@@ -129,19 +127,18 @@ def _return_unless(
     at.perform(func.ReturnOp(at.integer(number, i32)))
 
 
-def _number(op: Operation) -> int:
+def _number(op: rt.FailingOp) -> int:
     """The number of an operation that can fail: its place among those of its function."""
     function = op.parent_op()
     assert function is not None
-    return rt.failing_operations(function).index(cast(rt.FailingOp, op)) + 1
+    return rt.failing_operations(function).index(op) + 1
 
 
-@RT.on("rt.check")
-def lower_check(op: Operation, low: Lowering) -> None:
-    check = cast(rt.CheckOp, op)
+@RT.on(rt.CheckOp)
+def lower_check(check: rt.CheckOp, low: Lowering) -> None:
     details = [low.value(detail) for detail in check.details]
     leave = _leave(low.value(check.context), details)
-    _return_unless(low, low.value(check.condition), _number(op), leave)
+    _return_unless(low, low.value(check.condition), _number(check), leave)
 
 
 def _nothing(at: Assembler) -> None:
@@ -155,10 +152,9 @@ def _provide(
         low.add_function(make(*types))
 
 
-@RT.on("rt.check_index")
-def lower_check_index(op: Operation, low: Lowering) -> None:
-    check = cast(rt.CheckIndexOp, op)
-    element = cast(IntegerType, cast(MemRefType, check.indices.type).element_type)
+@RT.on(rt.CheckIndexOp)
+def lower_check_index(check: rt.CheckIndexOp, low: Lowering) -> None:
+    element = integer_type(memref_type(check.indices).element_type)
     _provide(low, f"rt_first_outside_{element}", checks.first_outside, element)
     name = checks.check_index_name(element)
     _provide(low, name, checks.check_index, element)
@@ -166,15 +162,13 @@ def lower_check_index(op: Operation, low: Lowering) -> None:
     count, extent = number_of_elements(low, check.indices), low.value(check.extent)
     details = _word_address(low, low.value(check.context), rt.Word.DETAILS)
     good = _call(low, name, (address, count, extent, details))
-    _return_unless(low, good, _number(op), _nothing)
+    _return_unless(low, good, _number(check), _nothing)
 
 
-@RT.on("rt.check_csr")
-def lower_check_csr(op: Operation, low: Lowering) -> None:
-    check = cast(rt.CheckCsrOp, op)
+@RT.on(rt.CheckCsrOp)
+def lower_check_csr(check: rt.CheckCsrOp, low: Lowering) -> None:
     pointer, index = (
-        cast(IntegerType, cast(MemRefType, buffer.type).element_type)
-        for buffer in (check.indptr, check.indices)
+        integer_type(memref_type(buffer).element_type) for buffer in (check.indptr, check.indices)
     )
     _provide(low, f"rt_first_outside_{index}", checks.first_outside, index)
     _provide(low, f"rt_first_decrease_{pointer}", checks.first_decrease, pointer)
@@ -186,26 +180,24 @@ def lower_check_csr(op: Operation, low: Lowering) -> None:
     arguments.append(low.value(check.columns))
     arguments.append(_word_address(low, low.value(check.context), rt.Word.DETAILS))
     good = _call(low, name, arguments)
-    _return_unless(low, good, _number(op), _nothing)
+    _return_unless(low, good, _number(check), _nothing)
 
 
 def _call(low: Lowering, name: str, arguments: Sequence[SSAValue]) -> SSAValue:
     return low.perform(direct_call(SymbolRefAttr(name), arguments, i1)).results[0]
 
 
-@RT.on("rt.call")
-def lower_call(op: Operation, low: Lowering) -> None:
-    call = cast(rt.CallOp, op)
+@RT.on(rt.CallOp)
+def lower_call(call: rt.CallOp, low: Lowering) -> None:
     low.perform(func.CallOp(call.callee, call.arguments, []))
 
 
-@RT.on("rt.call_packed")
-def lower_call_packed(op: Operation, low: Lowering) -> None:
-    call = cast(rt.CallPackedOp, op)
+@RT.on(rt.CallPackedOp)
+def lower_call_packed(call: rt.CallPackedOp, low: Lowering) -> None:
     words = [word for buffer in call.operands[1:] for word in _words(low, buffer)]
     properties = {"elem_type": i64, "alignment": int_attr(8, 64)}
     count = low.integer(max(1, len(words)))
-    array = low.hoist(op, llvm.AllocaOp, (count,), PTR, properties)
+    array = low.hoist(call, llvm.AllocaOp, (count,), PTR, properties)
     for number, word in enumerate(words):
         operands = [word, _word_address(low, array, number)]
         low.perform(llvm.StoreOp.create(operands=operands, properties=_WORD))
@@ -225,7 +217,7 @@ def lower_call_packed(op: Operation, low: Lowering) -> None:
     status = low.perform(called).results[0]
     operands = (status, low.integer(0, i32))
     good = low.emit(llvm.ICmpOp, operands, i1, {"predicate": _EQUAL})
-    _return_unless(low, good, _number(op), _nothing)
+    _return_unless(low, good, _number(call), _nothing)
 
 
 def _words(low: Lowering, buffer: SSAValue) -> list[SSAValue]:
@@ -234,14 +226,14 @@ def _words(low: Lowering, buffer: SSAValue) -> list[SSAValue]:
         return [low.value(buffer)]
     address, *symbolic = low.parts(buffer)
     sizes = iter(symbolic)
-    shape = cast(MemRefType, buffer.type).get_shape()
+    shape = memref_type(buffer).get_shape()
     return [
         address,
         *(next(sizes) if size == DYNAMIC_INDEX else low.integer(size) for size in shape),
     ]
 
 
-@RT.on("rt.clock")
+@RT.on(rt.ClockOp)
 def lower_clock(op: Operation, low: Lowering) -> SSAValue:
     return _now(low)
 
@@ -252,9 +244,8 @@ def _now(low: Lowering) -> SSAValue:
     return low.perform(direct_call(SymbolRefAttr(clock.CLOCK), [], i64)).results[0]
 
 
-@RT.on("rt.record")
-def lower_record(op: Operation, low: Lowering) -> None:
-    record = cast(rt.RecordOp, op)
+@RT.on(rt.RecordOp)
+def lower_record(record: rt.RecordOp, low: Lowering) -> None:
     passed = low.emit(llvm.SubOp, (_now(low), low.value(record.since)), i64)
     table = low.parts(record.times)[0]
     for word, more in enumerate((passed, low.integer(1))):
@@ -265,11 +256,10 @@ def lower_record(op: Operation, low: Lowering) -> None:
 
 
 # tiles(n, f) == for t in 0..n: f(t)
-@RT.on("rt.call_tiles")
-def lower_call_tiles(op: Operation, low: Lowering) -> None:
-    call = cast(rt.CallTilesOp, op)
-    block, region = op.parent, op.parent_region()
-    following = op.next_op
+@RT.on(rt.CallTilesOp)
+def lower_call_tiles(call: rt.CallTilesOp, low: Lowering) -> None:
+    block, region = call.parent, call.parent_region()
+    following = call.next_op
     if block is None or region is None or following is None:
         low.refuse("not in a block that goes on", "a terminator after it")
     rest = block.split_before(following)
@@ -287,26 +277,25 @@ def lower_call_tiles(op: Operation, low: Lowering) -> None:
     run = func.CallOp(call.callee, [tile, *call.arguments], [])
     again = [run, one, step, cf.BranchOp(head, step)]
     for made in (*ends, *again):
-        made.location = op.location
+        made.location = call.location
     head.add_ops(ends)
     body.add_ops(again)
 
 
 # tiles(n, f, x) == parallel_tiles(entry of f, &{x}, n)
-def _lower_on_threads(op: Operation, low: Lowering, threads: int) -> None:
-    call = cast(rt.CallTilesOp, op)
+def _lower_on_threads(call: rt.CallTilesOp, low: Lowering, threads: int) -> None:
     callee = call.callee.root_reference.data
     parts = [part for argument in call.arguments for part in low.parts(argument)]
     entry = f"{callee}_entry"
     if not low.is_declared(entry):
         types = [value.type for value in call.arguments]
-        low.add_function(_entry(entry, callee, types, op.location))
+        low.add_function(_entry(entry, callee, types, call.location))
     pool = llvm.LLVMFunctionType([PTR, PTR, i64, i64])
     low.declare(rt.PARALLEL_TILES, pool)
 
     count = low.integer(max(1, sum(words_of(part.type) for part in parts)))
     properties = {"elem_type": i64, "alignment": int_attr(64, 64)}
-    context = low.hoist(op, llvm.AllocaOp, (count,), PTR, properties)
+    context = low.hoist(call, llvm.AllocaOp, (count,), PTR, properties)
     word = 0
     for part in parts:
         operands = [part, _word_address(low, context, word)]
@@ -398,7 +387,7 @@ class ConvertRtToLlvmPass(ModulePass):
         table = RT
         if self.threads > 1:
             on_threads = functools.partial(_lower_on_threads, threads=self.threads)
-            table = RT | {"rt.call_tiles": on_threads}
+            table = RT | {rt.CallTilesOp: on_threads}
         for function in op.ops:
             function.attributes |= needs_attributes(function)
         lower_module(ctx, op, table, ["rt"])

@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..core.budgets import SUMS
+from ..core.typed import vector_type
 from ..dialects import upstream, x86vector
 from .to_llvm.addresses import element_address
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
@@ -33,6 +34,7 @@ from .to_llvm.types import (
     PTR,
     alignment,
     dense,
+    element_of,
     fastmath_of,
     int_attr,
     lanes_of,
@@ -57,23 +59,23 @@ def _lanes(low: Lowering, type: Attribute) -> int:
 
 def _kept(low: Lowering, type: Attribute) -> VectorType:
     """The vector type of elements in memory."""
-    return vector_of(stored(cast(VectorType, type).element_type, low.index), _lanes(low, type))
+    return vector_of(stored(element_of(type), low.index), _lanes(low, type))
 
 
 def _access(low: Lowering, type: Attribute) -> dict[str, Attribute]:
     return {
-        "alignment": alignment(cast(VectorType, type).element_type, low.index),
+        "alignment": alignment(element_of(type), low.index),
         "ordering": _PLAIN,
     }
 
 
 def _masked(low: Lowering, type: Attribute) -> dict[str, Attribute]:
-    return {"alignment": alignment(cast(VectorType, type).element_type, low.index, 32)}
+    return {"alignment": alignment(element_of(type), low.index, 32)}
 
 
 def _from_memory(low: Lowering, value: SSAValue, type: Attribute) -> SSAValue:
     """A loaded vector as a value: i1 is a byte that is not 0."""
-    if cast(VectorType, type).element_type != i1:
+    if element_of(type) != i1:
         return value
     zero = low.constant(dense(value.type, [0]), value.type)
     return low.emit(llvm.ICmpOp, (value, zero), type, {"predicate": _NOT_EQUAL})
@@ -81,24 +83,22 @@ def _from_memory(low: Lowering, value: SSAValue, type: Attribute) -> SSAValue:
 
 def _to_memory(low: Lowering, value: SSAValue) -> SSAValue:
     """A vector as it is stored: i1 is a byte."""
-    type = cast(VectorType, value.type)
+    type = vector_type(value)
     if type.element_type != i1:
         return value
     return low.emit(llvm.ZExtOp, (value,), vector_of(i8, _lanes(low, type)))
 
 
-@VECTOR.on("vector.load")
-def lower_load(op: Operation, low: Lowering) -> SSAValue:
-    load = cast(vector.LoadOp, op)
+@VECTOR.on(vector.LoadOp)
+def lower_load(load: vector.LoadOp, low: Lowering) -> SSAValue:
     type = load.result.type
     kept = _kept(low, type)
     address = element_address(low, load.base, load.indices)
     return _from_memory(low, low.emit(llvm.LoadOp, (address,), kept, _access(low, type)), type)
 
 
-@VECTOR.on("vector.store")
-def lower_store(op: Operation, low: Lowering) -> None:
-    store = cast(vector.StoreOp, op)
+@VECTOR.on(vector.StoreOp)
+def lower_store(store: vector.StoreOp, low: Lowering) -> None:
     _kept(low, store.vector.type)
     address = element_address(low, store.base, store.indices)
     value = _to_memory(low, low.value(store.vector))
@@ -106,9 +106,8 @@ def lower_store(op: Operation, low: Lowering) -> None:
     low.perform(llvm.StoreOp.create(operands=[value, address], properties=properties))
 
 
-@VECTOR.on("vector.maskedload")
-def lower_maskedload(op: Operation, low: Lowering) -> SSAValue:
-    load = cast(vector.MaskedLoadOp, op)
+@VECTOR.on(vector.MaskedLoadOp)
+def lower_maskedload(load: vector.MaskedLoadOp, low: Lowering) -> SSAValue:
     type = load.result.type
     kept = _kept(low, type)
     address = element_address(low, load.base, load.indices)
@@ -118,9 +117,8 @@ def lower_maskedload(op: Operation, low: Lowering) -> SSAValue:
     return _from_memory(low, loaded, type)
 
 
-@VECTOR.on("vector.maskedstore")
-def lower_maskedstore(op: Operation, low: Lowering) -> None:
-    store = cast(vector.MaskedStoreOp, op)
+@VECTOR.on(vector.MaskedStoreOp)
+def lower_maskedstore(store: vector.MaskedStoreOp, low: Lowering) -> None:
     type = store.value_to_store.type
     _kept(low, type)
     address = element_address(low, store.base, store.indices)
@@ -129,9 +127,8 @@ def lower_maskedstore(op: Operation, low: Lowering) -> None:
     low.perform(upstream.MaskedStoreOp.create(operands=operands, properties=_masked(low, type)))
 
 
-@VECTOR.on("vector.gather")
-def lower_gather(op: Operation, low: Lowering) -> SSAValue:
-    gather = cast(upstream.GatherOp, op)
+@VECTOR.on(upstream.GatherOp)
+def lower_gather(gather: upstream.GatherOp, low: Lowering) -> SSAValue:
     type = gather.result.type
     kept = _kept(low, type)
     base = element_address(low, gather.base, gather.indices)
@@ -152,7 +149,7 @@ def lower_gather(op: Operation, low: Lowering) -> SSAValue:
 
 
 # create_mask(n)[lane] == lane < n == clamp(n, 0, lanes) > lane, which needs 32 bits only
-@VECTOR.on("vector.create_mask")
+@VECTOR.on(vector.CreateMaskOp)
 def lower_create_mask(op: Operation, low: Lowering) -> SSAValue:
     type = op.results[0].type
     lanes = _lanes(low, type)
@@ -171,7 +168,7 @@ def lower_create_mask(op: Operation, low: Lowering) -> SSAValue:
     return low.emit(llvm.ICmpOp, (counts, numbers), type, {"predicate": _GREATER})
 
 
-@VECTOR.on("vector.broadcast")
+@VECTOR.on(vector.BroadcastOp, upstream.BroadcastOp)
 def lower_broadcast(op: Operation, low: Lowering) -> SSAValue:
     (target,) = low.parts_of(op.results[0].type)
     lanes = _lanes(low, target)
@@ -196,14 +193,13 @@ def _splat(low: Lowering, value: SSAValue, type: VectorType) -> SSAValue:
 
 
 def _shuffle(low: Lowering, one: SSAValue, other: SSAValue, mask: Sequence[int]) -> SSAValue:
-    type = vector_of(cast(VectorType, one.type).element_type, len(mask))
+    type = vector_of(vector_type(one).element_type, len(mask))
     properties = {"mask": numbers_attr(*mask)}
     return low.emit(llvm.ShuffleVectorOp, (one, other), type, properties)
 
 
-@VECTOR.on("vector.extract")
-def lower_extract(op: Operation, low: Lowering) -> SSAValue:
-    extract = cast(vector.ExtractOp, op)
+@VECTOR.on(vector.ExtractOp)
+def lower_extract(extract: vector.ExtractOp, low: Lowering) -> SSAValue:
     _lanes(low, extract.vector.type)
     value = low.value(extract.vector)
     if not extract.static_position.get_values():
@@ -212,9 +208,8 @@ def lower_extract(op: Operation, low: Lowering) -> SSAValue:
     return low.emit(upstream.ExtractElementOp, operands, low.parts_of(extract.result.type)[0])
 
 
-@VECTOR.on("vector.insert")
-def lower_insert(op: Operation, low: Lowering) -> SSAValue:
-    insert = cast(vector.InsertOp, op)
+@VECTOR.on(vector.InsertOp)
+def lower_insert(insert: vector.InsertOp, low: Lowering) -> SSAValue:
     _lanes(low, insert.dest.type)
     if not insert.static_position.get_values():
         return low.value(insert.source)
@@ -230,7 +225,7 @@ def _position(low: Lowering, op: vector.ExtractOp | vector.InsertOp) -> SSAValue
     return low.integer(position)
 
 
-@VECTOR.on("vector.fma")
+@VECTOR.on(vector.FMAOp)
 def lower_fma(op: Operation, low: Lowering) -> SSAValue:
     _lanes(low, op.results[0].type)
     operands = [low.value(operand) for operand in op.operands]
@@ -257,16 +252,15 @@ _INT_REDUCTIONS: dict[str, tuple[str, type[Operation]]] = {
 }
 
 
-@VECTOR.on("vector.reduction")
-def lower_reduction(op: Operation, low: Lowering) -> SSAValue:
-    reduction = cast(upstream.ReductionOp, op)
+@VECTOR.on(upstream.ReductionOp)
+def lower_reduction(reduction: upstream.ReductionOp, low: Lowering) -> SSAValue:
     _lanes(low, reduction.vector.type)
     kind = reduction.kind.data.value
     value = low.value(reduction.vector)
     start = low.value(reduction.acc) if reduction.acc is not None else None
     type = low.parts_of(reduction.dest.type)[0]
     is_float = isinstance(type, upstream.FLOAT_TYPES)
-    flags = fastmath_of(op)
+    flags = fastmath_of(reduction)
     if is_float and kind in ("add", "mul"):
         if start is None:
             start = low.constant(FloatAttr(-0.0 if kind == "add" else 1.0, type), type)
@@ -281,9 +275,8 @@ def lower_reduction(op: Operation, low: Lowering) -> SSAValue:
     return result if start is None else low.emit(join, (result, start), type, properties)
 
 
-@VECTOR.on("vector.shuffle")
-def lower_shuffle(op: Operation, low: Lowering) -> SSAValue:
-    shuffle = cast(vector.ShuffleOp, op)
+@VECTOR.on(vector.ShuffleOp)
+def lower_shuffle(shuffle: vector.ShuffleOp, low: Lowering) -> SSAValue:
     one, other = low.value(shuffle.v1), low.value(shuffle.v2)
     have, more = _lanes(low, one.type), _lanes(low, other.type)
     mask = list(shuffle.mask.get_values())
@@ -302,7 +295,7 @@ def _padded(count: int, lanes: int) -> list[int]:
     return [lane if lane < count else -1 for lane in range(lanes)]
 
 
-@VECTOR.on("vector.bitcast")
+@VECTOR.on(vector.BitcastOp)
 def lower_bitcast(op: Operation, low: Lowering) -> SSAValue:
     (target,) = low.parts_of(op.results[0].type)
     _lanes(low, target)
@@ -310,7 +303,7 @@ def lower_bitcast(op: Operation, low: Lowering) -> SSAValue:
     return value if value.type == target else low.emit(llvm.BitcastOp, (value,), target)
 
 
-@VECTOR.on("x86vector.avx512.mask.scalef")
+@VECTOR.on(x86vector.Avx512MaskScalefOp)
 def lower_scale(op: Operation, low: Lowering) -> SSAValue:
     src, a, b, k, rounding = (low.value(operand) for operand in op.operands)
     call = llvm.CallIntrinsicOp(x86vector.SCALE, [a, b, src, k, rounding], op.result_types)

@@ -1,16 +1,20 @@
 """Types that the declarations of operations guarantee, for values whose own type is general.
 
-The functions of types are on hot paths and check nothing, as the verifier has; those of operations
-assert what they return.
+Those of types and arrays are on hot paths and check nothing, as the verifier has; those of
+operations assert what they return.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import AnyFloat, IntegerType, MemRefType, TensorType, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+if TYPE_CHECKING:
+    import numpy as np
+    from scipy.sparse import csr_array
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -42,9 +46,14 @@ def float_type(type: Attribute) -> AnyFloat:
     return cast(AnyFloat, type)
 
 
+def integer_type(type: Attribute) -> IntegerType:
+    """A type that is an integer."""
+    return cast(IntegerType, type)
+
+
 def bits(type: Attribute) -> int:
     """The width of a type that is an integer."""
-    return cast(IntegerType, type).width.data
+    return integer_type(type).width.data
 
 
 def parent_of(op: Operation | Block, kind: type[OpT]) -> OpT:
@@ -52,6 +61,16 @@ def parent_of(op: Operation | Block, kind: type[OpT]) -> OpT:
     parent = op.parent_op()
     assert isinstance(parent, kind), parent
     return parent
+
+
+def dense_array(array: np.ndarray | csr_array) -> np.ndarray:
+    """The array of an operand that is dense."""
+    return cast("np.ndarray", array)
+
+
+def sparse_array(array: np.ndarray | csr_array) -> csr_array:
+    """The array of an operand that is sparse."""
+    return cast("csr_array", array)
 
 
 def returned(function: func.FuncOp) -> tuple[SSAValue, ...]:

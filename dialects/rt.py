@@ -26,7 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
@@ -88,6 +88,7 @@ from ..core.errors import explain
 from ..core.exactness import Exactness
 from ..core.indices import explained, explained_index
 from ..core.symbols import find_symbol
+from ..core.typed import memref_type
 from ..core.walks import operations_in
 from .sparse_tensor import part_count
 
@@ -207,7 +208,7 @@ class ConstantOp(IRDLOperation):
     def verify_(self) -> None:
         if self.slot.value.data < 0:
             raise VerifyException(f"{self.name}: negative slot, got {self.slot.value.data}")
-        buffer = cast(MemRefType, self.result.type)
+        buffer = memref_type(self.result)
         if not buffer.has_static_shape():
             raise VerifyException(
                 f"{self.name}: symbolic size, expected a static shape, got {buffer}"
@@ -456,7 +457,7 @@ class CheckCsrOp(FailingOp):
 
     def verify_(self) -> None:
         for operand in (self.indptr, self.indices):
-            buffer = cast(MemRefType, operand.type)
+            buffer = memref_type(operand)
             verify_index_buffer(self, buffer)
             if buffer.get_num_dims() != 1:
                 raise VerifyException(f"{self.name}: wrong rank, expected 1, got {buffer}")
@@ -496,7 +497,7 @@ class CheckIndexOp(FailingOp):
         )
 
     def verify_(self) -> None:
-        verify_index_buffer(self, cast(MemRefType, self.indices.type))
+        verify_index_buffer(self, memref_type(self.indices))
 
     @property
     def failure(self) -> Failure:
@@ -541,7 +542,7 @@ class RecordOp(IRDLOperation):
         super().__init__(operands=[since, times], properties={"row": IntegerAttr(row, i64)})
 
     def verify_(self) -> None:
-        buffer = cast(MemRefType, self.times.type)
+        buffer = memref_type(self.times)
         verify_contiguous(self, buffer)
         rows, *columns = buffer.get_shape() or (0,)
         if columns != [RECORD_WORDS] or buffer.element_type != i64:

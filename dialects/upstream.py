@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from xdsl.dialects import arith, llvm, memref, scf
 from xdsl.dialects import vector as vector_dialect
@@ -66,6 +66,8 @@ from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
+
+from ..core.typed import bits, memref_type, vector_type
 
 _BOOL_LIKE = container_of(IntegerType(1))
 _INTEGER_LIKE = container_of(base(IntegerType))
@@ -265,8 +267,8 @@ class _IntToInt(_ArithCast, ABC):
         super().__init__(operands=[op], result_types=[target_type])
 
     def verify_elements(self, source: Attribute, target: Attribute) -> None:
-        have = cast(IntegerType, source).width.data
-        want = cast(IntegerType, target).width.data
+        have = bits(source)
+        want = bits(target)
         if (want > have) if self.WIDENS else (want < have):
             return
         relation = "wider" if self.WIDENS else "narrower"
@@ -410,7 +412,7 @@ class BroadcastOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[result_type])
 
     def verify_(self) -> None:
-        source, target = self.source.type, cast(VectorType, self.vector.type)
+        source, target = self.source.type, vector_type(self.vector)
         if get_element_type_or_self(source) != target.element_type:
             raise VerifyException(
                 f"{self.name}: element types differ, expected {target.element_type}, "
@@ -508,8 +510,8 @@ class GatherOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        memref = cast(MemRefType, self.base.type)
-        result = cast(VectorType, self.result.type)
+        memref = memref_type(self.base)
+        result = vector_type(self.result)
         if memref.get_num_dims() != len(self.indices):
             raise VerifyException(
                 f"{self.name}: wrong number of indices, expected {memref.get_num_dims()}, "
@@ -753,7 +755,7 @@ class PrefetchOp(IRDLOperation):
     is_data = prop_def(IntegerAttr, prop_name="isDataCache")
 
     def verify_(self) -> None:
-        rank = cast(MemRefType, self.memref.type).get_num_dims()
+        rank = memref_type(self.memref).get_num_dims()
         if len(self.indices) != rank:
             raise VerifyException(
                 f"{self.name}: wrong number of indices, expected {rank}, got {len(self.indices)}"

@@ -32,6 +32,7 @@ from xdsl.ir import Attribute, Operation
 
 from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.provenance import origin
+from ...core.typed import memref_type
 from ...dialects import rt, upstream
 from .loop import outside
 from .memory import Pointer, at, memory_of
@@ -98,7 +99,7 @@ class BufferFunctions(InterpreterFunctions):
         self, interpreter: Interpreter, op: memref.AllocaOp, args: PythonValues
     ) -> PythonValues:
         """Allocate an uninitialised buffer."""
-        kind = cast("MemRefType[Attribute]", op.memref.type)
+        kind = memref_type(op.memref)
         return (unknown(shape_with(kind, iter(args)), kind.element_type),)
 
     @impl(memref.ViewOp)
@@ -115,7 +116,7 @@ class BufferFunctions(InterpreterFunctions):
     ) -> PythonValues:
         """The same buffer, with more or fewer sizes in its type."""
         (buffer,) = args
-        sizes = cast(MemRefType, op.results[0].type).get_shape()
+        sizes = memref_type(op.results[0]).get_shape()
         wrong = any(n not in (DYNAMIC_INDEX, m) for n, m in zip(sizes, buffer.shape, strict=True))
         if wrong:
             fact = "wrong shape"
@@ -180,7 +181,7 @@ class BufferFunctions(InterpreterFunctions):
 
 def _part(op: memref.ViewOp | memref.ReinterpretCastOp, raw: Any, first: int, shape: Any) -> Any:
     """Some bytes as a buffer."""
-    kind = cast("MemRefType[Attribute]", op.result.type)
+    kind = memref_type(op.result)
     dtype = dtype_of(kind.element_type)
     size = math.prod(shape) * dtype.itemsize
     raw = raw.view(np.uint8)

@@ -9,7 +9,7 @@ import ctypes
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import llvm
@@ -29,6 +29,7 @@ from xdsl.ir import Attribute, Operation
 
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
+from ...core.typed import vector_type
 from ...dialects import rt, upstream
 from ...dialects.x86vector import SCALE
 from .memory import Pointer, at, memory_of
@@ -230,7 +231,7 @@ class LlvmFunctions(InterpreterFunctions):
         """Lanes of two concatenated vectors; -1 is an undefined lane."""
         mask = np.array(op.mask.get_values())
         result = np.concatenate(args)[mask]
-        kind = cast("VectorType", op.results[0].type)
+        kind = vector_type(op.results[0])
         return (np.where(mask < 0, unknown(mask.shape, kind.element_type), result),)
 
     @impl(llvm.InsertValueOp)

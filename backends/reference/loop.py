@@ -27,6 +27,7 @@ from xdsl.ir import Operation
 from ...core.dtypes import dtype_of
 from ...core.errors import CompileError, InputError, explain
 from ...core.provenance import origin
+from ...core.typed import memref_type
 from ...dialects.loop.arguments import PACKING
 from ...dialects.loop.attrs import Combine, LoopKind
 from ...dialects.loop.ops import (
@@ -75,7 +76,7 @@ def kernel_arguments(kernel: KernelOp, arrays: Sequence[np.ndarray | int]) -> li
     for number, (arg, given) in enumerate(zip(args, arrays, strict=True)):
         packing = kernel.attrs_of(number).get(PACKING)
         if isinstance(packing, AffineMapAttr) and isinstance(given, np.ndarray):
-            shape = cast(MemRefType, arg.type).get_shape()
+            shape = memref_type(arg).get_shape()
             given = pack_array(given, packing.data, shape)
         if isinstance(arg.type, MemRefType):
             _check_argument(f"{name}: argument {number}", arg.type, given)
@@ -181,7 +182,7 @@ class LoopFunctions(InterpreterFunctions):
     @impl(LocalOp)
     def run_local(self, interpreter: Interpreter, op: LocalOp, args: PythonValues) -> PythonValues:
         """Allocate an uninitialised buffer."""
-        kind = cast(MemRefType, op.result.type)
+        kind = memref_type(op.result)
         return (unknown(kind.get_shape(), kind.element_type),)
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import MemRefType
 from xdsl.interpreter import (
     Interpreter,
     InterpreterFunctions,
@@ -25,6 +24,7 @@ from xdsl.ir import Operation
 from ...core.errors import CompileError, explain
 from ...core.indices import fault_of, outside
 from ...core.provenance import origin
+from ...core.typed import memref_type
 from ...dialects import rt
 from .memory import Pointer
 from .numbers import dtype_of
@@ -75,7 +75,7 @@ class RtFunctions(InterpreterFunctions):
     ) -> PythonValues:
         """A constant of the program."""
         (context,) = args
-        kind = cast(MemRefType, op.result.type)
+        kind = memref_type(op.result)
         array = _entry(op, context.constants)
         if array.dtype.kind in "bu":  # a boolean takes a byte, and integers have no sign
             array = array.view(f"i{array.itemsize}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import vector
-from xdsl.dialects.builtin import DYNAMIC_INDEX, VectorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.interpreter import (
     Interpreter,
     InterpreterFunctions,
@@ -17,6 +17,7 @@ from xdsl.interpreter import (
 )
 from xdsl.ir import Operation
 
+from ...core.typed import vector_type
 from ...dialects import upstream, x86vector
 from .loop import outside
 from .numbers import REDUCTIONS, dtype_of, fused, reinterpret, scaled, shape_of, typed
@@ -189,7 +190,7 @@ class VectorFunctions(InterpreterFunctions):
         """Combine all lanes, and the accumulator."""
         value, *start = args
         fold = REDUCTIONS[_COMBINE[op.kind.data.value]]
-        dtype = dtype_of(cast("VectorType", op.vector.type))
+        dtype = dtype_of(vector_type(op.vector))
         return (typed(fold(np.append(np.asarray(start, dtype), value)), op.results[0].type),)
 
 

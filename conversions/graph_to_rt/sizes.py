@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...core.building.arithmetic import INDEX, summed
 from ...core.dims import Dim
 from ...core.refusal import refused
+from ...core.typed import memref_type
 
 
 class Sizes:
@@ -40,7 +39,7 @@ class Sizes:
 
     def of(self, buffer: SSAValue, dimension: int) -> SSAValue:
         """The size of a dimension of a buffer."""
-        size = cast(MemRefType, buffer.type).get_shape()[dimension]
+        size = memref_type(buffer).get_shape()[dimension]
         if size != DYNAMIC_INDEX:
             return self.index(size)
         if (buffer, dimension) not in self._extents:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from ...core.typed import memref_type
 from ...dialects import upstream
 from .lowering import Lowering, Parts
 from .types import PTR, int_attr, numbers_attr, stored
@@ -49,7 +50,7 @@ def strides_of(type: MemRefType, parts: Parts) -> list[tuple[int, Factors]]:
 
 def element_address(low: Lowering, buffer: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
     """The address of the element of `buffer` at `indices`."""
-    type = cast(MemRefType, buffer.type)
+    type = memref_type(buffer)
     parts = low.parts(buffer)
     strides = strides_of(type, parts)
     terms = sum_of(low, [(i, *stride) for i, stride in zip(indices, strides, strict=True)])
@@ -59,7 +60,7 @@ def element_address(low: Lowering, buffer: SSAValue, indices: Sequence[SSAValue]
 def number_of_elements(low: Lowering, buffer: SSAValue) -> SSAValue:
     """How many elements a buffer has."""
     parts = low.parts(buffer)
-    fixed = prod(size for size in cast(MemRefType, buffer.type).get_shape() if size >= 0)
+    fixed = prod(size for size in memref_type(buffer).get_shape() if size >= 0)
     return _product(low, parts[1:], fixed) if len(parts) > 1 else low.integer(fixed)
 
 

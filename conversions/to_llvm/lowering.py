@@ -1,6 +1,6 @@
 """The walk by which operations of the standard dialects become operations of the LLVM dialect.
 
-The conversions `convert-<dialect>-to-llvm` are tables from an operation's name to a function
+The conversions `convert-<dialect>-to-llvm` are tables from the class of an operation to a function
 that builds its replacement. `Lowering` walks a module once, in an order in which definitions
 come before uses, with one such table or with several joined: `convert-to-llvm` joins all, so
 that a module is visited once.
@@ -11,16 +11,16 @@ through `builtin.unrealized_conversion_cast`; the next conversion looks through 
 none is left after the last.
 
 Patterns are functions rather than rewrite patterns because a module has many operations and a
-lookup by name costs a tenth of a pattern visit.
+lookup by class costs a tenth of a pattern visit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NoReturn, TypeAlias, cast
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from xdsl.context import Context
-from xdsl.dialects import func, llvm
+from xdsl.dialects import cf, func, llvm
 from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
@@ -35,29 +35,32 @@ from ...core.actions import allowed, is_counting
 from ...core.context import index_bits_of
 from ...core.control_flow import definitions_first
 from ...core.refusal import refused
+from ...core.typed import bits
 from .types import NotLowerableError, int_attr, parts_of
 
 Parts: TypeAlias = tuple[SSAValue, ...]
-Lower: TypeAlias = Callable[[Operation, "Lowering"], SSAValue | Parts | None]
+OpT = TypeVar("OpT", bound=Operation)
+LowerOf: TypeAlias = Callable[[OpT, "Lowering"], SSAValue | Parts | None]
 """Builds the replacement of an operation: the parts of its only result, or None if it has none."""
+Lower: TypeAlias = LowerOf[Any]
 
 
-class LoweringTable(dict[str, Lower]):
-    """How to lower operations, by their names."""
+class LoweringTable(dict[type[Operation], Lower]):
+    """How to lower operations, by their classes: `on` sees to it that a function fits."""
 
-    def on(self, *names: str) -> Callable[[Lower], Lower]:
-        """Decorator: the function lowers the operations of these names."""
+    def on(self, *kinds: type[OpT]) -> Callable[[LowerOf[OpT]], LowerOf[OpT]]:
+        """Decorator: the function lowers operations of these classes."""
 
-        def register(function: Lower) -> Lower:
-            for name in names:
-                self[name] = function
+        def register(function: LowerOf[OpT]) -> LowerOf[OpT]:
+            for kind in kinds:
+                self[kind] = function
             return function
 
         return register
 
 
 def lower_module(
-    ctx: Context, module: ModuleOp, table: Mapping[str, Lower], dialects: Iterable[str]
+    ctx: Context, module: ModuleOp, table: Mapping[type[Operation], Lower], dialects: Iterable[str]
 ) -> None:
     """Replace what `table` lowers; any other operation of `dialects` is an error.
 
@@ -73,7 +76,9 @@ def lower_module(
 class Lowering:
     """One walk over one module. See the module's documentation."""
 
-    def __init__(self, table: Mapping[str, Lower], dialects: frozenset[str], index: IntegerType):
+    def __init__(
+        self, table: Mapping[type[Operation], Lower], dialects: frozenset[str], index: IntegerType
+    ):
         self.index = index
         """The type of an `index`."""
         self._table = table
@@ -174,8 +179,8 @@ class Lowering:
 
     def integer(self, number: int, type: Attribute | None = None) -> SSAValue:
         """An integer constant of an integer type; without one, that of an index."""
-        kind = self.index if type is None else cast(IntegerType, type)
-        return self.constant(int_attr(number, kind.width.data), kind)
+        kind = self.index if type is None else type
+        return self.constant(int_attr(number, bits(kind)), kind)
 
     def known_integer(self, value: SSAValue) -> int | None:
         """The number that an LLVM value is known to be."""
@@ -229,7 +234,7 @@ class Lowering:
         blocks = list(region.blocks)
         if len(blocks) > 1:
             blocks = definitions_first(blocks)
-            if "cf.br" in self._table:
+            if cf.BranchOp in self._table:
                 for block in blocks[1:]:
                     self.convert_arguments(block)
         for block in blocks:
@@ -267,7 +272,7 @@ class Lowering:
     def _visit(self, op: Operation) -> None:
         self._order[op] = len(self._order)
         self.op = op
-        lower = self._table.get(op.name)
+        lower = self._table.get(type(op))
         if lower is not None and (not is_counting() or _is_lowered(op)):
             result = lower(op, self)
             if result is not None:

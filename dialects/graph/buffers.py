@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -16,6 +15,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from ...core.typed import bits
 from ..sparse_tensor import index_type, is_sparse, position_type
 from .attrs import is_unsigned
 
@@ -25,7 +25,7 @@ def storage_type(element_type: Attribute) -> Attribute:
     if element_type == i1:
         return i8
     if is_unsigned(element_type):
-        return IntegerType(cast(IntegerType, element_type).width.data)
+        return IntegerType(bits(element_type))
     return element_type
 
 

@@ -13,7 +13,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
 
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, TensorType
@@ -27,6 +27,7 @@ from ...core.dims import Dim, Shape, product
 from ...core.dtypes import dtype_of, element_type_of
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
+from ...core.typed import tensor_type
 from .attrs import compute_type, is_float
 from .nest import Index, Nest
 
@@ -150,11 +151,6 @@ def text(shape: Sequence[Dim]) -> str:
 
 def _is_named(dim: Dim) -> bool:
     return not any(name.startswith("_") for name in dim.symbols)
-
-
-def tensor_type(value: SSAValue) -> TensorType:
-    """The type of a value that the declaration of its operation says is a tensor."""
-    return cast(TensorType, value.type)
 
 
 def element_type(value: SSAValue) -> Attribute:

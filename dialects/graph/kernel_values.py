@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, TensorType, VectorType
+from xdsl.dialects.builtin import IntegerAttr, TensorType, VectorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -26,6 +26,7 @@ from xdsl.ir.affine import (
 from xdsl.traits import is_side_effect_free
 
 from ...core.dims import Dim, Shape, size_of_argument
+from ...core.typed import memref_type, owned
 from ..loop.arguments import BOUNDS, PACKING
 from ..loop.attrs import LoopKind
 from ..loop.bounds import constant_index
@@ -74,9 +75,7 @@ class KernelValues:
             tuple(self._extent(loop) for loop in loops) for loops in self.loops
         ]  # of each dimension of each result
         for buffer, shape in zip(kernel.outputs, self.sizes, strict=True):
-            for declared, size in zip(
-                cast(MemRefType, buffer.type).get_shape(), shape, strict=True
-            ):
+            for declared, size in zip(memref_type(buffer).get_shape(), shape, strict=True):
                 if declared >= 0 and size != declared:
                     raise NoValueError(f"a loop to {size} does not fill a result of {declared}")
 
@@ -163,7 +162,7 @@ class KernelValues:
         raise NoValueError("the end of a loop is not known from the sizes of its operands")
 
     def _buffer_size(self, buffer: SSAValue, dimension: int) -> Dim:
-        size = cast(MemRefType, buffer.type).get_shape()[dimension]
+        size = memref_type(buffer).get_shape()[dimension]
         if size >= 0:
             return Dim.of(size)
         part = self.parts[buffer]
@@ -201,7 +200,7 @@ class KernelValues:
     def _is_whole(self, load: LoadOp) -> bool:
         """Whether an operand is read at the index of the result, NumPy's broadcasting included."""
         (loops,) = self.loops
-        sizes = cast(MemRefType, load.buffer.type).get_shape()
+        sizes = memref_type(load.buffer).get_shape()
         if len(sizes) > len(loops):
             return False
         variables = [loop.variable for loop in loops[len(loops) - len(sizes) :]]
@@ -347,7 +346,7 @@ class _Replay:
             )
         )
         # That of an equal operation, where the nest has one.
-        self.known |= dict(zip(op.results, cast(Operation, first.owner).results, strict=True))
+        self.known |= dict(zip(op.results, owned(first, Operation).results, strict=True))
         return self.known[old]
 
     def _loaded(self, op: LoadOp) -> SSAValue:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import cast
 
-from xdsl.dialects.builtin import IndexType, MemRefType, TensorType
+from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from ...core.dims import Dim, product
 from ...core.dtypes import dtype_of
+from ...core.typed import tensor_type
 from .buffers import buffer_types
 from .interfaces import Sizes
 
@@ -20,7 +21,7 @@ def bytes_of(values: Iterable[SSAValue], sizes: Sizes) -> Dim:
 
 
 def _bytes(value: SSAValue, sizes: Sizes) -> Dim:
-    buffers = [b for b in buffer_types(cast(TensorType, value.type)) if not _is_size(b)]
+    buffers = [b for b in buffer_types(tensor_type(value)) if not _is_size(b)]
     widths = [dtype_of(cast(MemRefType, buffer).element_type).itemsize for buffer in buffers]
     entries = sizes.nnz(value)
     if entries is None:

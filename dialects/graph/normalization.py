@@ -8,7 +8,7 @@ from __future__ import annotations
 import math as numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import math
@@ -18,6 +18,7 @@ from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import AttrSizedOperandSegments, operand_def, opt_operand_def, prop_def
 
 from ...core.dims import Dim, Shape, product
+from ...core.typed import dense_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, i64_attr
 from .interfaces import (
@@ -207,7 +208,7 @@ class StandardizationOp(NormalizationOp, ABC):
         return y + next(given) if self.bias is not None else y
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, *parameters = (widened(cast(np.ndarray, array)) for array in arrays)
+        x, *parameters = (widened(dense_array(array)) for array in arrays)
         with np.errstate(all="ignore"):
             return self.stored(self.affine(self.standardized(x)[0], parameters))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
@@ -21,6 +21,7 @@ from xdsl.traits import Commutative
 
 from ...core.dims import Shape
 from ...core.exactness import Exactness
+from ...core.typed import dense_array
 from . import scalars
 from .attrs import NUMERIC_TENSOR, is_float
 from .interfaces import (
@@ -74,7 +75,7 @@ class BinaryOp(GraphOp, ABC):
         return [facts.broadcast(shapes[0], shapes[1])]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        a, b = (widened(cast(np.ndarray, array)) for array in arrays)
+        a, b = (widened(dense_array(array)) for array in arrays)
         with np.errstate(all="ignore"):
             return self.stored(self.array(a, b))
 

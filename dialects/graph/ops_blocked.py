@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -12,6 +12,7 @@ from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape, product
+from ...core.typed import dense_array
 from . import scalars
 from .attrs import I64_ARRAY, NUMERIC_TENSOR, i64_array, i64_attr, ints
 from .interfaces import (
@@ -122,7 +123,7 @@ class BlockedConvOp(GraphOp):
         return product(sizes.shape(self.result)) * product(sizes.shape(self.w)[1:]) * 2
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, w, *bias = (widened(cast(np.ndarray, array)) for array in arrays)
+        x, w, *bias = (widened(dense_array(array)) for array in arrays)
         count, block = w.ndim - 2, self.block.value.data
         strides, dilations = ints(self.strides), ints(self.dilations)
         windows = windows_of(np.moveaxis(x, -1, 2), w.shape[2:], strides, dilations)

@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     DenseResourceAttr,
     IntegerAttr,
-    IntegerType,
     TensorType,
     i1,
     i64,
@@ -34,6 +33,7 @@ from ...core.dims import Dim, Shape
 from ...core.dtypes import dtype_of, element_type_of
 from ...core.errors import CompileError, explain
 from ...core.provenance import origin
+from ...core.typed import integer_type
 from ...core.weights import WeightStore
 from ..sparse_tensor import is_sparse
 from .attrs import ANY_TENSOR, i64_attr
@@ -80,7 +80,7 @@ class ConstantOp(GraphOp):
     @staticmethod
     def literal(array: np.ndarray) -> ConstantOp:
         """The constant that has the elements of a small array in the text."""
-        element = cast(IntegerType, element_type_of(array.dtype))
+        element = integer_type(element_type_of(array.dtype))
         type = TensorType(element, array.shape)
         if array.dtype == np.bool_:
             return ConstantOp(DenseIntOrFPElementsAttr.from_list(type, array.ravel().tolist()))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_def
 
 from ...core.dims import Dim, Shape, product
+from ...core.typed import dense_array
 from . import scalars
 from .attrs import NUMERIC_TENSOR, accumulator_type
 from .interfaces import (
@@ -63,7 +64,7 @@ def factor(nest: Nest, value: SSAValue, index: Index) -> SSAValue:
 
 def factors(*arrays: Array) -> list[np.ndarray]:
     """Arrays in the types in which they are multiplied and summed up."""
-    dense = [widened(cast(np.ndarray, array)) for array in arrays]
+    dense = [widened(dense_array(array)) for array in arrays]
     return [a.astype(np.int32) if a.dtype.kind == "i" and a.itemsize < 4 else a for a in dense]
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import math
@@ -31,6 +31,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from ...core.dims import Dim, Shape, product
 from ...core.exactness import Exactness
+from ...core.typed import dense_array, sparse_array
 from . import scalars
 from .attrs import (
     FLOAT_TENSOR,
@@ -58,8 +59,6 @@ from .ops_sparse import SpmmOp, require_csr, require_entries
 from .rewrites import replace_by
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from .interfaces import Array
 
 
@@ -93,7 +92,7 @@ class EntriesOp(GraphOp):
         return [(facts.entries(self.a),)]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return self.stored(cast("csr_array", arrays[0]).data)
+        return self.stored(sparse_array(arrays[0]).data)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         return nest.stored_entry(self.a, index[0])
@@ -158,8 +157,8 @@ class SddmmOp(GraphOp):
         return entries * product(sizes.shape(self.x)[1:]) * each
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        a = cast("csr_array", arrays[0])
-        x, y = (widened(cast(np.ndarray, array)) for array in arrays[1:])
+        a = sparse_array(arrays[0])
+        x, y = (widened(dense_array(array)) for array in arrays[1:])
         left, right = x[rows_of(a)], y[a.indices]
         with np.errstate(all="ignore"):
             match self.kind.data:
@@ -229,12 +228,12 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
 
     def parts(self, *arrays: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """exp of the scores and of the own ones, each less the row's maximum; the row's sum."""
-        a = cast("csr_array", arrays[0])
-        scores = widened(cast(np.ndarray, arrays[1]))
+        a = sparse_array(arrays[0])
+        scores = widened(dense_array(arrays[1]))
         rows, shape = rows_of(a), (a.shape[0], *scores.shape[1:])
         own = np.full(shape, -np.inf, scores.dtype)
         if len(arrays) > 2:
-            own = widened(cast(np.ndarray, arrays[2]))
+            own = widened(dense_array(arrays[2]))
             stored = (rows == a.indices).reshape(-1, *[1] * (scores.ndim - 1))
             scores = np.where(stored, scores.dtype.type(-np.inf), scores)
         maximum = own.copy()
@@ -319,7 +318,7 @@ class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         e, _, total = self.parts(*arrays)
         with np.errstate(all="ignore"):
-            return self.stored(e / total[rows_of(cast("csr_array", arrays[0]))])
+            return self.stored(e / total[rows_of(sparse_array(arrays[0]))])
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         row, column = nest.entry(self.a, index[0])
@@ -428,13 +427,13 @@ class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
         return entries * product(sizes.shape(self.x)[1:]) * each
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        a = cast("csr_array", arrays[0])
-        x = widened(cast(np.ndarray, arrays[1]))
+        a = sparse_array(arrays[0])
+        x = widened(dense_array(arrays[1]))
         rows, messages = rows_of(a), x[a.indices]
         kind = self.kind.data
         with np.errstate(all="ignore"):
             if self.weights is not None:
-                weights = widened(cast(np.ndarray, arrays[2]))
+                weights = widened(dense_array(arrays[2]))
                 trailing = [1] * (x.ndim - weights.ndim)
                 messages = messages * weights.reshape(*weights.shape, *trailing)
             neutral = {AggregateKind.MAX: -np.inf, AggregateKind.MIN: np.inf}.get(kind, 0)

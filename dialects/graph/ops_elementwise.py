@@ -5,7 +5,7 @@ from __future__ import annotations
 import math as scalar_math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import math
@@ -25,6 +25,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from ...core.dims import Shape
 from ...core.dtypes import dtype_of, is_real
 from ...core.exactness import Exactness
+from ...core.typed import dense_array, tensor_type
 from . import scalars
 from .attrs import (
     DENSE_TENSOR,
@@ -74,7 +75,7 @@ class UnaryOp(GraphOp, ABC):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         # Overflow and invalid operations have the values of IEEE 754, and no warning.
         with np.errstate(all="ignore"):
-            return self.stored(self.array(widened(cast(np.ndarray, arrays[0]))))
+            return self.stored(self.array(widened(dense_array(arrays[0]))))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         return self.scalar(nest, nest.at(self.operands[0], index))
@@ -489,7 +490,7 @@ class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     def __init__(self, x: SSAValue | Operation, target: Attribute) -> None:
         """Cast to an element type."""
-        source = cast(TensorType, SSAValue.get(x).type)
+        source = tensor_type(SSAValue.get(x))
         super().__init__(operands=[x], result_type=TensorType(target, source.get_shape()))
 
     @classmethod
@@ -503,7 +504,7 @@ class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
         return [element_type(self.result)]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, target = cast(np.ndarray, arrays[0]), dtype_of(element_type(self.result))
+        x, target = dense_array(arrays[0]), dtype_of(element_type(self.result))
         with np.errstate(all="ignore"):
             if is_real(x.dtype) and target.kind in "iu":
                 wide = np.int64 if target in (np.int64, np.uint32) else np.int32

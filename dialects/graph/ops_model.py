@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import math
@@ -23,6 +23,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from ...core.dims import Shape
 from ...core.exactness import Exactness
+from ...core.typed import dense_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, i64_attr
 from .interfaces import FusionKind, GraphOp, Index, Nest, Precision, ShapeFacts, rank, widened
@@ -105,7 +106,7 @@ class BatchNormOp(GraphOp):
         return [*optional, "mean", "variance"]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, *parameters = (widened(cast(np.ndarray, array)) for array in arrays)
+        x, *parameters = (widened(dense_array(array)) for array in arrays)
         shape = [-1, *[1] * (x.ndim - self.axis_from_front - 1)]
         vectors = (p.reshape(shape) for p in parameters)
         given = dict(zip(self._given, vectors, strict=True))
@@ -168,7 +169,7 @@ class BatchNormTrainingOp(ChannelStandardizationOp):
         return [x, channels, channels]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, *parameters = (widened(cast(np.ndarray, array)) for array in arrays)
+        x, *parameters = (widened(dense_array(array)) for array in arrays)
         with np.errstate(all="ignore"):
             y, mean, variance = self.standardized(x)
             y = self.affine(y, parameters)

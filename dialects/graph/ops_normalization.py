@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import math
@@ -13,6 +13,7 @@ from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
 from ...core.dims import Shape
+from ...core.typed import dense_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, I64_ARRAY, i64_array, i64_attr, ints
 from .interfaces import Index, Nest, ShapeFacts, rank, tensor_type, widened
@@ -221,7 +222,7 @@ class RmsNormOp(NormalizationOp):
         return [x]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, *scale = (widened(cast(np.ndarray, array)) for array in arrays)
+        x, *scale = (widened(dense_array(array)) for array in arrays)
         epsilon = x.dtype.type(self.epsilon.value.data)
         with np.errstate(all="ignore"):
             square = mean_square(x, self.normalized_axes)
@@ -282,7 +283,7 @@ class L2NormalizeOp(NormalizationOp):
         return [shapes[0]]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x = widened(cast(np.ndarray, arrays[0]))
+        x = widened(dense_array(arrays[0]))
         epsilon = x.dtype.type(self.epsilon.value.data)
         with np.errstate(all="ignore"):
             total = (x * x).sum(self.normalized_axes, dtype=x.dtype, keepdims=True)

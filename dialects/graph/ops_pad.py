@@ -17,6 +17,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from ...core.dims import Dim, Shape
 from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
+from ...core.typed import dense_array
 from . import scalars
 from .attrs import DENSE_TENSOR, I64_ARRAY, PadMode, PadModeAttr, i64_array, ints, is_float
 from .guards import clamped, guarded, is_inside
@@ -128,7 +129,7 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
         return dim + low + high
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x = cast(np.ndarray, arrays[0])
+        x = dense_array(arrays[0])
         if not self.margins:
             return (x,)
         if self.mode.data == PadMode.CONSTANT:

@@ -8,7 +8,7 @@ so that features stay sparse when they are scaled, cut into rows or normalised.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -17,6 +17,7 @@ from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape
+from ...core.typed import dense_array, sparse_array
 from . import scalars
 from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, i64_attr
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, tensor_type
@@ -24,8 +25,6 @@ from .matrices import rows_of, with_values
 from .ops_sparse import require_csr, require_entries
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from .interfaces import Array
 
 
@@ -72,7 +71,7 @@ class WithEntriesOp(GraphOp):
         return [nnz[0]]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return (with_values(cast("csr_array", arrays[0]), cast(np.ndarray, arrays[1])),)
+        return (with_values(sparse_array(arrays[0]), dense_array(arrays[1])),)
 
 
 @irdl_op_definition
@@ -118,7 +117,7 @@ class AtEntriesOp(GraphOp):
         return [element_type(self.x)]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        a, x = cast("csr_array", arrays[0]), cast(np.ndarray, arrays[1])
+        a, x = sparse_array(arrays[0]), dense_array(arrays[1])
         return (x[a.indices if self.axis.value.data else rows_of(a)],)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
@@ -180,7 +179,7 @@ class SliceRowsOp(GraphOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         from scipy.sparse import csr_array
 
-        a, (start, end) = cast("csr_array", arrays[0]), self.bounds
+        a, (start, end) = sparse_array(arrays[0]), self.bounds
         first, last = a.indptr[start], a.indptr[end]
         parts = (a.data[first:last], a.indices[first:last], a.indptr[start : end + 1] - first)
         return (csr_array(parts, shape=(end - start, a.shape[1])),)
@@ -224,8 +223,8 @@ class ToDenseOp(GraphOp):
         return [element_type(self.operands[-1])]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        a = cast("csr_array", arrays[0])
-        values = cast(np.ndarray, arrays[1]) if len(arrays) > 1 else a.data
+        a = sparse_array(arrays[0])
+        values = dense_array(arrays[1]) if len(arrays) > 1 else a.data
         wide = np.float32 if values.dtype == np.float16 else values.dtype
         result = np.zeros(a.shape, wide)
         np.add.at(result, (rows_of(a), a.indices), values)

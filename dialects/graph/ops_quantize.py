@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import arith, math
@@ -20,6 +20,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 
 from ...core.dims import Shape
 from ...core.dtypes import dtype_of
+from ...core.typed import dense_array
 from . import scalars
 from .attrs import I32_TENSOR, QUANTIZED_OR_I32_TENSOR, QUANTIZED_TENSOR, SINGLE_TENSOR, i64_attr
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, rank
@@ -97,7 +98,7 @@ class ScaledOp(GraphOp, ABC):
         return [x]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, scale, zero_point = (cast(np.ndarray, array) for array in arrays)
+        x, scale, zero_point = (dense_array(array) for array in arrays)
         beside = [-1 if axis == self.along else 1 for axis in range(x.ndim)]
         scale, zero_point = (v.reshape(beside) if v.ndim else v for v in (scale, zero_point))
         with np.errstate(all="ignore"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, f32, i32, i64
@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape, product
+from ...core.typed import dense_array
 from . import scalars
 from .attrs import BYTE_TENSOR, I32_TENSOR, I64_ARRAY, SINGLE_TENSOR, i64_array, i64_attr, ints
 from .interfaces import (
@@ -118,7 +119,7 @@ class QuantizedContractionOp(GraphOp, ABC):
         return [result]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        operands = [cast(np.ndarray, array) for array in arrays]
+        operands = [dense_array(array) for array in arrays]
         x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, *bias = operands
         with np.errstate(all="ignore"):
             left = x.astype(np.int32) - x_zero.astype(np.int32)

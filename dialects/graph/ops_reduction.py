@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import math
@@ -19,6 +19,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from ...core.dims import Dim, Shape
 from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
+from ...core.typed import dense_array
 from . import scalars
 from .attrs import (
     FLOAT_TENSOR,
@@ -127,7 +128,7 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
         return [tuple(d for i, d in enumerate(x) if i not in axes)]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x = widened(cast(np.ndarray, arrays[0]))
+        x = widened(dense_array(arrays[0]))
         axes, kind, keep = self.reduced_axes, self.kind.data, bool(self.keepdims.value.data)
         if not axes:
             return self.stored(x)
@@ -275,7 +276,7 @@ class SoftmaxOp(NormalizedExponentialOp):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
-            e = np.exp(self.shifted(widened(cast(np.ndarray, arrays[0]))))
+            e = np.exp(self.shifted(widened(dense_array(arrays[0]))))
             return self.stored(e / e.sum(axis=self.axis_from_front, keepdims=True))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
@@ -303,7 +304,7 @@ class LogSoftmaxOp(NormalizedExponentialOp):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
-            shifted = self.shifted(widened(cast(np.ndarray, arrays[0])))
+            shifted = self.shifted(widened(dense_array(arrays[0])))
             total = np.exp(shifted).sum(axis=self.axis_from_front, keepdims=True)
             return self.stored(shifted - np.log(total))
 

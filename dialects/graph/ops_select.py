@@ -19,6 +19,7 @@ from ...core.errors import InputError
 from ...core.exactness import Exactness
 from ...core.indices import explained_index, outside
 from ...core.provenance import origin
+from ...core.typed import dense_array
 from . import scalars
 from .attrs import DENSE_TENSOR, I64_ARRAY, INDEX_TENSOR, i64_array, i64_attr, ints
 from .guards import clamped, guarded, is_inside
@@ -106,7 +107,7 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
         return Dim.of(len(range(start, end, step)))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x = cast(np.ndarray, arrays[0])
+        x = dense_array(arrays[0])
         slices = tuple(
             slice(start if start >= 0 else None, None if end < 0 else end, step)
             if start >= 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import arith
@@ -16,6 +16,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from ...core.dims import Dim, Shape, product
 from ...core.exactness import Exactness
+from ...core.typed import dense_array
 from .attrs import DENSE_TENSOR, I64_ARRAY, i64_array, ints
 from .interfaces import (
     FusionKind,
@@ -76,7 +77,7 @@ class TransposeOp(GraphOp, HasCanonicalizationPatternsInterface):
         return [tuple(x[p] for p in permutation)]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x = cast(np.ndarray, arrays[0])
+        x = dense_array(arrays[0])
         return (np.ascontiguousarray(np.transpose(x, ints(self.permutation))),)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
@@ -145,7 +146,7 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
         return rest
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x = cast(np.ndarray, arrays[0])
+        x = dense_array(arrays[0])
         given = ints(self.shape)
         sizes = [x.shape[i] if n == 0 else n for i, n in enumerate(given)]
         if -1 in given:
@@ -284,7 +285,7 @@ class BroadcastToOp(GraphOp, HasCanonicalizationPatternsInterface):
         ]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x = cast(np.ndarray, arrays[0])
+        x = dense_array(arrays[0])
         target = list(ints(self.shape))
         new = len(target) - x.ndim
         sizes = target[:new] + [

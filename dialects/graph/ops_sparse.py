@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import arith, math
@@ -18,6 +18,7 @@ from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape
+from ...core.typed import dense_array, sparse_array
 from ..sparse_tensor import format_of
 from . import scalars
 from .attrs import (
@@ -99,7 +100,7 @@ class SpmmOp(GraphOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a, x = arrays
         with np.errstate(all="ignore"):
-            product = widened_csr(cast("csr_array", a)) @ widened(cast(np.ndarray, x))
+            product = widened_csr(sparse_array(a)) @ widened(dense_array(x))
         return self.stored(np.asarray(product))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
@@ -150,8 +151,8 @@ class RowOp(GraphOp, ABC):
 
     def matrix(self, arrays: Sequence[Array]) -> csr_array:
         """The matrix with the values that count, in the type in which it is computed."""
-        a = cast("csr_array", arrays[0])
-        return widened_csr(with_values(a, cast(np.ndarray, arrays[1])) if len(arrays) > 1 else a)
+        a = sparse_array(arrays[0])
+        return widened_csr(with_values(a, dense_array(arrays[1])) if len(arrays) > 1 else a)
 
     def value(self, nest: Nest, position: AffineExpr) -> SSAValue:
         """The value of the stored entry at a position."""
@@ -335,7 +336,7 @@ class NormalizeOp(GraphOp):
         return [facts.fresh() if self.self_loops.value.data else nnz[0]]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        given = cast("csr_array", arrays[0])
+        given = sparse_array(arrays[0])
         matrix, loops = widened_csr(given), bool(self.self_loops.value.data)
         symmetric = self.kind.data == NormalizeKind.SYMMETRIC
         scale = degrees(matrix, loops, -0.5 if symmetric else -1.0)

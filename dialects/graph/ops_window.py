@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -21,6 +21,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from ...core.dims import Dim, Shape, product
 from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
+from ...core.typed import dense_array
 from . import scalars
 from .attrs import (
     I64_ARRAY,
@@ -349,7 +350,7 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
         return product(sizes.shape(self.result)) * math.prod(ints(self.window))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x = widened(cast(np.ndarray, arrays[0]))
+        x = widened(dense_array(arrays[0]))
         window, kind = ints(self.window), self.kind.data
         windows = windows_of(x, window, ints(self.strides), ints(self.dilations))
         axes = tuple(range(windows.ndim - len(window), windows.ndim))

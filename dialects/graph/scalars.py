@@ -7,11 +7,9 @@ wrap around, as they do in NumPy, and no operation traps.
 from __future__ import annotations
 
 from math import inf
-from typing import cast
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
-    AnyFloat,
     IndexType,
     IntegerAttr,
     IntegerType,
@@ -25,6 +23,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from ...core.typed import bits, float_type, integer_type
 from .attrs import compute_type, is_float, is_half, is_unsigned
 from .nest import Scalars
 
@@ -36,7 +35,7 @@ def zero(nest: Scalars, type: Attribute) -> SSAValue:
 
 def lowest(type: Attribute) -> float | int:
     """The neutral element of `maximum`: -inf, or the smallest integer of a type."""
-    return -inf if is_float(type) else -(1 << (cast(IntegerType, type).width.data - 1))
+    return -inf if is_float(type) else -(1 << (bits(type) - 1))
 
 
 def number(nest: Scalars, value: float, type: Attribute) -> SSAValue:
@@ -143,7 +142,7 @@ def power(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     """a ** b; an integer to a negative power is truncated toward zero, and 0 for a = 0."""
     if is_float(a.type):
         return nest.insert(math.PowFOp(a, b))
-    type = cast(IntegerType, a.type)
+    type = integer_type(a.type)
     none, one = zero(nest, type), nest.constant(1, type)
     result = one
     # Horner's scheme over the bits of the exponent, the highest first.
@@ -182,17 +181,17 @@ def convert(nest: Scalars, value: SSAValue, source: Attribute, target: Attribute
             return result
         return nest.insert(arith.ExtFOp(nest.insert(arith.TruncFOp(result, target)), wide))
     if is_float(value.type):
-        return _float_to_integer(nest, value, cast(IntegerType, wide))
-    return _resize(nest, value, cast(IntegerType, wide))
+        return _float_to_integer(nest, value, integer_type(wide))
+    return _resize(nest, value, integer_type(wide))
 
 
 def _to_float(nest: Scalars, value: SSAValue, target: Attribute) -> SSAValue:
     if value.type == target:
         return value
     if value.type == i1:
-        return nest.insert(arith.UIToFPOp(value, cast(AnyFloat, target)))
+        return nest.insert(arith.UIToFPOp(value, float_type(target)))
     if not is_float(value.type):
-        return nest.insert(arith.SIToFPOp(value, cast(AnyFloat, target)))
+        return nest.insert(arith.SIToFPOp(value, float_type(target)))
     widens = (value.type, target) == (f32, f64)
     return nest.insert((arith.ExtFOp if widens else arith.TruncFOp)(value, target))
 
@@ -210,7 +209,7 @@ def _float_to_integer(nest: Scalars, value: SSAValue, target: IntegerType) -> SS
 
 
 def _resize(nest: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
-    source = cast(IntegerType, value.type)
+    source = integer_type(value.type)
     if source == target:
         return value
     if source == i1:
@@ -226,7 +225,7 @@ def computed(nest: Scalars, loaded: SSAValue, kind: Attribute) -> SSAValue:
     if kind == i1:
         return nest.insert(arith.CmpiOp(loaded, nest.constant(0, i8), "ne"))
     if is_unsigned(kind):
-        return nest.insert(arith.ExtUIOp(loaded, cast(IntegerType, compute_type(kind))))
+        return nest.insert(arith.ExtUIOp(loaded, integer_type(compute_type(kind))))
     return loaded
 
 
@@ -240,7 +239,7 @@ def stored(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
     if kind == i1:
         return nest.insert(arith.ExtUIOp(value, i8))
     if is_unsigned(kind):
-        return nest.insert(arith.TruncIOp(value, IntegerType(cast(IntegerType, kind).width.data)))
+        return nest.insert(arith.TruncIOp(value, IntegerType(bits(kind))))
     return value
 
 
@@ -248,7 +247,7 @@ def wrapped(nest: Scalars, value: SSAValue, kind: Attribute) -> SSAValue:
     """What an element type keeps of a result in its compute type: the low bits of unsigned ones."""
     if not is_unsigned(kind):
         return value
-    mask = (1 << cast(IntegerType, kind).width.data) - 1
+    mask = (1 << bits(kind)) - 1
     return nest.insert(arith.AndIOp(value, nest.constant(mask, value.type)))
 
 

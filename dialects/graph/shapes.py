@@ -25,6 +25,7 @@ from ...core.module import DIMS, NAME, NNZ, Program
 from ...core.provenance import origin
 from ...core.refusal import InvalidProgram
 from ...core.symbols import find_symbol
+from ...core.typed import tensor_type
 from ..sparse_tensor import is_sparse
 from .interfaces import GraphOp, ShapeFacts
 from .ops_call import CallLikeOp
@@ -269,7 +270,7 @@ class SymbolicShapes:
 
     def _declared(self, op: Operation, result: SSAValue, inferred: Shape | None) -> Shape:
         """What a type declares, refined by what a rule inferred, and the other way round."""
-        sizes = cast(TensorType, result.type).get_shape()
+        sizes = tensor_type(result).get_shape()
         if inferred is None:
             return tuple(next(self._fresh) if n == DYNAMIC_INDEX else Dim.of(n) for n in sizes)
         facts = ShapeFacts(op, lambda: next(self._fresh), lambda a, b: self._record(a, b, op))

@@ -27,6 +27,7 @@ from ...core.arguments import Argument
 from ...core.dims import Dim, Shape
 from ...core.errors import CompileError, explain
 from ...core.module import ARGUMENTS, RESULTS, SIGNATURE, Program, ValueSpec, face_of, specs_of
+from ...core.typed import tensor_type
 from ..sparse_tensor import format_of, index_type, is_sparse, position_type
 from .interfaces import unknown_sizes
 from .shapes import EQUAL, SymbolicShapes, equal_attribute, equal_sizes
@@ -96,7 +97,7 @@ def signature_attributes(
 def _sizes(value: SSAValue, shapes: SymbolicShapes) -> dict[str, Attribute]:
     """The sizes of a value as attributes, where its type does not say them."""
     shape, entries = shapes.shape(value), shapes.nnz(value)
-    symbolic = any(size < 0 for size in cast(TensorType, value.type).get_shape())
+    symbolic = any(size < 0 for size in tensor_type(value).get_shape())
     result: dict[str, Attribute] = {SIZES: _texts(shape)} if symbolic else {}
     if entries is not None:
         result[ENTRIES] = StringAttr(str(entries))

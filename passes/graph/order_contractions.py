@@ -20,6 +20,7 @@ from ...core.dims import Dim
 from ...core.exactness import Exactness
 from ...core.module import NAME
 from ...core.provenance import fuse, names
+from ...core.typed import owned
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.chains import (
@@ -77,12 +78,12 @@ class Emitter:
         """The value of the whole chain in an order, with the bias and type of its last operator."""
         root = self.chain.root
         value, _ = self.emit(order)
-        bias, last = bias_of(root), cast(GraphOp, value.owner)
+        bias, last = bias_of(root), owned(value, GraphOp)
         # a (x w) + b == dense(a x, w, b)
         if bias is not None and isinstance(last, graph.DenseOp):
             last.operands = [last.x, last.w, bias]
         elif bias is not None:
-            last = cast(GraphOp, self.add(graph.AddOp(value, bias)).owner)
+            last = owned(self.add(graph.AddOp(value, bias)), GraphOp)
         last.set_result_types([root.results[0].type])
         return last.results[0]
 
@@ -118,7 +119,7 @@ def _name(factor: Factor) -> str:
             if isinstance(given, StringAttr):
                 return given.data
         return value.name_hint or f"arg{value.index}"
-    op = cast(Operation, value.owner)
+    op = owned(value, Operation)
     if isinstance(op, graph.NormalizeOp):
         return _name(Factor(op.a))
     key = op.key if isinstance(op, graph.ConstantOp) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 from xdsl.context import Context
@@ -19,6 +18,7 @@ from ...core.budgets import SUMS
 from ...core.context import decide, weights_of
 from ...core.exactness import Exactness
 from ...core.provenance import fuse
+from ...core.typed import owned
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
@@ -84,7 +84,7 @@ def _candidates(op: Operation) -> Iterator[Candidate]:
     for position, value in enumerate(op.operands[:2]):
         way: list[tuple[GraphOp, int]] = []
         while position == 0 and value.has_one_use() and (place := _place(value.owner)) is not None:
-            step = cast(GraphOp, value.owner)
+            step = owned(value, GraphOp)
             way.append((step, place))
             value = step.operands[place]
         constant = value.owner

@@ -26,11 +26,12 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeGuard, cast
+from typing import TypeGuard
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, Operation, SSAValue
 
+from ....core.typed import owned
 from ....dialects.graph.interfaces import FusionKind, GraphOp, Sizes, tensor_type
 from ....dialects.graph.plan.nest_plan import NestPlan, plan_nests
 from ....dialects.graph.plan.recording import Recorder, is_reshape
@@ -196,7 +197,7 @@ class Grouping:
         if group.anchor is not op or op.fusion != FusionKind.CONTRACTION or self.uses.walked(op):
             return
         hidden = op.operands[0]
-        rows = self.group_of.get(cast(Operation, hidden.owner))
+        rows = self.group_of.get(owned(hidden, Operation))
         if rows is None or rows is group or rows.anchor is None:
             return
         # Whether a plain sum over neighbours gains, too, has not been measured.
@@ -296,7 +297,7 @@ class Grouping:
         # edge_softmax(a, e)[p] for the entries p of a row needs the scores of that row only
         group = self.group_of[user]
         for value, matrix in self.uses.entries(user).items():
-            values = self.group_of.get(cast(Operation, value.owner))
+            values = self.group_of.get(owned(value, Operation))
             readers = [use.operation for use in value.uses]
             if (
                 values is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeGuard, cast
+from typing import TypeGuard
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....core.provenance import fuse
+from ....core.typed import owned
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import PRIMITIVE
 from ....dialects.graph.interfaces import GraphOp
@@ -148,7 +149,7 @@ def _primitive(
     for op in ops:
         for operand in op.operands:
             if operand not in copies:
-                block.add_op(cast(Operation, operand.owner).clone(copies))
+                block.add_op(owned(operand, Operation).clone(copies))
         copy = op.clone(copies)
         if isinstance(copy, graph.CallDpsOp):
             # The names are those of the function that it was in; the kernel says the sizes.

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, f32, f64
 from xdsl.ir import Operation, SSAValue
 
 from ....core.target import Target
+from ....core.typed import owned
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import PRIMITIVE, ints
 from ....dialects.graph.interfaces import GraphOp, element_type, rank
@@ -109,7 +110,7 @@ class Layouts:
                 continue
             merged = [op]
             for value in op.operands:
-                before = part_of.get(cast(Operation, value.owner))
+                before = part_of.get(owned(value, Operation))
                 if value in self.blocked and before is not None and before is not merged:
                     before += merged
                     part_of.update(dict.fromkeys(merged, before))

@@ -26,6 +26,7 @@ from ....core.errors import explain
 from ....core.module import DIMS, NNZ
 from ....core.provenance import origin
 from ....core.symbols import find_symbol
+from ....core.typed import tensor_type
 from ....dialects.graph.buffers import buffer_types
 from ....dialects.graph.ops_call import CallDpsOp, CallLikeOp
 from ....dialects.graph.shapes import (
@@ -122,7 +123,7 @@ def _check_kernel(call: CallDpsOp) -> None:
     """
     kernel = find_symbol(call, call.callee)
     values = (*call.operands, *call.results)
-    buffers = [b for value in values for b in buffer_types(cast(TensorType, value.type))]
+    buffers = [b for value in values for b in buffer_types(tensor_type(value))]
     if isinstance(kernel, KernelOp) and len(kernel.body.block.args) != len(buffers):
         fact, where = f"{call.callee} is made for symbolic sizes", origin(call)
         hint = 'they become numbers at a stage before "kernels"'
@@ -138,7 +139,7 @@ def _sizes(value: SSAValue, shapes: SymbolicShapes) -> list[int | None]:
 
 def _refine(value: SSAValue, shape: Shape) -> None:
     """Give a tensor the sizes that are numbers."""
-    kind = cast(TensorType, value.type)
+    kind = tensor_type(value)
     sizes = [d.value if d.is_static else DYNAMIC_INDEX for d in shape]
     if sizes != list(kind.get_shape()):
         Rewriter.replace_value_with_new_type(

@@ -185,7 +185,7 @@ def wrong_lowering(patch: Patch) -> None:
         flags = {"fastmathFlags": llvm.FastMathAttr(None)}
         return lowering.emit(llvm.FAddOp, operands, op.results[0].type, flags)
 
-    patch.setitem(ARITH, "arith.mulf", lowered)
+    patch.setitem(ARITH, arith.MulfOp, lowered)
 
 
 def one_too_many(given: Any) -> None:
