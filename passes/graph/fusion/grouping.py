@@ -31,7 +31,6 @@ from typing import TypeGuard
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, Operation, SSAValue
 
-from ....core.typed import owned
 from ....dialects.graph.interfaces import FusionKind, GraphOp, Sizes, tensor_type
 from ....dialects.graph.plan.nest_plan import NestPlan, plan_nests
 from ....dialects.graph.plan.recording import Recorder, is_reshape
@@ -86,7 +85,7 @@ class Grouping:
         self.uses = Uses(self.recorder)
         self.position = {op: number for number, op in enumerate(block.ops)}
         self.members = [op for op in block.ops if has_value(op)]
-        self.group_of: dict[Operation, Group] = {}
+        self.group_of: dict[Operation | Block, Group] = {}
         for kind in _ANCHORS:
             for op in self.members:
                 if op.fusion == kind:
@@ -197,7 +196,7 @@ class Grouping:
         if group.anchor is not op or op.fusion != FusionKind.CONTRACTION or self.uses.walked(op):
             return
         hidden = op.operands[0]
-        rows = self.group_of.get(owned(hidden, Operation))
+        rows = self.group_of.get(hidden.owner)
         if rows is None or rows is group or rows.anchor is None:
             return
         # Whether a plain sum over neighbours gains, too, has not been measured.
@@ -297,7 +296,7 @@ class Grouping:
         # edge_softmax(a, e)[p] for the entries p of a row needs the scores of that row only
         group = self.group_of[user]
         for value, matrix in self.uses.entries(user).items():
-            values = self.group_of.get(owned(value, Operation))
+            values = self.group_of.get(value.owner)
             readers = [use.operation for use in value.uses]
             if (
                 values is None

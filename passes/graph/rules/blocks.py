@@ -12,10 +12,9 @@ from typing import cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, f32, f64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ....core.target import Target
-from ....core.typed import owned
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import PRIMITIVE, ints
 from ....dialects.graph.interfaces import GraphOp, element_type, rank
@@ -104,13 +103,13 @@ class Layouts:
 
     def parts(self) -> list[list[Operation]]:
         """The operators on blocks, grouped by passing blocks to each other."""
-        part_of: dict[Operation, list[Operation]] = {}
+        part_of: dict[Operation | Block, list[Operation]] = {}
         for op in self.ops:
             if op not in self.working:
                 continue
             merged = [op]
             for value in op.operands:
-                before = part_of.get(owned(value, Operation))
+                before = part_of.get(value.owner)
                 if value in self.blocked and before is not None and before is not merged:
                     before += merged
                     part_of.update(dict.fromkeys(merged, before))

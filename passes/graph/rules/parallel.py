@@ -20,7 +20,6 @@ from ....core.actions import allowed
 from ....core.context import decide
 from ....core.exactness import Exactness
 from ....core.provenance import fuse
-from ....core.typed import owned
 from ....dialects.graph import ops as graph
 from ....dialects.graph.interfaces import FusionKind, GraphOp, rank
 from ....dialects.graph.known import is_constant, sizes_of
@@ -169,7 +168,7 @@ class _Combination:
         return result
 
     def _concat(self, values: Sequence[SSAValue], axis: int) -> SSAValue:
-        owners = [owned(value, Operation) for value in values]
+        owners = [value.owner for value in values if isinstance(value.owner, Operation)]
         self.constants.update(dict.fromkeys(owners))
         return self._add(graph.ConcatOp(values, axis), owners)
 
