@@ -21,7 +21,6 @@ _INDEX_OPS: Mapping[AffineBinaryOpKind, Callable[[SSAValue, SSAValue], Operation
     AffineBinaryOpKind.Mul: arith.MuliOp,
     AffineBinaryOpKind.FloorDiv: arith.FloorDivSIOp,
     AffineBinaryOpKind.CeilDiv: arith.CeilDivSIOp,
-    AffineBinaryOpKind.Mod: arith.RemSIOp,
 }
 
 
@@ -50,6 +49,11 @@ def computed(
         return value
     assert isinstance(expr, AffineBinaryOpExpr), expr
     left, right = computed(expr.lhs, known, place), computed(expr.rhs, known, place)
+    if expr.kind is AffineBinaryOpKind.Mod:
+        # a mod b == a - (a floordiv b) * b, which is never negative; the remainder of `arith` is.
+        quotient = AffineBinaryOpExpr(AffineBinaryOpKind.FloorDiv, expr.lhs, expr.rhs)
+        whole = AffineBinaryOpExpr(AffineBinaryOpKind.Mul, quotient, expr.rhs)
+        return place(expr, arith.SubiOp(left, computed(whole, known, place)))
     return place(expr, _INDEX_OPS[expr.kind](left, right))
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
 
 from stepwell.core.building.affine import (
@@ -18,6 +24,7 @@ from stepwell.core.building.affine import (
     polynomial,
     variables,
 )
+from stepwell.core.building.arithmetic import computed
 from stepwell.core.building.facts import Facts, Ranges
 from stepwell.core.building.polynomials import Polynomial
 from stepwell.dialects.loop.linear import coefficient, minus, normalized
@@ -53,6 +60,37 @@ def value_of(expr: AffineExpr, at: list[int]) -> int:
 @given(expressions, values)
 def test_the_normal_form_has_the_same_value(expr: AffineExpr, at: list[int]) -> None:
     assert value_of(expression(polynomial(expr)), at) == value_of(expr, at)
+
+
+MEANINGS: dict[type[Operation], Callable[[int, int], int]] = {
+    arith.AddiOp: operator.add,
+    arith.SubiOp: operator.sub,
+    arith.MuliOp: operator.mul,
+    arith.FloorDivSIOp: operator.floordiv,
+    arith.CeilDivSIOp: lambda a, b: -(-a // b),
+}
+
+
+@given(expressions, values)
+def test_operations_have_the_same_value(expr: AffineExpr, at: list[int]) -> None:
+    """Remainders of what is negative among them."""
+    found: dict[SSAValue, int] = {}
+
+    def noted(op: Operation, value: int) -> SSAValue:
+        found[op.results[0]] = value
+        return op.results[0]
+
+    def known(part: AffineExpr) -> SSAValue | None:
+        if isinstance(part, AffineBinaryOpExpr):
+            return None
+        value = value_of(part, at)
+        return noted(arith.ConstantOp(IntegerAttr(value, IndexType())), value)
+
+    def place(_: AffineExpr, op: Operation) -> SSAValue:
+        left, right = (found[operand] for operand in op.operands)
+        return noted(op, MEANINGS[type(op)](left, right))
+
+    assert found[computed(expr, known, place)] == value_of(expr, at)
 
 
 @given(expressions)
