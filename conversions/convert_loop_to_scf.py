@@ -5,9 +5,9 @@ Source: `loop`, with the scalar operations of `arith`, `math` and `memref` in it
 
 `loops.py` converts a kernel and its loops, `statements.py` what is in them. `layouts.py` says how
 blocks are cut into machine vectors, `blocks.py` makes those when they are needed, `transfers.py`
-loads and stores them (`transposes.py` turns squares over), at the places that `accesses.py`
-finds, and `contents.py` keeps what was stored in registers. `indices.py` does index arithmetic;
-`scopes.py` puts each operation into the outermost loop that it can be in.
+loads and stores them (`transposes.py` transposes squares in registers), at the places that
+`accesses.py` finds, and `contents.py` keeps what was stored in registers. `indices.py` does index
+arithmetic; `scopes.py` puts each operation into the outermost loop that it can be in.
 """
 
 from __future__ import annotations

@@ -292,8 +292,11 @@ class Loops(Searches):
             return self.loop(op, hint, lower, upper, 1, [parts], several)[0]
         count = upper - lower
         if known is None:
-            # Rows do not end before they begin.
-            distance = self.indices.atom(self.indices.value(count), nonnegative=True)
+            if op.over_entries or self.indices.facts.is_nonnegative(count):
+                # Rows do not end before they begin.
+                distance = self.indices.atom(self.indices.value(count), nonnegative=True)
+            else:
+                distance = self.indices.greatest([count, ZERO])
             full = lower + self.indices.divide(distance, at_once) * at_once
         else:
             full = lower + known // at_once * at_once

@@ -67,7 +67,7 @@ class Scopes(ABC, Generic[ScopeT]):
     def home(self, kind: type[Operation], operands: Sequence[SSAValue]) -> int:
         """The depth of the outermost scope that an operation without effects may be in."""
         depth = self.depth_of(operands)
-        if kind in TRAPPING and not _is_harmless(operands[1]):
+        if kind in TRAPPING and not _is_harmless(kind, operands[1]):
             for scope in self.scopes[:depth:-1]:
                 if scope.conditional:
                     return scope.depth
@@ -87,16 +87,18 @@ class Scopes(ABC, Generic[ScopeT]):
             scope.written.add(buffer)
 
 
-def _is_harmless(divisor: SSAValue) -> bool:
+def _is_harmless(kind: type[Operation], divisor: SSAValue) -> bool:
     """Whether a division never traps: neither by 0 nor of the least number by -1."""
     number, op = _number(divisor), divisor.owner
     if number is not None:
         return number not in (0, -1)
-    if isinstance(op, arith.MaxSIOp | arith.MaxUIOp):
+    # The largest unsigned number is -1 to a signed division.
+    largest = arith.MaxUIOp if kind in (arith.DivUIOp, arith.RemUIOp) else arith.MaxSIOp
+    if isinstance(op, arith.MaxSIOp | largest):
         return (_number(op.lhs) or 0) > 0 or (_number(op.rhs) or 0) > 0
     if isinstance(op, Operation) and op.name == arith.SelectOp.name:
         condition, chosen, other = op.operands
-        return _is_harmless(chosen) and {0, -1} <= set(_excluded(condition, other))
+        return _is_harmless(kind, chosen) and {0, -1} <= set(_excluded(condition, other))
     return False
 
 

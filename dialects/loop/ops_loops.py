@@ -37,7 +37,7 @@ from ...core.exactness import Exactness
 from .attrs import Combine, CombineAttr, LoopKind, LoopKindAttr
 from .bounds import iterations, shortened
 from .effects import LoopEffects
-from .ops_values import StoreOp, refuse
+from .ops_values import LoadOp, StoreOp, refuse
 from .syntax import (
     INDEX,
     parse_bound,
@@ -357,7 +357,11 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
 
 def _depends(loop: ForOp, value: SSAValue, on: Sequence[SSAValue]) -> bool:
-    """Whether a value in the body of a loop is computed from one of some that it carries."""
+    """Whether a value in the body of a loop is computed from one of some that it carries.
+
+    What is loaded from a buffer depends on all that the body stores to it.
+    """
+    stores = [op for op in loop.body.walk() if isinstance(op, StoreOp)]
     seen: set[SSAValue] = set()
     left = [value]
     while left:
@@ -376,6 +380,8 @@ def _depends(loop: ForOp, value: SSAValue, on: Sequence[SSAValue]) -> bool:
                 left += (owner.inits[number], owner.yielded[number])
         else:
             left += owner.operands
+        if isinstance(owner, LoadOp):
+            left += (store.value for store in stores if store.buffer is owner.buffer)
     return False
 
 
@@ -422,7 +428,9 @@ class DropInvariantCarry(RewritePattern):
             carried[number].replace_all_uses_with(inits[number])
         for value in [carried[n] for n in range(len(yielded)) if n not in kept]:
             block.erase_arg(cast(BlockArgument, value))
-        rewriter.replace_op(cast(YieldOp, block.last_op), YieldOp(*[yielded[n] for n in kept]))
+        last = cast(YieldOp, block.last_op)
+        # Another value may yield one that is dropped, and so its initial value by now.
+        rewriter.replace_op(last, YieldOp(*[last.values[n] for n in kept]))
         new = ForOp(
             op.loop_name.data,
             op.bound.data,

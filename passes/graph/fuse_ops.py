@@ -119,8 +119,8 @@ class GraphFuseOpsPass(ModulePass):
     ```
 
     A group holds at most one contraction (but for a small dense product after a sparse one,
-    see `max_staged_width`) or one reduction (but for those of a row that is then gone
-    through, and for numbers of the rows of one sparse matrix). Nothing is computed twice
+    see `max_staged_width`) or one reduction (but for those of a row that is then
+    visited, and for numbers of the rows of one sparse matrix). Nothing is computed twice
     unless it is cheap, and indices of a gather are never made inside its kernel. Groups of
     the same structure share one function. Constants with one value everywhere are cloned
     into the group, other constants are arguments. Operators without a value at an index stay

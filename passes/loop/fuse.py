@@ -23,7 +23,7 @@ STEP = "loop-fuse"
 
 
 def fuse(kernel: KernelOp, outer: str, inner: str) -> KernelOp:
-    """Go through two perfectly nested loops with one, which is called `outer_inner`.
+    """Replace two perfectly nested loops by one, which is called `outer_inner`.
 
         for i to m: for j to n: body(i, j)
         ->  for i_j to m * n: body(i_j floordiv n, i_j mod n)

@@ -88,6 +88,8 @@ def test_each_edge_between_kernels_has_a_reason(
 ) -> None:
     module, ctx = fused(model(), max_ops)
     assert set(reasons(ctx)) == calls_between(module)
+    why_one = {decision.why for decision in ctx.decisions if decision.kind == "passed"}
+    assert why_one.isdisjoint(reasons(ctx).values())
 
 
 @pytest.mark.parametrize(

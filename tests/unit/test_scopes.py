@@ -50,13 +50,20 @@ def test_a_division_stays_in_what_may_not_run(kind: type[Operation]) -> None:
 
 def test_a_division_that_cannot_trap_is_like_any_other() -> None:
     nest = Nest()
-    at_least_one = arith.MaxUIOp(nest.b, constant(1)).result
+    at_least_one = arith.MaxSIOp(nest.b, constant(1)).result
     special = [arith.CmpiOp(nest.b, constant(n), "eq").result for n in (0, -1)]
     replaced = arith.SelectOp(arith.OrIOp(*special).result, constant(1), nest.b).result
     only_zero = arith.SelectOp(special[0], constant(1), nest.b).result
     divisors = [constant(3), at_least_one, replaced, only_zero]
     depths = [nest.home(arith.DivSIOp, [nest.a, divisor]) for divisor in divisors]
     assert depths == [0, 0, 0, 1]
+
+
+def test_the_largest_unsigned_number_is_minus_one() -> None:
+    nest = Nest()
+    not_zero = arith.MaxUIOp(nest.b, constant(1)).result
+    kinds = [arith.DivUIOp, arith.RemUIOp, arith.DivSIOp, arith.RemSIOp]
+    assert [nest.home(kind, [nest.a, not_zero]) for kind in kinds] == [0, 0, 1, 1]
 
 
 def test_a_read_stays_in_the_loop_that_writes() -> None:

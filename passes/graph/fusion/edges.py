@@ -38,6 +38,8 @@ def _why(grouping: Grouping, maker: Group, reader: Group, value: SSAValue) -> st
     assert isinstance(op, GraphOp)
     users = users_of(op)
     inside = [user for user in users if isinstance(user, GraphOp) and user in reader.ops]
+    if maker.cut is not None and not maker.cut.ops.isdisjoint(reader.ops):
+        return maker.cut.why
     if len(maker.ops) + len(reader.ops) > grouping.max_ops:
         return f"a kernel may have at most {grouping.max_ops} operators"
     for part in (op, *inside):

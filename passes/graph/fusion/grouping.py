@@ -6,8 +6,8 @@ operators of plug-ins take part. Groups are made in seven steps:
 1. A contraction, then a reduction, takes the elementwise operators that follow it and need
    its result at their own index only: its epilogue.
 2. Every other operator joins the group of all its users, if computing it there, at the index that
-they need, has no extra cost; otherwise it starts a group. 3. A sparse product whose rows are only
-read by a small dense product goes into the kernel of
+   they need, has no extra cost; otherwise it starts a group.
+3. A sparse product whose rows are only read by a small dense product goes into the kernel of
    that product, which then computes row by row.
 4. Values of the entries of a sparse matrix that are only read where one kernel visits its rows,
    such as the softmax of an attention, go into that kernel.
@@ -46,6 +46,14 @@ _LONGEST_ROW_OF_ENTRY = 128
 _LONGEST_DOT_OF_ENTRY = 16
 
 
+@dataclass(frozen=True)
+class Cut:
+    """Operators that cannot be one kernel by their plan, and why."""
+
+    ops: frozenset[GraphOp]
+    why: str
+
+
 @dataclass(eq=False)
 class Group:
     """Operators that become one kernel, and why they may."""
@@ -55,6 +63,8 @@ class Group:
     repeated: set[GraphOp] = field(default_factory=set)
     """Those that are computed more often than they have elements."""
     why: str = "elementwise operators are computed where they are used"
+    cut: Cut | None = None
+    """Why the operators after it are in other kernels, if they were in this one at first."""
 
     @property
     def results(self) -> list[SSAValue]:
@@ -211,7 +221,6 @@ class Grouping:
         if any(not self.uses.walked(part) for part in dense):
             return
         self._add(group, rows.ops)
-        group.repeated |= rows.repeated
         group.why = f"the row of {hidden_width} values between the products never leaves the cache"
 
     def _join_rows(self, last: GraphOp) -> None:
@@ -238,7 +247,6 @@ class Grouping:
         elif not all(self.uses.is_cheap(op) for op in group.ops):
             return
         self._add(target, group.ops)
-        target.repeated |= group.repeated | ({last} if group.anchor is None else set())
 
     def _keeps_its_rows(self, target: Group, value: SSAValue) -> bool:
         """Whether what a group makes of `value` has its rows, but for a last reshape."""
@@ -289,7 +297,6 @@ class Grouping:
         )
         if beside and self._stays_in_rows(target, group, last.results[0]):
             self._add(target, group.ops)
-            target.repeated |= group.repeated
 
     def _join_entries(self, user: GraphOp) -> None:
         """Step 4: bring what `user` reads entry by entry into its kernel."""
@@ -313,7 +320,6 @@ class Grouping:
             if total > self.max_ops or not short or not self._is_of_entries(values, matrix):
                 continue
             self._add(group, values.ops)
-            group.repeated |= values.repeated
             group.why = "the values of the entries of a row are computed where they are read"
 
     def _join_siblings(self, op: GraphOp) -> None:
@@ -345,7 +351,9 @@ class Grouping:
             return
         for part in divided:
             alone = Group(group.anchor if group.anchor in part.ops else None)
-            alone.why = part.why or group.why
+            alone.why = group.why
+            if part.why is not None:
+                alone.cut = Cut(frozenset(group.ops), part.why)
             self._add(alone, part.ops)
 
     def _is_of_entries(self, group: Group, matrix: SSAValue) -> bool:

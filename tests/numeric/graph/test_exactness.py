@@ -28,6 +28,7 @@ from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.loop.dialect import Loop
 from stepwell.dialects.rt import Rt
 from stepwell.passes.graph.rules import legalization
+from stepwell.passes.graph.rules.rooted import ByClass
 
 WHOLE = (1 << 63) - 1
 ROOMS = ("stepwell.dialects", "stepwell.passes.graph", "stepwell.conversions")
@@ -42,6 +43,8 @@ def rules() -> dict[str, type[RewritePattern]]:
         for module in _modules(room):
             for kind in vars(importlib.import_module(module)).values():
                 if not isinstance(kind, type) or not issubclass(kind, RewritePattern):
+                    continue
+                if kind is ByClass:  # It is made of rules, each of which says it.
                     continue
                 if kind.__module__ == module and not kind.__name__.startswith("_"):
                     found[f"{module.removeprefix('stepwell.')}.{kind.__name__}"] = kind

@@ -295,6 +295,33 @@ def kernels_moments(same_before_and_after, compiled_kernel):
     return run
 
 
+BEHIND = """
+loop.kernel @behind(%x: memref<?x?xf32>) -> (%y: memref<?x?xf32>) {SIZES
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to %m {
+    %s = loop.for "k" %k to min (d0) -> (d0 - 3)(%n) reduction carry(%acc = %z : f32 add) {
+      %v = loop.load %x (d0, d1) -> (d0, d1 + 3)(%i, %k) : memref<?x?xf32>, f32
+      %t = arith.addf %acc, %v : f32
+      loop.yield %t : f32
+    }
+    loop.for "j" %j to %n {
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x?xf32>
+    }
+  }
+}""".replace("SIZES", SIZES)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 7, 8, 12])
+def test_a_bound_below_zero_is_no_iteration(
+    same_before_and_after, compiled_kernel, normal, columns
+) -> None:
+    x, y = normal(2, columns), np.zeros((2, columns), np.float32)
+    after = same_before_and_after(BEHIND, [x, y], lambda k: unroll(k, "k", 4))
+    compiled_kernel(after, [x, y])
+    expected = np.broadcast_to(x[:, 3:].sum(1, keepdims=True), y.shape)
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_chunks_carry_on(same_before_and_after, normal) -> None:
     for text, loop in ((PREFIX, "k"), (COLUMNS, "k"), (ONLINE, "k"), (RECURRENCE, "t")):
         inputs = [normal(11, 7), normal(11, 7)]

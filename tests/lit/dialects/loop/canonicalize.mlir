@@ -78,3 +78,17 @@ loop.kernel @never(%n: index, %v: index) -> (%y: memref<?x?xf32>) {
   }
   loop.store %f, %y (d0, d1) -> (d0, d1)(%r, %s) : f32, memref<?x?xf32>
 }
+
+// CHECK-LABEL: loop.kernel @shifted
+// CHECK-SAME:  (%n: index, %u: index, %v: index)
+// CHECK:       %[[S:.*]] = loop.for "k" %k to %n serial carry(%[[B:.*]] = %v : index) {
+// CHECK-NEXT:    loop.yield %u : index
+// CHECK-NEXT:  }
+// CHECK-NEXT:  loop.store %[[F:.*]], %y (d0, d1) -> (d0, d1)(%u, %[[S]])
+loop.kernel @shifted(%n: index, %u: index, %v: index) -> (%y: memref<?x?xf32>) {
+  %f = arith.constant 1.0 : f32
+  %r, %s = loop.for "k" %k to %n serial carry(%a = %u : index, %b = %v : index) {
+    loop.yield %a, %a : index, index
+  }
+  loop.store %f, %y (d0, d1) -> (d0, d1)(%r, %s) : f32, memref<?x?xf32>
+}

@@ -164,6 +164,21 @@ loop.kernel @k(%n: index) -> () {
 
 // -----
 
+// Nor does one of what comes by way of memory.
+loop.kernel @k(%n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  %l = loop.local : memref<1xf32>
+  // expected-error @+1 {{loop.for: carried value 1 depends on another one, expected the combiner custom, got add}}
+  %s, %t = loop.for "k" %k to %n reduction carry(%m = %z : f32 max, %b = %z : f32 add) {
+    loop.store %m, %l () -> (0)() : f32, memref<1xf32>
+    %v = loop.load %l () -> (0)() : memref<1xf32>, f32
+    %u = arith.addf %b, %v : f32
+    loop.yield %m, %u : f32, f32
+  }
+}
+
+// -----
+
 loop.kernel @k(%n: index) -> () {
   %z = arith.constant 0.0 : f32
   // expected-error @+1 {{loop.for: carries nothing, but has a loop.yield at its end}}
