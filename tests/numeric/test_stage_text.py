@@ -100,7 +100,11 @@ def results(value: Any) -> tuple[np.ndarray, ...]:
 
 @pytest.mark.parametrize(
     ("name", "level"),
-    [("perceptron", 0), ("convolution, any graph", 0), *((name, 3) for name in PROGRAMS)],
+    [
+        ("perceptron", 0),
+        pytest.param("convolution, any graph", 0, marks=pytest.mark.slow),
+        *((name, 3) for name in PROGRAMS),
+    ],
 )
 def test_every_stage_is_read_back(name: str, level: int, tmp_path: Path) -> None:
     module, inputs = PROGRAMS[name]()

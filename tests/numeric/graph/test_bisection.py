@@ -329,11 +329,17 @@ WRITES = {
 """What writes the first wrong element, before and after a pass."""
 
 
-@pytest.mark.parametrize(
-    ("pass_name", "action", "operation", "plant"),
-    PLANTED,
-    ids=[f"{number}:{name}:{action}" for number, (name, action, *_) in enumerate(PLANTED)],
-)
+STEPS = [
+    pytest.param(
+        *planted,
+        id=f"{number}:{planted[0]}:{planted[1]}",
+        marks=pytest.mark.slow if number % 3 else (),
+    )
+    for number, planted in enumerate(PLANTED)
+]
+
+
+@pytest.mark.parametrize(("pass_name", "action", "operation", "plant"), STEPS)
 def test_the_step_to_blame(
     pass_name: str,
     action: str,
