@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
-from typing import cast
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import (
@@ -28,6 +27,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
 from ...core.building.arithmetic import INDEX
+from ...core.typed import memref_type
 from .contents import Contents
 from .indices import ZERO, Form, Indices, NotLinearError, fixed
 from .layouts import Chunk, Layout, Row
@@ -55,7 +55,7 @@ class Buffers:
 
     def size(self, buffer: SSAValue, dimension: int) -> Form:
         """The size of a dimension."""
-        extent = cast(MemRefType, buffer.type).get_shape()[dimension]
+        extent = memref_type(buffer).get_shape()[dimension]
         if extent != DYNAMIC_INDEX:
             return fixed(extent)
         key = (buffer, dimension)
@@ -69,7 +69,7 @@ class Buffers:
     def strides(self, buffer: SSAValue) -> list[Form]:
         """How many elements apart neighbours along each dimension are."""
         if buffer not in self._strides:
-            rank = cast(MemRefType, buffer.type).get_num_dims()
+            rank = memref_type(buffer).get_num_dims()
             strides = [fixed(1)] * rank
             for dimension in range(rank - 2, -1, -1):
                 size = self.size(buffer, dimension + 1)
@@ -87,7 +87,7 @@ class Buffers:
     def row(self, buffer: SSAValue) -> SSAValue:
         """The buffer as one row of elements."""
         if buffer not in self._rows:
-            kind = cast(MemRefType, buffer.type)
+            kind = memref_type(buffer)
             rank = kind.get_num_dims()
             size = prod(kind.get_shape()) if kind.has_static_shape() else DYNAMIC_INDEX
             groups = ArrayAttr([ArrayAttr([IntegerAttr(d, i64) for d in range(rank)])])
@@ -109,7 +109,7 @@ class Buffers:
 
     def always_readable(self, buffer: SSAValue, place: Place, count: int) -> bool:
         """Whether `count` elements from a place can be read at any time, with one result."""
-        kind = cast(MemRefType, buffer.type)
+        kind = memref_type(buffer)
         if buffer in self.written or not kind.has_static_shape():
             return False
         indices = [index.number for index in place]

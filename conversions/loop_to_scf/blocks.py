@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ...core.typed import vector_type
 from ...dialects import upstream
 from ...dialects.loop.attrs import Combine
 from .layouts import Chunk, Layout, Row
@@ -118,7 +119,7 @@ class MappedBlock(Block):
         operands: Sequence[Block | SSAValue],
         together: int = 1,
     ) -> None:
-        super().__init__(emitter, layout, cast(VectorType, op.results[0].type).element_type)
+        super().__init__(emitter, layout, vector_type(op.results[0]).element_type)
         self.op = op
         self.operands = operands
         self.together = together

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, Region, SSAValue
 
 from ...core.building.arithmetic import INDEX
+from ...core.typed import memref_type
 from ...dialects import upstream
 from ...dialects.loop import ops as loop
 from .indices import ZERO, Form
@@ -23,7 +21,7 @@ class Searches(Statements):
         """An element of a row pointer or index array, which is not negative."""
         emit = self.emitter
         operands = self.buffers.operands(self.scalar(buffer), (place,), False)
-        kind = cast(MemRefType, buffer.type).element_type
+        kind = memref_type(buffer).element_type
         value = emit.emit(memref.LoadOp, operands, [kind]).results[0]
         index = emit.emit(upstream.IndexCastOp, [value], [INDEX]).results[0]
         return self.indices.atom(index, nonnegative=True)

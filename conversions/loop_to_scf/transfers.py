@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.dialects import memref, vector
-from xdsl.dialects.builtin import AnyFloat, MemRefType, VectorType
+from xdsl.dialects.builtin import AnyFloat, VectorType
 from xdsl.ir import Operation, SSAValue
 
+from ...core.typed import memref_type
 from .accesses import NOWHERE, Access, Place
 from .blocks import Block
 from .indices import Form, fixed
@@ -24,7 +24,7 @@ class LoadBlock(Block):
     def __init__(self, access: Access, layout: Layout, hoisted: list[int]) -> None:
         """`hoisted` counts down how many more loads may leave their loop."""
         buffer = access.buffer
-        element = cast(MemRefType, buffer.type).element_type
+        element = memref_type(buffer).element_type
         super().__init__(access.emitter, layout, element)
         self.access = access
         self.hoisted = hoisted
@@ -113,7 +113,7 @@ class LoadBlock(Block):
 
     def _has_room(self, place: Place, width: int, across: bool) -> bool:
         """Whether so many numbers from a position on are in the row of the buffer."""
-        size = cast(MemRefType, self.access.buffer.type).get_shape()[-1]
+        size = memref_type(self.access.buffer).get_shape()[-1]
         last = self.access.indices.facts.of(place[-1])[1]
         is_number = isinstance(self.element, AnyFloat)
         return is_number and not across and last is not None and last + width <= size

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, i64
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
@@ -18,6 +16,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect
 
+from ...core.typed import memref_type
 from .ops_values import refuse
 from .syntax import INDEX
 
@@ -64,7 +63,7 @@ class PartitionPointOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        kind, weight = cast(MemRefType, self.indptr.type), self.weight.value.data
+        kind, weight = memref_type(self.indptr), self.weight.value.data
         if kind.get_num_dims() != 1 or not isinstance(kind.element_type, IntegerType):
             refuse(self, "wrong row pointer", "a memref of integers of rank 1", kind)
         if not 1 <= weight <= MOST_WEIGHT:

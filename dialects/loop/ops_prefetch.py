@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from xdsl.dialects.builtin import AffineMapAttr, MemRefType
 from xdsl.ir import SSAValue
@@ -18,6 +17,7 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from ...core.typed import memref_type
 from .ops_values import refuse
 from .syntax import INDEX, parse_applied_map, print_applied_map
 
@@ -44,7 +44,7 @@ class PrefetchOp(IRDLOperation):
         super().__init__(operands=[buffer, indices], properties={"map": AffineMapAttr(map)})
 
     def verify_(self) -> None:
-        rank, map = cast(MemRefType, self.buffer.type).get_num_dims(), self.map.data
+        rank, map = memref_type(self.buffer).get_num_dims(), self.map.data
         if len(map.results) != rank:
             refuse(self, "map has the wrong number of results", rank, map)
         if map.num_dims != len(self.indices) or map.num_symbols:

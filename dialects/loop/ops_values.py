@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -41,6 +40,7 @@ from xdsl.utils.exceptions import VerifyException
 from ...core.errors import explain
 from ...core.exactness import Exactness
 from ...core.provenance import origin
+from ...core.typed import memref_type, vector_type
 from .attrs import Combine, CombineAttr
 from .bounds import shortened
 from .syntax import (
@@ -73,7 +73,7 @@ class _Access:
 
     @staticmethod
     def check(op: LoadOp | StoreOp, block: Attribute) -> None:
-        kind, map, shape = cast(MemRefType, op.buffer.type), op.map.data, block_shape(block)
+        kind, map, shape = memref_type(op.buffer), op.map.data, block_shape(block)
         if element_type(block) != kind.element_type:
             refuse(op, "element types differ", kind.element_type, element_type(block))
         if len(map.results) != kind.get_num_dims():
@@ -164,7 +164,7 @@ class LoadOp(IRDLOperation, HasCanonicalizationPatternsInterface):
                 "map": AffineMapAttr(map),
                 "limited": DenseArrayBase.from_list(i64, [axis for axis, _ in limits]),
             },
-            result_types=[result_type or cast(MemRefType, buffer.type).element_type],
+            result_types=[result_type or memref_type(buffer).element_type],
         )
 
     @classmethod
@@ -302,7 +302,7 @@ class FoldOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, value: SSAValue, axis: int, combine: Combine) -> None:
-        kind = cast(VectorType, value.type)
+        kind = vector_type(value)
         shape = [1 if a == axis else lanes for a, lanes in enumerate(kind.get_shape())]
         super().__init__(
             operands=[value],
@@ -311,11 +311,11 @@ class FoldOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        source, axis = cast(VectorType, self.value.type), self.axis.value.data
+        source, axis = vector_type(self.value), self.axis.value.data
         if not 0 <= axis < source.get_num_dims():
             refuse(self, "no such axis", f"below {source.get_num_dims()}", axis)
         shape = tuple(1 if a == axis else lanes for a, lanes in enumerate(source.get_shape()))
-        if cast(VectorType, self.result.type).get_shape() != shape:
+        if vector_type(self.result).get_shape() != shape:
             refuse(self, "wrong result shape", shape, self.result.type)
         if self.combine.data == Combine.CUSTOM:
             refuse(self, "a custom reduction cannot be reassociated")
@@ -371,7 +371,7 @@ class LocalOp(IRDLOperation):
         super().__init__(result_types=[kind])
 
     def verify_(self) -> None:
-        if not cast(MemRefType, self.result.type).has_static_shape():
+        if not memref_type(self.result).has_static_shape():
             refuse(self, "size is not static", "a static shape", self.result.type)
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType, f32, f64
+from xdsl.dialects.builtin import ModuleOp, f32, f64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
@@ -22,6 +22,7 @@ from ...core.budgets import SUMS
 from ...core.context import decide, weights_of
 from ...core.exactness import Exactness
 from ...core.provenance import fuse
+from ...core.typed import tensor_type
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PadMode
@@ -328,7 +329,7 @@ class ScaleOfRows(RewritePattern):
         factor = np.repeat(column, counts) if rows else column[matrix.indices]
         scaled = csr_array((matrix.data * factor, matrix.indices, matrix.indptr), matrix.shape)
         key = weights.add(f"{a.key}.scaled", scaled)
-        constant = graph.ConstantOp.resource(key, cast(TensorType, a.result.type), int(matrix.nnz))
+        constant = graph.ConstantOp.resource(key, tensor_type(a.result), int(matrix.nnz))
         new = graph.SpmmOp(constant, x, op.results[0].type)
         constant.location, new.location = fuse([a, op]), fuse([spmm, op])
         _decide(self.ctx, spmm, "a scale of rows goes into the stored values of its matrix")

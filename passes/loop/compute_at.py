@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -16,6 +15,7 @@ from ...core.budgets import EXACT
 from ...core.building.affine import Affine, Quotient, expression, polynomial, variables
 from ...core.building.polynomials import Polynomial
 from ...core.context import decide
+from ...core.typed import memref_type
 from ...dialects.loop.linear import minus, normalized
 from ...dialects.loop.loops import enclosing, extent_of, most_iterations
 from ...dialects.loop.nests import kernel_named, perfect_nest, plain_loop, refusal
@@ -76,7 +76,7 @@ def _filled(kernel: KernelOp, nest: ForOp) -> tuple[StoreOp, list[ForOp]]:
         if index is None or index not in loops:
             raise refusal(STEP, kernel, nest, "does not store at the variables of its loops")
         axes.append(loops.pop(index))
-    shape = cast(MemRefType, store.buffer.type).get_shape()
+    shape = memref_type(store.buffer).get_shape()
     if loops or [extent_of(axis) for axis in axes] != list(shape):
         raise refusal(STEP, kernel, nest, "does not store each element once", shape)
     if store.buffer.owner.parent is not nest.parent:
@@ -131,7 +131,7 @@ def _part_of(kernel: KernelOp, target: ForOp, loads: Sequence[LoadOp]) -> _Part:
     Raises:
         ScheduleError: if an index is not a sum of loop variables, or another one for each load.
     """
-    shape = cast(MemRefType, loads[0].buffer.type).get_shape()
+    shape = memref_type(loads[0].buffer).get_shape()
     operands = tuple(dict.fromkeys(index for load in loads for index in load.indices))
     sizes: list[int] = []
     starts: list[AffineExpr] = []
@@ -200,7 +200,7 @@ class _ComputeAt(RangedRebuild):
         super().__init__(kernel)
         self.producer, self.target, self.part = producer, target, part
         self.store, self.axes = store, axes
-        kind = cast(MemRefType, store.buffer.type)
+        kind = memref_type(store.buffer)
         self.element, self.shape = kind.element_type, kind.get_shape()
         self.buffer: SSAValue | None = None
 

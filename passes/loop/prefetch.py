@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 
 from ...core.budgets import EXACT
 from ...core.context import decide
+from ...core.typed import memref_type
 from ...dialects.loop.linear import normalized
 from ...dialects.loop.loops import enclosing, extent_of
 from ...dialects.loop.nests import case_suffixes, kernel_named, loop_named, refusal
@@ -123,7 +124,7 @@ class _Stream:
 
 
 def _stream(kernel: KernelOp, loop: ForOp, load: LoadOp, ahead: int) -> _Stream:
-    kind, size = cast(MemRefType, load.buffer.type), extent_of(loop)
+    kind, size = memref_type(load.buffer), extent_of(loop)
     results, shape = load.map.data.results, kind.get_shape()
     position = list(load.indices).index(loop.variable) if loop.variable in load.indices else -1
     moving = [n for n, e in enumerate(results) if AffineExpr.dimension(position) in e.dfs()]
@@ -182,7 +183,7 @@ def _repeats(loop: ForOp, load: LoadOp) -> list[ForOp]:
 def _width(kernel: KernelOp, loop: ForOp, load: LoadOp) -> int:
     """How many elements of a row a load in a loop reads, one after the other."""
     *outer, last = load.map.data.results or (AffineExpr.constant(0),)
-    if not bits_of(cast(MemRefType, load.buffer.type)) or not load.map.data.results:
+    if not bits_of(memref_type(load.buffer)) or not load.map.data.results:
         raise refusal(STEP, kernel, loop, "does not read elements of one size in a row")
     if any(isinstance(e, AffineSymExpr) for result in outer for e in result.dfs()):
         raise refusal(STEP, kernel, loop, "reads parts of several rows")
@@ -225,7 +226,7 @@ class _Hints(Substitution):
 
     def after_block(self, load: LoadOp, width: int, ahead: int) -> Iterator[Place]:
         """A place for each line of a block, so many bytes after it."""
-        kind = cast(MemRefType, load.buffer.type)
+        kind = memref_type(load.buffer)
         *outer, last = self._first(load)
         for offset in range(0, width, _line(kind)):
             yield [*outer, last + ahead * 8 // bits_of(kind) + offset]

@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
-    MemRefType,
     ModuleOp,
     VectorType,
     i64,
@@ -25,6 +24,7 @@ from xdsl.passes import ModulePass
 
 from ...core.budgets import SUMS
 from ...core.context import decide
+from ...core.typed import memref_type
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.axes import NONE, Axes, AxisSet
 from ...dialects.loop.linear import coefficient
@@ -212,7 +212,7 @@ class _Vectorize(Rebuild):
         using = [dim for dim, e in enumerate(exprs) if coefficient(e, AffineSymExpr(axis)) != 0]
         if len(using) != 1 or exprs[using[0]] != AffineSymExpr(axis):
             return False
-        return cast(MemRefType, op.buffer.type).get_shape()[using[0]] >= self.axes.lanes[axis]
+        return memref_type(op.buffer).get_shape()[using[0]] >= self.axes.lanes[axis]
 
     def visit_store(self, op: StoreOp) -> None:
         axes = NONE.union(*(self.axes.of.get(index, NONE) for index in op.indices))

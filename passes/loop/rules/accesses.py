@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from enum import Enum
-from typing import cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     IntegerAttr,
     IntegerType,
-    MemRefType,
     i1,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....core.target import Target
+from ....core.typed import memref_type
 from ....core.walks import operations_in
 from ....dialects.loop.linear import coefficient
 from ....dialects.loop.loops import extent_of
@@ -84,7 +83,7 @@ def stride(access: LoadOp | StoreOp, variable: SSAValue, dependent: set[SSAValue
     factors = [sum(_factor(result, dim) for dim in dims) for result in access.map.data.results]
     if all(factor == 0 for factor in factors):
         return Stride.INVARIANT
-    sizes = list(cast(MemRefType, access.buffer.type).get_shape())
+    sizes = list(memref_type(access.buffer).get_shape())
     while len(sizes) > 1 and sizes[-1] == 1:
         sizes.pop()  # the next element is along the dimension before it
     last = len(sizes) - 1
@@ -95,7 +94,7 @@ def stride(access: LoadOp | StoreOp, variable: SSAValue, dependent: set[SSAValue
 
 def bytes_apart(access: LoadOp | StoreOp, loop: ForOp) -> int | None:
     """How far in memory an access moves with an iteration of a loop, None if it is not known."""
-    kind, operands = cast(MemRefType, access.buffer.type), list(access.indices)
+    kind, operands = memref_type(access.buffer), list(access.indices)
     if operands.count(loop.variable) != 1 or not bits_of(kind):
         return None
     dim, elements = AffineExpr.dimension(operands.index(loop.variable)), 0
@@ -156,7 +155,7 @@ def entry_loops(op: Operation) -> list[ForOp]:
 def entries_of_a_row(loop: ForOp) -> int:
     """How many entries a row has on average, at least 1."""
     indptr, indices = loop.matrix
-    rows = cast(MemRefType, indptr.type).get_shape()[0] - 1
+    rows = memref_type(indptr).get_shape()[0] - 1
     owner = indices.owner
     kernel = owner.parent_op() if isinstance(owner, Block) else None
     if isinstance(indices, BlockArgument) and isinstance(kernel, KernelOp) and rows > 0:
