@@ -61,6 +61,9 @@ class TargetError(StepwellError):
     """A target name is unknown, or the host cannot run code made for it."""
 
 
+_SHOWN = 1000
+
+
 def explain(
     subject: str,
     fact: str,
@@ -72,6 +75,8 @@ def explain(
 ) -> str:
     """Word an error: ``<subject>: <fact>, expected <x>, got <y> (<origin>); <hint>``.
 
+    Of what was got, which may be anybody's text, the first `_SHOWN` characters are shown.
+
     >>> explain("graph.dense", "inner dimensions differ", expected=784, got=768,
     ...         origin='node "fc1"')
     'graph.dense: inner dimensions differ, expected 784, got 768 (node "fc1")'
@@ -80,7 +85,8 @@ def explain(
     if expected is not None:
         text += f", expected {expected}"
     if got is not None:
-        text += f", got {got}"
+        given = str(got)
+        text += f", got {given if len(given) <= _SHOWN else given[:_SHOWN] + '...'}"
     if origin:
         text += f" ({origin})"
     if hint:

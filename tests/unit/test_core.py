@@ -28,6 +28,7 @@ def test_wording_of_errors() -> None:
     text = explain("op", "fact", expected=1, got=2, origin='node "a"', hint="do this")
     assert text == 'op: fact, expected 1, got 2 (node "a"); do this'
     assert explain("op", "fact") == "op: fact"
+    assert explain("op", "fact", got="x" * 5000) == f"op: fact, got {'x' * 1000}..."
 
 
 def test_inputs_and_outputs_of_a_module() -> None:
