@@ -25,6 +25,7 @@ import numpy as np
 import onnx
 from rich.console import Console
 from rich.table import Table
+from weights import Weights
 
 import stepwell as sw
 from stepwell.frontends import gnn
@@ -33,19 +34,6 @@ ROUNDS = 5
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 _BLOCKS = ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1))
 """The channels and the stride of each residual block."""
-
-
-class Weights:
-    """Random weights, the same each time."""
-
-    def __init__(self) -> None:
-        self.random = np.random.default_rng(0)
-
-    def array(self, *shape: int) -> np.ndarray:
-        return self.random.standard_normal(shape, np.float32)
-
-    def positive(self, *shape: int) -> np.ndarray:
-        return self.random.uniform(0.5, 2.0, shape).astype(np.float32)
 
 
 def perceptron(batch: int | str) -> sw.Module:

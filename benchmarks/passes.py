@@ -20,6 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 from scipy.sparse import random_array
+from weights import Weights
 
 import stepwell as sw
 from stepwell.core.module import Module
@@ -30,19 +31,6 @@ SIZES = (200, 500, 1000, 2000, 5000)
 ROUNDS = 2
 WIDTH = 8
 NODES = 6
-
-
-class Weights:
-    """Random weights, the same each time."""
-
-    def __init__(self) -> None:
-        self.random = np.random.default_rng(0)
-
-    def array(self, *shape: int) -> np.ndarray:
-        return self.random.standard_normal(shape, np.float32)
-
-    def positive(self, *shape: int) -> np.ndarray:
-        return self.random.uniform(0.5, 2.0, shape).astype(np.float32)
 
 
 def perceptron(count: int) -> Module:

@@ -1,4 +1,4 @@
-"""The dependence test against all pairs of iterations, and what kernels are told of it."""
+"""The dependence test against all pairs of iterations, and the kernels that it refuses."""
 
 from __future__ import annotations
 
