@@ -3,11 +3,13 @@
 Source: `loop`, with the scalar operations of `arith`, `math` and `memref` in it. Target: `func`,
 `scf`, `memref`, `vector` (one-dimensional), `arith`, `math`, and `rt` for tiles.
 
-`loops.py` converts a kernel and its loops, `statements.py` what is in them. `layouts.py` says how
-blocks are cut into machine vectors, `blocks.py` makes those when they are needed, `transfers.py`
-loads and stores them (`transposes.py` transposes squares in registers), at the places that
-`accesses.py` finds, and `contents.py` keeps what was stored in registers. `indices.py` does index
-arithmetic; `scopes.py` puts each operation into the outermost loop that it can be in.
+`kernel.py` converts a kernel. Its operations are looked up by class in four tables of functions:
+`elementwise.py`, `memory.py`, `loops.py` (with `tiles.py`) and `searches.py`, which work on one
+`State`. `layouts.py` says how blocks are cut into machine vectors, `blocks.py` makes those when
+they are needed, `transfers.py` loads and stores them (`transposes.py` transposes squares in
+registers), at the places that `accesses.py` finds, and `contents.py` keeps what was stored in
+registers. `indices.py` does index arithmetic; `scopes.py` puts each operation into the outermost
+loop that it can be in.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from ..core.context import target_of
 from ..core.target import named
 from ..core.walks import operations_in
 from ..dialects.loop.ops import KernelOp
-from .loop_to_scf.loops import convert_kernel
-from .loop_to_scf.statements import refuse
+from .loop_to_scf.kernel import convert_kernel
+from .loop_to_scf.state import refuse
 
 
 @dataclass(frozen=True)

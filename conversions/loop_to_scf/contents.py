@@ -7,13 +7,12 @@ A buffer that is then never read is not made at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from xdsl.dialects import memref, vector
 from xdsl.ir import Operation, SSAValue
 
 from .scopes import Emitter
 
-_STORES = ("memref.store", "vector.store", "vector.maskedstore")
+_STORES = (memref.StoreOp, vector.StoreOp, vector.MaskedStoreOp)
 
 
 class Contents:
@@ -61,19 +60,12 @@ class Contents:
     def drop_unread(self) -> None:
         """Remove the buffers that are only stored to."""
         for buffer in self._known:
-            views = [use.operation for use in buffer.uses if _is_view(use.operation)]
-            users = [use.operation for value in _with_views(buffer, views) for use in value.uses]
-            stores = [op for op in users if op.name in _STORES]
+            uses = [use.operation for use in buffer.uses]
+            views = [op for op in uses if isinstance(op, memref.CollapseShapeOp)]
+            users = uses + [use.operation for view in views for use in view.results[0].uses]
+            stores = [op for op in users if isinstance(op, _STORES)]
             if len(stores) + len(views) == len(users):
                 for op in (*stores, *views, buffer.owner):
                     assert isinstance(op, Operation)
                     op.detach()
                     op.erase()
-
-
-def _is_view(op: Operation) -> bool:
-    return op.name == "memref.collapse_shape"
-
-
-def _with_views(buffer: SSAValue, views: Sequence[Operation]) -> list[SSAValue]:
-    return [buffer, *(view.results[0] for view in views)]

@@ -95,6 +95,10 @@ class Indices:
             return whole + low // divisor
         return whole + self._quotient(rest, divisor)
 
+    def divide_up(self, form: Form, divisor: int) -> Form:
+        """form ceildiv divisor, for a positive divisor."""
+        return self.divide(form + (divisor - 1), divisor)
+
     def remainder(self, form: Form, divisor: int) -> Form:
         """form mod divisor, for a positive divisor: never negative."""
         return form - self.divide(form, divisor) * divisor if divisor != 1 else ZERO

@@ -17,7 +17,7 @@ lookup by class costs a tenth of a pattern visit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import cf, func, llvm
@@ -32,6 +32,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import ConstantLike, IsolatedFromAbove, NoMemoryEffect, Pure
 
 from ...core.actions import allowed, is_counting
+from ...core.building.tables import HandlerTable
 from ...core.context import index_bits_of
 from ...core.control_flow import definitions_first
 from ...core.refusal import refused
@@ -39,24 +40,12 @@ from ...core.typed import bits
 from .types import NotLowerableError, int_attr, parts_of
 
 Parts: TypeAlias = tuple[SSAValue, ...]
-OpT = TypeVar("OpT", bound=Operation)
-LowerOf: TypeAlias = Callable[[OpT, "Lowering"], SSAValue | Parts | None]
+Lower: TypeAlias = Callable[[Any, "Lowering"], SSAValue | Parts | None]
 """Builds the replacement of an operation: the parts of its only result, or None if it has none."""
-Lower: TypeAlias = LowerOf[Any]
 
 
-class LoweringTable(dict[type[Operation], Lower]):
-    """How to lower operations, by their classes: `on` sees to it that a function fits."""
-
-    def on(self, *kinds: type[OpT]) -> Callable[[LowerOf[OpT]], LowerOf[OpT]]:
-        """Decorator: the function lowers operations of these classes."""
-
-        def register(function: LowerOf[OpT]) -> LowerOf[OpT]:
-            for kind in kinds:
-                self[kind] = function
-            return function
-
-        return register
+class LoweringTable(HandlerTable["Lowering", SSAValue | Parts | None]):
+    """How to lower operations, by their classes."""
 
 
 def lower_module(

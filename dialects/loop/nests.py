@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from xdsl.dialects import math
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import PassFailedException
@@ -14,9 +15,11 @@ from .attrs import LoopKind
 from .loops import loops_in
 from .ops import ForOp, KernelOp
 
-EXPENSIVE = frozenset(
-    f"math.{name}"
-    for name in ("erf", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "powf", "tanh")
+EXPENSIVE: frozenset[type[Operation]] = frozenset(
+    (
+        *(math.ErfOp, math.ExpOp, math.Exp2Op, math.ExpM1Op, math.PowFOp, math.TanhOp),
+        *(math.LogOp, math.Log10Op, math.Log1pOp, math.Log2Op),
+    )
 )
 """Functions that take some twenty instructions for each machine vector, one after the other."""
 

@@ -131,7 +131,7 @@ def lanes_for(target: Target, op: Operation) -> int:
 
 def is_expensive(op: Operation) -> bool:
     """Whether functions are computed in an operation that take many instructions."""
-    return any(inner.name in EXPENSIVE for inner in operations_in(op))
+    return any(type(inner) in EXPENSIVE for inner in operations_in(op))
 
 
 def cost(op: Operation) -> int:
@@ -144,7 +144,7 @@ def cost(op: Operation) -> int:
         return (UNKNOWN_EXTENT if size is None else size) * body
     types = [value.type for value in (*op.results, *op.operands)]
     lanes = max((math.prod(block_shape(kind)) for kind in types), default=1)
-    return lanes * (_EXPENSIVE_COST if op.name in EXPENSIVE else 1)
+    return lanes * (_EXPENSIVE_COST if type(op) in EXPENSIVE else 1)
 
 
 def entry_loops(op: Operation) -> list[ForOp]:

@@ -1,0 +1,182 @@
+"""Constants, index arithmetic, and what is done to the elements or lanes of values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from xdsl.dialects import affine, arith, vector
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+)
+from xdsl.ir import Operation
+
+from ...core.typed import vector_type
+from ...dialects import upstream
+from ...dialects.loop import ops as loop
+from ...dialects.loop.nests import EXPENSIVE
+from .blocks import Block, BroadcastBlock, ConstantBlock, FoldBlock, MappedBlock
+from .indices import Form, Indices, fixed
+from .layouts import Layout
+from .state import State, StateTable, refuse
+
+ELEMENTWISE = StateTable()
+
+
+def elementwise(op: Operation, state: State) -> None:
+    """An operation on scalars, or one that does the same to each element of a block."""
+    if op.regions:
+        refuse(op, "has a body, which this conversion does not know")
+    kinds = [r.type for r in op.results if isinstance(r.type, VectorType)]
+    operands = [state.values[operand] for operand in op.operands]
+    if not kinds and not any(isinstance(operand, Block) for operand in operands):
+        _clone(op, state)
+        return
+    shapes = {k.get_shape() for k in kinds}
+    shapes |= {o.layout.shape for o in operands if isinstance(o, Block)}
+    if len(op.results) != 1 or len(kinds) != 1 or len(shapes) != 1:
+        refuse(op, "cannot be broken into machine vectors", "one shape for all blocks")
+    whole = [
+        found if isinstance(found, Block) else state.scalar(operand)
+        for operand, found in zip(op.operands, operands, strict=True)
+    ]
+    layout = state.layout(kinds[0])
+    together = _together(layout, state) if type(op) in EXPENSIVE else 1
+    state.values[op.results[0]] = MappedBlock(state.emitter, layout, op, whole, together)
+
+
+def _together(layout: Layout, state: State) -> int:
+    """For how many vectors of a block a function is computed at a time.
+
+    Each takes three registers, besides what the rest of the block may occupy.
+    """
+    free = state.registers - len(layout.places())
+    return max(1, free // 3)
+
+
+def _clone(op: Operation, state: State) -> None:
+    """The same operation on the new scalars."""
+    new = state.emitter.emit(
+        type(op),
+        [state.scalar(operand) for operand in op.operands],
+        [result.type for result in op.results],
+        op.properties,
+    )
+    new.attributes |= op.attributes
+    for old, result in zip(op.results, new.results, strict=True):
+        result.name_hint = old.name_hint
+        state.values[old] = result
+
+
+@ELEMENTWISE.on(arith.ConstantOp)
+def _constant(op: arith.ConstantOp, state: State) -> None:
+    """Constants of the function, or numbers in polynomials."""
+    value, kind = op.value, op.result.type
+    if isinstance(kind, IndexType) and isinstance(value, IntegerAttr):
+        state.values[op.result] = fixed(value.value.data)
+    elif isinstance(kind, VectorType) and isinstance(value, DenseIntOrFPElementsAttr):
+        state.values[op.result] = ConstantBlock(state.emitter, state.layout(kind), value)
+    elif isinstance(kind, IntegerType | AnyFloat):
+        state.values[op.result] = state.emitter.scalar(value)
+    else:
+        refuse(op, "constant of a wrong type", "numbers", kind)
+
+
+# Indices.
+
+_SUMS: Mapping[type[Operation], Callable[[Indices, Form, Form], Form]] = {
+    arith.AddiOp: lambda _, left, right: left + right,
+    arith.SubiOp: lambda _, left, right: left - right,
+    arith.MuliOp: lambda _, left, right: left * right,
+    arith.MinSIOp: lambda indices, left, right: indices.least([left, right]),
+    arith.MaxSIOp: lambda indices, left, right: indices.greatest([left, right]),
+}
+_QUOTIENTS: Mapping[type[Operation], Callable[[Indices, Form, int], Form]] = {
+    arith.FloorDivSIOp: Indices.divide,
+    arith.CeilDivSIOp: Indices.divide_up,
+}
+_TOWARDS_ZERO: Mapping[type[Operation], Callable[[Indices, Form, int], Form]] = {
+    arith.DivSIOp: Indices.divide,
+    arith.DivUIOp: Indices.divide,
+    arith.RemSIOp: Indices.remainder,
+    arith.RemUIOp: Indices.remainder,
+}
+"""What is rounded down where the dividend is not negative only."""
+
+INDEX_ARITHMETIC = (*_SUMS, *_QUOTIENTS, *_TOWARDS_ZERO)
+
+
+@ELEMENTWISE.on(*INDEX_ARITHMETIC)
+def _arithmetic(op: Operation, state: State) -> None:
+    """Sums, products and quotients of indices, where they are polynomials."""
+    if not isinstance(op.results[0].type, IndexType):
+        elementwise(op, state)
+        return
+    indices, kind = state.indices, type(op)
+    left, right = (state.form(operand) for operand in op.operands)
+    if kind in _SUMS:
+        state.values[op.results[0]] = _SUMS[kind](indices, left, right)
+        return
+    divisor = right.number
+    is_known = kind in _QUOTIENTS or indices.facts.is_nonnegative(left)
+    if divisor is None or divisor < 1 or not is_known:
+        elementwise(op, state)
+        return
+    divide = _QUOTIENTS.get(kind) or _TOWARDS_ZERO[kind]
+    state.values[op.results[0]] = divide(indices, left, divisor)
+
+
+@ELEMENTWISE.on(affine.ApplyOp, affine.MinOp)
+def _affine(op: affine.ApplyOp | affine.MinOp, state: State) -> None:
+    """A polynomial, or the least of several."""
+    map = op.map.data
+    forms = [state.form(operand) for operand in op.operands]
+    dims, symbols = forms[: map.num_dims], forms[map.num_dims :]
+    found = state.evaluate(op, map.results, dims, symbols)
+    state.values[op.results[0]] = state.indices.least(found)
+
+
+# Lanes.
+
+
+@ELEMENTWISE.on(upstream.BroadcastOp, vector.BroadcastOp)
+def _broadcast(op: upstream.BroadcastOp | vector.BroadcastOp, state: State) -> None:
+    """Made lane by lane where it is needed."""
+    (operand,), kind = op.operands, vector_type(op.vector)
+    source = state.values[operand]
+    source = source if isinstance(source, Block) else state.scalar(operand)
+    state.values[op.vector] = BroadcastBlock(
+        state.emitter, state.layout(kind), source, kind.element_type
+    )
+
+
+@ELEMENTWISE.on(vector.ExtractOp)
+def _extract(op: vector.ExtractOp, state: State) -> None:
+    """One element of a block."""
+    block, place = state.block(op.vector), op.static_position.get_values()
+    layout = block.layout
+    if op.dynamic_position or len(place) != len(layout.shape):
+        refuse(op, "position is not that of an element", "one constant for each axis")
+    if not all(0 <= n < size for n, size in zip(place, layout.shape, strict=True)):
+        refuse(op, "position is outside the vector", list(layout.shape), list(place))
+    lane = place[-1]
+    if layout.merged == 2:
+        lane += place[-2] * layout.shape[-1]
+    row = tuple(place[: len(place) - layout.merged])
+    for number, part in enumerate(layout.chunks):
+        if part.offset <= lane < part.offset + part.lanes:
+            piece = block.piece(row, number)
+            state.values[op.result] = state.emitter.extract(piece, lane - part.offset)
+
+
+@ELEMENTWISE.on(loop.FoldOp)
+def _fold(op: loop.FoldOp, state: State) -> None:
+    """The lanes of an axis joined: made where they are needed."""
+    source, layout = state.block(op.value), state.layout(op.result.type)
+    state.values[op.result] = FoldBlock(
+        state.emitter, layout, source, op.axis.value.data, op.combine.data
+    )

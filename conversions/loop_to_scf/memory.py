@@ -1,0 +1,120 @@
+"""Buffers: their sizes, loads, stores and prefetches."""
+
+from __future__ import annotations
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    MemRefType,
+    VectorType,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute
+
+from ...core.building.affine import DivisorError
+from ...dialects import upstream
+from ...dialects.loop import ops as loop
+from .accesses import Access
+from .blocks import Block
+from .indices import Form
+from .state import State, StateTable, refuse
+from .transfers import LoadBlock, store_block, store_scalar
+
+MEMORY = StateTable()
+
+_NO_SIZES = DenseArrayBase.from_list(i32, [0, 0])
+_STACK_ALIGNMENT = IntegerAttr(64, i64)
+_TO_BE_READ = upstream.prefetch_properties(is_write=False, locality=3, is_data=True)
+
+
+@MEMORY.on(memref.DimOp)
+def _dimension(op: memref.DimOp, state: State) -> None:
+    """The size of an argument: the same everywhere."""
+    number = state.form(op.index).number
+    if number is None or not isinstance(op.source.type, MemRefType):
+        refuse(op, "dimension is not known", "a constant")
+    if not 0 <= number < op.source.type.get_num_dims():
+        refuse(op, "no such dimension", f"below {op.source.type.get_num_dims()}", number)
+    state.values[op.result] = state.buffers.size(state.scalar(op.source), number)
+
+
+@MEMORY.on(loop.LocalOp)
+def _local(op: loop.LocalOp, state: State) -> None:
+    """On the stack of the function or the tile."""
+    emit = state.emitter
+    properties = {"alignment": _STACK_ALIGNMENT, "operandSegmentSizes": _NO_SIZES}
+    value = emit.emit_head(memref.AllocaOp, [], op.result.type, properties, emit.frame)
+    state.buffers.written.add(value)
+    state.buffers.contents.track(value)
+    state.values[op.result] = value
+
+
+def _limits(op: loop.LoadOp | loop.StoreOp, state: State) -> dict[int, Form]:
+    """How many lanes along each limited axis are inside of the buffer."""
+    limits: dict[int, Form] = {}
+    for axis, limit in zip(op.limited.get_values(), op.limits, strict=True):
+        form = state.form(limit)
+        limits[axis] = state.indices.least([limits[axis], form]) if axis in limits else form
+    return limits
+
+
+def _access(
+    op: loop.LoadOp | loop.StoreOp | loop.PrefetchOp,
+    state: State,
+    kind: Attribute | None = None,
+    limits: dict[int, Form] | None = None,
+) -> Access:
+    """Where the lanes of a value of type `kind` are."""
+    layout = state.layout(kind) if isinstance(kind, VectorType) else None
+    buffer = state.scalar(op.buffer)
+    if op.buffer in state.writes[state.kernel]:
+        state.buffers.written.add(buffer)
+    dims = [state.form(value) for value in op.indices]
+    try:
+        return Access(state.buffers, buffer, op.map.data, dims, layout, limits or {})
+    except DivisorError as error:
+        refuse(op, str(error))
+
+
+@MEMORY.on(loop.LoadOp)
+def _load(op: loop.LoadOp, state: State) -> None:
+    """A scalar now, a block when it is needed."""
+    if op in state.given:
+        state.values[op.result] = state.given[op]
+        return
+    kind = op.result.type
+    access = _access(op, state, kind, _limits(op, state))
+    if isinstance(kind, VectorType):
+        block = LoadBlock(access, state.layout(kind), state.hoisted)
+        state.values[op.result] = block
+        if access.buffer in state.buffers.written:
+            state.pending.append((op.buffer, block))
+        return
+    place = access.place(())
+    found = access.known(place, 1)
+    if found is None:
+        operands = state.buffers.operands(access.buffer, place, False)
+        found = state.emitter.emit(memref.LoadOp, operands, [kind]).results[0]
+    state.values[op.result] = found
+
+
+@MEMORY.on(loop.StoreOp)
+def _store(op: loop.StoreOp, state: State) -> None:
+    """A scalar, or a block row after row."""
+    state.load_pending(op.buffer)
+    access = _access(op, state, op.value.type, _limits(op, state))
+    value = state.values[op.value]
+    if isinstance(value, Block):
+        store_block(access, value)
+        return
+    store_scalar(access, state.scalar(op.value))
+
+
+@MEMORY.on(loop.PrefetchOp)
+def _prefetch(op: loop.PrefetchOp, state: State) -> None:
+    """Into the nearest cache."""
+    access = _access(op, state)
+    operands = state.buffers.operands(access.buffer, access.place(()), False)
+    state.emitter.emit(upstream.PrefetchOp, operands, [], _TO_BE_READ)

@@ -1,0 +1,199 @@
+"""What is known of a kernel while it is converted.
+
+Blocks are recorded by their definitions, and made where a store, an accumulator or a scalar uses
+them. Indices are kept as polynomials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeAlias, cast
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Block as IRBlock
+from xdsl.ir.affine import AffineExpr
+
+from ...core.building.affine import DivisorError
+from ...core.building.tables import Handler, HandlerTable
+from ...core.refusal import refused
+from ...core.target import Target
+from ...dialects.loop import ops as loop
+from .accesses import Buffers
+from .blocks import Block, GivenBlock
+from .indices import Form, Indices
+from .layouts import Layout, layouts_for
+from .scopes import Emitter
+
+Value: TypeAlias = SSAValue | Block | Form
+
+
+def refuse(op: Operation, fact: str, expected: object = None, got: object = None) -> NoReturn:
+    """Say that an operation cannot be converted."""
+    subject = f"convert-loop-to-scf: {op.name}"
+    raise refused(op, fact, subject=subject, expected=expected, got=got)
+
+
+class State:
+    """The state of the conversion of one kernel into a block.
+
+    Args:
+        kernel: the kernel.
+        body: the block, with an argument for each one of the kernel.
+        target: the machine.
+        handlers: the functions that convert operations.
+        otherwise: the one that converts all others.
+    """
+
+    def __init__(
+        self,
+        kernel: loop.KernelOp,
+        body: IRBlock,
+        target: Target,
+        handlers: Mapping[type[Operation], Handler[Any, State, None]],
+        otherwise: Handler[Operation, State, None],
+    ) -> None:
+        self.kernel = kernel
+        self.emitter = Emitter(body)
+        self.indices = Indices(self.emitter)
+        self.buffers = Buffers(self.emitter, self.indices)
+        self.values: dict[SSAValue, Value] = dict(
+            zip(kernel.body.block.args, body.args, strict=True)
+        )
+        self.pending: list[tuple[SSAValue, Block]] = []
+        """Blocks of buffers that will be written to, loaded later but before that."""
+        self.registers = target.vector_registers
+        self.budget = target.vector_registers // 2
+        self.hoisted = [self.budget]
+        """How many more loads may leave the loops of the function or the tile."""
+        self.writes: dict[Operation, list[SSAValue]] = {}
+        """The buffers that each operation with a body writes to."""
+        self.given: dict[Operation, SSAValue] = {}
+        """The results of loads that were done together with others."""
+        self._handlers = handlers
+        self._otherwise = otherwise
+        self._layouts = layouts_for(kernel, target)
+        self._note_writes(kernel)
+
+    def _note_writes(self, op: Operation) -> list[SSAValue]:
+        found = [op.buffer] if isinstance(op, loop.StoreOp) else []
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    found += self._note_writes(inner)
+        found = list(dict.fromkeys(found))
+        if op.regions:
+            self.writes[op] = found
+        return found
+
+    # Values.
+
+    def form(self, value: SSAValue) -> Form:
+        """An index value as a polynomial."""
+        found = self.values[value]
+        if isinstance(found, Form):
+            return found
+        assert isinstance(found, SSAValue)
+        nonnegative = value in self.kernel.body.block.args
+        return self.indices.atom(found, nonnegative)
+
+    def scalar(self, value: SSAValue) -> SSAValue:
+        """A scalar or a buffer as an SSA value."""
+        found = self.values[value]
+        if isinstance(found, Form):
+            return self.indices.value(found)
+        assert isinstance(found, SSAValue)
+        return found
+
+    def block(self, value: SSAValue) -> Block:
+        """A value that is a block."""
+        found = self.values[value]
+        assert isinstance(found, Block)
+        return found
+
+    def layout(self, kind: Attribute) -> Layout:
+        """How a block type is cut."""
+        return self._layouts[cast(VectorType, kind).get_shape()]
+
+    def parts(self, value: SSAValue) -> list[SSAValue]:
+        """A value as scalars and machine vectors, all of them made now."""
+        found = self.values[value]
+        return found.pieces() if isinstance(found, Block) else [self.scalar(value)]
+
+    def all_parts(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        """The parts of several values, one after the other."""
+        return [part for value in values for part in self.parts(value)]
+
+    def whole(self, values: Sequence[SSAValue], parts: Sequence[SSAValue]) -> None:
+        """Let `values` stand for these scalars and machine vectors, those of one after another."""
+        first = 0
+        for value in values:
+            kind = value.type
+            if isinstance(kind, VectorType):
+                layout = self.layout(kind)
+                last = first + len(layout.places())
+                own = parts[first:last]
+                self.values[value] = GivenBlock(self.emitter, layout, kind.element_type, own)
+            else:
+                last, self.values[value] = first + 1, parts[first]
+            first = last
+
+    def bound(self, op: loop.ForOp) -> list[Form]:
+        """The bounds of a loop; of one over entries its row."""
+        dims = [self.form(value) for value in op.bounds]
+        return self.evaluate(op, op.bound.data.results, dims)
+
+    def evaluate(
+        self,
+        op: Operation,
+        exprs: Sequence[AffineExpr],
+        dims: Sequence[Form],
+        symbols: Sequence[Form] = (),
+    ) -> list[Form]:
+        """Affine expressions of an operation as polynomials."""
+        try:
+            return [self.indices.evaluate(expr, dims, symbols) for expr in exprs]
+        except DivisorError as error:
+            refuse(op, str(error))
+
+    # Statements.
+
+    def convert(self, ops: Iterable[Operation]) -> None:
+        """Convert the operations of a block, in order."""
+        for op in ops:
+            self.emitter.location = op.location
+            if op in self.writes:
+                for buffer in self.writes[op]:
+                    self.load_pending(buffer)
+            self._handlers.get(type(op), self._otherwise)(op, self)
+
+    def load_pending(self, buffer: SSAValue) -> None:
+        """Load the elements of a buffer that are read before they are written."""
+        for source, block in self.pending:
+            if source is buffer:
+                block.pieces()
+        self.pending = [entry for entry in self.pending if entry[0] is not buffer]
+
+    @contextmanager
+    def inside(self, op: Operation) -> Iterator[None]:
+        """`with state.inside(op)`: the body of a loop is converted.
+
+        What is assumed and pending there does not hold after it, and neither do the contents of
+        buffers that it writes to: iterations see each other's stores.
+        """
+        self._forget_written(op)
+        facts, pending = len(self.indices.facts.positive), len(self.pending)
+        yield
+        del self.indices.facts.positive[facts:], self.pending[pending:]
+        self._forget_written(op)
+
+    def _forget_written(self, op: Operation) -> None:
+        for buffer in self.writes[op]:
+            new = self.values.get(buffer)
+            if isinstance(new, SSAValue):
+                self.buffers.contents.forget(new)
+
+
+class StateTable(HandlerTable[State, None]):
+    """How to convert operations, by their classes."""

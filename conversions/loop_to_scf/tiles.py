@@ -1,0 +1,124 @@
+"""Tile loops: a range of tiles that threads share, each isolated from what is around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import affine, arith, memref
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...core.building.arithmetic import INDEX
+from ...dialects import rt
+from ...dialects.loop import ops as loop
+from ...dialects.loop.attrs import LoopKind
+from .elementwise import INDEX_ARITHMETIC
+from .indices import ZERO, Form, fixed
+from .state import State
+
+
+def convert_tiles(op: loop.ForOp, state: State) -> None:
+    """Tile loops, one directly inside the other, become one range of tiles."""
+    nest = _perfect_nest(op)
+    bounds = [state.bound(inner) for inner in nest]
+    extents = [_number_of_tiles(state, b) for b in bounds]
+    total = fixed(1)
+    for extent in extents:
+        total = total * extent
+    emit, indices, count = state.emitter, state.indices, state.indices.value(total)
+    block = Block(arg_types=[INDEX])
+    block.args[0].name_hint = "tile"
+    outside, state.hoisted = state.hoisted, [state.budget]
+    with state.inside(op):
+        emit.open(block, frame=True)
+        top = total.number
+        tile = indices.atom(block.args[0], True, top - 1 if top is not None else None)
+        variables = _divided(state, tile, extents)
+        for inner, variable, bound in zip(nest, variables, bounds, strict=True):
+            indices.facts.assume_below(variable, bound)
+            state.values[inner.variable] = variable
+        for inner in nest[:-1]:
+            state.convert([o for o in inner.body.block.ops if not isinstance(o, loop.ForOp)])
+        state.convert(nest[-1].body.block.ops)
+        emit.location = op.location
+        emit.emit(rt.YieldOp, [])
+        emit.close()
+    state.hoisted = outside
+    captures = _captures(state, block)
+    emit.emit(rt.ParallelTilesOp, [count, *captures], regions=[Region(block)])
+
+
+def _perfect_nest(op: loop.ForOp) -> list[loop.ForOp]:
+    """Tile loops of which each has in its body only indices, and the next as its end."""
+    nest = [op]
+    while True:
+        block = nest[-1].body.block
+        inner = block.last_op
+        if not isinstance(inner, loop.ForOp) or inner.kind.data != LoopKind.TILES:
+            return nest
+        if any(value.owner is block or _is_in(value, block) for value in inner.bounds):
+            return nest
+        if not all(o is inner or _computes_index(o) for o in block.ops):
+            return nest
+        nest.append(inner)
+
+
+def _is_in(value: SSAValue, block: Block) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.parent is block
+
+
+def _computes_index(op: Operation) -> bool:
+    if isinstance(op, INDEX_ARITHMETIC):
+        return all(isinstance(result.type, IndexType) for result in op.results)
+    return isinstance(op, arith.ConstantOp | affine.ApplyOp | affine.MinOp | memref.DimOp)
+
+
+def _number_of_tiles(state: State, bounds: Sequence[Form]) -> Form:
+    """The iterations of a loop, which are none where its bound is below 0."""
+    extent = state.indices.least(bounds)
+    known = state.indices.facts.is_nonnegative(extent)
+    return extent if known else state.indices.greatest([extent, ZERO])
+
+
+def _divided(state: State, tile: Form, extents: Sequence[Form]) -> list[Form]:
+    """The variables of nested loops from the number of a tile, the last one fastest."""
+    emit, indices = state.emitter, state.indices
+    variables: list[Form] = []
+    for extent in reversed(extents[1:]):
+        operands = [indices.value(tile), indices.value(extent)]
+        top = indices.facts.of(extent)[1]
+        high = top - 1 if top is not None else None
+        variables.append(indices.atom(emit.pure(arith.RemUIOp, operands, INDEX), True, high))
+        tile = indices.atom(emit.pure(arith.DivUIOp, operands, INDEX), True)
+    return [tile, *reversed(variables)]
+
+
+def _captures(state: State, block: Block) -> list[SSAValue]:
+    """Isolate a block: what comes from outside becomes an argument, constants are copied."""
+    depths = state.emitter.depths
+    depth = state.emitter.here + 1
+    inside: dict[SSAValue, SSAValue] = {}
+    captures: list[SSAValue] = []
+    constants: list[Operation] = []
+    own = [op for top in block.ops for op in top.walk()]
+    defined: set[SSAValue] = {value for op in own for value in op.results}
+    defined.update(arg for op in own for r in op.regions for b in r.blocks for arg in b.args)
+    defined.update(block.args)
+    for op in own:
+        for number, operand in enumerate(op.operands):
+            if operand in defined:
+                continue
+            if operand not in inside:
+                owner = operand.owner
+                if isinstance(owner, arith.ConstantOp):
+                    constants.append(owner.clone())
+                    inside[operand] = constants[-1].results[0]
+                else:
+                    captures.append(operand)
+                    inside[operand] = block.insert_arg(operand.type, len(block.args))
+                    inside[operand].name_hint = operand.name_hint
+                depths[inside[operand]] = depth
+            op.operands[number] = inside[operand]
+    if constants and block.first_op is not None:
+        block.insert_ops_before(constants, block.first_op)
+    return captures
