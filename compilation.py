@@ -14,23 +14,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from xdsl.dialects.builtin import StringAttr
-
 from .core import pipelines
 from .core.context import CompilerContext, PassHook, Verification
 from .core.errors import CompileError, StepwellError, explain
-from .core.exactness import ROUNDING_ATTRIBUTE, Rounding
+from .core.exactness import with_rounding
 from .core.module import Module
 from .core.printing import Listing, listing
 from .core.records import default_path, read_records
 from .core.registry import make_context
 from .core.target import Target, default_threads, named
 from .core.weights import WeightStore
-from .dialects.graph.signature import arguments_of
-from .dialects.program import named_weights
+from .dialects.program import check_interface, is_on_buffers, named_weights
 from .dialects.stages import stage_of
-from .runtime.executable import Executable, Program, Staircase, executable
-from .runtime.interface import Interface, checked_signature, interface_of, is_on_buffers
+from .runtime.executable import Executable, Staircase, executable
+from .runtime.interface import interface_of
+from .runtime.machine_code import machine_code
+
+CODE_GENERATION = "code generation"
+"""What `CompilerContext.pass_name` is while machine code is made."""
 
 
 class Observer(PassHook):
@@ -39,15 +40,13 @@ class Observer(PassHook):
     def failed(
         self, error: Exception, ctx: CompilerContext, compilation: Compilation
     ) -> StepwellError | None:
-        """The error to raise instead of one that passes raised; None where it stays."""
+        """The error to raise instead of one of passes or code generation; None where it stays.
 
-    def generation_failed(
-        self, error: Exception, ctx: CompilerContext, compilation: Compilation, work: Module
-    ) -> StepwellError | None:
-        """The same for code generation from a module at stage `llvm`."""
+        The context has the name of the pass that failed, or `CODE_GENERATION`.
+        """
 
-    def compiled(self, exe: Executable, work: Module, target: Target) -> None:
-        """Look at a program, and at the module of stage `llvm` that it was made from."""
+    def compiled(self, exe: Executable, compilation: Compilation) -> None:
+        """Look at a program, and at the compilation with the passes that have run."""
 
 
 @dataclass(frozen=True)
@@ -94,17 +93,14 @@ class Compilation:
             TargetError: if the target is unknown.
         """
         chosen = target if isinstance(target, Target) else named(target)
+        module.verify()
         start = stage_of(module.op)
+        check_interface(module.program)
         passes = passes_of(pipeline, start, opt_level, chosen, threads, copy_indices)
-        begun = module if rounding is None else _with_rounding(module, rounding)
-        begun.verify()
-        if is_on_buffers(module.program):
-            checked_signature(module.program)
-        else:
-            arguments_of(module.program)
         table = {} if legalize is None else table_for(legalize, start, passes)
         schedules = _schedules(records, chosen, threads)
-        return Compilation(begun.clone(), chosen, passes, table, schedules, tuple(observers))
+        begun = module.clone() if rounding is None else with_rounding(module, rounding)
+        return Compilation(begun, chosen, passes, table, schedules, tuple(observers))
 
     @cached_property
     def start(self) -> str:
@@ -127,18 +123,19 @@ class Compilation:
 
     def descend(self, work: Module, ctx: CompilerContext) -> Iterator[str]:
         """Lower what `begin` returns in place, and yield each stage that it reaches."""
-        try:
+        with self._observed(ctx):
             for stage, _ in pipelines.walk_stages(ctx, work.op, self.passes, self.start):
                 yield stage
-        except Exception as error:
-            for observer in self._observers:
-                if (raised := observer.failed(error, ctx, self)) is not None:
-                    raise raised from error
-            raise
 
     @property
     def _observers(self) -> list[Observer]:
         return [observer for observer in self.observers if isinstance(observer, Observer)]
+
+    def as_run(self, ctx: CompilerContext) -> Compilation:
+        """The same with the passes that have run in a context, and no observers."""
+        later = pipelines.IR_STAGES[pipelines.IR_STAGES.index(self.start) + 1 :]
+        applied = {stage: ",".join(map(str, ctx.applied.get(stage, ()))) for stage in later}
+        return replace(self, passes=applied, observers=(), verify="stage")
 
     def at(self, stage: str) -> Module:
         """The module at a stage that is IR.
@@ -204,41 +201,26 @@ class Compilation:
         work, ctx = self.begin()
         for _ in self.descend(work, ctx):
             pass
-        with ctx.phase("codegen"):
-            interface, program = self._generate(ctx, work)
-        later = pipelines.IR_STAGES[pipelines.IR_STAGES.index(self.start) + 1 :]
-        applied = {stage: ",".join(map(str, ctx.applied.get(stage, ()))) for stage in later}
-        again = staircase(replace(self, passes=applied, observers=(), verify="stage"))
+        ctx.stage, ctx.pass_name = "asm", CODE_GENERATION
+        with self._observed(ctx), ctx.phase("codegen"):
+            program = machine_code(work, self.target, self.listing)
+        again = self.as_run(ctx)
         stages = pipelines.STAGES[pipelines.STAGES.index(self.start) :]
-        exe = executable(interface.signature, program, again, stages, ctx.decisions)
+        exe = executable(program, staircase(again), stages, ctx.decisions)
         for observer in self._observers:
-            observer.compiled(exe, work, self.target)
+            observer.compiled(exe, again)
         return exe
 
-    def _generate(self, ctx: CompilerContext, work: Module) -> tuple[Interface, Program]:
+    @contextmanager
+    def _observed(self, ctx: CompilerContext) -> Iterator[None]:
+        """Let observers choose the error for an exception."""
         try:
-            interface = interface_of(work)
-            return interface, machine_code(work, self.target, interface, self.listing)
+            yield
         except Exception as error:
             for observer in self._observers:
-                if (raised := observer.generation_failed(error, ctx, self, work)) is not None:
+                if (raised := observer.failed(error, ctx, self)) is not None:
                     raise raised from error
             raise
-
-
-def _with_rounding(module: Module, rounding: str) -> Module:
-    """A copy of a module that says what its rewrites may do to roundings.
-
-    Raises:
-        CompileError: if `Rounding` has no such value.
-    """
-    known = [kind.value for kind in Rounding]
-    if rounding not in known:
-        fact, expected = "unknown rounding", ", ".join(known)
-        raise CompileError(explain("compile", fact, expected=expected, got=f'"{rounding}"'))
-    copy = module.clone()
-    copy.op.attributes[ROUNDING_ATTRIBUTE] = StringAttr(rounding)
-    return copy
 
 
 def passes_of(
@@ -273,18 +255,6 @@ def passes_of(
         fact = f'the pipeline lacks stage "{missing[0]}"'
         raise CompileError(explain("compile", fact, expected=f"a text for {', '.join(stages)}"))
     return pipeline
-
-
-def machine_code(
-    work: Module, target: Target, interface: Interface, source: Listing | None = None
-) -> Program:
-    """The machine code of a module at stage `llvm`, and its signature."""
-    from .backends.llvm.boundary.code import ENTRY
-    from .backends.llvm.jit import compile_module
-
-    code = compile_module(work.op, target, public=interface.name, source=source)
-    tables = interface.constants, interface.functions, interface.messages
-    return Program(code.address(ENTRY), *tables, code)
 
 
 def _schedules(

@@ -19,7 +19,8 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
-from .errors import explain
+from .errors import CompileError, explain
+from .module import Module
 
 RuleT = TypeVar("RuleT")
 
@@ -66,6 +67,21 @@ class Rounding(Enum):
     cast to integers or quantisation follows, and open ones everywhere. This is the default."""
     FREE = "free"
     """All rewrites are applied everywhere."""
+
+
+def with_rounding(module: Module, rounding: str) -> Module:
+    """A copy of a module that says what its rewrites may do to roundings.
+
+    Raises:
+        CompileError: if `Rounding` has no such value.
+    """
+    known = [kind.value for kind in Rounding]
+    if rounding not in known:
+        fact, expected = "unknown rounding", ", ".join(known)
+        raise CompileError(explain("compile", fact, expected=expected, got=f'"{rounding}"'))
+    copy = module.clone()
+    copy.op.attributes[ROUNDING_ATTRIBUTE] = StringAttr(rounding)
+    return copy
 
 
 def rounding_of(module: Operation) -> Rounding:

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from ..compilation import Compilation, machine_code, passes_of, table_for
+from ..compilation import CODE_GENERATION, Compilation, passes_of, table_for
 from ..core import pipelines
 from ..core.actions import Action, ActionCounter, counting
 from ..core.context import CompilerContext
@@ -32,16 +32,13 @@ from ..core.registry import make_context, passes
 from ..core.target import Target, named
 from ..dialects.stages import stage_of
 from ..runtime.executable import Executable
-from ..runtime.interface import interface_of
+from ..runtime.machine_code import machine_code
 from .checking import Checker
 from .reproducer import Reproducer, reproducer_at
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
-
-
-CODE_GENERATION = "code generation"
 
 
 @dataclass(frozen=True)
@@ -278,11 +275,9 @@ class Route:
     def _generate(self, work: Module, checker: Checker | None) -> Failing | None:
         """Make machine code, and run that."""
         try:
-            interface = interface_of(work)
-            program = machine_code(work, self.target, interface)
+            program = machine_code(work, self.target)
             if checker is not None:
-                exe = Executable(interface.signature, program, None, (), ())
-                checker.compiled(exe, work, self.target)
+                checker.compiled(Executable(program), self.compilation)
         except Exception as error:
             found = failure(error, CODE_GENERATION)
             return Failing(len(self.steps), work, found, checker, error)

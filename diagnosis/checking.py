@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 from ..backends.reference.interpreter import run
 from ..backends.reference.samples import small_inputs
 from ..backends.reference.writes import Writes
-from ..compilation import Observer
+from ..compilation import CODE_GENERATION, Compilation, Observer
 from ..core.budgets import SUMS, Budget, budget_of, together
 from ..core.context import Change, CompilerContext
 from ..core.dtypes import is_real
@@ -28,14 +28,15 @@ from ..core.module import Module
 from ..core.printing import module_text
 from ..core.provenance import names
 from ..core.target import Target
+from ..dialects.program import is_on_buffers
 from ..runtime.executable import Executable
-from ..runtime.interface import interface_of, is_on_buffers
+from ..runtime.interface import interface_of
 from ..runtime.interpreted import interpreted
 from .distances import DIFFERENT, distance, elements_apart, scale, worst
 from .growth import digits_of, growth, longest_sum
 from .traces import Calls, Trace, dense
 
-_CODE_GENERATION = SUMS
+_OF_MACHINE_CODE = SUMS
 """Machine code reorders sums and may call functions of a library."""
 
 
@@ -160,23 +161,23 @@ class Checker(Observer):
             self._compare(change, before, traces[-1], arrays, budget)
         return traces
 
-    def compiled(self, exe: Executable, work: Module, target: Target) -> None:
+    def compiled(self, exe: Executable, compilation: Compilation) -> None:
         """Compare with machine code.
 
         Raises:
             MiscompilationError: if that returns a different result.
         """
         traces: list[Trace] = []
-        name = how = "code generation"
-        change = Change("asm", name, 0.0, 0, how)
+        change = Change("asm", CODE_GENERATION, 0.0, 0, CODE_GENERATION)
         for arrays, before in zip(self._inputs, self._traces, strict=True):
             traces.append(Trace(_tuple(exe(*arrays))))
             try:
-                self._compare(change, before, traces[-1], arrays, _CODE_GENERATION)
+                self._compare(change, before, traces[-1], arrays, _OF_MACHINE_CODE)
             except MiscompilationError:
-                traces[-1].calls = _called_alone(work, target, arrays).calls
-                self._compare(change, before, traces[-1], arrays, _CODE_GENERATION)
-        self._keep("asm", name, traces, how)
+                work = compilation.at("llvm")
+                traces[-1].calls = _called_alone(work, compilation.target, arrays).calls
+                self._compare(change, before, traces[-1], arrays, _OF_MACHINE_CODE)
+        self._keep("asm", CODE_GENERATION, traces, CODE_GENERATION)
         exe.changes = tuple(self.changes)
 
     def _keep(self, stage: str, pass_name: str, traces: list[Trace], how: str) -> None:

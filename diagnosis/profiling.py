@@ -17,7 +17,7 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.ir import Operation
 
-from ..compilation import Compilation, machine_code
+from ..compilation import Compilation
 from ..core import pipelines
 from ..core.arrays import is_integer
 from ..core.context import Work
@@ -30,8 +30,8 @@ from ..dialects.graph.ops_call import CallDpsOp, CallLikeOp
 from ..dialects.graph.shapes import SymbolicShapes
 from ..passes.rt.profile import timed_operations
 from ..runtime.executable import Executable, executable
-from ..runtime.interface import interface_of
 from ..runtime.limits import Limits, known_limits
+from ..runtime.machine_code import machine_code
 from ..runtime.profile import Profile, Row
 
 _LEAST_RUNS, _MOST_RUNS, _SECONDS = 10, 1000, 0.3
@@ -231,13 +231,12 @@ def profiler(compilation: Compilation) -> Profiler:
             calls = list(calls_of(work.main, ctx.work))
         if stage == "loops":
             sites, slot = sites_of(work.main, calls), _slot_of_table(work.main)
-    interface = interface_of(work)
-    program = machine_code(work, timed.target, interface, timed.listing)
-    exe = executable(interface.signature, program, None, (), ())
+    program = machine_code(work, timed.target, timed.listing)
     found = _THREADS.search(passes["llvm"])
     threads = int(found[1]) if found else 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads
-    return Profiler(exe, interface.constants[slot], sites, min(threads, cores))
+    times = program.interface.constants[slot]
+    return Profiler(executable(program), times, sites, min(threads, cores))
 
 
 def _slot_of_table(main: func.FuncOp) -> int:

@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
-from ..compilation import Compilation, Observer
+from ..compilation import CODE_GENERATION, Compilation, Observer
 from ..core.archives import read_archive, write_archive
 from ..core.context import CompilerContext, PassHook
 from ..core.errors import ImportModelError, InternalError, StepwellError, explain
@@ -253,19 +253,13 @@ class Reproducing(Observer):
     def failed(
         self, error: Exception, ctx: CompilerContext, compilation: Compilation
     ) -> StepwellError | None:
-        """The error with the pass and the file."""
-        return internal_error(error, ctx, compilation.module, compilation.start)
-
-    def generation_failed(
-        self, error: Exception, ctx: CompilerContext, compilation: Compilation, work: Module
-    ) -> StepwellError | None:
-        """The error with the file, and the pass where one has made something invalid before."""
-        if not is_defect(error):
-            return None
-        if (wrapped := self.failed(error, ctx, compilation)) is not None:
-            return wrapped
-        found = replace(reproducer_at(ctx, work, [], "llvm"), machine_code=True)
-        return written(error, "code generation", found)
+        """The error with the file, and the pass that is to blame, unless code generation is."""
+        blamed = internal_error(error, ctx, compilation.module, compilation.start)
+        if blamed is not None or ctx.pass_name != CODE_GENERATION or not is_defect(error):
+            return blamed
+        before = compilation.as_run(ctx).at("llvm")
+        found = replace(reproducer_at(ctx, before, [], "llvm"), machine_code=True)
+        return written(error, CODE_GENERATION, found)
 
 
 @contextmanager

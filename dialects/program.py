@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
+from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     DenseResourceAttr,
     DictionaryAttr,
@@ -30,13 +32,17 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     TensorType,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Operation
 
 from ..core.errors import CompileError, explain
+from ..core.module import Program, face_of
 from ..core.walks import operations_in
-from .rt import CallPackedOp, ConstantOp, Failure, failing_operations
+from .graph.buffers import buffer_types
+from .graph.signature import Signature, arguments_of, signature_of
+from .rt import CallPackedOp, ConstantOp, ContextType, Failure, failing_operations
 
 CONSTANTS, FUNCTIONS, FAILURES = "rt.constants", "rt.functions", "rt.failures"
 EFFORT = "rt.effort"
@@ -109,6 +115,49 @@ def named_weights(module: ModuleOp) -> Iterator[str]:
             yield from (constant.weight, constant.weight.rpartition(".")[0])
 
 
+def is_on_buffers(main: Program) -> bool:
+    """Whether a public function takes buffers, not tensors."""
+    return isinstance(main, llvm.FuncOp) or ContextType() in main.function_type.inputs.data
+
+
+def check_interface(main: Program) -> None:
+    """Check what a public function says of its inputs and results, at any stage.
+
+    Raises:
+        CompileError: if callers cannot pass one of them, or it contradicts its own type.
+    """
+    if is_on_buffers(main):
+        checked_signature(main)
+    else:
+        arguments_of(main)
+
+
+def checked_signature(main: Program) -> Signature:
+    """The signature of the public function, which its buffers must fit.
+
+    Raises:
+        CompileError: if it states none, or one that contradicts its type.
+    """
+    signature, buffers = signature_of(main), buffers_of(main)
+    if isinstance(main, llvm.FuncOp):
+        words = [part for buffer in buffers for part in _words(buffer)]
+        expected = llvm.LLVMFunctionType([llvm.LLVMPointerType(), *words], i32)
+    else:
+        expected = FunctionType.from_lists([ContextType(), *buffers], [i32])
+    if main.function_type != expected:
+        subject = f"{main.name} @{main.sym_name.data}"
+        fact = f"its type does not fit graph.signature = {face_of(main).type}"
+        raise CompileError(explain(subject, fact, expected=expected, got=main.function_type))
+    return signature
+
+
+def buffers_of(main: Program) -> list[Attribute]:
+    """The types of the arguments that stand for tensors."""
+    face = face_of(main)
+    tensors = cast("list[TensorType]", [*face.type.inputs, *face.type.outputs])
+    return [buffer for kind in tensors for buffer in buffer_types(kind)]
+
+
 def needs_attributes(function: Operation) -> dict[str, Attribute]:
     """The attributes that say what the operations of `rt` in a function say."""
     entries: dict[str, Iterable[DictionaryAttr]] = {
@@ -133,6 +182,13 @@ def called_as(op: CallPackedOp) -> FunctionType:
         for types in (op.inputs.types, op.outputs.types)
     )
     return FunctionType.from_lists(inputs, outputs)
+
+
+def _words(buffer: Attribute) -> list[Attribute]:
+    """The arguments of an `llvm.func` that stand for a buffer: its address, its symbolic sizes."""
+    if not isinstance(buffer, MemRefType):
+        return [i64]
+    return [llvm.LLVMPointerType(), *[i64] * buffer.get_shape().count(DYNAMIC_INDEX)]
 
 
 def _in_order(name: str, slots: Sequence[tuple[int, _Entry]]) -> tuple[_Entry, ...]:

@@ -12,13 +12,13 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.errors import UnsupportedError
-from . import rt
 from .graph.attrs import PRIMITIVE
 from .graph.interfaces import GraphOp
 from .graph.ops_call import CallDpsOp, CallPackedOp
 from .graph.ops_constant import ConstantOp
 from .graph.plan.nest_plan import obstacle
 from .loop.ops import ForOp, KernelOp
+from .program import is_on_buffers
 
 
 def stage_of(op: ModuleOp) -> str:
@@ -29,7 +29,7 @@ def stage_of(op: ModuleOp) -> str:
     if any(_is_operator(inner) for inner in op.walk()):
         return "graph"
     kernels = [k for k in op.walk() if isinstance(k, KernelOp)]
-    if any(isinstance(f, func.FuncOp) and _is_on_buffers(f) for f in op.ops):
+    if any(isinstance(f, func.FuncOp) and is_on_buffers(f) for f in op.ops):
         return "buffers" if kernels else "loops"
     groups = [f for f in op.ops if isinstance(f, func.FuncOp) and PRIMITIVE in f.attributes]
     if groups:
@@ -54,10 +54,6 @@ def _is_group(function: func.FuncOp) -> bool:
         return obstacle(function) is None
     except (UnsupportedError, VerifyException):
         return True
-
-
-def _is_on_buffers(function: func.FuncOp) -> bool:
-    return rt.ContextType() in function.function_type.inputs.data
 
 
 def _is_scheduled(kernel: KernelOp) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,11 +15,11 @@ from ..core.errors import CompileError, InputError, StepwellError, explain
 from ..core.explanation import explanation
 from ..core.module import ValueSpec
 from ..core.pipelines import TEXT_STAGES, check_stage
-from ..dialects.graph.signature import Signature
 from ..dialects.rt import ARENA_TOO_SMALL, DETAIL_WORDS, Word
 from . import results
 from .frames import Frame, Frames, no_memory
 from .functions import take_error
+from .interface import Interface
 from .objects import look_for_scipy
 from .plan import ExecutablePlan, frame_size, is_passed, plan_of
 from .vectorcall import attach, boundary, fast_type
@@ -58,17 +58,14 @@ class Staircase(Protocol):
 
 @dataclass(frozen=True)
 class Program:
-    """Compiled code as the run time needs it.
+    """Code as the run time needs it.
 
-    `entry` is the address of the function of a frame that calls the public function, `keep`
-    the owner of that code and the constants. `constants` and `functions` are the tables of
-    addresses. `messages` words failure n from its details as entry n - 1.
+    `entry` is the address of the function of a frame that calls the public function, `keep` the
+    owner of that code.
     """
 
+    interface: Interface
     entry: int
-    constants: tuple[np.ndarray, ...]
-    functions: tuple[Any, ...]
-    messages: tuple[Callable[[Sequence[int]], str], ...]
     keep: Any
 
 
@@ -105,26 +102,26 @@ class Executable:
 
     def __init__(
         self,
-        signature: Signature,
         program: Program,
-        staircase: Staircase | None,
-        stages: Sequence[str],
-        decisions: Sequence[Decision],
+        staircase: Staircase | None = None,
+        stages: Sequence[str] = (),
+        decisions: Sequence[Decision] = (),
     ) -> None:
-        self._signature = signature
+        interface = program.interface
+        self._signature = interface.signature
         self._program = program
         self._staircase = staircase
         self._decisions = tuple(decisions)
         self.stages: tuple[str, ...] = tuple(stages)
         self.changes: tuple[Change, ...] = ()
         """How each pass changed the results, if compilation was checked."""
-        self._constants = _table(arguments.address(a) for a in program.constants)
+        self._constants = _table(arguments.address(a) for a in interface.constants)
         self._functions = _table(
-            ctypes.cast(f, ctypes.c_void_p).value or 0 for f in program.functions
+            ctypes.cast(f, ctypes.c_void_p).value or 0 for f in interface.functions
         )
         self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(program.entry)
         tables = map(ctypes.addressof, (self._constants, self._functions))
-        self._frames = Frames(frame_size(signature), *tables)
+        self._frames = Frames(frame_size(self._signature), *tables)
         self._plan: ExecutablePlan | None = None
 
     @property
@@ -311,10 +308,11 @@ class Executable:
         raised = take_error()
         if raised is not None:
             raise raised
-        if not 0 < status <= len(self._program.messages):
+        messages = self._program.interface.messages
+        if not 0 < status <= len(messages):
             raise StepwellError(explain("call", "unknown status", got=status))
         details = frame.words[Word.DETAILS : Word.DETAILS + DETAIL_WORDS]
-        raise InputError(self._program.messages[status - 1](details))
+        raise InputError(messages[status - 1](details))
 
     def _connect(self, plan: ExecutablePlan, code: Boundary) -> None:
         """Let compiled code handle calls, by a plan."""
@@ -333,21 +331,20 @@ class Executable:
 
 
 def executable(
-    signature: Signature,
     program: Program,
-    staircase: Staircase | None,
-    stages: Sequence[str],
-    decisions: Sequence[Decision],
+    staircase: Staircase | None = None,
+    stages: Sequence[str] = (),
+    decisions: Sequence[Decision] = (),
 ) -> Executable:
     """An `Executable`, called by compiled code if objects have the expected layout."""
-    code = boundary(Executable)
+    code, signature = boundary(Executable), program.interface.signature
     plan = (
         None
         if code is None
         else plan_of(signature, program.entry, Executable.__call__, Executable._fail_at)
     )
     kind = Executable if plan is None else fast_type(Executable)
-    made = kind(signature, program, staircase, stages, decisions)
+    made = kind(program, staircase, stages, decisions)
     if code is not None and plan is not None:
         made._connect(plan, code)
     return made

@@ -50,8 +50,7 @@ def interpreted(
     """
     entry = _ENTRY(guarded(_Run(module, interface, listeners, natives)))
     address = ctypes.cast(entry, ctypes.c_void_p).value or 0
-    program = Program(address, interface.constants, interface.functions, interface.messages, entry)
-    return Executable(interface.signature, program, None, (), ())
+    return Executable(Program(interface, address, entry))
 
 
 class _Run:

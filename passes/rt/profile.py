@@ -18,6 +18,7 @@ from ...core.context import weights_of
 from ...core.errors import explain
 from ...core.module import is_public
 from ...dialects import rt
+from ...dialects.program import is_on_buffers
 
 TABLE = "profile"
 """What the table is called among the constants of the program, or what its name begins with."""
@@ -28,12 +29,6 @@ _TIMED = (rt.CallOp, rt.CallPackedOp, rt.CheckCsrOp, rt.CheckIndexOp, memref.Cop
 def timed_operations(function: Operation) -> list[Operation]:
     """What is timed in the public function, in the order of the rows of the table."""
     return [op for op in function.walk() if isinstance(op, _TIMED)]
-
-
-def _is_on_buffers(function: func.FuncOp) -> bool:
-    """Whether a function is the public one of a program, with the context of a call."""
-    inputs = function.function_type.inputs.data
-    return is_public(function) and bool(inputs) and inputs[0] == rt.ContextType()
 
 
 def _instrument(function: func.FuncOp, key: str, slot: int) -> None:
@@ -94,7 +89,8 @@ class RtProfilePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         slots = {c.slot.value.data for c in op.walk() if isinstance(c, rt.ConstantOp)}
         weights = weights_of(ctx)
-        for function in [f for f in op.ops if isinstance(f, func.FuncOp) and _is_on_buffers(f)]:
+        functions = [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]
+        for function in filter(is_on_buffers, functions):
             if any(isinstance(inner, llvm.LoadOp) for inner in function.walk()):
                 fact, expected = "slots are addresses by now", "a pass before convert-rt-to-llvm"
                 raise PassFailedException(explain(self.name, fact, expected=expected))

@@ -739,7 +739,8 @@ def test_other_interpreters_go_through_python(monkeypatch: pytest.MonkeyPatch) -
 
 def test_numbers_that_no_plan_can_have() -> None:
     signature = replace(ONE._signature, arena=Dim.symbol("n") * 2**61 * 4)
-    made = executable.executable(signature, ONE._program, ONE.ir, ONE.stages, ())
+    interface = replace(ONE._program.interface, signature=signature)
+    made = executable.executable(replace(ONE._program, interface=interface))
     assert type(made) is Executable
     with pytest.raises(sw.StepwellError, match=f"an arena of {2**65} bytes"):
         made(X, X)
