@@ -13,12 +13,9 @@ from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
-    AnyFloat,
     DenseIntOrFPElementsAttr,
     FloatAttr,
-    IndexType,
     IntegerAttr,
-    IntegerType,
     VectorType,
     i1,
     i64,
@@ -28,6 +25,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...core.typed import vector_type
 from ...dialects import upstream
 from ...dialects.loop.attrs import Combine
+from ...dialects.loop.combiners import combining, neutral_value
 from .layouts import Chunk, Layout, Row
 from .scopes import PLAIN, Emitter, number
 
@@ -274,15 +272,6 @@ def _width(value: SSAValue) -> int:
     return value.type.get_shape()[0] if isinstance(value.type, VectorType) else 1
 
 
-_JOIN: dict[Combine, tuple[type[Operation], type[Operation]]] = {
-    Combine.ADD: (arith.AddfOp, arith.AddiOp),
-    Combine.MUL: (arith.MulfOp, arith.MuliOp),
-    Combine.MAX: (arith.MaximumfOp, arith.MaxSIOp),
-    Combine.MAXNUM: (arith.MaxnumfOp, arith.MaxSIOp),
-    Combine.MIN: (arith.MinimumfOp, arith.MinSIOp),
-}
-
-
 def join(
     emitter: Emitter, combine: Combine, values: Sequence[SSAValue], depth: int | None = None
 ) -> SSAValue:
@@ -290,7 +279,7 @@ def join(
     while len(values) > 1:
         kind = values[0].type
         element = kind.element_type if isinstance(kind, VectorType) else kind
-        choice = _JOIN[combine][isinstance(element, IntegerType | IndexType)]
+        choice = combining(combine, element)
         properties = PLAIN.get(choice, {})
         pairs = zip(values[::2], values[1::2], strict=False)
         joined = [
@@ -318,14 +307,4 @@ def _larger(emitter: Emitter, a: SSAValue, b: SSAValue, depth: int | None) -> SS
 
 def neutral(combine: Combine, element: Attribute) -> IntegerAttr | FloatAttr:
     """The number that changes no result of a combination."""
-    if combine == Combine.ADD:
-        return number(0, element)
-    if combine == Combine.MUL:
-        return number(1, element)
-    is_max = combine in (Combine.MAX, Combine.MAXNUM)
-    if isinstance(element, IntegerType | IndexType):
-        width = element.width.data if isinstance(element, IntegerType) else 64
-        extreme = -(1 << (width - 1)) if is_max else (1 << (width - 1)) - 1
-        return IntegerAttr(extreme, element)
-    infinite = float("-inf") if is_max else float("inf")
-    return FloatAttr(infinite, cast(AnyFloat, element))
+    return number(neutral_value(combine, element), element)

@@ -42,6 +42,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.hints import isa
 
+from .accumulators import check_combiners
 from .arguments import ENTRIES, IN_PLACE
 from .dependences import access_text, dependences, unwritten
 from .ops_loops import ForOp, YieldOp
@@ -103,7 +104,8 @@ class KernelOp(IRDLOperation):
     inputs after all (see `in_place.py`).
 
     No iteration of a loop that is not `serial` stores what another one loads or stores, and what
-    is read of an output or a `loop.local` was stored before (see `dependences.py`).
+    is read of an output or a `loop.local` was stored before (see `dependences.py`). What a
+    reduction carries is accumulated by its combiner (see `accumulators.py`).
 
     The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
     `trace.py`); it is for readers and for replaying. Beyond it the verifier takes dependences
@@ -181,6 +183,7 @@ class KernelOp(IRDLOperation):
                 if name in seen:
                     refuse(self, f'two loops are called "{name}"', "unique names")
                 seen.add(name)
+                check_combiners(op)
         if schedule is None:
             # Primitives keep dependences as they are: the kernel that they began with has passed.
             self._check_memory()

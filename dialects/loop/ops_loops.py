@@ -37,7 +37,7 @@ from ...core.exactness import Exactness
 from .attrs import Combine, CombineAttr, LoopKind, LoopKindAttr
 from .bounds import iterations, shortened
 from .effects import LoopEffects
-from .ops_values import LoadOp, StoreOp, refuse
+from .ops_values import StoreOp, refuse
 from .syntax import (
     INDEX,
     parse_bound,
@@ -91,10 +91,10 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     Kind `parallel` is not printed. A loop of kind `serial` may carry values from one iteration
     to the next; its results are the last ones. A `reduction` carries values, and is not
-    bound to their order: each has a combiner, which says how accumulators over parts of the range
-    would join. With `unroll U`, that many iterations are taken at a time, each with
-    accumulators of its own. What is joined by its combiner depends on no other carried value;
-    a state of several values that depend on each other has the combiner `custom`.
+    bound to their order: each has a combiner, by which the body accumulates it and accumulators
+    over parts of the range would join. With `unroll U`, that many iterations are taken at a
+    time, each with accumulators of its own. What is joined by its combiner depends on no other
+    carried value; a state of several values that depend on each other has the combiner `custom`.
     """
 
     name = "loop.for"
@@ -292,16 +292,6 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
             refuse(self, "wrong unroll", "at least 1", self.at_once)
         if self.unroll is not None and not self.is_joinable:
             refuse(self, "a custom reduction cannot be split into several accumulators")
-        if len(self.results) > 1:
-            self._verify_independent()
-
-    def _verify_independent(self) -> None:
-        """That what has a combiner of its own does not depend on other carried values."""
-        for number, combine in enumerate(self.combines):
-            others = [value for n, value in enumerate(self.carried) if n != number]
-            if combine != Combine.CUSTOM and _depends(self, self.yielded[number], others):
-                fact = f"carried value {number} depends on another one"
-                refuse(self, fact, "the combiner custom", combine)
 
     # Text.
 
@@ -354,35 +344,6 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         op = cls(name, bound.data, operands, kind, body, **more)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
-
-
-def _depends(loop: ForOp, value: SSAValue, on: Sequence[SSAValue]) -> bool:
-    """Whether a value in the body of a loop is computed from one of some that it carries.
-
-    What is loaded from a buffer depends on all that the body stores to it.
-    """
-    stores = [op for op in loop.body.walk() if isinstance(op, StoreOp)]
-    seen: set[SSAValue] = set()
-    left = [value]
-    while left:
-        value = left.pop()
-        if value in on:
-            return True
-        owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
-        if value in seen or owner is None or not loop.is_ancestor(owner) or owner is loop:
-            continue
-        seen.add(value)
-        if isinstance(owner, ForOp):
-            left += (*owner.bounds, *owner.matrix)
-            carried = (*owner.results, *owner.carried)
-            if value in carried:
-                number = carried.index(value) % len(owner.results)
-                left += (owner.inits[number], owner.yielded[number])
-        else:
-            left += owner.operands
-        if isinstance(owner, LoadOp):
-            left += (store.value for store in stores if store.buffer is owner.buffer)
-    return False
 
 
 # for i to min(%c4, %n + 0) == for i to min(4, %n)

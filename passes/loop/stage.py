@@ -156,12 +156,12 @@ class LoopStagePass(ModulePass):
     Before:
 
     ```mlir
-    loop.kernel @last(%w: memref<9x99xf32>) -> (%y: memref<99xf32>) {
+    loop.kernel @sum(%w: memref<9x99xf32>) -> (%y: memref<99xf32>) {
       %z = arith.constant 0.0 : f32
       loop.for "j" %j to 99 {
         %s = loop.for "k" %k to 9 reduction carry(%acc = %z : f32 add) {
           %v = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : memref<9x99xf32>, f32
-          loop.yield %v : f32
+          %t = arith.addf %acc, %v : f32 loop.yield %t : f32
         }
         loop.store %s, %y (d0) -> (d0)(%j) : f32, memref<99xf32>
       }
@@ -173,7 +173,7 @@ class LoopStagePass(ModulePass):
     After:
 
     ```mlir
-    loop.kernel @last(%w: memref<9x99xf32>) -> (%y: memref<99xf32>)
+    loop.kernel @sum(%w: memref<9x99xf32>) -> (%y: memref<99xf32>)
         attributes {loop.schedule = "stage(0, j)"} {
       %z = arith.constant 0.0 : f32
       loop.for "j" %j to 99 {
@@ -182,9 +182,9 @@ class LoopStagePass(ModulePass):
           %c = loop.load %w (d0, d1) -> (d0, d1)(%q, %j) : memref<9x99xf32>, f32
           loop.store %c, %p (d0) -> (d0)(%q) : f32, memref<9xf32> }
         %s = loop.for "k" %k to 9 reduction carry(%acc = %z : f32 add) {
-          %v = loop.load %p (d0) -> (d0)(%k) : memref<9xf32>, f32 loop.yield %v : f32 }
-        loop.store %s, %y (d0) -> (d0)(%j) : f32, memref<99xf32>
-    } }
+          %v = loop.load %p (d0) -> (d0)(%k) : memref<9xf32>, f32
+          %t = arith.addf %acc, %v : f32 loop.yield %t : f32 }
+        loop.store %s, %y (d0) -> (d0)(%j) : f32, memref<99xf32> } }
     ```
 
     Requires: an argument that the loop reads at each iteration of reductions of one known size,

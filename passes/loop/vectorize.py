@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import (
-    AnyFloat,
     DenseArrayBase,
     FloatAttr,
     IntegerAttr,
-    IntegerType,
     ModuleOp,
     VectorType,
     i64,
@@ -23,10 +20,12 @@ from xdsl.ir.affine import AffineExpr, AffineSymExpr
 from xdsl.passes import ModulePass
 
 from ...core.budgets import SUMS
+from ...core.building.arithmetic import constant
 from ...core.context import decide
 from ...core.typed import memref_type
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.axes import NONE, Axes, AxisSet
+from ...dialects.loop.combiners import combining, neutral_value
 from ...dialects.loop.linear import coefficient
 from ...dialects.loop.nests import case_suffixes, kernel_named, loops_named
 from ...dialects.loop.ops import (
@@ -173,7 +172,7 @@ class _Vectorize(Rebuild):
         init = self.value(op.inits[number])
         if _is_neutral(combine, init):
             return folded
-        joining = _combining(combine, kind)
+        joining = combining(combine, kind)
         init = self.widened(init, axes)
         joined = joining.create(operands=[init, folded], result_types=[folded.type], properties={})
         return self.emit(joined, op).results[0]
@@ -241,37 +240,9 @@ class _Vectorize(Rebuild):
             self.bind(before, after)
 
 
-_COMBINING: dict[Combine, tuple[type[Operation], type[Operation]]] = {
-    Combine.ADD: (arith.AddfOp, arith.AddiOp),
-    Combine.MUL: (arith.MulfOp, arith.MuliOp),
-    Combine.MAX: (arith.MaximumfOp, arith.MaxSIOp),
-    Combine.MAXNUM: (arith.MaxnumfOp, arith.MaxSIOp),
-    Combine.MIN: (arith.MinimumfOp, arith.MinSIOp),
-}
-
-
-def _combining(combine: Combine, kind: Attribute) -> type[Operation]:
-    """The operation that joins two accumulators of a scalar type."""
-    return _COMBINING[combine][0 if isinstance(kind, AnyFloat) else 1]
-
-
-def _neutral_value(combine: Combine, kind: Attribute) -> float | int:
-    if combine in (Combine.ADD, Combine.MUL):
-        return 0 if combine == Combine.ADD else 1
-    is_max = combine in (Combine.MAX, Combine.MAXNUM)
-    sign = -1 if is_max else 1
-    if isinstance(kind, AnyFloat):
-        return sign * float("inf")
-    half = 1 << (cast(IntegerType, kind).width.data - 1)
-    return -half if is_max else half - 1
-
-
 def _neutral(combine: Combine, kind: Attribute) -> arith.ConstantOp:
     """The neutral value of an accumulator."""
-    value = _neutral_value(combine, kind)
-    if isinstance(kind, AnyFloat):
-        return arith.ConstantOp(FloatAttr(float(value), kind))
-    return arith.ConstantOp(IntegerAttr(int(value), cast(IntegerType, kind)))
+    return constant(neutral_value(combine, kind), kind)
 
 
 def _is_neutral(combine: Combine, value: SSAValue) -> bool:
@@ -281,7 +252,7 @@ def _is_neutral(combine: Combine, value: SSAValue) -> bool:
     constant = owner.value
     if not isinstance(constant, FloatAttr | IntegerAttr):
         return False
-    return constant.value.data == _neutral_value(combine, value.type)
+    return constant.value.data == neutral_value(combine, value.type)
 
 
 @dataclass(frozen=True)

@@ -55,14 +55,14 @@ loop.kernel @stays(%n: index) -> (%y: memref<?xf32>) {
 // CHECK-LABEL: loop.kernel @invariant
 // CHECK-SAME:  (%n: index, %z: index, %v: index)
 // CHECK:       %[[S:.*]] = loop.for "k" %k to %n reduction unroll 2 carry(%[[B:.*]] = %z : index max) {
-// CHECK-NEXT:    %[[T:.*]] = arith.addi %[[B]], %v : index
+// CHECK-NEXT:    %[[T:.*]] = arith.maxsi %[[B]], %v : index
 // CHECK-NEXT:    loop.yield %[[T]] : index
 // CHECK-NEXT:  } {note = "kept"}
 // CHECK-NEXT:  loop.store %[[F:.*]], %y (d0, d1) -> (d0, d1)(%v, %[[S]])
 loop.kernel @invariant(%n: index, %z: index, %v: index) -> (%y: memref<?x?xf32>) {
   %f = arith.constant 1.0 : f32
   %r, %s = loop.for "k" %k to %n reduction unroll 2 carry(%a = %v : index add, %b = %z : index max) {
-    %t = arith.addi %b, %v : index
+    %t = arith.maxsi %b, %v : index
     loop.yield %a, %t : index, index
   } {note = "kept"}
   loop.store %f, %y (d0, d1) -> (d0, d1)(%r, %s) : f32, memref<?x?xf32>

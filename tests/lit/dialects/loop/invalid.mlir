@@ -153,9 +153,9 @@ loop.kernel @k(%n: index) -> () {
 // -----
 
 // A sum of what a running maximum rescales does not join on its own.
+// expected-error @+1 {{loop.for: carried value 1 depends on another one, expected the combiner custom, got add}}
 loop.kernel @k(%n: index) -> () {
   %z = arith.constant 0.0 : f32
-  // expected-error @+1 {{loop.for: carried value 1 depends on another one, expected the combiner custom, got add}}
   %s, %t = loop.for "k" %k to %n reduction carry(%m = %z : f32 max, %b = %z : f32 add) {
     %u = arith.addf %b, %m : f32
     loop.yield %m, %u : f32, f32
@@ -165,10 +165,10 @@ loop.kernel @k(%n: index) -> () {
 // -----
 
 // Nor does one of what comes by way of memory.
+// expected-error @+1 {{loop.for: carried value 1 depends on another one, expected the combiner custom, got add}}
 loop.kernel @k(%n: index) -> () {
   %z = arith.constant 0.0 : f32
   %l = loop.local : memref<1xf32>
-  // expected-error @+1 {{loop.for: carried value 1 depends on another one, expected the combiner custom, got add}}
   %s, %t = loop.for "k" %k to %n reduction carry(%m = %z : f32 max, %b = %z : f32 add) {
     loop.store %m, %l () -> (0)() : f32, memref<1xf32>
     %v = loop.load %l () -> (0)() : memref<1xf32>, f32
@@ -346,5 +346,161 @@ loop.kernel @k(%n: index) -> () {
     // expected-error @+1 {{'loop.yield' must be the last operation in its parent block}}
     loop.yield %acc : f32
     %q = arith.constant 1.0 : f32
+  }
+}
+
+// -----
+
+// A product is no sum.
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.mulf}}
+loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %t = arith.mulf %acc, %v : f32
+    loop.yield %t : f32
+  }
+}
+
+// -----
+
+// The last value is no sum either.
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got another value}}
+loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %t = arith.addf %v, %v : f32
+    loop.yield %t : f32
+  }
+}
+
+// -----
+
+// What is accumulated occurs once.
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.addf}}
+loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %t = arith.addf %acc, %acc : f32
+    loop.yield %t : f32
+  }
+}
+
+// -----
+
+// A term may not depend on it.
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.addf}}
+loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %e = arith.mulf %acc, %v : f32
+    %t = arith.addf %acc, %e : f32
+    loop.yield %t : f32
+  }
+}
+
+// -----
+
+// Nor by way of memory.
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.addf}}
+loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %l = loop.local : memref<1xf32>
+    loop.store %acc, %l () -> (0)() : f32, memref<1xf32>
+    %e = loop.load %l () -> (0)() : memref<1xf32>, f32
+    %t = arith.addf %acc, %e : f32
+    loop.yield %t : f32
+  }
+}
+
+// -----
+
+// A difference accumulates what it is taken from.
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.subf}}
+loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %t = arith.subf %v, %acc : f32
+    loop.yield %t : f32
+  }
+}
+
+// -----
+
+// A factor is not accumulated.
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got math.fma}}
+loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %t = math.fma %acc, %v, %v : f32
+    loop.yield %t : f32
+  }
+}
+
+// -----
+
+// One way leads past it.
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.select}}
+loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %c = arith.cmpf ogt, %v, %z : f32
+    %u = arith.addf %acc, %v : f32
+    %t = arith.select %c, %u, %v : f32
+    loop.yield %t : f32
+  }
+}
+
+// -----
+
+// A NaN that is larger than nothing is not passed over.
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected maxnum of it and of what does not depend on it, got arith.select}}
+loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 maxnum) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %c = arith.cmpf ogt, %acc, %v : f32
+    %t = arith.select %c, %acc, %v : f32
+    loop.yield %t : f32
+  }
+}
+
+// -----
+
+// The loop inside multiplies.
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.mulf}}
+loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %t = loop.for "l" %l to %n serial carry(%in = %acc : f32) {
+      %u = arith.mulf %in, %v : f32
+      loop.yield %u : f32
+    }
+    loop.yield %t : f32
+  }
+}
+
+// -----
+
+// The loop inside reads it in each iteration.
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got another value}}
+loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %t = loop.for "l" %l to %n serial carry(%in = %v : f32) {
+      %u = arith.addf %in, %acc : f32
+      loop.yield %u : f32
+    }
+    loop.yield %t : f32
   }
 }

@@ -54,7 +54,7 @@ loop.kernel @others(%ptr: memref<?xi32>, %col: memref<?xi32>, %one: memref<1xi32
   }
   loop.for "c" %c to 8 {
     %s = loop.for "b" %p, %j of %ptr, %col row (d0) -> (d0 + 1)(%c) reduction carry(%acc = %z : f32 add) : memref<?xi32>, memref<?xi32> {
-      %t = arith.addf %acc, %acc : f32
+      %t = arith.addf %acc, %z : f32
       loop.yield %t : f32
     }
     loop.store %s, %y (d0) -> (d0)(%c) : f32, memref<9xf32>
@@ -63,7 +63,7 @@ loop.kernel @others(%ptr: memref<?xi32>, %col: memref<?xi32>, %one: memref<1xi32
   loop.for "d" %d to 8 {
     loop.store %v, %q (d0) -> (d0)(%d) : i32, memref<?xi32>
     %s = loop.for "f" %p, %j of %q, %col row (d0) -> (d0)(%d) reduction carry(%acc = %z : f32 add) : memref<?xi32>, memref<?xi32> {
-      %t = arith.addf %acc, %acc : f32
+      %t = arith.addf %acc, %z : f32
       loop.yield %t : f32
     }
     loop.store %s, %y (d0) -> (d0)(%d) : f32, memref<9xf32>

@@ -92,7 +92,8 @@ loop.kernel @refused(%w: memref<8xi32>) -> (%y: memref<8xf32>) {
     loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
   }
   %s = loop.for "k" %k to 8 reduction carry(%acc = %z : f32 add) {
-    loop.yield %z : f32
+    %q = arith.addf %acc, %z : f32
+    loop.yield %q : f32
   }
   loop.store %s, %y () -> (0)() : f32, memref<8xf32>
 }

@@ -18,7 +18,7 @@ loop.kernel @units(%x: memref<4xf32>) -> (%y: memref<1x4xf32>) {
         loop.yield %t : f32
       }
       %r = loop.for "l" %l to 0 reduction carry(%acc = %s : f32 add) {
-        %t = arith.addf %acc, %acc : f32
+        %t = arith.addf %acc, %z : f32
         loop.yield %t : f32
       }
       loop.for "m" %m to min (d0) -> (0, d0)(%i) {

@@ -56,7 +56,8 @@ loop.kernel @refused(%x: memref<4xf32>, %n: index) -> (%y: memref<4x8xf32>) {
   loop.for "g" %i to 4 {
     %s = loop.for "k" %k to 4 reduction carry(%acc = %z : f32 add) {
       %v = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
-      loop.yield %v : f32
+      %t = arith.addf %acc, %v : f32
+      loop.yield %t : f32
     }
     loop.store %s, %y (d0) -> (d0, 0)(%i) : f32, memref<4x8xf32>
   }

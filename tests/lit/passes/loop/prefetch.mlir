@@ -111,23 +111,27 @@ loop.kernel @others(%w: memref<8x16xf32>, %n: index) -> (%y: memref<17xf32>) {
   }
   %b = loop.for "b" %k to 4 reduction carry(%acc = %z : f32 add) {
     %v = loop.load %w (d0) -> (d0 * 2, 0)(%k) : memref<8x16xf32>, f32
-    loop.yield %v : f32
+    %t = arith.addf %acc, %v : f32
+    loop.yield %t : f32
   }
   %c = loop.for "c" %k to 7 reduction carry(%acc = %z : f32 add) {
     %v = loop.load %w (d0) -> (d0, 0)(%k) : memref<8x16xf32>, f32
-    loop.yield %v : f32
+    %t = arith.addf %acc, %v : f32
+    loop.yield %t : f32
   }
   loop.for "i" %i to %n {
     %d = loop.for "d" %k to 8 reduction carry(%acc = %z : f32 add) {
       %v = loop.load %w (d0) -> (d0, 0)(%k) : memref<8x16xf32>, f32
-      loop.yield %v : f32
+      %t = arith.addf %acc, %v : f32
+      loop.yield %t : f32
     }
     loop.store %d, %y (d0) -> (d0)(%i) : f32, memref<17xf32>
   }
   loop.for "j" %j to 17 {
     %e = loop.for "e" %k to 8 reduction carry(%acc = %z : f32 add) {
       %v = loop.load %w (d0) -> (d0, 0)(%k) : memref<8x16xf32>, f32
-      loop.yield %v : f32
+      %t = arith.addf %acc, %v : f32
+      loop.yield %t : f32
     }
     loop.store %e, %y (d0) -> (d0)(%j) : f32, memref<17xf32>
   }

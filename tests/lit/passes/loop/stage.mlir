@@ -33,14 +33,16 @@ loop.kernel @panels(%w: memref<9x99xf32>) -> (%y: memref<2x99xf32>) {
       %n = affine.min affine_map<(d0) -> (16, d0 * -16 + 99)>(%j)
       %s = loop.for "k" %k to 9 reduction carry(%acc = %z : vector<1x16xf32> add) {
         %v = loop.load %w (d0, d1)[s0, s1] -> (d0, d1 * 16 + s1)(%k, %j) valid(1 : %n) : memref<9x99xf32>, vector<1x16xf32>
-        loop.yield %v : vector<1x16xf32>
+        %t = arith.addf %acc, %v : vector<1x16xf32>
+        loop.yield %t : vector<1x16xf32>
       }
       loop.store %s, %y (d0)[s0, s1] -> (0, d0 * 16 + s1)(%j) valid(1 : %n) : vector<1x16xf32>, memref<2x99xf32>
     }
     %m = affine.min affine_map<(d0) -> (16, d0 * -16 + 99)>(%j)
     %t = loop.for "k_" %k to 9 reduction carry(%acc = %z : vector<1x16xf32> add) {
       %v = loop.load %w (d0, d1)[s0, s1] -> (d0, d1 * 16 + s1)(%k, %j) valid(1 : %m) : memref<9x99xf32>, vector<1x16xf32>
-      loop.yield %v : vector<1x16xf32>
+      %t = arith.addf %acc, %v : vector<1x16xf32>
+      loop.yield %t : vector<1x16xf32>
     }
     loop.store %t, %y (d0)[s0, s1] -> (1, d0 * 16 + s1)(%j) valid(1 : %m) : vector<1x16xf32>, memref<2x99xf32>
   }
@@ -66,7 +68,8 @@ loop.kernel @others(%w: memref<9x9xf32>, %n: index) -> (%y: memref<9xf32>) {
       %v = loop.load %w (d0, d1) -> (d0, d1)(%i, %k) : memref<9x9xf32>, f32
       %u = loop.load %w (d0, d1) -> (d1, d0)(%i, %k) : memref<9x9xf32>, f32
       %t = arith.addf %u, %v : f32
-      loop.yield %t : f32
+      %s = arith.addf %acc, %t : f32
+      loop.yield %s : f32
     }
     loop.store %d, %y (d0) -> (d0)(%i) : f32, memref<9xf32>
   }
@@ -74,7 +77,8 @@ loop.kernel @others(%w: memref<9x9xf32>, %n: index) -> (%y: memref<9xf32>) {
     %m = arith.remui %i, %n : index
     %e = loop.for "e1" %k to 9 reduction carry(%acc = %z : f32 add) {
       %v = loop.load %w (d0, d1) -> (d0, d1)(%m, %k) : memref<9x9xf32>, f32
-      loop.yield %v : f32
+      %t = arith.addf %acc, %v : f32
+      loop.yield %t : f32
     }
     loop.store %e, %y (d0) -> (d0)(%i) : f32, memref<9xf32>
   }

@@ -1,0 +1,119 @@
+"""What a reduction does with the values that it carries, against their combiners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from .attrs import Combine
+from .combiners import accumulating_places
+from .ops_loops import ForOp, YieldOp
+from .ops_values import LoadOp, StoreOp, refuse
+
+_OGT = arith.CMPF_COMPARISON_OPERATIONS.index("ogt")
+
+
+def check_combiners(loop: ForOp) -> None:
+    """Refuse a reduction whose body does not do with what it carries what a combiner says.
+
+    The new value is the old one, joined by operations of the combiner with values that depend on
+    no value that is carried. Parts of that may be in loops inside, which carry it as well.
+
+    Raises:
+        VerifyException: naming the carried value.
+    """
+    affected = [_affected(loop, value) for value in loop.carried]
+    for number, combine in enumerate(loop.combines):
+        if combine == Combine.CUSTOM:
+            continue
+        after = loop.yielded[number]
+        if any(after in other for n, other in enumerate(affected) if n != number):
+            fact = f"carried value {number} depends on another one"
+            refuse(loop, fact, "the combiner custom", combine)
+        for op in _others(loop, number, affected[number]):
+            fact = f"carried value {number} is not accumulated by its combiner"
+            expected = f"{combine} of it and of what does not depend on it"
+            refuse(loop, fact, expected, "another value" if op is None else op.name)
+
+
+def _others(loop: ForOp, number: int, affected: set[SSAValue]) -> Iterator[Operation | None]:
+    """The operations on the way to a carried value that are not its combiner.
+
+    None is for a value that does not depend on the carried one.
+    """
+    combine = loop.combines[number]
+    left = [(loop.yielded[number], loop.carried[number])]
+    seen: set[tuple[SSAValue, SSAValue]] = set()
+    while left:
+        pair = left.pop()
+        value, accumulator = pair
+        if value is accumulator or pair in seen:
+            continue
+        seen.add(pair)
+        if value not in affected or not isinstance(value, OpResult):
+            yield None
+        elif isinstance(op := value.op, ForOp):
+            inside = op.yielded[value.index], op.carried[value.index]
+            left += (inside, (op.inits[value.index], accumulator))
+        elif parts := _accumulated(op, combine, affected):
+            left += ((part, accumulator) for part in parts)
+        else:
+            yield op
+
+
+def _accumulated(op: Operation, combine: Combine, affected: set[SSAValue]) -> Sequence[SSAValue]:
+    """The operands of which each is a carried value to which something was joined, if any."""
+    given = [place for place, operand in enumerate(op.operands) if operand in affected]
+    if isinstance(op, arith.SelectOp):
+        if given == [1, 2]:
+            return op.operands[1:]
+        return [op.rhs] if combine == Combine.MAXNUM and _is_larger(op, affected) else ()
+    if len(given) == 1 and given[0] in accumulating_places(combine, op):
+        return [op.operands[given[0]]]
+    return ()
+
+
+# a if a > b else b == maxnum(a, b)  where b is no NaN
+def _is_larger(op: arith.SelectOp, affected: set[SSAValue]) -> bool:
+    """Whether an accumulator is replaced by what is larger."""
+    above = op.cond.owner
+    return (
+        isinstance(above, arith.CmpfOp)
+        and above.predicate.value.data == _OGT
+        and (above.lhs, above.rhs) == (op.lhs, op.rhs)
+        and op.lhs not in affected
+    )
+
+
+def _affected(loop: ForOp, value: SSAValue) -> set[SSAValue]:
+    """What depends on a carried value in an iteration of its loop.
+
+    What is loaded from a buffer depends on all that the loop stores to it.
+    """
+    found: set[SSAValue] = set()
+    left = [value]
+    while left:
+        value = left.pop()
+        if value not in found:
+            found.add(value)
+            for use in value.uses:
+                left += _changed(loop, use.operation, use.index)
+    return found
+
+
+def _changed(loop: ForOp, op: Operation, place: int) -> Sequence[SSAValue]:
+    """What depends on an operand of an operation."""
+    if isinstance(op, StoreOp):
+        inside = (load for load in loop.body.walk() if isinstance(load, LoadOp))
+        return [load.result for load in inside if load.buffer is op.buffer]
+    around = op.parent_op() if isinstance(op, YieldOp) else op
+    if not isinstance(around, ForOp):
+        return op.results
+    if around is loop:
+        return ()
+    number = place if around is not op else place - (len(op.operands) - len(op.results))
+    if number < 0:
+        return (*around.results, *around.body.block.args)
+    return around.results[number], around.carried[number]

@@ -1,0 +1,47 @@
+"""The combiners of carried values: the operation and the neutral value of each."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import AnyFloat, IntegerType
+from xdsl.ir import Attribute, Operation
+
+from .attrs import Combine
+
+_OPERATIONS: dict[Combine, tuple[type[Operation], type[Operation]]] = {
+    Combine.ADD: (arith.AddfOp, arith.AddiOp),
+    Combine.MUL: (arith.MulfOp, arith.MuliOp),
+    Combine.MAX: (arith.MaximumfOp, arith.MaxSIOp),
+    Combine.MAXNUM: (arith.MaxnumfOp, arith.MaxSIOp),
+    Combine.MIN: (arith.MinimumfOp, arith.MinSIOp),
+}
+"""Of floats and of integers."""
+
+
+def combining(combine: Combine, element: Attribute) -> type[Operation]:
+    """The operation that joins two partial results of an element type."""
+    return _OPERATIONS[combine][not isinstance(element, AnyFloat)]
+
+
+def neutral_value(combine: Combine, element: Attribute) -> float | int:
+    """The number that changes no result of a combination."""
+    if combine in (Combine.ADD, Combine.MUL):
+        return 0 if combine == Combine.ADD else 1
+    is_max = combine in (Combine.MAX, Combine.MAXNUM)
+    if isinstance(element, AnyFloat):
+        return float("-inf") if is_max else float("inf")
+    half = 1 << ((element.width.data if isinstance(element, IntegerType) else 64) - 1)
+    return -half if is_max else half - 1
+
+
+# a - b == a + (-b)
+_PLACES: dict[Combine, dict[type[Operation], tuple[int, ...]]] = {
+    combine: {of_floats: (0, 1), of_integers: (0, 1)}
+    for combine, (of_floats, of_integers) in _OPERATIONS.items()
+}
+_PLACES[Combine.ADD] |= {math.FmaOp: (2,), arith.SubfOp: (0,), arith.SubiOp: (0,)}
+
+
+def accumulating_places(combine: Combine, op: Operation) -> tuple[int, ...]:
+    """The operands of an operation to which it joins the rest: any one of them, but only one."""
+    return _PLACES[combine].get(type(op), ())
