@@ -57,7 +57,7 @@ def compile(
         hooks: objects that are notified before and after each pass, and may skip it. See
             `docs/driver.md`.
         verify_each: whether the module is verified after each pass. Otherwise it is verified at
-            the end of each stage down to `kernels`, and with `pipeline` or `check` of all stages.
+            the end of stages `optimized` and `kernels`, and with `pipeline` or `check` of all.
         copy_indices: whether a call copies the indices of sparse matrices and of gathers before it
             checks them. By default it checks them in place, and nothing may write to them until it
             returns: a concurrent write can crash the process. See `docs/calls.md`.

@@ -13,9 +13,10 @@ from .dominance import verify_dominance
 from .errors import CompileError, StepwellError
 from .fixpoint import bounded_rewrites
 
-OPEN_STAGES = ("optimized", "fused", "kernels")
+OPEN_STAGES = ("optimized", "kernels")
 """The stages whose operations may come from rules, operators and kernels of plug-ins and users.
-Later stages are made by schedules and conversions alone, and LLVM verifies the end result."""
+`fused` only moves operations into functions; after `kernels` there are schedules and conversions
+alone, and LLVM verifies the end result."""
 
 
 def run_steps(
