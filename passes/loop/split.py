@@ -19,7 +19,7 @@ from ...dialects.loop.loops import bound_of, loops_in
 from ...dialects.loop.names import free_base, free_suffix
 from ...dialects.loop.nests import kernel_named, loop_named, loop_names, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
-from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.rebuild import Rebuild, without_repeats
 from ...dialects.loop.trace import noted
 
 STEP = "loop-split"
@@ -91,6 +91,7 @@ def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel", cases: i
     be left, of which one runs: as fast as for a size that is known, and as large as all of them.
     With `cases` above `f` there are also nests for f + 1 to `cases` iterations: one or a few
     iterations are not left alone after a chunk, but run together with it.
+    Where the bound is the smaller of several, "cases" computes it before the chunks.
     For a size that is known that is "peel". Where `factor` divides the size there is no tail.
 
     Args:
@@ -118,7 +119,7 @@ def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel", cases: i
     if target.results and tail != "peel":
         fact = "it carries values, and has no masked tail"
         raise refusal(STEP, kernel, target, fact, "tail=peel", tail)
-    if tail != "mask" and len(bound_of(target)) > 1:
+    if tail not in ("mask", "cases") and len(bound_of(target)) > 1:
         fact = f"its bound is the smaller of several, which tail={tail} cannot cut"
         raise refusal(STEP, kernel, target, fact)
     names = split_names(kernel, loop, factor, tail, cases)
@@ -163,7 +164,7 @@ class _Split(Rebuild):
 
     def chunks_and_rest(self, op: ForOp) -> None:
         """Whole chunks, then the remainder."""
-        (bound,), f = self.bound(op), self.factor
+        f, bound = self.factor, self.only_bound(op)
         full, rest = quotient(bound, f), remainder(bound, f)
         whole = AffineExpr.constant(f)
         if self.tail == "cases" and value_of(rest) is None:
@@ -186,6 +187,11 @@ class _Split(Rebuild):
             with self.loop(name, [rounded_up_quotient(rest, f)], _inner_kind(op), op):
                 self.chunk(op, tail, [whole, rest], full * f)
         self.suffix = outside
+
+    def only_bound(self, op: ForOp) -> AffineExpr:
+        """The bound of a loop; the smallest of several is computed before it."""
+        bound = without_repeats(self.bound(op))
+        return bound[0] if len(bound) == 1 else self.number(self.smallest(bound, op))
 
     def chunks_and_cases(self, op: ForOp, bound: AffineExpr) -> None:
         """Whole chunks, less one where few iterations would be left, then a nest for each rest."""

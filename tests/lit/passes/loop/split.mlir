@@ -5,6 +5,7 @@
 // RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=16 tail=split}" | filecheck %s --check-prefix=ANY
 // RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=3 tail=cases}" | filecheck %s --check-prefix=CASES
 // RUN: stepwell-opt %s -p "loop-split{kernel=any loop=i factor=3 tail=cases cases=4}" | filecheck %s --check-prefix=JOINED
+// RUN: stepwell-opt %s -p "loop-split{kernel=smaller loop=i factor=3 tail=cases}" | filecheck %s --check-prefix=LEAST
 // RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=16 tail=cases}" | filecheck %s --check-prefix=PEEL
 // RUN: stepwell-opt %s -p "loop-split{kernel=sum loop=k factor=16}" | filecheck %s --check-prefix=SUM
 // RUN: not stepwell-opt %s -p "loop-split{kernel=sum loop=k factor=16 tail=mask}" 2>&1 | filecheck %s --check-prefix=RAGGED
@@ -124,6 +125,10 @@ loop.kernel @entries(%indptr: memref<?xi32>, %indices: memref<?xi32>, %x: memref
   loop.store %s, %y () -> (0)() : f32, memref<1xf32>
 }
 
+// LEAST-LABEL: loop.kernel @smaller
+// LEAST:       %[[m:.*]] = affine.min affine_map<(d0) -> (100, d0)> (%n)
+// LEAST-NEXT:  loop.for "i0" %i0 to min (d0) -> ((d0 floordiv 3))(%[[m]]) {
+// LEAST:       loop.for "i0t" %i0t to min (d0) -> (1, (d0 mod 3))(%[[m]]) {
 loop.kernel @smaller(%n: index) -> (%y: memref<?xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to min (d0) -> (100, d0)(%n) {
