@@ -17,6 +17,7 @@ from ....dialects.loop.ops import KernelOp
 from ....dialects.loop.trace import Argument, Step, parse_traces
 from ..balance import balance
 from ..compute_at import compute_at
+from ..distribute import distribute
 from ..drop_unit_loops import drop_unit_loops
 from ..fuse import fuse
 from ..hoist import hoist
@@ -39,6 +40,7 @@ PRIMITIVES: Mapping[str, Primitive] = {
     for primitive in (
         balance,
         compute_at,
+        distribute,
         drop_unit_loops,
         fuse,
         hoist,

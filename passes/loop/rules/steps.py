@@ -14,6 +14,7 @@ from ....dialects.loop.nests import ScheduleError, loop_named, loops_by_name
 from ....dialects.loop.ops import ForOp, KernelOp
 from ....dialects.loop.trace import Argument, trace_of
 from ..balance import balance
+from ..distribute import distribute, distributed_names
 from ..drop_unit_loops import drop_unit_loops, has_unit_loop
 from ..pack import pack
 from ..prefetch import prefetch
@@ -121,6 +122,12 @@ class Schedule:
         """Cut a loop over rows into parts of about as many entries; see `balance`."""
         names = split_names(self.kernel, loop)
         self._take(balance, loop, entries, factor, weight)
+        return names
+
+    def distribute(self, loop: str, after: str) -> tuple[str, str]:
+        """Run a loop over each of two parts of a loop's body; see `distribute`."""
+        names = distributed_names(self.kernel, loop)
+        self._take(distribute, loop, after)
         return names
 
     def split_border(self, loop: str, before: int, after: int) -> None:

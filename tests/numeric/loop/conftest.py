@@ -206,6 +206,43 @@ loop.kernel @blurred(%x: {x}, %scale: memref<1xf32>) -> (%y: {y}) {{
 }}"""
 
 
+def centred(m: Size, n: int, k: Size, kind: str = "f32") -> str:
+    """x W^T + b less the mean of each row, which is in a local buffer first: m rows of n."""
+    x, w, b, y = (shape(*s, kind=kind) for s in ((m, k), (n, k), (n,), (m, n)))
+    local = shape(n, kind=kind)
+    return f"""
+loop.kernel @centred(%x: {x}, %w: {w} {{loop.constant}}, %b: {b}) -> (%y: {y}) {{
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : {kind}
+  %size = arith.constant {n}.0 : {kind}
+  %m = memref.dim %x, %c0 : {x}
+  loop.for "i" %i to {bound(m, "%m")} {{
+    %h = loop.local : {local}
+    loop.for "a" %j to {n} {{
+      %b0 = loop.load %b (d0) -> (d0)(%j) : {b}, {kind}
+      %s = loop.for "k" %k to {k} reduction carry(%acc = %b0 : {kind} add) {{
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : {x}, {kind}
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%j, %k) : {w}, {kind}
+        %t = math.fma %p, %q, %acc : {kind}
+        loop.yield %t : {kind}
+      }}
+      loop.store %s, %h (d0) -> (d0)(%j) : {kind}, {local}
+    }}
+    %sum = loop.for "k1" %k to {n} reduction carry(%acc = %zero : {kind} add) {{
+      %p = loop.load %h (d0) -> (d0)(%k) : {local}, {kind}
+      %t = arith.addf %acc, %p : {kind}
+      loop.yield %t : {kind}
+    }}
+    %mean = arith.divf %sum, %size : {kind}
+    loop.for "j" %j to {n} {{
+      %p = loop.load %h (d0) -> (d0)(%j) : {local}, {kind}
+      %r = arith.subf %p, %mean : {kind}
+      loop.store %r, %y (d0, d1) -> (d0, d1)(%i, %j) : {kind}, {y}
+    }}
+  }}
+}}"""
+
+
 def padded(rows: int, columns: int, low: int, high: int) -> str:
     """x with a border of -1, as `graph.pad` becomes a nest."""
     x, y = shape(rows, columns), shape(rows + low + high, columns + low + high)
@@ -246,6 +283,7 @@ class Kernels:
     softmax: Callable[..., str] = softmax
     spmm: Callable[..., str] = spmm
     blurred: Callable[..., str] = blurred
+    centred: Callable[..., str] = centred
     padded: Callable[..., str] = padded
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stepwell.dialects.loop.nests import ScheduleError, loop_names
 from stepwell.dialects.loop.ops import KernelOp, LocalOp
 from stepwell.passes.loop.compute_at import compute_at
+from stepwell.passes.loop.distribute import distribute
 from stepwell.passes.loop.fuse import fuse
 from stepwell.passes.loop.hoist import hoist
 from stepwell.passes.loop.pad import pad
@@ -61,6 +62,41 @@ def test_compute_at(kernels, normal, same_compiled, rows, columns, width, factor
 
     inputs = [normal(rows, columns + width - 1), normal(1), normal(rows, columns)]
     same_compiled(kernels.blurred(rows, columns, width), inputs, schedule)
+
+
+@QUICK
+@given(m=st.integers(0, 9), n=SIZES, factor=st.integers(1, 5), known=st.booleans())
+@pytest.mark.parametrize("tail", ["peel", "mask"])
+@pytest.mark.parametrize("first", [True, False])
+def test_distribute(kernels, normal, same_compiled, m, n, factor, known, tail, first) -> None:
+    """Tiles of rows, whose rest is read before or after it is vectorised."""
+    tail = tail if known else "mask"
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel = kernel if first else vectorize(kernel, ["j"])
+        kernel = split(kernel, "i", factor, tail)
+        for rows, after in (("i1", "a"), ("i1t", "at")):
+            if rows in loop_names(kernel):
+                kernel = distribute(kernel, rows, after)
+        locals = (op for op in kernel.walk() if isinstance(op, LocalOp))
+        assert all(len(local.result.type.get_shape()) == 2 for local in locals)
+        return kernel
+
+    inputs = [normal(m, 3), normal(n, 3), normal(n), normal(m, n)]
+    same_compiled(kernels.centred(m if known else None, n, 3), inputs, schedule)
+
+
+@QUICK
+@given(m=st.integers(0, 9), factor=st.integers(1, 5), chunk=st.integers(2, 4))
+def test_cases_of_a_tile_that_is_cut_short(
+    kernels, normal, same_compiled, m, factor, chunk
+) -> None:
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel = distribute(split(kernel, "i", factor, "mask"), "i1", "a")
+        return split(kernel, "i1a", chunk, "cases")
+
+    inputs = [normal(m, 3), normal(4, 3), normal(4), normal(m, 4)]
+    same_compiled(kernels.centred(None, 4, 3), inputs, schedule)
 
 
 @QUICK

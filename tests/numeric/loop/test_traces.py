@@ -221,6 +221,7 @@ LOOPS = st.sampled_from(
         "k1",
         "e",
         "a",
+        "ia",
         "ib",
         "i_j",
         "j0_j1",
@@ -246,13 +247,13 @@ STEPS = st.one_of(
     st.tuples(st.just("fuse"), LOOPS, LOOPS),
     st.tuples(st.just("pad"), LOOPS, st.integers(1, 8)),
     st.tuples(st.just("split_border"), LOOPS, st.integers(0, 3), st.integers(0, 3)),
-    st.tuples(st.just("compute_at"), LOOPS, LOOPS),
+    st.tuples(st.sampled_from(["compute_at", "distribute"]), LOOPS, LOOPS),
 )
 
 
 @settings(max_examples=80, deadline=None)
 @given(
-    kind=st.sampled_from(["dense", "matmul", "softmax", "spmm", "blurred", "padded"]),
+    kind=st.sampled_from(["dense", "matmul", "softmax", "spmm", "blurred", "centred", "padded"]),
     known=st.booleans(),
     sizes=st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6)),
     steps=st.lists(STEPS, min_size=1, max_size=8),
@@ -275,6 +276,10 @@ def test_any_trace_is_refused_or_changes_no_number(
     elif kind == "blurred":
         m, n = max(m, 1), max(n, 1)
         text, inputs = kernels.blurred(m, n, 2), [normal(m, n + 1), normal(1), normal(m, n)]
+    elif kind == "centred":
+        n, k = max(n, 1), max(k, 1)
+        text = kernels.centred(m if known else None, n, k)
+        inputs = [normal(m, k), normal(n, k), normal(n), normal(m, n)]
     elif kind == "padded":
         m, n = max(m, 1), max(n, 1)
         text, inputs = kernels.padded(m, n, 1, 2), [normal(m, n), normal(m + 3, n + 3)]

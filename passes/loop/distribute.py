@@ -1,0 +1,251 @@
+"""Cut the body of a loop in two and run a loop over each part: `loop-distribute`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.passes import ModulePass
+from xdsl.traits import is_side_effect_free
+
+from ...core.budgets import EXACT
+from ...core.context import decide
+from ...core.typed import memref_type
+from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.in_place import sharing
+from ...dialects.loop.loops import most_iterations
+from ...dialects.loop.names import free_base
+from ...dialects.loop.nests import (
+    kernel_named,
+    loop_named,
+    loop_names,
+    plain_loop,
+    refusal,
+)
+from ...dialects.loop.ops import (
+    ForOp,
+    KernelOp,
+    LoadOp,
+    LocalOp,
+    StoreOp,
+    new_load,
+    new_store,
+)
+from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.trace import noted
+
+STEP = "loop-distribute"
+
+
+def distribute(kernel: KernelOp, loop: str, after: str) -> KernelOp:
+    """Cut the body of a loop after one of its nests, and run a loop over each of the two parts.
+
+        for i to 8: local h : n; for a to n: h[a] = f(i, a)
+                    for j to n: y[i, j] = h[j] + 1
+        ->  local h : 8 x n
+            for ia to 8: for a to n: h[ia, a] = f(ia, a)
+            for ib to 8: for j to n: y[ib, j] = h[ib, j] + 1
+
+    A local buffer that both parts use gets a dimension for the iterations. Scalars of the first
+    part that the second one needs are computed in both.
+
+    Args:
+        kernel: the kernel.
+        loop: the loop, whose iterations are independent.
+        after: the last nest of the first part.
+
+    Raises:
+        ScheduleError: if the loop is not parallel, the nest is not in its body or is the last
+            one there, no limit of the iterations is known where a buffer needs one, or the second
+            part needs a value of the first that cannot be computed again.
+    """
+    target = plain_loop(STEP, kernel, loop, [LoopKind.PARALLEL])
+    parts = _parts(kernel, target, loop_named(STEP, kernel, after))
+    new = _Distribute(kernel, target, parts, distributed_names(kernel, loop)).run()
+    return noted(new, "distribute", loop, after)
+
+
+def distributed_names(kernel: KernelOp, loop: str) -> tuple[str, str]:
+    """The names of the new loops: `ia` and `ib`, with underscores if those exist."""
+    base = free_base(loop, ("a", "b"), loop_names(kernel))
+    return f"{base}a", f"{base}b"
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The two parts of a body."""
+
+    first: Sequence[Operation]
+    second: Sequence[Operation]
+    """What of the first is computed again comes first."""
+    expanded: Collection[LocalOp]
+    """The buffers that both use."""
+    size: int
+    """The largest number of iterations."""
+
+
+def _parts(kernel: KernelOp, target: ForOp, after: ForOp) -> _Parts:
+    """The parts of the body of a loop.
+
+    Raises:
+        ScheduleError: if it cannot be cut there.
+    """
+    name = after.loop_name.data
+    ops = list(target.body.block.ops)
+    if after not in ops:
+        raise refusal(STEP, kernel, target, f'"{name}" is not one of the nests of its body')
+    cut = ops.index(after) + 1
+    first, second = ops[:cut], ops[cut:]
+    if not second:
+        raise refusal(STEP, kernel, target, f'nothing comes after "{name}"')
+    shared = _used_after(first, second)
+    written = {op.buffer for op in target.walk() if isinstance(op, StoreOp)}
+    written |= {kernel.body.block.args[number] for number in sharing(kernel)}
+    again: set[Operation] = set()
+    for op in reversed(first):
+        if isinstance(op, LocalOp) or op not in shared:
+            continue
+        again.add(op)
+        if not _is_computable_again(op, written):
+            fact = f'what comes after "{name}" needs a value of {op.name}'
+            raise refusal(STEP, kernel, target, fact, "a scalar that can be computed again")
+        shared |= {o.owner for o in op.operands if isinstance(o.owner, Operation)}
+    buffers = [op for op in first if isinstance(op, LocalOp)]
+    own = [op for op in buffers if op in shared and not _is_used_in(op, first)]
+    expanded = [op for op in buffers if op in shared and op not in own]
+    size = most_iterations(target) if expanded else 0
+    if size is None:
+        raise refusal(STEP, kernel, target, "no limit of its iterations is known")
+    kept = [op for op in first if op not in own and op not in expanded]
+    return _Parts(
+        kept, [*(op for op in first if op in again or op in own), *second], expanded, size
+    )
+
+
+def _used_after(first: Sequence[Operation], second: Sequence[Operation]) -> set[Operation]:
+    """The operations of the first part of which a result is used in the second one."""
+    inside = set(first)
+    found: set[Operation] = set()
+    for op in second:
+        for inner in op.walk():
+            found |= {o.owner for o in inner.operands if isinstance(o.owner, Operation)}
+    return found & inside
+
+
+def _is_used_in(local: LocalOp, ops: Sequence[Operation]) -> bool:
+    return any(op.is_ancestor(use.operation) for use in local.result.uses for op in ops)
+
+
+def _is_computable_again(op: Operation, written: Collection[SSAValue]) -> bool:
+    if isinstance(op, LoadOp):
+        return op.buffer not in written
+    return not op.regions and is_side_effect_free(op)
+
+
+class _Distribute(Rebuild):
+    def __init__(
+        self, kernel: KernelOp, target: ForOp, parts: _Parts, names: tuple[str, str]
+    ) -> None:
+        super().__init__(kernel, [target])
+        self.target, self.parts, self.names = target, parts, names
+        self.buffers = {local.result for local in parts.expanded}
+        self.iteration = AffineExpr.constant(0)
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is not self.target:
+            super().visit_for(op)
+            return
+        for local in self.parts.expanded:
+            kind = memref_type(local.result)
+            new = MemRefType(kind.element_type, [self.parts.size, *kind.get_shape()])
+            self.bind(local.result, self.emit(LocalOp(new), local).result)
+        for name, part in zip(self.names, (self.parts.first, self.parts.second), strict=True):
+            with self.loop(name, self.bound(op), op.kind.data, op) as self.iteration:
+                self.bind(op.variable, self.iteration)
+                for inner in part:
+                    self.visit(inner)
+
+    def visit_load(self, op: LoadOp) -> None:
+        if op.buffer not in self.buffers:
+            super().visit_load(op)
+            return
+        map, operands = self.map(*self.place(op))
+        limits = self._limits(op)
+        new = new_load(self.value(op.buffer), map, operands, op.result.type, limits)
+        self.bind(op.result, self.emit(new, op).results[0])
+
+    def visit_store(self, op: StoreOp) -> None:
+        if op.buffer not in self.buffers:
+            super().visit_store(op)
+            return
+        map, operands = self.map(*self.place(op))
+        value, buffer = self.value(op.value), self.value(op.buffer)
+        self.emit(new_store(value, buffer, map, operands, self._limits(op)), op)
+
+    def place(self, op: LoadOp | StoreOp) -> tuple[list[AffineExpr], int]:
+        """The same place in the part of an iteration, and the number of axes."""
+        exprs = self.composed(op.map.data, op.indices)
+        return [self.iteration, *exprs], op.map.data.num_symbols
+
+
+@dataclass(frozen=True)
+class LoopDistributePass(ModulePass):
+    """Cut the body of a loop after one of its nests, and run a loop over each of the two parts.
+
+    Before:
+
+    ```mlir
+    loop.kernel @rows(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>) {
+      loop.for "i" %i to 4 {
+        %h = loop.local : memref<8xf32>
+        loop.for "a" %a to 8 {
+          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %a) : memref<4x8xf32>, f32
+          loop.store %v, %h (d0) -> (d0)(%a) : f32, memref<8xf32>
+        }
+        loop.for "j" %j to 8 {
+          %s = loop.load %h (d0) -> (-d0 + 7)(%j) : memref<8xf32>, f32
+          loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+    } } }
+    ```
+
+    Options: `loop=i after=a`
+
+    After:
+
+    ```mlir
+    loop.kernel @rows(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>)
+        attributes {loop.schedule = "distribute(i, a)"} {
+      %h = loop.local : memref<4x8xf32>
+      loop.for "ia" %i to 4 {
+        loop.for "a" %a to 8 {
+          %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %a) : memref<4x8xf32>, f32
+          loop.store %v, %h (d0, d1) -> (d0, d1)(%i, %a) : f32, memref<4x8xf32>
+      } }
+      loop.for "ib" %i to 4 {
+        loop.for "j" %j to 8 {
+          %s = loop.load %h (d0, d1) -> (d0, -d1 + 7)(%i, %j) : memref<4x8xf32>, f32
+          loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32> } } }
+    ```
+
+    Requires: a parallel loop, which takes a number of iterations of a known limit where both
+        parts use a local buffer.
+    Leaves: two loops, one after the other, and local buffers for all of their iterations.
+    """
+
+    name = "loop-distribute"
+    budget = EXACT
+
+    kernel: str | None = None
+    """The kernel; may be left out where there is one only."""
+    loop: str = ""
+    """The loop."""
+    after: str = ""
+    """The last nest of the first part."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kernel = distribute(kernel_named(self.name, op, self.kernel), self.loop, self.after)
+        decide(ctx, kernel, str(self), "the pipeline asks for it")
