@@ -25,6 +25,7 @@ from .rules.lanes import schedule_gathers, schedule_lanes, schedule_transpose
 from .rules.panels import prefetch_next_rows
 from .rules.replay import read_traces, replay, replay_all
 from .rules.rows import schedule_row
+from .rules.staged_rows import schedule_staged_rows, staged_rows
 from .rules.steps import HeldBackError, Schedule
 from .rules.thread_tiles import cut_thread_tiles
 
@@ -57,6 +58,9 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
     if reason := schedule.attempt(lambda: schedule_contraction(schedule, nest)):
         reasons.append(reason)
         return True
+    if done := schedule.attempt(lambda: _staged_rows(schedule, nest)):
+        reasons += done
+        return True
     loop, others = schedule.for_loop(nest), set(_top_loops(schedule.kernel)) - {nest}
     if reason := schedule.attempt(lambda: schedule_transpose(schedule, nest)):
         reasons.append(reason)
@@ -70,6 +74,20 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
     tiled = schedule.attempt(lambda: cut_thread_tiles(schedule, nest))
     _inside(schedule, tiled or nest, reasons, (schedule_lanes,))
     return True
+
+
+def _staged_rows(schedule: Schedule, nest: str) -> list[str] | None:
+    """Schedule a nest whose rows are read again after they are staged; return the reasons."""
+    staged = staged_rows(schedule, nest)
+    if staged is None:
+        return None
+    reasons: list[str] = []
+    body = schedule.for_loop(staged.loops[-1]).body.block
+    _rows(schedule, body, reasons)
+    for name in _nests_in(body):
+        if name != staged.roles.lane:
+            _inside(schedule, name, reasons)
+    return [schedule_staged_rows(schedule, staged), *reasons]
 
 
 def _tile_rest(schedule: Schedule, others: set[str]) -> None:

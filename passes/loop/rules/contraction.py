@@ -170,7 +170,7 @@ def _row_loop(
     return None
 
 
-def _tuned(knobs: Knobs, tile: Tile, rows: int | None) -> Tile:
+def tuned(knobs: Knobs, tile: Tile, rows: int | None) -> Tile:
     """The tile with the choices of tuning, and no more rows than there are."""
     height = tile.rows if knobs.rows is None else knobs.rows
     if rows is not None:
@@ -178,7 +178,7 @@ def _tuned(knobs: Knobs, tile: Tile, rows: int | None) -> Tile:
     return replace(tile, rows=height, vectors=knobs.vectors or tile.vectors)
 
 
-def _bytes_between_rows(schedule: Schedule, row: str | None) -> int | None:
+def bytes_between_rows(schedule: Schedule, row: str | None) -> int | None:
     """How far the places are apart that a product reads in two rows, None if it is not known."""
     if row is None:
         return None
@@ -195,7 +195,7 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         return None
     if not any(op.is_reduction for op in loops):
         return None
-    _sink_all(schedule, nest)
+    sink_all(schedule, nest)
     loops = perfect_nest(schedule.for_loop(nest))
     roles = roles_of(schedule.kernel, loops)
     if roles is None:
@@ -205,8 +205,8 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     if (columns is not None and columns < 2) or rows == 0:
         return None
     lanes = lanes_for(schedule.target, loops[0])
-    apart = _bytes_between_rows(schedule, roles.row)
-    tile = _tuned(schedule.knobs, choose_tile(schedule.target, lanes, rows, columns, apart), rows)
+    apart = bytes_between_rows(schedule, roles.row)
+    tile = tuned(schedule.knobs, choose_tile(schedule.target, lanes, rows, columns, apart), rows)
     work = _work_of(schedule, roles, rows)
     panels = schedule.split(roles.lane, tile.columns, "mask")
     count = schedule.extent(panels.outer)
@@ -216,7 +216,7 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         halves = schedule.split(roles.reductions[0], several)
         roles = replace(roles, reductions=(halves.outer, halves.inner))
         axes.insert(0, halves.inner)
-    _pack(schedule, roles, panels.outer, panels.inner)
+    pack_panels(schedule, roles, panels.outer, panels.inner)
     if count == 1 and rows is None and not panels_outside and not work.has_unit:
         # A single panel needs no loop in any of the nests for the cases of rows.
         schedule.drop_unit_loops()
@@ -325,7 +325,7 @@ def _iterations_in_a_vector(schedule: Schedule, roles: Roles, tile: Tile, lanes:
     return 1 if size is None or several < 2 or size % several or size < 4 * several else several
 
 
-def _sink_all(schedule: Schedule, nest: str) -> None:
+def sink_all(schedule: Schedule, nest: str) -> None:
     """Make a nest perfect where only statements are between its loops: a scale of each row."""
     while True:
         inner = perfect_nest(schedule.for_loop(nest))[-1]
@@ -339,13 +339,13 @@ def _make_tile(
 ) -> Rows:
     """Turn the register tile into axes; without rows, `panel` stands for the loop over tiles."""
     if roles.row is not None:
-        return _cut_rows(schedule, roles, roles.row, axes[-1], tile)
+        return cut_rows(schedule, roles, roles.row, axes[-1], tile)
     schedule.vectorize(*axes)
     _unroll(schedule, roles, "", tile.vectors)
     return Rows(panel)
 
 
-def _cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) -> Rows:
+def cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) -> Rows:
     """Make tiles of rows and lanes, with smaller ones for the remaining rows."""
     rows, size = schedule.extent(row), tile.rows
     if rows is not None and rows <= size:
@@ -385,7 +385,7 @@ def _unroll(schedule: Schedule, roles: Roles, suffix: str, accumulators: int) ->
         schedule.unroll(name, factor)
 
 
-def _pack(schedule: Schedule, roles: Roles, outer: str, inner: str) -> None:
+def pack_panels(schedule: Schedule, roles: Roles, outer: str, inner: str) -> None:
     """Pack the constants that follow the lanes as panels, which are read contiguously."""
     for argument in roles.packed:
         used: set[SSAValue] = set()

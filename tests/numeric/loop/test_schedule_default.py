@@ -13,6 +13,7 @@ from stepwell.core.context import CompilerContext
 from stepwell.core.target import named
 from stepwell.dialects.loop.ops import FoldOp, ForOp, KernelOp, LocalOp
 from stepwell.dialects.loop.trace import trace_of
+from stepwell.passes.loop.rules.knobs import Knobs
 from stepwell.passes.loop.rules.register_tile import choose_tile, partial_sums
 from stepwell.passes.loop.schedule import LoopSchedulePass, schedule_kernel
 
@@ -55,6 +56,39 @@ def test_dense_of_any_batch(kernels, normal, same_before_and_after, m, n) -> Non
     for target in ("x86-64-v4", "x86-64-v3"):
         after = same_before_and_after(kernels.dense(None, n, 3), inputs, schedule_for(target))
         assert max(len(shape) for shape in blocks(after)) == 2
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [(1, 10, 4), (2, 3, 1), (7, 16, 4), (17, 17, 2), (67, 64, 1), (30, 2, 2)],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_rows_that_are_read_again(kernels, normal, same_before_and_after, m, n, k, known) -> None:
+    """Some rows are computed at a time, with a register tile; the last ones may be fewer."""
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel.detach()
+        knobs = Knobs(tile_scale=0.001)
+        return schedule_kernel(kernel, named("x86-64-v3"), knobs)[0].kernel
+
+    inputs = [normal(m, k), normal(n, k), normal(n), normal(m, n)]
+    after = same_before_and_after(kernels.centred(m if known else None, n, k), inputs, schedule)
+    assert "distribute(" in trace_of(after)
+    assert max(len(shape) for shape in blocks(after)) == 2
+
+
+def test_tiles_of_rows_are_work_for_a_thread(kernels, kernel_of) -> None:
+    """Rows of much work are fewer at a time, down to a register tile; those of little fit in L1."""
+    heights = []
+    for k in (16, 128, 1024, 8192):
+        kernel = kernel_of(kernels.centred(4096, 10, k))
+        kernel.detach()
+        after, reasons = schedule_kernel(kernel, named("x86-64-v4"))
+        local = next(op for op in after.kernel.walk() if isinstance(op, LocalOp))
+        heights.append(local.result.type.get_shape()[0])
+        assert f"{heights[-1]} rows of 10 columns at a time stay in the cache" in reasons
+        assert "tiles(i0" in trace_of(after.kernel)
+    assert heights == [300, 72, 12, 12]
 
 
 def test_large_weights_are_asked_for_whatever_the_batch(

@@ -1,0 +1,163 @@
+"""Rows of a product that are read again: a softmax behind a dense layer of few columns.
+
+Such a kernel computes row by row: the first nest in the loop over rows fills a local buffer with
+one row of the product, the others read it. A register tile needs several rows. So the loop is cut
+into tiles of rows, and each tile is distributed over two loops: a contraction that fills a buffer
+for all rows of the tile, and one over what is left to do for each row, which finds the buffer in
+the first-level cache.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ....core.typed import memref_type
+from ....dialects.loop.loops import extent_of, loops_in
+from ....dialects.loop.nests import body_of, perfect_nest
+from ....dialects.loop.ops import ForOp, LocalOp, StoreOp
+from ..prefetch import bits_of
+from ..split import SplitNames
+from .accesses import UNKNOWN_EXTENT, entry_loops, lanes_for
+from .contraction import (
+    PANELS,
+    PARALLEL_WORK,
+    TILE_WORK,
+    Roles,
+    bytes_between_rows,
+    cut_rows,
+    pack_panels,
+    roles_of,
+    sink_all,
+)
+from .panels import prefetch_rows
+from .register_tile import choose_tile
+from .steps import Schedule
+from .thread_tiles import cut_thread_tiles
+
+IN_CACHE = 4
+"""The buffer for the rows of a tile is at most one part in so many of the first-level cache."""
+MANY = 1 << 20
+"""A number of rows for which the largest register tile is best."""
+
+
+@dataclass(frozen=True)
+class StagedRows:
+    """A nest whose rows are computed tile by tile."""
+
+    loops: Sequence[str]
+    """The loops around a row, that over rows last."""
+    roles: Roles
+    """The roles of the loops in the contraction that fills the buffer; its lane is filled first."""
+    height: int
+    """The rows of a tile."""
+    columns: int
+    lanes: int
+    """The elements of a vector."""
+    apart: int | None
+    """How many bytes are from a row of the first operand to the next, if it is known."""
+
+
+def staged_rows(schedule: Schedule, nest: str) -> StagedRows | None:
+    """The rows of a contraction that a nest stages, None if there are none."""
+    loops = perfect_nest(schedule.for_loop(nest))
+    if entry_loops(loops[-1]):
+        return None  # whose rows are balanced by their entries
+    fill = _filled_row(loops[-1])
+    roles = None if fill is None else roles_of(schedule.kernel, [*loops, fill])
+    if fill is None or roles is None or roles.lane != fill.loop_name.data:
+        return None
+    names = [loop.loop_name.data for loop in loops]
+    columns = extent_of(fill)
+    if roles.row != names[-1] or columns is None or columns < 2 or extent_of(loops[-1]) == 0:
+        return None
+    lanes, apart = lanes_for(schedule.target, fill), bytes_between_rows(schedule, roles.row)
+    tile = choose_tile(schedule.target, lanes, MANY, columns, apart)
+    height = _rows_of_a_tile(schedule, loops, fill, tile.rows)
+    return StagedRows(names, roles, height, columns, lanes, apart)
+
+
+def _filled_row(row: ForOp) -> ForOp | None:
+    """The nest that fills a local buffer for a row by a sum, before others read it."""
+    body = body_of(row)
+    buffers = [op.result for op in body if isinstance(op, LocalOp)]
+    for op in body[:-1] if buffers else ():
+        if isinstance(op, ForOp) and op.is_plain:
+            stores = [inner for inner in op.walk() if isinstance(inner, StoreOp)]
+            sums = any(inner.is_reduction for inner in loops_in(op.body.block))
+            fills = sums and all(store.buffer in buffers for store in stores)
+            return op if fills and len(perfect_nest(op)) == 1 else None
+    return None
+
+
+def schedule_staged_rows(schedule: Schedule, staged: StagedRows) -> str:
+    """Cut the rows into tiles, and give the contraction of each its register tile.
+
+    The nests that read what it fills are scheduled before.
+    """
+    roles, row = staged.roles, staged.loops[-1]
+    tile = choose_tile(schedule.target, staged.lanes, MANY, staged.columns, staged.apart)
+    rows, sizes = schedule.extent(row), [schedule.extent(name) for name in roles.reductions]
+    panels = schedule.split(roles.lane, tile.columns, "mask")
+    pack_panels(schedule, roles, panels.outer, panels.inner)
+    if staged.columns <= tile.columns and 1 not in (rows, *sizes):
+        # A single panel needs no loop in any of the parts.
+        schedule.drop_unit_loops()
+    outermost, parts = staged.loops[0], {row: ""}
+    if rows is None or rows > staged.height:
+        tiles = schedule.split(row, staged.height, "mask" if rows is None else "peel")
+        parts = {tiles.inner: "", tiles.tail: tiles.suffix}
+        outermost = tiles.outer if outermost == row else outermost
+    for part, suffix in parts.items():
+        if schedule.has(part):
+            _contract(schedule, staged, panels, part, suffix)
+    if len(roles.reductions) == 1:
+        prefetch_rows(schedule, roles.reductions[0], roles.packed)
+    if schedule.has(outermost):
+        schedule.attempt(lambda: cut_thread_tiles(schedule, outermost))
+    return f"{staged.height} rows of {staged.columns} columns at a time stay in the cache"
+
+
+def _rows_of_a_tile(schedule: Schedule, nest: Sequence[ForOp], fill: ForOp, height: int) -> int:
+    """How many rows are computed at a time: some register tiles of `height` rows.
+
+    All of them if they are few; otherwise as many as stay in the cache, and are enough work to be
+    taken by a thread.
+    """
+    sizes = [extent_of(loop) for loop in (fill, *loops_in(fill.body.block))]
+    of_row = math.prod(UNKNOWN_EXTENT if size is None else max(1, size) for size in sizes)
+    store = next(op for op in fill.walk() if isinstance(op, StoreOp))
+    kind = memref_type(store.buffer)
+    row_bytes = math.prod(kind.get_shape()) * bits_of(kind) // 8
+    cached = schedule.target.l1_bytes // IN_CACHE // row_bytes
+    counts = [extent_of(loop) for loop in nest]
+    known = [count for count in counts if count is not None]
+    small = len(known) == len(counts) and of_row * math.prod(known) < PARALLEL_WORK
+    if small and known[-1] <= cached:
+        return known[-1]
+    wanted = int(TILE_WORK * schedule.knobs.tile_scale) // of_row
+    return height * max(1, min(cached, wanted) // height)
+
+
+def _contract(
+    schedule: Schedule, staged: StagedRows, panels: SplitNames, rows: str, suffix: str
+) -> None:
+    """Make a contraction of a tile of rows.
+
+    Args:
+        staged: the nest.
+        panels: the loops over panels and in them.
+        rows: the loop over the rows of the tile.
+        suffix: what the names of the loops in it end with.
+    """
+    panel, lane = panels.outer + suffix, panels.inner + suffix
+    first, _ = schedule.distribute(rows, panel if schedule.has(panel) else lane)
+    sink_all(schedule, first)
+    if schedule.has(panel) and (schedule.extent(panel) or 0) >= PANELS:
+        schedule.reorder(panel, first, lane)
+    reductions = tuple(name + suffix for name in staged.roles.reductions)
+    roles = replace(staged.roles, row=first, reductions=reductions)
+    count = schedule.extent(first)
+    tile = choose_tile(schedule.target, staged.lanes, count, staged.columns, staged.apart)
+    cut_rows(schedule, roles, first, lane, tile)
