@@ -26,7 +26,8 @@ from ..core.refusal import refused
 from ..dialects.graph import ops as graph
 from ..dialects.graph.attrs import PRIMITIVE
 from ..dialects.graph.interfaces import GraphOp
-from ..dialects.graph.plan.nest_plan import NestPlan, planned
+from ..dialects.graph.plan.nest_plan import NestPlan
+from ..dialects.graph.plan.planner import planned
 from ..dialects.graph.plan.recording import Recorder
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.loop import ops as loop

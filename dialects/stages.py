@@ -16,7 +16,7 @@ from .graph.attrs import PRIMITIVE
 from .graph.interfaces import GraphOp
 from .graph.ops_call import CallDpsOp, CallPackedOp
 from .graph.ops_constant import ConstantOp
-from .graph.plan.nest_plan import obstacle
+from .graph.plan.planner import obstacle
 from .loop.ops import ForOp, KernelOp
 from .program import is_on_buffers
 

@@ -19,7 +19,7 @@ from ...core.dims import Dim
 from ...core.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
-from ...dialects.graph.plan.nest_plan import obstacle
+from ...dialects.graph.plan.planner import obstacle
 from ...dialects.graph.shapes import SymbolicShapes
 from .defuse import erase_unused, inline, shapes_in_caller
 from .fusion.edges import Edge, edges

@@ -13,7 +13,8 @@ from xdsl.parser import Parser
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.plan.injective import is_injective
-from stepwell.dialects.graph.plan.nest_plan import NestPlan, plan_nests
+from stepwell.dialects.graph.plan.nest_plan import NestPlan
+from stepwell.dialects.graph.plan.planner import plan_nests
 from stepwell.dialects.graph.plan.recording import Recorder
 from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.dialects.graph.shapes import SymbolicShapes
@@ -144,6 +145,88 @@ def test_the_loops_that_a_reduction_needs_come_first() -> None:
         }"""
     )
     assert [nest.order for nest in plan.nests] == [[1, 0]]
+
+
+def test_a_row_that_is_centred_is_not_staged() -> None:
+    ops, plan = plan_of(
+        """func.func @main(%x: tensor<?x?xf32>) {
+          %m = graph.reduce mean %x axes = [1] keepdims = true
+              : (tensor<?x?xf32>) -> tensor<?x1xf32>
+          %d = graph.sub %x, %m : (tensor<?x?xf32>, tensor<?x1xf32>) -> tensor<?x?xf32>
+          %q = graph.mul %d, %d : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+          %v = graph.reduce mean %q axes = [1] keepdims = true
+              : (tensor<?x?xf32>) -> tensor<?x1xf32>
+          %y = graph.div %d, %v : (tensor<?x?xf32>, tensor<?x1xf32>) -> tensor<?x?xf32>
+          func.return
+        }"""
+    )
+    assert plan.refusal is None
+    assert not plan.staged
+    assert ops[0].results[0] not in plan.repeated
+
+
+def test_another_order_of_the_loops_is_tried_before_a_refusal() -> None:
+    _, plan = plan_of(
+        """func.func @main(%x: tensor<64x16384xf32>) {
+          %s = graph.reduce sum %x axes = [0] keepdims = false
+              : (tensor<64x16384xf32>) -> tensor<16384xf32>
+          %y = graph.add %x, %s
+              : (tensor<64x16384xf32>, tensor<16384xf32>) -> tensor<64x16384xf32>
+          func.return
+        }"""
+    )
+    assert plan.refusal is None
+    assert not plan.staged
+    assert [(nest.order, nest.reordered) for nest in plan.nests] == [([1, 0], True)]
+
+
+def test_what_a_walk_stages_is_forgotten_with_it() -> None:
+    # In the first order of the loops the row of %d would be staged; in the second nothing is.
+    _, plan = plan_of(
+        """func.func @main(%x: tensor<64x16384xf32>) {
+          %s = graph.reduce sum %x axes = [0] keepdims = false
+              : (tensor<64x16384xf32>) -> tensor<16384xf32>
+          %t = graph.reduce sum %x axes = [0, 1] keepdims = true
+              : (tensor<64x16384xf32>) -> tensor<1x1xf32>
+          %d = graph.mul %s, %s : (tensor<16384xf32>, tensor<16384xf32>) -> tensor<16384xf32>
+          %z = graph.add %x, %d
+              : (tensor<64x16384xf32>, tensor<16384xf32>) -> tensor<64x16384xf32>
+          %y = graph.add %z, %t
+              : (tensor<64x16384xf32>, tensor<1x1xf32>) -> tensor<64x16384xf32>
+          func.return
+        }"""
+    )
+    assert plan.refusal is None
+    assert not plan.staged
+
+
+def test_loops_that_run_once_do_not_count_as_reordered() -> None:
+    _, plan = plan_of(
+        """func.func @main(%x: tensor<10x1xf32>) {
+          %s = graph.reduce sum %x axes = [0] keepdims = true
+              : (tensor<10x1xf32>) -> tensor<1x1xf32>
+          %y = graph.sub %x, %s : (tensor<10x1xf32>, tensor<1x1xf32>) -> tensor<10x1xf32>
+          func.return
+        }"""
+    )
+    assert plan.refusal is None
+    assert [nest.reordered for nest in plan.nests] == [False]
+    assert not plan.staged
+
+
+def test_a_long_chain_is_planned() -> None:
+    lines = [f"%{n + 1} = graph.neg %{n} : (tensor<4xf32>) -> tensor<4xf32>" for n in range(1500)]
+    text = "\n".join(
+        [
+            "func.func @main(%x: tensor<4x5xf32>) {",
+            "%0 = graph.reduce sum %x axes = [1] keepdims = false",
+            ": (tensor<4x5xf32>) -> tensor<4xf32>",
+            *lines,
+            "func.return",
+            "}",
+        ]
+    )
+    assert plan_of(text)[1].refusal is None
 
 
 INDEX = st.recursive(

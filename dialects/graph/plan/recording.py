@@ -10,6 +10,7 @@ So an operator says what it reads once, and no pass lists operators by name.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -132,6 +133,14 @@ class Read:
     around: tuple[int, ...]
     """The loops that are open around it, outermost first."""
 
+    @functools.cached_property
+    def _atoms(self) -> tuple[frozenset[int], ...]:
+        return tuple(frozenset(atoms_in([expr])) for expr in self.index)
+
+    def atoms_at(self, places: Iterable[int]) -> frozenset[int]:
+        """The atoms that some of the index expressions are made of."""
+        return frozenset[int]().union(*(self._atoms[place] for place in places))
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -156,9 +165,23 @@ class Recording:
         """The reads of one operand."""
         return [read for read in self.reads if read.operand == operand]
 
-    def atoms_in(self, exprs: Iterable[AffineExpr]) -> set[int]:
-        """The numbers of the atoms that expressions are made of."""
-        return {e.position for expr in exprs for e in expr.dfs() if isinstance(e, AffineDimExpr)}
+    def dims_of(self, atoms: Iterable[int]) -> frozenset[int]:
+        """The dimensions of the result that atoms are made of, reads and own loops aside."""
+        found: set[int] = set()
+        for number in atoms:
+            atom = self.atoms[number]
+            if atom.kind == AtomKind.RESULT:
+                found.add(number)
+            elif atom.position is not None:
+                found |= self.dims_of(atoms_in([atom.position]))
+            elif atom.sources is not None:
+                found |= self.dims_of(atom.sources.atoms)
+        return frozenset(found)
+
+
+def atoms_in(exprs: Iterable[AffineExpr]) -> set[int]:
+    """The numbers of the atoms that expressions are made of."""
+    return {e.position for expr in exprs for e in expr.dfs() if isinstance(e, AffineDimExpr)}
 
 
 class RecordingNest(Nest):
@@ -358,7 +381,7 @@ class RecordingNest(Nest):
 
     def _used(self, exprs: Iterable[AffineExpr]) -> Sources:
         """What index expressions are made of."""
-        atoms = {e.position for expr in exprs for e in expr.dfs() if isinstance(e, AffineDimExpr)}
+        atoms = atoms_in(exprs)
         found = Sources(frozenset(atoms))
         for atom in atoms:
             found |= self._atoms[atom].sources or NOTHING

@@ -72,7 +72,7 @@ def _obstacle(grouping: Grouping, maker: Group, reader: Group, value: SSAValue) 
         return plan.refusal.why
     if value in plan.repeated:
         return "it would be computed more than once"
-    if any(nest.order is not None for nest in plan.nests):
+    if any(nest.reordered for nest in plan.nests):
         return "the inner loop of the kernel would no longer run along memory"
     if value in plan.staged:
         return "it would need a local buffer"

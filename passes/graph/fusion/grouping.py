@@ -32,7 +32,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects.graph.interfaces import FusionKind, GraphOp, Sizes, tensor_type
-from ....dialects.graph.plan.nest_plan import NestPlan, plan_nests
+from ....dialects.graph.plan.nest_plan import NestPlan
+from ....dialects.graph.plan.planner import plan_nests
 from ....dialects.graph.plan.recording import Recorder, is_reshape
 from ....dialects.graph.plan.uses import Uses
 from .cutting import parts
@@ -267,7 +268,7 @@ class Grouping:
         It does not change the order of its loops for that: rows are contiguous.
         """
         plan = self.plan([*target.ops, *group.ops], target)
-        if plan.refusal is not None or any(nest.order is not None for nest in plan.nests):
+        if plan.refusal is not None or any(nest.reordered for nest in plan.nests):
             return False
         return value not in plan.staged and value not in plan.repeated
 

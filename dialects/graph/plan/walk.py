@@ -1,0 +1,258 @@
+"""A walk from the results of a nest back to the arguments of its group.
+
+Each use of a value is a `Demand`: an index, under the loops that are open there. Where a value
+that takes a reduction is demanded under a loop that its index does not need, it would be
+computed again in each iteration of that loop; the walk stages it in a local buffer instead, or
+says in words why there is no plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from ....core.dims import Dim
+from ..interfaces import GraphOp, Index, rank, tensor_type
+from .group_values import GroupValues
+from .local_buffers import local_type
+from .nest_plan import NAMES, Loops, PlannedLoop, Refusal, ResultNest
+from .recording import Atom, AtomKind, LoopKind, Recording, Sources, atoms_in
+
+
+@dataclass(frozen=True)
+class Demand:
+    """A use of a value: where its element is needed, and the loops that are open there."""
+
+    index: Index
+    loops: Loops
+
+
+class Walk:
+    """Follows the results of one nest back to the arguments of the group.
+
+    Args:
+        values: the values of the group.
+        nest: the nest, with the order of its loops.
+        staged: values that other nests stage, with the number of loops around their buffers.
+    """
+
+    def __init__(
+        self, values: GroupValues, nest: ResultNest, staged: Mapping[SSAValue, int]
+    ) -> None:
+        self.values, self.nest, self.staged = values, nest, dict(staged)
+        self.root: Loops = ()
+        self.reductions: list[frozenset[PlannedLoop]] = []
+        """For each reduction the parallel loops on which it depends."""
+        self.entries: tuple[int, SSAValue] | None = nest.entries
+        self.refusal: Refusal | None = None
+        self.repeated: set[SSAValue] = set()
+        self._atoms: list[frozenset[PlannedLoop]] = []
+        self.ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
+        self._demands: dict[SSAValue, dict[Index, Demand]] = {}
+        self._filled: set[tuple[SSAValue, Index]] = set()
+        self._reshaped: set[tuple[SSAValue, Index]] = set()
+        self._own: Index = ()
+
+    def done(self) -> Self:
+        """This walk, after it has come to its end, or to entries that the nest has to visit."""
+        own = self._own = self._open_root()
+        for number, reshape in zip(self.nest.results, self.nest.reshapes, strict=True):
+            value, index = self.values.results[number], own
+            if reshape is not None:
+                index = tuple(self.atom(self.loops_of(own)) for _ in range(rank(value)))
+                self._reshaped.add((reshape, index))
+            self._demand(value, Demand(index, self.root))
+        for op in reversed(self.values.ops):
+            for result in op.results:
+                for demand in list(self._demands.get(result, {}).values()):
+                    self._compute(op, result, demand)
+                    if self.entries != self.nest.entries:
+                        return self
+        return self
+
+    def loops_of(self, exprs: Iterable[AffineExpr]) -> frozenset[PlannedLoop]:
+        """The loops on which index expressions depend."""
+        return frozenset[PlannedLoop]().union(*(self._atoms[atom] for atom in atoms_in(exprs)))
+
+    # The loops over the results.
+
+    def _open_root(self) -> Index:
+        """Open the loops of the nest; return the index of the source."""
+        source, dims = self.nest.source, range(rank(self.nest.source))
+        extents = self.values.shapes.shape(source)
+        if self.nest.entries is not None:
+            return self._open_entries(*self.nest.entries)
+        order = self.nest.order or list(dims)
+        self.root = self._parallel([extents[dim] for dim in order])
+        variables = [self.atom({loop}) for loop in self.root]
+        return tuple(variables[order.index(dim)] for dim in dims)
+
+    def _open_entries(self, dim: int, matrix: SSAValue) -> Index:
+        """Open loops over the rows of a matrix, the other dimensions, and a row's entries."""
+        extents = list(self.values.shapes.shape(self.nest.source))
+        del extents[dim]
+        rows = self.values.shapes.shape(matrix)[0]
+        self.root = self._parallel([rows, *extents, None])
+        row, *between, number = (self.atom({loop}) for loop in self.root)
+        position = self.atom({self.root[0]}) + number
+        column = self.atom({self.root[0], self.root[-1]})
+        self.ends[matrix, position] = row, column
+        return (*between[:dim], position, *between[dim:])
+
+    @staticmethod
+    def _parallel(extents: Iterable[Dim | None], depth: int = 0) -> Loops:
+        """Parallel loops under others, named by their depth."""
+        letters = enumerate(extents, depth)
+        return tuple(PlannedLoop(n, NAMES[min(d, len(NAMES) - 1)], True) for d, n in letters)
+
+    def atom(self, loops: Iterable[PlannedLoop]) -> AffineExpr:
+        self._atoms.append(frozenset(loops))
+        return AffineExpr.dimension(len(self._atoms) - 1)
+
+    # The values.
+
+    def _demand(self, value: SSAValue, demand: Demand) -> None:
+        """Note a use of a value, if it is computed in the kernel."""
+        if value.owner in self.values.inside:
+            self._demands.setdefault(value, {}).setdefault(demand.index, demand)
+
+    def _compute(self, op: GraphOp, value: SSAValue, demand: Demand) -> None:
+        """Note what computing a value at an index needs."""
+        if self.values.is_deep(value) and not any(end in demand.index for _, end in self.ends):
+            again = self._computed_again(demand, self.values.reduced(value, demand.index))
+            if again is not None or value in self.staged:
+                self._compute_staged(op, value, demand, again)
+                return
+        again = self._computed_again(demand, demand.index)
+        if again is not None or len(self._demands[value]) > 1:
+            self.repeated.add(value)
+        self._read(op, value, demand)
+
+    def _computed_again(self, demand: Demand, exprs: Iterable[AffineExpr]) -> int | None:
+        """The outermost loop in each iteration of which the same element would be computed.
+
+        That is a loop which the index does not need, around one that is needed for expressions
+        of the index.
+        """
+        index, needed = self.loops_of(demand.index), self.loops_of(exprs)
+        for number, loop in enumerate(demand.loops):
+            if loop not in index and not loop.runs_once:
+                inner = demand.loops[number:]
+                return number if any(other in needed for other in inner) else None
+        return None
+
+    def _compute_staged(
+        self, op: GraphOp, value: SSAValue, demand: Demand, again: int | None
+    ) -> None:
+        """Compute a value in loops that fill a local buffer, once for each place of the buffer."""
+        kind, depth = tensor_type(value), self.staged.get(value, again)
+        assert depth is not None
+        if local_type(kind, depth) is None and value not in self.staged:
+            name = demand.loops[depth].name
+            why = f'a reduction would be computed again in each iteration of loop "{name}"'
+            self.refusal = self.refusal or Refusal(value, why)
+            # What follows says whether there is a better order of the loops.
+            self._read(op, value, demand)
+            return
+        self.staged.setdefault(value, depth)
+        outer, outside = demand.index[:depth], demand.loops[:depth]
+        if local_type(kind, depth) is None or not self.loops_of(outer) <= set(outside):
+            self._read(op, value, demand)
+            return
+        if (value, outer) not in self._filled:
+            self._filled.add((value, outer))
+            extents = self.values.shapes.shape(value)[depth:]
+            inner = self._parallel(extents, len(outside))
+            index = (*outer, *(self.atom({loop}) for loop in inner))
+            self._read(op, value, Demand(index, (*outside, *inner)))
+
+    def _read(self, op: GraphOp, value: SSAValue, demand: Demand) -> None:
+        """Note the uses of operands that computing a value at an index makes."""
+        if (value, demand.index) in self._reshaped:
+            self._demand(op.operands[0], Demand(self._own, demand.loops))
+            return
+        recording = self.values.recording(value)
+        site = _Site(self, op, recording, demand)
+        if site.unknown_entry is not None:
+            self._walk_entries(value, *site.unknown_entry)
+            return
+        for read in recording.reads:
+            loops = site.loops_around(read.around)
+            self._demand(op.operands[read.operand], Demand(site.index(read.index), loops))
+        for loop in recording.loops:
+            if loop.kind != LoopKind.ROW:
+                needed = site.loops_of(loop.sources)
+                self.reductions.append(frozenset(other for other in needed if other.parallel))
+
+    def _walk_entries(self, value: SSAValue, matrix: SSAValue, position: AffineExpr) -> None:
+        """Have the nest visit the entries of a matrix, if one of its dimensions is theirs."""
+        if self.nest.entries is None and position in self._own:
+            self.entries = self._own.index(position), matrix
+            return
+        why = "the row of a stored entry is needed where the rows of its matrix are not visited"
+        self.refusal = self.refusal or Refusal(value, why)
+
+
+class _Site:
+    """A recording substituted for a demand: its atoms as expressions of the walk."""
+
+    def __init__(self, walk: Walk, op: GraphOp, recording: Recording, demand: Demand) -> None:
+        self._walk, self._op, self._recording, self._demand = walk, op, recording, demand
+        self._exprs = list(demand.index)
+        self._loops = [
+            PlannedLoop(loop.extent, "e" if loop.kind == LoopKind.ENTRIES else "k")
+            for loop in recording.loops
+        ]
+        self.unknown_entry: tuple[SSAValue, AffineExpr] | None = None
+        """A matrix and the position of an entry whose row is not known here."""
+        for atom in recording.atoms[recording.rank :]:
+            self._exprs.append(self._bound(atom))
+
+    def index(self, index: Iterable[AffineExpr]) -> Index:
+        """Index expressions of the recording, as those of the walk."""
+        return tuple(e.replace_dims_and_symbols(self._exprs, []) for e in index)
+
+    def loops_of(self, sources: Sources) -> frozenset[PlannedLoop]:
+        """The loops on which a scalar of the recording depends."""
+        found = self._walk.loops_of(self._exprs[atom] for atom in sources.atoms)
+        for number in sources.reads:
+            read = self._recording.reads[number]
+            operand = self._op.operands[read.operand]
+            found |= self._walk.loops_of(self._walk.values.needed(operand, self.index(read.index)))
+        return found
+
+    def loops_around(self, around: Iterable[int]) -> Loops:
+        """The loops that are open where the recording has these."""
+        loops = self._demand.loops
+        for number in around:
+            recorded = self._recording.loops[number]
+            if recorded.kind == LoopKind.ROW:
+                needed = self._walk.loops_of(self.index(recorded.row))
+                inner = [n for n, loop in enumerate(loops, 1) if loop in needed]
+                loops = loops[: max(inner, default=0)]
+            loops = (*loops, self._loops[number])
+        return loops
+
+    def _bound(self, atom: Atom) -> AffineExpr:
+        """The expression for an atom, after all earlier ones are bound."""
+        walk = self._walk
+        if atom.loop is not None:
+            expr = walk.atom({self._loops[atom.loop]})
+            if atom.kind == AtomKind.COLUMN:
+                loop = self._recording.loops[atom.loop]
+                assert loop.matrix is not None
+                ((row,), position) = self.index(loop.row), self._exprs[-1]
+                walk.ends[self._op.operands[loop.matrix], position] = row, expr
+            return expr
+        if atom.position is not None and atom.matrix is not None:
+            (position,) = self.index([atom.position])
+            entry = self._op.operands[atom.matrix], position
+            if entry not in walk.ends:
+                self.unknown_entry = entry
+                return atom.position
+            return walk.ends[entry][atom.kind == AtomKind.COLUMN_OF_ENTRY]
+        return walk.atom(() if atom.sources is None else self.loops_of(atom.sources))

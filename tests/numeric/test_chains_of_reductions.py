@@ -1,0 +1,95 @@
+"""Reductions over the same rows, one after the other, are one kernel and give the right numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from xdsl.ir import SSAValue
+
+import stepwell as sw
+
+Rows = Callable[[sw.Builder, SSAValue], SSAValue]
+
+
+def total(b: sw.Builder, x: SSAValue, kind: str = "sum") -> SSAValue:
+    return b.reduce(x, kind, [1], keepdims=True)
+
+
+def centred(b: sw.Builder, x: SSAValue) -> SSAValue:
+    return b.sub(x, total(b, x, "mean"))
+
+
+def normalized(b: sw.Builder, x: SSAValue) -> SSAValue:
+    d = centred(b, x)
+    return b.mul(d, b.rsqrt(b.add(total(b, b.mul(d, d), "mean"), 1e-3)))
+
+
+def log_sum_exp(b: sw.Builder, x: SSAValue) -> SSAValue:
+    most = total(b, x, "max")
+    return b.add(b.log(total(b, b.exp(b.sub(x, most)))), most)
+
+
+def normalized_twice(b: sw.Builder, x: SSAValue) -> SSAValue:
+    return normalized(b, normalized(b, x))
+
+
+def share_of_centred(b: sw.Builder, x: SSAValue) -> SSAValue:
+    d = centred(b, x)
+    return b.div(d, b.add(total(b, b.abs(d)), 1.0))
+
+
+def softmax_of_normalized(b: sw.Builder, x: SSAValue) -> SSAValue:
+    return b.softmax(normalized(b, x), axis=1)
+
+
+def without_column_sum(b: sw.Builder, x: SSAValue) -> SSAValue:
+    return b.sub(x, b.reduce(x, "sum", [0], keepdims=True))
+
+
+def compiled(form: Rows, shape: tuple[int | str, ...]) -> sw.Executable:
+    b = sw.Builder("main")
+    b.output(form(b, b.input("x", shape)))
+    return sw.compile(b.module(), target="x86-64-v3", threads=1)
+
+
+def numbers(x: np.ndarray) -> dict[Rows, np.ndarray]:
+    def norm(x: np.ndarray) -> np.ndarray:
+        d = x - x.mean(1, keepdims=True)
+        return d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-3)
+
+    d, most = x - x.mean(1, keepdims=True), x.max(1, keepdims=True)
+    powers = np.exp(norm(x))
+    return {
+        normalized: norm(x),
+        log_sum_exp: np.log(np.exp(x - most).sum(1, keepdims=True)) + most,
+        normalized_twice: norm(norm(x)),
+        share_of_centred: d / (np.abs(d).sum(1, keepdims=True) + 1),
+        softmax_of_normalized: powers / powers.sum(1, keepdims=True),
+        without_column_sum: x - x.sum(0, keepdims=True),
+    }
+
+
+FORMS = [normalized, log_sum_exp, normalized_twice, share_of_centred, softmax_of_normalized]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [("n", "m"), (3, 10000)], ids=["any", "wide"])
+def test_chains_are_one_kernel(form: Rows, shape: tuple[int | str, ...]) -> None:
+    exe = compiled(form, shape)
+    assert exe.ir("fused").count("graph.primitive") == 1
+    sizes = tuple({"n": 5, "m": 37}.get(str(size), size) for size in shape)
+    x = np.random.default_rng(0).uniform(-2, 2, sizes).astype(np.float32)
+    # Sums of up to 10000 terms in f32, in another order.
+    np.testing.assert_allclose(exe(x), numbers(x.astype(np.float64))[form], rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("shape", [(10, 1), (1, 10), (1, 1)])
+def test_a_reduction_along_a_dimension_of_one(shape: tuple[int, int]) -> None:
+    exe = compiled(without_column_sum, shape)
+    assert exe.ir("fused").count("graph.primitive") == 1
+    x = np.random.default_rng(0).uniform(-2, 2, shape).astype(np.float32)
+    # Sums of ten terms of f32.
+    expected = numbers(x.astype(np.float64))[without_column_sum]
+    np.testing.assert_allclose(exe(x), expected, rtol=1e-5, atol=1e-5)
