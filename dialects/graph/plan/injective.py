@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from xdsl.ir.affine import (
-    AffineBinaryOpExpr,
-    AffineBinaryOpKind,
-    AffineConstantExpr,
-    AffineExpr,
-)
+from xdsl.ir.affine import AffineExpr
+
+from ....core.building.affine import FLOOR, MOD, Affine, Atom, Quotient, polynomial, variable
+from ....core.building.facts import Ranges
 
 
 def is_injective(index: Iterable[AffineExpr], sizes: Mapping[AffineExpr, int | None]) -> bool:
@@ -18,58 +16,59 @@ def is_injective(index: Iterable[AffineExpr], sizes: Mapping[AffineExpr, int | N
     True is certain, False is not.
 
     Args:
-        index: affine expressions.
+        index: affine expressions that divide by positive constants only.
         sizes: for each variable the number of its values, from 0 on; None where it is not known.
     """
-    known, fixed = list(index), {variable for variable, size in sizes.items() if size == 1}
-    parts: set[AffineExpr] = set()
+    ranges, variables = Ranges[Atom](), set[Atom]()
+    for expr, size in sizes.items():
+        variables.add(variable(expr))
+        ranges.know(variable(expr), 0, None if size is None else max(size - 1, 0))
+    known, fixed = [polynomial(expr) for expr in index], set[Atom]()
     while True:
-        before = len(fixed), len(parts), len(known)
-        for expr in known:
-            free = {term: c for term, c in _terms(expr).items() if c and term not in fixed}
-            if _is_mixed_radix(free, sizes):
-                fixed |= set(free)
-            elif len(free) == 1:
-                parts |= set(free)
-        known += _joined(parts, known)
-        if fixed >= set(sizes):
+        before = len(fixed), len(known)
+        for value in known:
+            fixed |= _fixed_by(value, fixed, ranges)
+        if all(atom in fixed or _reach(atom, ranges) == 0 for atom in variables):
             return True
-        if before == (len(fixed), len(parts), len(known)):
+        known += _dividends(fixed, known, ranges)
+        if before == (len(fixed), len(known)):
             return False
 
 
-def _terms(expr: AffineExpr) -> dict[AffineExpr, int]:
-    """The terms of a sum with their coefficients; quotients and remainders stay as they are."""
-    if isinstance(expr, AffineConstantExpr):
-        return {}
-    if isinstance(expr, AffineBinaryOpExpr):
-        if expr.kind == AffineBinaryOpKind.Add:
-            left, right = _terms(expr.lhs), _terms(expr.rhs)
-            return {term: left.get(term, 0) + right.get(term, 0) for term in {**left, **right}}
-        if expr.kind == AffineBinaryOpKind.Mul and isinstance(expr.rhs, AffineConstantExpr):
-            return {term: c * expr.rhs.value for term, c in _terms(expr.lhs).items()}
-    return {expr: 1}
+def _reach(atom: Atom, ranges: Ranges[Atom]) -> int | None:
+    """The largest difference of two values of an atom, if it is known."""
+    low, high = ranges.of(Affine.atom(atom))
+    return None if low is None or high is None else high - low
 
 
-def _is_mixed_radix(
-    terms: Mapping[AffineExpr, int], sizes: Mapping[AffineExpr, int | None]
-) -> bool:
-    """Whether a sum of variables with coefficients has another value for each choice of them."""
-    reach = 0
-    for term, coefficient in sorted(terms.items(), key=lambda pair: abs(pair[1])):
-        if term not in sizes or reach is None or abs(coefficient) <= reach:
-            return False
-        size = sizes[term]
-        reach = None if size is None else reach + abs(coefficient) * max(size - 1, 0)
-    return True
+def _fixed_by(value: Affine, fixed: set[Atom], ranges: Ranges[Atom]) -> set[Atom]:
+    """The atoms of a sum that follow from its value: it is one in mixed radix."""
+    terms = [
+        (monomial, coefficient)
+        for monomial, coefficient in value.terms
+        if any(atom not in fixed and _reach(atom, ranges) != 0 for atom in monomial)
+    ]
+    reach: int | None = 0
+    for monomial, coefficient in sorted(terms, key=lambda term: abs(term[1])):
+        if len(monomial) != 1 or reach is None or abs(coefficient) <= reach:
+            return set()
+        own = _reach(monomial[0], ranges)
+        reach = None if own is None else reach + abs(coefficient) * own
+    return {monomial[0] for monomial, _ in terms}
 
 
-def _joined(parts: Iterable[AffineExpr], known: Iterable[AffineExpr]) -> list[AffineExpr]:
-    """What is known because both its quotient and its remainder by a number are."""
-    pairs: dict[tuple[AffineExpr, AffineExpr], set[AffineBinaryOpKind]] = {}
-    for part in parts:
-        if isinstance(part, AffineBinaryOpExpr):
-            pairs.setdefault((part.lhs, part.rhs), set()).add(part.kind)
-    both = {AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.Mod}
-    seen = set(known)
-    return [expr for (expr, _), kinds in pairs.items() if both <= kinds and expr not in seen]
+def _dividends(
+    fixed: Iterable[Atom], known: Iterable[Affine], ranges: Ranges[Atom]
+) -> list[Affine]:
+    """What follows from quotients and remainders: from both of them, or from one that is all."""
+    functions: dict[tuple[Affine, int], set[int]] = {}
+    for atom in fixed:
+        if isinstance(atom, Quotient):
+            functions.setdefault((atom.dividend, atom.divisor), set()).add(atom.operation)
+    both, found = {FLOOR.value, MOD.value}, dict[Affine, None]()
+    for (dividend, divisor), operations in functions.items():
+        low, high = ranges.of(dividend)
+        small = low is not None and high is not None and 0 <= low and high < divisor
+        if both <= operations or (small and MOD.value in operations):
+            found[dividend] = None
+    return [value for value in found if value not in set(known)]
