@@ -9,8 +9,9 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from .attrs import Combine
 from .combiners import accumulating_places
+from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp, YieldOp
-from .ops_values import LoadOp, StoreOp, refuse
+from .ops_values import refuse
 
 _OGT = arith.CMPF_COMPARISON_OPERATIONS.index("ogt")
 

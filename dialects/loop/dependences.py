@@ -43,8 +43,9 @@ from .attrs import LoopKind
 from .bounds import constant_index
 from .linear import with_dims
 from .loops import enclosing, extent_of, loops_in, most_iterations
+from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp
-from .ops_values import LoadOp, LocalOp, StoreOp, block_shape
+from .ops_values import LocalOp, block_shape
 from .segments import segments
 
 Access = LoadOp | StoreOp

@@ -45,20 +45,11 @@ from xdsl.utils.hints import isa
 from .accumulators import check_combiners
 from .arguments import ENTRIES, IN_PLACE
 from .dependences import access_text, dependences, unwritten
+from .ops_access import LoadOp, StoreOp, new_load, new_store
 from .ops_loops import ForOp, YieldOp
 from .ops_partition import PartitionPointOp
 from .ops_prefetch import PrefetchOp
-from .ops_values import (
-    FoldOp,
-    LoadOp,
-    LocalOp,
-    StoreOp,
-    block_shape,
-    element_type,
-    new_load,
-    new_store,
-    refuse,
-)
+from .ops_values import FoldOp, LocalOp, block_shape, element_type, refuse
 
 __all__ = [
     "ENTRIES",

@@ -37,7 +37,8 @@ from ...core.exactness import Exactness
 from .attrs import Combine, CombineAttr, LoopKind, LoopKindAttr
 from .bounds import iterations, shortened
 from .effects import LoopEffects
-from .ops_values import StoreOp, refuse
+from .ops_access import StoreOp
+from .ops_values import refuse
 from .syntax import (
     INDEX,
     parse_bound,

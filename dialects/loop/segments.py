@@ -12,8 +12,8 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineExpr
 
 from ...core.building.affine import ADD
 from ..upstream import IndexCastOp
+from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp
-from .ops_values import LoadOp, StoreOp
 
 _FIRST = AffineExpr.dimension(0)
 

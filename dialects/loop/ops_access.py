@@ -1,0 +1,331 @@
+"""Operations of the loop dialect on buffers: loads and stores of scalars and blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    DenseArrayBase,
+    MemRefType,
+    i32,
+    i64,
+)
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineMap, AffineSymExpr
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.printer import Printer
+from xdsl.traits import (
+    MemoryReadEffect,
+    MemoryWriteEffect,
+)
+
+from ...core.exactness import Exactness
+from ...core.typed import memref_type
+from .bounds import shortened
+from .ops_values import block_shape, element_type, refuse
+from .syntax import (
+    INDEX,
+    parse_applied_map,
+    print_applied_map,
+)
+
+
+class _Access:
+    """The common part of `loop.load` and `loop.store`: an affine map from indices and axes to a
+    place.
+
+    Mixed into operations that have `buffer`, `indices`, `limits`, `map` and `limited`.
+    """
+
+    @staticmethod
+    def check(op: LoadOp | StoreOp, block: Attribute) -> None:
+        kind, map, shape = memref_type(op.buffer), op.map.data, block_shape(block)
+        if element_type(block) != kind.element_type:
+            refuse(op, "element types differ", kind.element_type, element_type(block))
+        if len(map.results) != kind.get_num_dims():
+            refuse(op, "map has the wrong number of results", kind.get_num_dims(), map)
+        if map.num_dims != len(op.indices):
+            refuse(op, "map has the wrong number of dimensions", len(op.indices), map)
+        if map.num_symbols != len(shape):
+            refuse(op, "map has not one symbol for each axis", len(shape), map)
+        used = {e.position for r in map.results for e in r.dfs() if isinstance(e, AffineSymExpr)}
+        for axis, lanes in enumerate(shape):
+            if lanes > 1 and axis not in used and isinstance(op, StoreOp):
+                refuse(op, f"lanes of axis {axis} are stored to one place")
+            if lanes == 1 and axis in used and isinstance(op, LoadOp):
+                refuse(op, f"axis {axis} is used, but has one lane")
+        if len(op.limited) != len(op.limits):
+            refuse(op, "wrong number of limited axes", len(op.limits), len(op.limited))
+        for axis in op.limited.get_values():
+            if not 0 <= axis < len(shape):
+                refuse(op, "no such axis", f"below {len(shape)}", axis)
+
+
+def _print_limits(printer: Printer, op: LoadOp | StoreOp) -> None:
+    if not op.limits:
+        return
+    printer.print_string(" valid(")
+    axes = op.limited.get_values()
+
+    def limit(pair: tuple[int, SSAValue]) -> None:
+        printer.print_string(f"{pair[0]} : ")
+        printer.print_ssa_value(pair[1])
+
+    printer.print_list(zip(axes, op.limits, strict=True), limit)
+    printer.print_string(")")
+
+
+def _parse_limits(parser: Parser) -> tuple[list[int], list[SSAValue]]:
+    if parser.parse_optional_keyword("valid") is None:
+        return [], []
+
+    def limit() -> tuple[int, SSAValue]:
+        axis = parser.parse_integer()
+        parser.parse_punctuation(":")
+        return axis, parser.resolve_operand(parser.parse_unresolved_operand(), INDEX)
+
+    pairs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, limit)
+    return [axis for axis, _ in pairs], [value for _, value in pairs]
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation, HasCanonicalizationPatternsInterface):
+    """Read a scalar, or a block whose dimensions are axes.
+
+    ```mlir
+    %a = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<?x784xf32>, f32
+    %b = loop.load %w (d0, d1)[s0, s1] -> (d0 * 32 + s1, d1)(%j0, %k) valid(1 : %n)
+        : memref<100x784xf32>, vector<1x32xf32>
+    ```
+
+    Dimensions of the map are index values, its symbols are axes: `s1` is the lane number
+    along axis 1. An axis that the map does not use has one lane. `valid(a : %n)` says that
+    only the first `%n` lanes of axis `a` lie inside the buffer; the others are unspecified
+    and must not reach a result.
+    """
+
+    name = "loop.load"
+
+    buffer = operand_def(MemRefType)
+    indices = var_operand_def(INDEX)
+    limits = var_operand_def(INDEX)
+    map = prop_def(AffineMapAttr)
+    limited = prop_def(DenseArrayBase.constr(i64))
+    result = result_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect())
+
+    def __init__(
+        self,
+        buffer: SSAValue,
+        map: AffineMap,
+        indices: Sequence[SSAValue],
+        result_type: Attribute | None = None,
+        limits: Sequence[tuple[int, SSAValue]] = (),
+    ) -> None:
+        super().__init__(
+            operands=[buffer, indices, [value for _, value in limits]],
+            properties={
+                "map": AffineMapAttr(map),
+                "limited": DenseArrayBase.from_list(i64, [axis for axis, _ in limits]),
+            },
+            result_types=[result_type or memref_type(buffer).element_type],
+        )
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return (ShortenAccess(),)
+
+    def verify_(self) -> None:
+        _Access.check(self, self.result.type)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.buffer)
+        printer.print_string(" ")
+        print_applied_map(printer, self.map, self.indices)
+        _print_limits(printer, self)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_list((self.buffer.type, self.result.type), printer.print_attribute)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LoadOp:
+        buffer = parser.parse_unresolved_operand()
+        map, indices = parse_applied_map(parser)
+        axes, limits = _parse_limits(parser)
+        attrs = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        buffer_type = parser.parse_type()
+        parser.parse_punctuation(",")
+        op = cls(
+            parser.resolve_operand(buffer, buffer_type),
+            map.data,
+            [parser.resolve_operand(o, INDEX) for o in indices],
+            parser.parse_type(),
+            list(zip(axes, limits, strict=True)),
+        )
+        op.attributes |= attrs
+        return op
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
+    """Write a scalar, or a block whose dimensions are axes.
+
+    ```mlir
+    loop.store %r, %y (d0)[s0, s1] -> (d0 * 12 + s0, s1)(%i0) valid(0 : %m)
+        : vector<12x16xf32>, memref<?x16xf32>
+    ```
+
+    The map is that of `loop.load`; lanes beyond `valid` are not written.
+    """
+
+    name = "loop.store"
+
+    value = operand_def()
+    buffer = operand_def(MemRefType)
+    indices = var_operand_def(INDEX)
+    limits = var_operand_def(INDEX)
+    map = prop_def(AffineMapAttr)
+    limited = prop_def(DenseArrayBase.constr(i64))
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryWriteEffect())
+
+    def __init__(
+        self,
+        value: SSAValue,
+        buffer: SSAValue,
+        map: AffineMap,
+        indices: Sequence[SSAValue],
+        limits: Sequence[tuple[int, SSAValue]] = (),
+    ) -> None:
+        super().__init__(
+            operands=[value, buffer, indices, [limit for _, limit in limits]],
+            properties={
+                "map": AffineMapAttr(map),
+                "limited": DenseArrayBase.from_list(i64, [axis for axis, _ in limits]),
+            },
+        )
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return (ShortenAccess(),)
+
+    def verify_(self) -> None:
+        _Access.check(self, self.value.type)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list((self.value, self.buffer), printer.print_ssa_value)
+        printer.print_string(" ")
+        print_applied_map(printer, self.map, self.indices)
+        _print_limits(printer, self)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_list((self.value.type, self.buffer.type), printer.print_attribute)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StoreOp:
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        buffer = parser.parse_unresolved_operand()
+        map, indices = parse_applied_map(parser)
+        axes, limits = _parse_limits(parser)
+        attrs = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        value_type = parser.parse_type()
+        parser.parse_punctuation(",")
+        op = cls(
+            parser.resolve_operand(value, value_type),
+            parser.resolve_operand(buffer, parser.parse_type()),
+            map.data,
+            [parser.resolve_operand(o, INDEX) for o in indices],
+            list(zip(axes, limits, strict=True)),
+        )
+        op.attributes |= attrs
+        return op
+
+
+def _access_properties(
+    map: AffineMap,
+    indices: Sequence[SSAValue],
+    limits: Sequence[tuple[int, SSAValue]],
+    *before: int,
+) -> dict[str, Attribute]:
+    sizes = (*before, len(indices), len(limits))
+    if sizes not in _SEGMENTS:
+        _SEGMENTS[sizes] = DenseArrayBase.from_list(i32, sizes)
+    axes = tuple(axis for axis, _ in limits)
+    if axes not in _AXES:
+        _AXES[axes] = DenseArrayBase.from_list(i64, axes)
+    return {
+        "map": AffineMapAttr(map),
+        "limited": _AXES[axes],
+        "operandSegmentSizes": _SEGMENTS[sizes],
+    }
+
+
+_SEGMENTS: dict[tuple[int, ...], Attribute] = {}
+_AXES: dict[tuple[int, ...], Attribute] = {}
+
+
+def new_load(
+    buffer: SSAValue,
+    map: AffineMap,
+    indices: Sequence[SSAValue],
+    kind: Attribute,
+    limits: Sequence[tuple[int, SSAValue]] = (),
+) -> LoadOp:
+    """`LoadOp(...)`, in a third of the time."""
+    return LoadOp.create(
+        operands=[buffer, *indices, *(limit for _, limit in limits)],
+        result_types=[kind],
+        properties=_access_properties(map, indices, limits, 1),
+    )
+
+
+def new_store(
+    value: SSAValue,
+    buffer: SSAValue,
+    map: AffineMap,
+    indices: Sequence[SSAValue],
+    limits: Sequence[tuple[int, SSAValue]] = (),
+) -> StoreOp:
+    """`StoreOp(...)`, in a third of the time."""
+    return StoreOp.create(
+        operands=[value, buffer, *indices, *(limit for _, limit in limits)],
+        properties=_access_properties(map, indices, limits, 1, 1),
+    )
+
+
+# load %x (d0, d1) -> (d1 + d0)(%c2, %i) == load %x (d0) -> (d0 + 2)(%i)
+@Exactness.EXACT
+class ShortenAccess(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: LoadOp | StoreOp, rewriter: PatternRewriter) -> None:
+        shorter = shortened(op.map.data, op.indices)
+        if shorter is None:
+            return
+        map, indices = shorter
+        limits = list(zip(op.limited.get_values(), op.limits, strict=True))
+        if isinstance(op, LoadOp):
+            new = LoadOp(op.buffer, map, indices, op.result.type, limits)
+        else:
+            new = StoreOp(op.value, op.buffer, map, indices, limits)
+        rewriter.replace_op(op, new)
