@@ -159,10 +159,12 @@ class LoopFunctions(InterpreterFunctions):
         shape = block_shape(op.value.type)
         buffer, index, valid = _places(op, shape, interpreter)
         (value,) = interpreter.get_values((op.value,))
-        if not isinstance(op.value.type, VectorType):
-            buffer[tuple(int(i) for i in index)] = value
-            return ()
-        buffer[tuple(i[valid] for i in index)] = np.broadcast_to(value, shape)[valid]
+        where = tuple(i[valid] for i in index)
+        lanes = np.broadcast_to(value, shape)[valid]
+        if op.accumulates is not None:
+            _COMBINE[op.accumulates].at(buffer, where, lanes)
+        else:
+            buffer[where] = lanes
         return ()
 
     @impl(PrefetchOp)

@@ -102,14 +102,14 @@ def _load(op: loop.LoadOp, state: State) -> None:
 
 @MEMORY.on(loop.StoreOp)
 def _store(op: loop.StoreOp, state: State) -> None:
-    """A scalar, or a block row after row."""
+    """A scalar, or a block row after row; what accumulates is loaded, joined and stored."""
     state.load_pending(op.buffer)
     access = _access(op, state, op.value.type, _limits(op, state))
     value = state.values[op.value]
     if isinstance(value, Block):
-        store_block(access, value)
+        store_block(access, value, op.accumulates)
         return
-    store_scalar(access, state.scalar(op.value))
+    store_scalar(access, state.scalar(op.value), op.accumulates)
 
 
 @MEMORY.on(loop.PrefetchOp)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import AnyFloat, VectorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...core.typed import memref_type
+from ...dialects.loop.attrs import Combine
 from .accesses import NOWHERE, Access, Place
-from .blocks import Block
+from .blocks import Block, join
 from .indices import Form, fixed
 from .layouts import Chunk, Layout, Row
 from .scopes import lane_number
@@ -178,30 +179,55 @@ class Write:
     mask: SSAValue | None = None
     condition: SSAValue | None = None
 
-    def emit(self, access: Access, certain: bool) -> None:
+    def emit(self, access: Access, certain: bool, combine: Combine | None) -> None:
         """Store; `certain` says that it is unconditional in its scope."""
-        emit = access.emitter
         if self.condition is not None:
-            with emit.guarded(self.condition):
-                emit.emit(memref.StoreOp, [self.value, *self.operands])
-        elif self.mask is not None:
-            emit.emit(vector.MaskedStoreOp, [*self.operands, self.mask, self.value])
-        elif isinstance(self.value.type, VectorType):
-            emit.emit(vector.StoreOp, [self.value, *self.operands])
+            with access.emitter.guarded(self.condition):
+                self._store(access, combine)
+            access.note_write(None, self.value, 0)
+            return
+        stored = self._store(access, combine)
+        known = certain and self.count is not None
+        access.note_write(self.place if known else None, stored, self.count or 0)
+
+    def _store(self, access: Access, combine: Combine | None) -> SSAValue:
+        """Store the value, joined with what is there if it accumulates; return that."""
+        emit, value = access.emitter, self.value
+        if combine is not None:
+            value = join(emit, combine, [value, self._present(access)])
+        if self.mask is not None:
+            emit.emit(vector.MaskedStoreOp, [*self.operands, self.mask, value])
         else:
-            emit.emit(memref.StoreOp, [self.value, *self.operands])
-        known = certain and self.condition is None and self.count is not None
-        access.note_write(self.place if known else None, self.value, self.count or 0)
+            kind = vector.StoreOp if isinstance(value.type, VectorType) else memref.StoreOp
+            emit.emit(kind, [value, *self.operands])
+        return value
+
+    def _present(self, access: Access) -> SSAValue:
+        """What is in the buffer where this will be stored."""
+        emit, type = access.emitter, self.value.type
+        if self.mask is not None:
+            zero = emit.zero(*_element_and_width(type))
+            operands = [*self.operands, self.mask, zero]
+            return emit.emit(vector.MaskedLoadOp, operands, [type]).results[0]
+        found = access.known(self.place, _element_and_width(type)[1])
+        if found is not None:
+            return found
+        kind = vector.LoadOp if isinstance(type, VectorType) else memref.LoadOp
+        return emit.emit(kind, self.operands, [type]).results[0]
 
 
-def store_scalar(access: Access, value: SSAValue) -> None:
-    """Write a scalar."""
+def _element_and_width(type: Attribute) -> tuple[Attribute, int]:
+    return (type.element_type, type.get_shape()[0]) if isinstance(type, VectorType) else (type, 1)
+
+
+def store_scalar(access: Access, value: SSAValue, combine: Combine | None) -> None:
+    """Write a scalar, or accumulate it."""
     place = access.place(())
     operands = access.buffers.operands(access.buffer, place, False)
-    Write(value, place, operands, 1).emit(access, certain=True)
+    Write(value, place, operands, 1).emit(access, True, combine)
 
 
-def store_block(access: Access, value: Block) -> None:
+def store_block(access: Access, value: Block, combine: Combine | None) -> None:
     """Write a block: row after row, each under the conditions that its limits make."""
     emit, layout = access.emitter, value.layout
     for row in layout.rows:
@@ -216,11 +242,11 @@ def store_block(access: Access, value: Block) -> None:
             writes = list(_writes(access, row, parts))
             if not conditions:
                 for write in writes:
-                    write.emit(access, certain=True)
+                    write.emit(access, True, combine)
                 continue
             with emit.guarded(access.all_of(conditions)):
                 for write in writes:
-                    write.emit(access, certain=False)
+                    write.emit(access, False, combine)
 
 
 def _writes(access: Access, row: Row, parts: Sequence[tuple[Chunk, SSAValue]]) -> Iterator[Write]:

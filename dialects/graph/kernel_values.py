@@ -119,7 +119,7 @@ class KernelValues:
 
     def _only_store(self, buffer: SSAValue) -> StoreOp:
         users = [use.operation for use in buffer.uses]
-        if len(users) != 1 or not isinstance(users[0], StoreOp):
+        if len(users) != 1 or not isinstance(users[0], StoreOp) or users[0].accumulates:
             raise NoValueError("a result is not stored by one statement")
         return users[0]
 

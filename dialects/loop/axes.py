@@ -176,6 +176,8 @@ class Axes:
 
     def _visit_store(self, op: StoreOp) -> None:
         place, value = self._place(op), self._axes([op.value])
+        if op.accumulates:
+            value = self._axes([t.variable for t in enclosing(op) if t in self.targets])
         if missing := value - place:
             raise self.refuse(self._blame(missing), "its iterations store to one place")
 

@@ -8,6 +8,10 @@ There is no solution if an equation, or one that follows from several, has none:
 common divisor of its coefficients (Banerjee, Dependence Analysis, 1997, chapter 3), or by the
 ranges of its terms (chapter 4).
 
+Two stores that accumulate by the same combiner commute. That is enough for a reduction, whose
+iterations one thread takes in any order, and not for loops whose iterations run at the same time:
+between the read and the write of the one may come those of the other.
+
 What is not affine (an index that is read from memory, a column of a sparse matrix) may be
 anything. So an indirect store is independent only where another of its indices shows it, or
 where it stays in the row of a sparse matrix that an iteration visits (`segments.py`).
@@ -91,23 +95,32 @@ def dependences(body: Block, over: Mapping[SSAValue, SSAValue]) -> Iterator[Depe
                     store, other = (first, second) if _stores(first) else (second, first)
                     if not isinstance(store, StoreOp) or _share_coordinate(store, other, loop):
                         continue
+                    if loop.is_reduction and _commute(store, other):
+                        continue
                     if segments(store, loop) & segments(other, loop):
                         continue
                     if _may_meet(store, other, loop):
                         yield Dependence(loop, store, other)
 
 
-def unwritten(body: Block, outputs: Collection[SSAValue]) -> Iterator[LoadOp]:
-    """The loads of outputs and local buffers from where nothing has been stored before."""
+def unwritten(body: Block, outputs: Collection[SSAValue]) -> Iterator[Access]:
+    """The reads of outputs and local buffers from where nothing has been stored before."""
     written: dict[SSAValue, list[StoreOp]] = {}
     for op in body.walk():
-        if isinstance(op, StoreOp):
-            written.setdefault(op.buffer, []).append(op)
-        elif isinstance(op, LoadOp):
+        if not isinstance(op, Access):
+            continue
+        stores = written.setdefault(op.buffer, [])
+        if isinstance(op, LoadOp) or op.accumulates:
             fresh = op.buffer in outputs or isinstance(op.buffer.owner, LocalOp)
-            stores = written.get(op.buffer, ())
             if fresh and not any(_may_meet(store, op, None) for store in stores):
                 yield op
+        if isinstance(op, StoreOp):
+            stores.append(op)
+
+
+def _commute(first: StoreOp, second: Access) -> bool:
+    """Whether two stores to one place may change places: both accumulate, in the same way."""
+    return isinstance(second, StoreOp) and None is not first.accumulates == second.accumulates
 
 
 def _stores(access: Access) -> bool:

@@ -1,4 +1,4 @@
-"""The memory effects of loops."""
+"""The memory effects of loops and stores."""
 
 from __future__ import annotations
 
@@ -17,3 +17,14 @@ class LoopEffects(MemoryEffect):
         if effects is None or "entries" not in op.properties:
             return effects
         return {*effects, EffectInstance(MemoryEffectKind.READ)}
+
+
+class StoreEffects(MemoryEffect):
+    """A store writes; one that accumulates also reads."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
+        kinds = [MemoryEffectKind.WRITE]
+        if "combine" in op.properties:
+            kinds.append(MemoryEffectKind.READ)
+        return {EffectInstance(kind) for kind in kinds}

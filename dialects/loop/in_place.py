@@ -44,7 +44,7 @@ def sharing(kernel: KernelOp) -> set[int]:
 def _only_store(kernel: KernelOp, output: SSAValue) -> StoreOp | None:
     """The only store of a kernel, if it is to an output that is never read."""
     match [op for op in kernel.walk() if isinstance(op, StoreOp)]:
-        case [store] if store.buffer is output and not _loads(output):
+        case [store] if store.buffer is output and not (store.accumulates or _loads(output)):
             return store
         case _:
             return None

@@ -188,6 +188,11 @@ class KernelOp(IRDLOperation):
             refuse(found.loop, str(found), "independent iterations")
         for load in unwritten(self.body.block, self.outputs):
             refuse(load, f"{access_text(load)} is read, where nothing was stored before")
+        for op in self.walk():
+            if isinstance(op, StoreOp) and op.buffer in self.inputs:
+                refuse(
+                    op, f"{access_text(op)} is stored to", "an output or a loop.local", "an input"
+                )
 
     def _check_in_place(self, number: int) -> None:
         """That `loop.in_place` of an argument names inputs of its type, and it is an output."""

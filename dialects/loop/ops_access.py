@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
+    AnyFloat,
     DenseArrayBase,
+    IntegerType,
     MemRefType,
+    i1,
     i32,
     i64,
 )
@@ -19,6 +22,7 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -29,12 +33,13 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from xdsl.printer import Printer
 from xdsl.traits import (
     MemoryReadEffect,
-    MemoryWriteEffect,
 )
 
 from ...core.exactness import Exactness
 from ...core.typed import memref_type
+from .attrs import Combine, CombineAttr
 from .bounds import shortened
+from .effects import StoreEffects
 from .ops_values import block_shape, element_type, refuse
 from .syntax import (
     INDEX,
@@ -193,6 +198,16 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     ```
 
     The map is that of `loop.load`; lanes beyond `valid` are not written.
+
+    ```mlir
+    loop.store add %v, %h (d0) -> (d0)(%c) : f32, memref<16xf32>
+    ```
+
+    A store with a combiner accumulates: each element becomes what is in the buffer, joined with
+    the one that is stored. It is a read and a write, one lane after the other. Two of them to one
+    place commute if they have the same combiner, so that the iterations of a reduction may be
+    taken in any order; but nothing makes them one step, and so loops of other kinds than `serial`
+    and `reduction` refuse them where iterations may meet.
     """
 
     name = "loop.store"
@@ -203,9 +218,10 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     limits = var_operand_def(INDEX)
     map = prop_def(AffineMapAttr)
     limited = prop_def(DenseArrayBase.constr(i64))
+    combine = opt_prop_def(CombineAttr)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(StoreEffects())
 
     def __init__(
         self,
@@ -214,14 +230,21 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         map: AffineMap,
         indices: Sequence[SSAValue],
         limits: Sequence[tuple[int, SSAValue]] = (),
+        combine: Combine | None = None,
     ) -> None:
         super().__init__(
             operands=[value, buffer, indices, [limit for _, limit in limits]],
             properties={
                 "map": AffineMapAttr(map),
                 "limited": DenseArrayBase.from_list(i64, [axis for axis, _ in limits]),
+                "combine": None if combine is None else CombineAttr(combine),
             },
         )
+
+    @property
+    def accumulates(self) -> Combine | None:
+        """How what is stored is joined with what is there; None if it takes its place."""
+        return None if self.combine is None else self.combine.data
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -229,9 +252,18 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     def verify_(self) -> None:
         _Access.check(self, self.value.type)
+        if self.accumulates is None:
+            return
+        if self.accumulates == Combine.CUSTOM:
+            refuse(self, "cannot accumulate by an unknown combiner", "add, mul, max or min")
+        kind = element_type(self.value.type)
+        if not isinstance(kind, AnyFloat | IntegerType) or kind == i1:
+            refuse(self, "cannot accumulate", "numbers", kind)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
+        if self.accumulates is not None:
+            printer.print_string(f"{self.accumulates} ")
         printer.print_list((self.value, self.buffer), printer.print_ssa_value)
         printer.print_string(" ")
         print_applied_map(printer, self.map, self.indices)
@@ -242,6 +274,7 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def parse(cls, parser: Parser) -> StoreOp:
+        combine = parser.parse_optional_str_enum(Combine)
         value = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         buffer = parser.parse_unresolved_operand()
@@ -257,6 +290,7 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
             map.data,
             [parser.resolve_operand(o, INDEX) for o in indices],
             list(zip(axes, limits, strict=True)),
+            combine,
         )
         op.attributes |= attrs
         return op
@@ -306,11 +340,15 @@ def new_store(
     map: AffineMap,
     indices: Sequence[SSAValue],
     limits: Sequence[tuple[int, SSAValue]] = (),
+    combine: CombineAttr | None = None,
 ) -> StoreOp:
     """`StoreOp(...)`, in a third of the time."""
+    properties = _access_properties(map, indices, limits, 1, 1)
+    if combine is not None:
+        properties["combine"] = combine
     return StoreOp.create(
         operands=[value, buffer, *indices, *(limit for _, limit in limits)],
-        properties=_access_properties(map, indices, limits, 1, 1),
+        properties=properties,
     )
 
 
@@ -327,5 +365,5 @@ class ShortenAccess(RewritePattern):
         if isinstance(op, LoadOp):
             new = LoadOp(op.buffer, map, indices, op.result.type, limits)
         else:
-            new = StoreOp(op.value, op.buffer, map, indices, limits)
+            new = StoreOp(op.value, op.buffer, map, indices, limits, op.accumulates)
         rewriter.replace_op(op, new)

@@ -345,7 +345,7 @@ class Rebuild:
             return
         map, operands = self._access(op)
         value, buffer = self.value(op.value), self.value(op.buffer)
-        self.emit(new_store(value, buffer, map, operands, self._limits(op)), op)
+        self.emit(new_store(value, buffer, map, operands, self._limits(op), op.combine), op)
 
     def visit_prefetch(self, op: PrefetchOp) -> None:
         """A hint, as it is."""

@@ -69,6 +69,8 @@ def _filled(kernel: KernelOp, nest: ForOp) -> tuple[StoreOp, list[ForOp]]:
     if len(stores) != 1 or not isinstance(stores[0].buffer.owner, LocalOp):
         raise refusal(STEP, kernel, nest, "does not fill one local buffer")
     (store,) = stores
+    if store.accumulates:
+        raise refusal(STEP, kernel, nest, "accumulates into what the buffer has")
     loops = {loop.variable: loop for loop in perfect_nest(nest)}
     axes: list[ForOp] = []
     for expr in store.map.data.results:

@@ -222,7 +222,8 @@ class _Vectorize(Rebuild):
         map, operands = self.map(exprs, len(self.axes.lanes))
         limits = [(axis, self.limits[axis]) for axis in sorted(axes & self.limits.keys())]
         value = self.widened(self.value(op.value), axes)
-        self.emit(new_store(value, self.value(op.buffer), map, operands, limits), op)
+        new = new_store(value, self.value(op.buffer), map, operands, limits, op.combine)
+        self.emit(new, op)
 
     def visit_other(self, op: Operation) -> None:
         axes = NONE.union(*(self.axes.of.get(operand, NONE) for operand in op.operands))

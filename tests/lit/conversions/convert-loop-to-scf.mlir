@@ -406,3 +406,24 @@ loop.kernel @two(%x: memref<?xf32>) -> (%y: memref<2xf32>) {
   loop.store %s, %y () -> (0)() : f32, memref<2xf32>
   loop.store %m, %y () -> (1)() : f32, memref<2xf32>
 }
+
+// What accumulates is loaded, joined and stored, lanes beyond the limit by a mask; what was stored
+// to a local buffer before is known.
+
+// CHECK-LABEL: func.func private @accumulate(
+// CHECK:         %[[M:[a-z0-9_]+]] = vector.create_mask %{{.*}} : vector<16xi1>
+// CHECK:         %[[P:[a-z0-9_]+]] = vector.maskedload %[[Y:[a-z0-9_]+]][%{{.*}}], %[[M]], %{{.*}}
+// CHECK-NEXT:    %[[S:[a-z0-9_]+]] = arith.addf %[[V:[a-z0-9_]+]], %[[P]] : vector<16xf32>
+// CHECK-NEXT:    vector.maskedstore %[[Y]][%{{.*}}], %[[M]], %[[S]]
+// CHECK-NEXT:    %[[T:[a-z0-9_]+]] = arith.mulf %[[V]], %[[V]] : vector<16xf32>
+// CHECK-NEXT:    vector.store %[[T]], %[[Y]]
+loop.kernel @accumulate(%x: memref<16xf32>, %n: index) -> (%y: memref<16xf32>) {
+  %v = loop.load %x ()[s0] -> (s0)() : memref<16xf32>, vector<16xf32>
+  loop.store %v, %y ()[s0] -> (s0)() : vector<16xf32>, memref<16xf32>
+  loop.store add %v, %y ()[s0] -> (s0)() valid(0 : %n) : vector<16xf32>, memref<16xf32>
+  %h = loop.local : memref<16xf32>
+  loop.store %v, %h ()[s0] -> (s0)() : vector<16xf32>, memref<16xf32>
+  loop.store mul %v, %h ()[s0] -> (s0)() : vector<16xf32>, memref<16xf32>
+  %w = loop.load %h ()[s0] -> (s0)() : memref<16xf32>, vector<16xf32>
+  loop.store %w, %y ()[s0] -> (s0)() : vector<16xf32>, memref<16xf32>
+}

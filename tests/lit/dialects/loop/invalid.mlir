@@ -504,3 +504,62 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
     loop.yield %t : f32
   }
 }
+
+// -----
+
+loop.kernel @k() -> (%y: memref<4xf32>) {
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.store: cannot accumulate by an unknown combiner, expected add, mul, max or min}}
+  loop.store custom %z, %y () -> (0)() : f32, memref<4xf32>
+}
+
+// -----
+
+loop.kernel @k(%z: i1) -> (%y: memref<4xi1>) {
+  // expected-error @+1 {{loop.store: cannot accumulate, expected numbers, got i1}}
+  loop.store add %z, %y () -> (0)() : i1, memref<4xi1>
+}
+
+// -----
+
+// expected-error @+1 {{loop.store: x[0] is stored to, expected an output or a loop.local, got an input}}
+loop.kernel @k(%x: memref<4xf32>) -> () {
+  %z = arith.constant 0.0 : f32
+  loop.store add %z, %x () -> (0)() : f32, memref<4xf32>
+}
+
+// -----
+
+// It reads what it adds to.
+// expected-error @+1 {{loop.store: y[1] is read, where nothing was stored before}}
+loop.kernel @k() -> (%y: memref<4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.store %z, %y () -> (0)() : f32, memref<4xf32>
+  loop.store add %z, %y () -> (1)() : f32, memref<4xf32>
+}
+
+// -----
+
+// Threads would meet.
+// expected-error @+1 {{loop.for: iterations of loop "i" may depend on one another: one stores y[0], another stores y[0], expected independent iterations}}
+loop.kernel @k() -> (%y: memref<4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.store %z, %y () -> (0)() : f32, memref<4xf32>
+  loop.for "i" %i to 4 {
+    loop.store add %z, %y () -> (0)() : f32, memref<4xf32>
+  }
+}
+
+// -----
+
+// A sum and a maximum do not commute.
+// expected-error @+1 {{loop.for: iterations of loop "k" may depend on one another: one stores y[0], another stores y[0], expected independent iterations}}
+loop.kernel @k() -> (%y: memref<4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.store %z, %y () -> (0)() : f32, memref<4xf32>
+  %s = loop.for "k" %k to 4 reduction carry(%acc = %z : f32 add) {
+    loop.store add %z, %y () -> (0)() : f32, memref<4xf32>
+    loop.store max %z, %y () -> (0)() : f32, memref<4xf32>
+    loop.yield %acc : f32
+  }
+}

@@ -148,3 +148,27 @@ loop.kernel @rows(%indptr: memref<?xi32>, %indices: memref<?xi32>) -> (%y: memre
     }
   }
 }
+
+// CHECK-LABEL: loop.kernel @accumulate
+// CHECK:       loop.store %z, %y ()[s0, s1] -> (s0, s1)() : vector<2x4xf32>, memref<2x4xf32>
+// CHECK-NEXT:  loop.store add %z, %y ()[s0, s1] -> (s0, s1)() valid(1 : %n) : vector<2x4xf32>, memref<2x4xf32>
+// CHECK-NEXT:  loop.store maxnum %z, %y ()[s0, s1] -> (s0, s1)() {note} : vector<2x4xf32>, memref<2x4xf32>
+loop.kernel @accumulate(%n: index) -> (%y: memref<2x4xf32>) {
+  %z = arith.constant dense<1.0> : vector<2x4xf32>
+  loop.store %z, %y ()[s0, s1] -> (s0, s1)() : vector<2x4xf32>, memref<2x4xf32>
+  loop.store add %z, %y ()[s0, s1] -> (s0, s1)() valid(1 : %n) : vector<2x4xf32>, memref<2x4xf32>
+  loop.store maxnum %z, %y ()[s0, s1] -> (s0, s1)() {note} : vector<2x4xf32>, memref<2x4xf32>
+}
+
+// Iterations of a reduction may accumulate to one place in any order.
+// CHECK-LABEL: loop.kernel @in_any_order
+// CHECK:         loop.store max %v, %y () -> (0)() : f32, memref<1xf32>
+loop.kernel @in_any_order(%x: memref<4xf32>) -> (%y: memref<1xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.store %z, %y () -> (0)() : f32, memref<1xf32>
+  %s = loop.for "k" %k to 4 reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
+    loop.store max %v, %y () -> (0)() : f32, memref<1xf32>
+    loop.yield %acc : f32
+  }
+}

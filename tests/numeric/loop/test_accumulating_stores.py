@@ -1,0 +1,149 @@
+"""Stores that accumulate, against NumPy: in the reference, by the default schedule, compiled.
+
+Tolerance: sums and products of at most 70 numbers near 1, in another order than NumPy's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stepwell.backends.reference.machine import run_kernel
+from stepwell.core.target import named
+from stepwell.dialects.loop.nests import ScheduleError
+from stepwell.passes.loop.rules.replay import replay
+from stepwell.passes.loop.schedule import schedule_kernel
+
+JOINS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i8": np.int8}
+
+
+def scatter(combine: str, kind: str, loop: str = "serial") -> str:
+    """y[at[k]] is accumulated over k, from 1."""
+    one = "1.0" if kind.startswith("f") else "1"
+    carry, last = "", ""
+    if loop == "reduction":
+        carry, last = "carry(%acc = %c0 : index max)", "loop.yield %acc : index"
+    head = "%s = loop.for" if carry else "loop.for"
+    return f"""
+loop.kernel @scatter(%at: memref<?xi32>, %v: memref<?x{kind}>) -> (%y: memref<9x{kind}>) {{
+  %c0 = arith.constant 0 : index
+  %one = arith.constant {one} : {kind}
+  %n = memref.dim %at, %c0 : memref<?xi32>
+  loop.for "i" %i to 9 {{
+    loop.store %one, %y (d0) -> (d0)(%i) : {kind}, memref<9x{kind}>
+  }}
+  {head} "k" %k to %n {loop} {carry} {{
+    %p = loop.load %at (d0) -> (d0)(%k) : memref<?xi32>, i32
+    %q = arith.index_cast %p : i32 to index
+    %w = loop.load %v (d0) -> (d0)(%k) : memref<?x{kind}>, {kind}
+    loop.store {combine} %w, %y (d0) -> (d0)(%q) : {kind}, memref<9x{kind}>
+    {last}
+  }}
+}}"""
+
+
+def columns(combine: str, size: int | None) -> str:
+    """y[j] is accumulated over the rows of x, in a local buffer where its size is known."""
+    n, bound = ("?", "%n") if size is None else (size, size)
+    x, y = f"memref<?x{n}xf32>", f"memref<{n}xf32>"
+    local = f"%h = loop.local : {y}" if size else ""
+    h = "%h" if size else "%y"
+    copy = f"""loop.for "l" %l to {bound} {{
+    %u = loop.load %h (d0) -> (d0)(%l) : {y}, f32
+    loop.store %u, %y (d0) -> (d0)(%l) : f32, {y}
+  }}"""
+    return f"""
+loop.kernel @columns(%x: {x}) -> (%y: {y}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+  %m = memref.dim %x, %c0 : {x}
+  %n = memref.dim %x, %c1 : {x}
+  {local}
+  loop.for "z" %z to {bound} {{
+    loop.store %one, {h} (d0) -> (d0)(%z) : f32, {y}
+  }}
+  loop.for "i" %i to %m serial {{
+    loop.for "j" %j to {bound} {{
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : {x}, f32
+      loop.store {combine} %v, {h} (d0) -> (d0)(%j) : f32, {y}
+    }}
+  }}
+  {copy if size else ""}
+}}"""
+
+
+@pytest.mark.parametrize("loop", ["serial", "reduction"])
+@pytest.mark.parametrize("kind", DTYPES)
+@pytest.mark.parametrize("combine", JOINS)
+def test_scatter(kernel_of, compiled_kernel, combine, kind, loop) -> None:
+    rng, dtype = np.random.default_rng(3), DTYPES[kind]
+    for count in (0, 1, 60):
+        at = rng.integers(0, 7, count).astype(np.int32)
+        v = rng.uniform(0.9, 1.1, count) if dtype(0.5) else rng.integers(-2, 3, count)
+        v = v.astype(dtype)
+        expected = np.ones(9, dtype)
+        JOINS[combine].at(expected, at, v)
+        for way in (run_kernel, compiled_kernel):
+            got = np.full(9, 77, dtype)
+            way(kernel_of(scatter(combine, kind, loop)), [at, v, got])
+            np.testing.assert_allclose(got, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "",
+        "split(j, 8, tail=mask); vectorize(j1)",
+        "split(j, 4, tail=peel); vectorize(j1)",
+        "split(j, 8, tail=split); vectorize(j1)",
+        "split(z, 8, tail=mask); vectorize(z1)",
+        "split(i, 4)",
+    ],
+)
+@pytest.mark.parametrize("size", [None, 9, 16, 21])
+@pytest.mark.parametrize("combine", ["add", "max"])
+def test_blocks_and_masks(kernel_of, compiled_kernel, normal, combine, size, steps) -> None:
+    x = normal(7, size or 13)
+    expected = JOINS[combine](1, JOINS[combine].reduce(x, axis=0))
+    kernels = [kernel_of(columns(combine, size))]
+    if steps:
+        kernels = [replay(kernels[0], steps)]
+    else:
+        scheduled = kernel_of(columns(combine, size))
+        scheduled.detach()
+        kernels.append(schedule_kernel(scheduled, named("host"))[0].kernel)
+    for kernel in kernels:
+        kernel.verify()
+        for way in (run_kernel, compiled_kernel):
+            got = np.full_like(expected, 77)
+            way(kernel, [x, got])
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+ONE_PLACE = """
+loop.kernel @sum(%x: memref<32xf32>) -> (%y: memref<2xf32>) {
+  %zero = arith.constant 0.0 : f32
+  loop.store %zero, %y () -> (0)() : f32, memref<2xf32>
+  %s = loop.for "k" %k to 32 reduction carry(%acc = %zero : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<32xf32>, f32
+    %t = arith.addf %acc, %v : f32
+    loop.store add %zero, %y () -> (0)() : f32, memref<2xf32>
+    loop.yield %t : f32
+  }
+  loop.store %s, %y () -> (1)() : f32, memref<2xf32>
+}"""
+
+
+def test_lanes_do_not_accumulate_to_one_place(kernel_of) -> None:
+    """Even a value that is the same in all iterations is accumulated once for each."""
+    with pytest.raises(ScheduleError, match='loop "k1" of @sum: its iterations store to one place'):
+        replay(kernel_of(ONE_PLACE), "split(k, 8); vectorize(k1)")
+
+
+def test_unrolled_to_one_place(kernel_of, compiled_kernel, normal) -> None:
+    kernel = replay(kernel_of(ONE_PLACE.replace("add %zero, %y", "add %v, %y")), "unroll(k, 4)")
+    x, got = normal(32), np.full(2, 77, np.float32)
+    compiled_kernel(kernel, [x, got])
+    np.testing.assert_allclose(got, [x.sum(), x.sum()], rtol=1e-4)
