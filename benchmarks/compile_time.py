@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -25,6 +23,7 @@ import numpy as np
 import onnx
 from rich.console import Console
 from rich.table import Table
+from turns import Worker, turns
 from weights import Weights
 
 import stepwell as sw
@@ -106,41 +105,6 @@ def work() -> None:
         print(time.process_time() - start, flush=True)
 
 
-class Worker:
-    """A process that compiles with the package in a folder, or with that of this process."""
-
-    def __init__(self, folder: Path | None) -> None:
-        path = [] if folder is None else [str(folder.resolve())]
-        environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")])
-        }
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, "--work"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-
-    def seconds(self, model: str) -> float:
-        """The time of one compilation."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{model}\n")
-        self._process.stdin.flush()
-        return float(self._process.stdout.readline())
-
-    def end(self) -> None:
-        """Let the process end."""
-        self._process.communicate()
-
-
-def turns(workers: Sequence[Worker], model: str, rounds: int) -> list[list[float]]:
-    """The times of each worker, one after the other in each round."""
-    times = [[worker.seconds(model) for worker in workers] for _ in range(rounds)]
-    return [list(column) for column in zip(*times, strict=True)]
-
-
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -152,8 +116,8 @@ def main() -> None:
     if options.work:
         work()
         return
-    before = [] if options.against is None else [Worker(options.against)]
-    workers = [*before, Worker(None)]
+    before = [] if options.against is None else [Worker(__file__, options.against)]
+    workers = [*before, Worker(__file__)]
     for worker in workers:
         worker.seconds("MLP, batch 64")
     compared = ("before", "now", "ratio", "median of the ratios")

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from moves import Result, show
+from onnx import ModelProto
 from peers import OURS, Call, installed, one_node, onnx_runtime
 
 import stepwell as sw
@@ -33,6 +34,18 @@ class Node:
     shape: tuple[int, ...]
     constants: tuple[np.ndarray, ...] = ()
     attributes: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def model(self) -> ModelProto:
+        """The model."""
+        return one_node(self.kind, [self.shape], self.constants, self.attributes)
+
+    def module(self) -> sw.Module:
+        """The program."""
+        return sw.from_onnx(self.model())
+
+    def array(self) -> np.ndarray:
+        """The input."""
+        return np.random.default_rng(0).standard_normal(self.shape, np.float32)
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -108,10 +121,9 @@ def run(name: str, node: Node, threads: int) -> Result:
     """
     if not installed("onnxruntime"):
         raise SystemExit("onnxruntime is not installed: there is nothing to compare with")
-    x = np.random.default_rng(0).standard_normal(node.shape, np.float32)
-    model = one_node(node.kind, [node.shape], node.constants, node.attributes)
-    exe = sw.compile(sw.from_onnx(model), threads=threads)
-    peer = onnx_runtime(model.SerializeToString(), [x], threads)
+    x = node.array()
+    exe = sw.compile(node.module(), threads=threads)
+    peer = onnx_runtime(node.model().SerializeToString(), [x], threads)
     calls: dict[str, Call] = {OURS: lambda: exe(x), "onnxruntime": peer}
     ours, other = np.asarray(exe(x)), np.asarray(peer())
     if not np.allclose(ours, other, rtol=0, atol=TOLERANCE * max(1.0, np.abs(other).max())):

@@ -43,6 +43,10 @@ class Case:
     """Without the batch, which comes first."""
     batches: Sequence[int] = BATCHES
 
+    def array(self, batch: int) -> np.ndarray:
+        """The input."""
+        return np.random.default_rng(batch).standard_normal((batch, *self.shape), np.float32)
+
 
 @dataclass(frozen=True)
 class Result:
@@ -142,7 +146,7 @@ def compare(name: str, case: Case, threads: int, progress: Callable[[], None]) -
     symbolic = sw.compile(case.build("batch"), threads=threads)
     results = []
     for batch in case.batches:
-        x = np.random.default_rng(batch).standard_normal((batch, *case.shape), np.float32)
+        x = case.array(batch)
         fixed = sw.compile(case.build(batch), threads=threads)
         if not np.allclose(fixed(x), symbolic(x), rtol=1e-3, atol=1e-3):
             raise SystemExit(f"{name}: the programs differ for a batch of {batch}")

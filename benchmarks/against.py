@@ -1,0 +1,145 @@
+"""Every program of the other benchmarks, timed in turns with another version of the package.
+
+    python benchmarks/against.py FOLDER                  # everything
+    python benchmarks/against.py FOLDER --only Softmax   # some programs
+
+`stepwell` in that folder may be a link to a checkout of another commit. Each version runs in a
+process of its own, and the processes take turns. A ratio is the minimum now over the minimum
+before: above 1 the program has become slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import operators
+import sparse_products
+import symbolic_batch
+from cases import CASES, SQUARES, matmul
+from moves import MOVES
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from turns import Worker, turns
+
+import stepwell as sw
+from stepwell.tools.timing import duration, measure
+
+ROUNDS = 9
+LARGEST_RATIO = 1.03
+"""A program with a larger one is timed again, and then listed."""
+WIDTHS = (1, 7, 64, 256)
+"""Of the sparse products: some of those in their own table."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is timed: a module, and the inputs of a call."""
+
+    module: Callable[[], sw.Module]
+    inputs: Callable[[], Sequence[Any]]
+    threads: int = 1
+
+
+def programs() -> Iterator[tuple[str, Program]]:
+    """All programs by their names."""
+    for threads in (1, 2):
+        for name, entry in CASES.items():
+            yield f"{name}, {threads} threads", _case(entry.make, threads)
+    for size in SQUARES:
+        yield f"matmul {size} x {size}", _case(partial(matmul, size), 1)
+    for name, move in MOVES.items():
+        yield name, Program(move.module, move.arrays)
+    for name, node in operators.NODES.items():
+        yield name, Program(node.module, partial(_only, node.array))
+    for name, case in symbolic_batch.CASES.items():
+        for batch in case.batches:
+            arrays = partial(_only, case.array, batch)
+            yield f"{name}, any batch, {batch}", Program(partial(case.build, "n"), arrays)
+    for threads in (1, 2):
+        for width in WIDTHS:
+            for kind in sparse_products.GRAPHS:
+                name = f"sparse product, {kind}, {width} columns, {threads} threads"
+                yield name, _sparse_product(kind, width, threads)
+
+
+def _only(make: Callable[..., Any], *arguments: int) -> list[Any]:
+    return [make(*arguments)]
+
+
+def _case(make: Callable[[], Any], threads: int) -> Program:
+    made = cache(make)
+    return Program(lambda: made().module, lambda: made().inputs, threads)
+
+
+def _sparse_product(kind: str, width: int, threads: int) -> Program:
+    nodes = min(sparse_products.NODES, sparse_products.MOST_ELEMENTS // width)
+
+    def inputs() -> Sequence[Any]:
+        x = np.random.default_rng(1).standard_normal((nodes, width), np.float32)
+        return sparse_products.graph(kind, nodes, "float32", "int32"), x
+
+    return Program(
+        lambda: sparse_products.program(nodes, width, "float32", "int32"), inputs, threads
+    )
+
+
+def work() -> None:
+    """Time the programs that are named on the input, and write how long a call takes."""
+    known, last = dict(programs()), ""
+    call: Callable[[], object] = list
+    for line in sys.stdin:
+        name = line.strip()
+        if name != last:
+            program = known[name]
+            exe = sw.compile(program.module(), threads=program.threads, records=False)
+            inputs = program.inputs()
+            call, last = lambda exe=exe, inputs=inputs: exe(*inputs), name
+        print(measure({name: call}, rounds=1)[name].minimum, flush=True)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", help="where the other package is")
+    parser.add_argument("--only", default="", help="only programs with this text in their names")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of each version")
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        work()
+        return
+    if options.folder is None:
+        parser.error("FOLDER is needed")
+    workers = [Worker(__file__, options.folder), Worker(__file__)]
+    names = [name for name, _ in programs() if options.only in name]
+    table = Table("program", "before", "now", "ratio")
+    ratios: list[float] = []
+    slower: list[str] = []
+    for name in track(names, transient=True):
+        before, now = map(min, turns(workers, name, options.rounds))
+        if now > LARGEST_RATIO * before:
+            again = turns(workers, name, 3 * options.rounds)
+            before, now = (
+                min(least, *more) for least, more in zip((before, now), again, strict=True)
+            )
+        ratios.append(now / before)
+        table.add_row(name, duration(before), duration(now), f"{ratios[-1]:.3f}")
+        slower += [name] if ratios[-1] > LARGEST_RATIO else []
+    for worker in workers:
+        worker.end()
+    console = Console(width=110)
+    console.print(table)
+    console.print(f"{len(ratios)} programs, geometric mean {np.exp(np.mean(np.log(ratios))):.3f}")
+    console.print(f"slower by more than {LARGEST_RATIO - 1:.0%}: {', '.join(slower) or 'none'}")
+
+
+if __name__ == "__main__":
+    main()
