@@ -6,6 +6,7 @@ operations assert what they return.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from xdsl.dialects import func
@@ -29,6 +30,11 @@ def owned(value: SSAValue, kind: type[OpT]) -> OpT:
 def memref_type(value: SSAValue) -> MemRefType:
     """The type of a buffer."""
     return cast(MemRefType, value.type)
+
+
+def resized(kind: MemRefType, shape: Sequence[int]) -> MemRefType:
+    """The type of a buffer of another shape, of the same elements in the same memory space."""
+    return MemRefType(kind.element_type, shape, memory_space=kind.memory_space)
 
 
 def tensor_type(value: SSAValue) -> TensorType:

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IntegerAttr,
     MemRefType,
+    NoneAttr,
     VectorType,
     i32,
     i64,
@@ -14,6 +15,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from ...core.building.affine import DivisorError
+from ...core.typed import memref_type
 from ...dialects import upstream
 from ...dialects.loop import ops as loop
 from .accesses import Access
@@ -43,7 +45,9 @@ def _dimension(op: memref.DimOp, state: State) -> None:
 @MEMORY.on(loop.LocalOp)
 def _local(op: loop.LocalOp, state: State) -> None:
     """On the stack of the function or the tile."""
-    emit = state.emitter
+    emit, space = state.emitter, memref_type(op.result).memory_space
+    if not isinstance(space, NoneAttr):
+        refuse(op, "the target has no such memory space", "none, for the stack", space)
     properties = {"alignment": _STACK_ALIGNMENT, "operandSegmentSizes": _NO_SIZES}
     value = emit.emit_head(memref.AllocaOp, [], op.result.type, properties, emit.frame)
     state.buffers.written.add(value)

@@ -1,4 +1,4 @@
-"""Attributes of the loop dialect: kinds of loops, and how partial reductions join."""
+"""Attributes of the loop dialect: kinds of loops, combiners, memory spaces."""
 
 from __future__ import annotations
 
@@ -37,6 +37,15 @@ class Combine(StrEnum):
     CUSTOM = "custom"
 
 
+class Space(StrEnum):
+    """Where a `loop.local` is that is not in the memory of one thread.
+
+    `shared`: in the memory that a group of threads has in common, as a GPU has one.
+    """
+
+    SHARED = "shared"
+
+
 @irdl_attr_definition
 class LoopKindAttr(EnumAttribute[LoopKind], SpacedOpaqueSyntaxAttribute):
     """The kind of a `loop.for`, such as ``#loop<kind tiles>``."""
@@ -49,3 +58,10 @@ class CombineAttr(EnumAttribute[Combine], SpacedOpaqueSyntaxAttribute):
     """The combining operation of a reduction, such as ``#loop<combine add>``."""
 
     name = "loop.combine"
+
+
+@irdl_attr_definition
+class SpaceAttr(EnumAttribute[Space], SpacedOpaqueSyntaxAttribute):
+    """The memory space in the type of a local buffer: ``memref<16xf32, #loop<space shared>>``."""
+
+    name = "loop.space"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from .attrs import CombineAttr, LoopKindAttr
+from .attrs import CombineAttr, LoopKindAttr, SpaceAttr
 from .ops import (
     FoldOp,
     ForOp,
@@ -38,5 +38,5 @@ Loop = Dialect(
         StoreOp,
         YieldOp,
     ],
-    [CombineAttr, LoopKindAttr],
+    [CombineAttr, LoopKindAttr, SpaceAttr],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
+    NoneAttr,
     VectorType,
     i64,
 )
@@ -28,7 +29,7 @@ from xdsl.utils.exceptions import VerifyException
 from ...core.errors import explain
 from ...core.provenance import origin
 from ...core.typed import memref_type, vector_type
-from .attrs import Combine, CombineAttr
+from .attrs import Combine, CombineAttr, SpaceAttr
 
 
 def element_type(kind: Attribute) -> Attribute:
@@ -117,9 +118,12 @@ class LocalOp(IRDLOperation):
 
     ```mlir
     %h = loop.local : memref<16xf32>
+    %s = loop.local : memref<16xf32, #loop<space shared>>
     ```
 
-    It lives as long as an iteration of the loop around it, and is uninitialised at first.
+    It lives as long as an iteration of the loop around it, and is uninitialised at first. Without
+    a memory space it is in the memory of one thread: registers, cache, or stack. Whether there is
+    another one depends on the target; a conversion refuses what it cannot place.
     """
 
     name = "loop.local"
@@ -133,5 +137,8 @@ class LocalOp(IRDLOperation):
         super().__init__(result_types=[kind])
 
     def verify_(self) -> None:
-        if not memref_type(self.result).has_static_shape():
-            refuse(self, "size is not static", "a static shape", self.result.type)
+        kind = memref_type(self.result)
+        if not kind.has_static_shape():
+            refuse(self, "size is not static", "a static shape", kind)
+        if not isinstance(kind.memory_space, NoneAttr | SpaceAttr):
+            refuse(self, "unknown memory space", "none, or #loop<space shared>", kind.memory_space)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.passes import ModulePass
@@ -15,7 +15,7 @@ from ...core.budgets import EXACT
 from ...core.building.affine import Affine, Quotient, expression, polynomial, variables
 from ...core.building.polynomials import Polynomial
 from ...core.context import decide
-from ...core.typed import memref_type
+from ...core.typed import memref_type, resized
 from ...dialects.loop.linear import minus, normalized
 from ...dialects.loop.loops import enclosing, extent_of, most_iterations
 from ...dialects.loop.nests import kernel_named, perfect_nest, plain_loop, refusal
@@ -202,8 +202,7 @@ class _ComputeAt(RangedRebuild):
         super().__init__(kernel)
         self.producer, self.target, self.part = producer, target, part
         self.store, self.axes = store, axes
-        kind = memref_type(store.buffer)
-        self.element, self.shape = kind.element_type, kind.get_shape()
+        self.shape = memref_type(store.buffer).get_shape()
         self.buffer: SSAValue | None = None
 
     def visit(self, op: Operation) -> None:
@@ -230,7 +229,7 @@ class _ComputeAt(RangedRebuild):
 
     def compute_part(self) -> None:
         """The buffer of an iteration, and the nest that fills it."""
-        kind = MemRefType(self.element, self.part.sizes)
+        kind = resized(memref_type(self.store.buffer), self.part.sizes)
         self.buffer = self.emit(LocalOp(kind), self.store).result
         self.fill(perfect_nest(self.producer))
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.passes import ModulePass
@@ -14,7 +14,7 @@ from xdsl.traits import is_side_effect_free
 
 from ...core.budgets import EXACT
 from ...core.context import decide
-from ...core.typed import memref_type
+from ...core.typed import memref_type, resized
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.in_place import sharing
 from ...dialects.loop.loops import most_iterations
@@ -161,7 +161,7 @@ class _Distribute(Rebuild):
             return
         for local in self.parts.expanded:
             kind = memref_type(local.result)
-            new = MemRefType(kind.element_type, [self.parts.size, *kind.get_shape()])
+            new = resized(kind, [self.parts.size, *kind.get_shape()])
             self.bind(local.result, self.emit(LocalOp(new), local).result)
         for name, part in zip(self.names, (self.parts.first, self.parts.second), strict=True):
             with self.loop(name, self.bound(op), op.kind.data, op) as self.iteration:

@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 
 from ...core.budgets import EXACT
 from ...core.context import decide
+from ...core.typed import resized
 from ...dialects.loop.nests import kernel_named, loop_named, refusal
 from ...dialects.loop.ops import KernelOp, LocalOp, StoreOp
 from ...dialects.loop.rebuild import Rebuild
@@ -46,7 +47,7 @@ def pad(kernel: KernelOp, loop: str, multiple: int) -> KernelOp:
     if last % multiple == 0:
         fact = f"the rows of its buffer are a multiple of {multiple} already"
         raise refusal(STEP, kernel, target, fact, got=last)
-    longer = MemRefType(local.result.type.element_type, [*rows, last + -last % multiple])
+    longer = resized(local.result.type, [*rows, last + -last % multiple])
     return noted(_Pad(kernel, local, longer).run(), "pad", loop, multiple)
 
 

@@ -47,6 +47,11 @@ REFUSED = {
           %x = loop.local : memref<4xf32>
           func.return
         }""",
+    "loop.local: the target has no such memory space, expected none, for the stack, got "
+    "#loop<space shared>": """
+        loop.kernel @k() -> () {
+          %x = loop.local : memref<4xf32, #loop<space shared>>
+        }""",
     "memref.dim: dimension is not known, expected a constant": """
         loop.kernel @k(%x: memref<?xf32>, %n: index) -> (%y: memref<4xf32>) {
           %d = memref.dim %x, %n : memref<?xf32>

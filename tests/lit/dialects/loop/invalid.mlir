@@ -563,3 +563,10 @@ loop.kernel @k() -> (%y: memref<4xf32>) {
     loop.yield %acc : f32
   }
 }
+
+// -----
+
+loop.kernel @k() -> () {
+  // expected-error @+1 {{loop.local: unknown memory space, expected none, or #loop<space shared>, got 3 : i64}}
+  %h = loop.local : memref<4xf32, 3 : i64>
+}

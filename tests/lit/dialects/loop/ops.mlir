@@ -172,3 +172,11 @@ loop.kernel @in_any_order(%x: memref<4xf32>) -> (%y: memref<1xf32>) {
     loop.yield %acc : f32
   }
 }
+
+// CHECK-LABEL: loop.kernel @spaces
+// CHECK-NEXT:  loop.local : memref<4xf32>
+// CHECK-NEXT:  loop.local : memref<4xf32, #loop<space shared>>
+loop.kernel @spaces() -> () {
+  %a = loop.local : memref<4xf32>
+  %b = loop.local : memref<4xf32, #loop<space shared>>
+}

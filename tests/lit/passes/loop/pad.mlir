@@ -9,23 +9,23 @@
 // ALREADY: loop-pad: loop "i" of @rows: the rows of its buffer are a multiple of 7 already, got 7
 
 // CHECK-LABEL: loop.kernel @rows
-// CHECK:       %[[h:.*]] = loop.local : memref<3x8xf32>
-// CHECK:       loop.store %{{.*}}, %[[h]] (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<3x8xf32>
-// CHECK:       loop.load %[[h]] (d0, d1) -> (d0, d1)(%a, %b) : memref<3x8xf32>, f32
+// CHECK:       %[[h:.*]] = loop.local : memref<3x8xf32, #loop<space shared>>
+// CHECK:       loop.store %{{.*}}, %[[h]] (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<3x8xf32, #loop<space shared>>
+// CHECK:       loop.load %[[h]] (d0, d1) -> (d0, d1)(%a, %b) : memref<3x8xf32, #loop<space shared>>, f32
 // WHOLE-LABEL: loop.kernel @rows
-// WHOLE:       loop.load %[[h:.*]] (d0)[s0] -> (d0, s0)(%a) : memref<3x8xf32>, vector<8xf32>
+// WHOLE:       loop.load %[[h:.*]] (d0)[s0] -> (d0, s0)(%a) : memref<3x8xf32, #loop<space shared>>, vector<8xf32>
 // WHOLE:       loop.store %{{.*}}, %y {{.*}} valid(0 : %{{.*}}) : vector<8xf32>, memref<3x7xf32>
 loop.kernel @rows(%x: memref<3x7xf32>) -> (%y: memref<3x7xf32>) {
-  %h = loop.local : memref<3x7xf32>
+  %h = loop.local : memref<3x7xf32, #loop<space shared>>
   loop.for "i" %i to 3 {
     loop.for "j" %j to 7 {
       %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<3x7xf32>, f32
-      loop.store %v, %h (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<3x7xf32>
+      loop.store %v, %h (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<3x7xf32, #loop<space shared>>
     }
   }
   loop.for "a" %a to 3 {
     loop.for "b" %b to 7 {
-      %v = loop.load %h (d0, d1) -> (d0, d1)(%a, %b) : memref<3x7xf32>, f32
+      %v = loop.load %h (d0, d1) -> (d0, d1)(%a, %b) : memref<3x7xf32, #loop<space shared>>, f32
       loop.store %v, %y (d0, d1) -> (d0, d1)(%a, %b) : f32, memref<3x7xf32>
     }
   }
