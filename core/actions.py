@@ -2,7 +2,7 @@
 
 An action is the smallest change of a pass after which the module still means the same: one use of
 a rewrite pattern, one operator that is folded, one step of a schedule, one kernel that is built.
-The term is MLIR's. A pass that is not made of xDSL's rewrite patterns asks before each:
+The term is MLIR's. A pass that does not consist of xDSL's rewrite patterns checks before each:
 
     if not allowed("fold", op):
         continue
@@ -36,8 +36,8 @@ from .provenance import names
 
 @dataclass(frozen=True)
 class Action:
-    """One step of a pass: which, the operation it was applied to, in which function, and the
-    nodes of the model that the operation stands for."""
+    """One step of a pass: its name, the operation it was applied to, the function around that
+    operation, and the nodes of the model that the operation computes."""
 
     name: str
     operation: str
@@ -51,9 +51,9 @@ class Action:
 
 
 class ActionCounter:
-    """The actions that were taken, of which there are `limit` at most.
+    """The actions taken, at most `limit`.
 
-    `begun` is a use of a pattern that has not ended: one that raises.
+    `begun` is a use of a pattern that has not ended, such as one that raised.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -61,7 +61,7 @@ class ActionCounter:
         self.taken: list[Action] = []
         self.begun: Action | None = None
         self.refused = False
-        """Whether the limit has held one back."""
+        """Whether the limit has prevented an action."""
 
     def more(self) -> bool:
         """Whether another action may be taken."""
@@ -71,7 +71,7 @@ class ActionCounter:
         return False
 
     def ended(self, changed: bool) -> None:
-        """Record the end of a use, which counts if it has changed something."""
+        """Record the end of a use, which counts if it changed something."""
         if changed and self.begun is not None:
             self.taken.append(self.begun)
         self.begun = None
@@ -103,7 +103,7 @@ def allowed(name: str, op: Operation) -> bool:
 
 
 def is_counting() -> bool:
-    """Whether actions are counted: guards decisions that are expensive to make."""
+    """Whether actions are counted: guards work that is only needed for counting."""
     return _COUNTER.get() is not None
 
 
@@ -115,7 +115,7 @@ def held_back() -> bool:
 
 @contextmanager
 def counting(limit: int | None = None) -> Iterator[ActionCounter]:
-    """Count the actions of the passes that run inside, and hold back those beyond a limit.
+    """Count the actions of the passes that run inside, and prevent those beyond a limit.
 
     Patterns are counted where xDSL applies them: see `patched`.
     """
@@ -129,7 +129,7 @@ def counting(limit: int | None = None) -> Iterator[ActionCounter]:
 
 
 def _counted(counter: ActionCounter, whole: Walk) -> Walk:
-    """`PatternRewriteWalker.rewrite_region`, each use of whose pattern is an action."""
+    """`PatternRewriteWalker.rewrite_region`, with each use of its pattern as an action."""
 
     def rewrite_region(self: PatternRewriteWalker, region: Region) -> bool:
         pattern, sweep = self.pattern, self.post_walk_func
@@ -148,7 +148,7 @@ Sweep = Callable[[Region, PatternRewriterListener], bool]
 
 
 def _counted_sweep(sweep: Sweep, counter: ActionCounter) -> Sweep:
-    """What a walker does after each walk, as an action."""
+    """The function that a walker calls after each walk, as an action."""
 
     def swept(region: Region, listener: PatternRewriterListener) -> bool:
         parent = region.parent_op()
@@ -189,7 +189,7 @@ class _CountedPattern(RewritePattern):
             self.counter.ended(True)
 
     def _watch(self, rewriter: PatternRewriter) -> None:
-        """Find out at its first change which of many patterns is being applied."""
+        """Listen for the first change, to identify which of many patterns is applied."""
         for handlers in (
             rewriter.operation_insertion_handler,
             rewriter.operation_removal_handler,
@@ -205,7 +205,7 @@ class _CountedPattern(RewritePattern):
 
 
 def pattern_in(frame: FrameType | None) -> str | None:
-    """The name of the innermost pattern that a frame was called by."""
+    """The name of the innermost pattern on the call stack of a frame."""
     while frame is not None:
         pattern = frame.f_locals.get("self")
         if isinstance(pattern, _CountedPattern):
@@ -233,7 +233,7 @@ def _action(name: str, op: Operation) -> Action:
 
 
 def function_of(op: Operation) -> str | None:
-    """The name of the function or kernel that an operation is, or is in."""
+    """The name of the function or kernel that contains an operation, or is the operation."""
     found: Operation | None = op
     while found is not None and not isinstance(found, ModuleOp):
         symbol = found.properties.get("sym_name")

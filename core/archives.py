@@ -1,4 +1,4 @@
-"""Inputs of a program in one `.npz` file, by their names.
+"""Inputs of a program in one `.npz` file, by name.
 
 A sparse input `a` is `a.indptr`, `a.indices` and `a.values`.
 """
@@ -25,7 +25,7 @@ _PARTS = (".indptr", ".indices", ".values")
 def read_archive(
     path: str | os.PathLike[str], specs: Sequence[ValueSpec], subject: str = "--check"
 ) -> list[Any]:
-    """The arrays of a file that `specs` name, in their order.
+    """The arrays of a file that `specs` name, in the order of `specs`.
 
     Args:
         path: the file.
@@ -33,7 +33,7 @@ def read_archive(
         subject: what errors begin with.
 
     Raises:
-        InputError: if it is no such file, or lacks one of them.
+        InputError: if the file is not an archive, or lacks one of the arrays.
     """
     try:
         arrays = read_npz(path)
@@ -54,7 +54,7 @@ def read_archive(
 def write_archive(
     path: str | os.PathLike[str], specs: Sequence[ValueSpec], arrays: Sequence[Any]
 ) -> None:
-    """Write arrays so that `read_archive` finds them; the file appears complete or not at all.
+    """Write arrays for `read_archive`; the file appears complete or not at all.
 
     Raises:
         OSError: if the folder cannot be written.

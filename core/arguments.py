@@ -1,13 +1,13 @@
-"""What callers pass to a program: what it must be, and the check of it.
+"""The arguments of a call: their requirements, and the checks of them.
 
-An `Argument` says what an input demands. Calls in Python and the reference go through `taken` and
-`sizes`; compiled code goes through a plan that is made of the same `Argument`s, and leaves what
-it does not take to `taken`, so that an error is worded once. What the arrays of a sparse matrix
-hold is checked by `core.indices`.
+An `Argument` holds the requirements of an input. Calls in Python and the reference use `taken` and
+`sizes`; compiled code uses a plan made of the same `Argument`s, and falls back to `taken` for
+arguments that it rejects, so each error is worded once. `core.indices` checks the contents of the
+arrays of a sparse matrix.
 
-A dense argument may be anything that NumPy sees as an array without converting its elements, a
-masked array excepted. It is copied only if it is not contiguous. Only NumPy's description of its
-memory counts, which is read once: what is checked is a private view. A sparse argument is a
+A dense argument may be anything that NumPy sees as an array without converting its elements,
+except a masked array. It is copied only if it is not contiguous. Only NumPy's description of its
+memory counts, which is read once: the checks are made on a private view. A sparse argument is a
 `scipy.sparse` matrix, an object with `to_csr()` (a graph), or the three arrays ``(indptr, indices,
 values)``. Sizes are checked here; that indices stay within the matrix is checked by compiled code
 on every call.
@@ -36,9 +36,9 @@ _NOWHERE = np.zeros(64, np.uint8)
 
 @dataclass(frozen=True)
 class Argument:
-    """What an input demands: its specification, with sizes as expressions.
+    """The requirements of an input: its specification, with sizes as expressions.
 
-    `entries` is the number of stored entries of a sparse input, whose indices are passed on as
+    `entries` is the number of stored entries of a sparse input, whose indices are converted to
     `index_dtype`; both are None for a dense one. A symbol has one value in a call.
     """
 
@@ -61,7 +61,7 @@ class Csr:
 def taken(
     arguments: Sequence[Argument], inputs: Sequence[object], subject: str = "call"
 ) -> list[np.ndarray | Csr]:
-    """What is passed, each checked by itself: contiguous arrays, and matrices of them.
+    """The inputs, each checked on its own, as contiguous arrays and CSR matrices.
 
     Raises:
         InputError: if one is missing, too many, or does not fit its argument.
@@ -80,7 +80,7 @@ def taken(
 
 
 def sizes(arguments: Sequence[Argument], values: Sequence[np.ndarray | Csr]) -> dict[str, int]:
-    """The sizes that the symbols have, of what `taken` gave.
+    """The sizes of the symbols, from the arrays that `taken` returned.
 
     Raises:
         InputError: if two sizes of one symbol differ.
@@ -110,7 +110,7 @@ def address(array: np.ndarray) -> int:
 def in_order(
     specs: Sequence[ValueSpec], inputs: Sequence[object], named: Mapping[str, object]
 ) -> list[object]:
-    """The arguments of a call in the order of the inputs, the last of which are given by name.
+    """The arguments of a call in the order of the inputs: first those given by position.
 
     Raises:
         InputError: if a name is unknown, an input is given twice, or one is missing.
@@ -133,7 +133,7 @@ def dense(spec: ValueSpec, value: object) -> np.ndarray:
     """Check a dense argument; returns a contiguous array of the dtype of `spec`.
 
     Raises:
-        InputError: if it is no array, or has another dtype, rank or fixed dimension.
+        InputError: if it is not an array, or has another dtype, rank or fixed dimension.
     """
     if hasattr(value, "tocsr"):
         raise _wrong(spec, "a dense array is needed", "numpy.ndarray", type(value).__name__)
@@ -184,8 +184,8 @@ def sparse(spec: ValueSpec, value: object, index_dtype: np.dtype[Any]) -> Csr:
     """Check a sparse argument; returns its CSR arrays with indices of `index_dtype`.
 
     Raises:
-        InputError: if it is not sparse, or its dtype, shape or entry count is another one, or
-            the lengths of its arrays do not fit together.
+        InputError: if it is not sparse, has another dtype, shape or entry count, or the lengths
+            of its arrays are inconsistent.
     """
     shape, arrays = _csr_parts(spec, value)
     _check_ranks(spec, arrays)
@@ -212,7 +212,7 @@ _Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _csr_parts(spec: ValueSpec, value: object) -> tuple[tuple[int, int], _Arrays]:
-    """The shape of a sparse argument and its three arrays, whose lengths may not fit yet."""
+    """The shape of a sparse argument and its three arrays, whose lengths are not checked yet."""
     if isinstance(value, tuple) and len(value) == 3:
         return _three_arrays(spec, value)
     if hasattr(value, "to_csr"):
@@ -230,7 +230,7 @@ def _csr_parts(spec: ValueSpec, value: object) -> tuple[tuple[int, int], _Arrays
 
 
 def _converted(spec: ValueSpec, matrix: Any) -> Any:
-    """A matrix of another form than CSR as one."""
+    """A matrix of another format, converted to CSR."""
     _two(spec, matrix.shape)
     try:
         return csr_of(matrix)
@@ -259,7 +259,7 @@ def _three_arrays(
     if not isinstance(columns, int):
         raise _wrong(
             spec,
-            "three arrays do not say how many columns there are",
+            "three arrays do not determine the number of columns",
             "a scipy.sparse matrix",
             "a tuple",
         )
@@ -273,12 +273,12 @@ def _check_ranks(spec: ValueSpec, arrays: _Arrays) -> None:
 
 
 def _integers(spec: ValueSpec, name: str, array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """The array with integers of `dtype`; values that do not fit are refused."""
+    """The array converted to the integers of `dtype`; values out of its range are refused."""
     if array.dtype == dtype:
         return _contiguous(spec, array)
     if array.dtype.kind not in "iu":
         raise _wrong(spec, f"{name} has the wrong dtype", dtype, array.dtype)
-    # Check the same copy that is converted: other threads may write to the caller's array.
+    # Check and convert the same copy: other threads may write to the caller's array.
     array = array.copy()
     if array.size and not np.can_cast(array.dtype, dtype):
         limits = np.iinfo(dtype)

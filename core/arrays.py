@@ -18,11 +18,11 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 
 def plain_array(value: object) -> np.ndarray:
-    """A view of the memory of an array, of `numpy.ndarray` itself; a number has no dimensions.
+    """A view of the memory of an array, as a plain `numpy.ndarray`; a number has no dimensions.
 
     Shape, strides and dtype are those that NumPy keeps in C, or that the exporter of a buffer
-    states: a subclass may override the Python attributes of these names. The view belongs to the
-        caller of this function alone, so no other thread can reshape it.
+    states: a subclass may override the Python attributes of these names. The view is new, so no
+    other thread can reshape it.
 
     Raises:
         TypeError, ValueError: if NumPy cannot convert it to an array.
@@ -39,11 +39,11 @@ def refuse_mask(subject: str, value: object) -> None:
 
 
 def csr_of(matrix: Any) -> csr_array:
-    """A `scipy.sparse` matrix of two dimensions in CSR form, with all entries that it stores.
+    """A `scipy.sparse` matrix of two dimensions in CSR format, with all stored entries.
 
-    Duplicate entries stay separate and in order, whatever the format: as a matrix they mean their
-    sum, but a mean, a softmax or a neighbour count treats each. `tocsr()` of a COO matrix would add
-    them up. The arrays of a CSR matrix are shared with the result, whose indices are not checked.
+    Duplicate entries stay separate and in order, whatever the format: in a matrix product they add
+    up, but a mean, a softmax or a neighbour count visits each. `tocsr()` of a COO matrix would sum
+    them. The result shares the arrays of a CSR matrix; its indices are not checked.
 
     Raises:
         ValueError, TypeError, IndexError: if the matrix is inconsistent.
@@ -55,7 +55,7 @@ def csr_of(matrix: Any) -> csr_array:
         return csr_array(tuple(parts), shape=matrix.shape)
     if matrix.format != "coo":
         if hasattr(matrix, "check_format"):
-            # SciPy converts by indices that it does not check. A copy cannot change concurrently.
+            # SciPy does not check indices before it converts. A copy cannot change concurrently.
             matrix = matrix.copy()
             matrix.check_format(full_check=True)
         return csr_array(matrix)

@@ -1,7 +1,7 @@
 """How far a pass may move the results of a program: part of its contract.
 
-A pass states it beside its name, as `budget = SUMS`. One that states none, of whatever origin,
-promises the same bits (`EXACT`). `docs/checking.md` describes the comparison.
+A pass states its budget beside its name, as `budget = SUMS`. A pass without one, also from another
+package, promises the same bits (`EXACT`). `docs/checking.md` describes the comparison.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from .nested_pass import NestedPass
 class Budget:
     """How far each real value that an operator computes may move.
 
-    The unit is that in the last place of the largest element (see `core.context.Change`), in the
+    The unit is one in the last place of the largest element (see `core.context.Change`), in the
     narrowest type that the program stores before or after the pass.
     """
 
     ulp: float
-    """The units where no sum is longer than one term."""
+    """The number of units for a program without sums."""
     sums: bool = False
     """Whether sums may be reordered: the error then grows with their length."""
 
     def of(self, terms: int, digits: int) -> float:
-        """The budget of a program, by the length of its longest sum.
+        """The number of units for a program, by the length of its longest sum.
 
         Rounding errors of n terms accumulate like a random walk, to about sqrt(n) units; twice that
         is rare. (N. Higham and T. Mary, A New Approach to Probabilistic Rounding Error Analysis,
-        2019.) A type of few digits loses at most a quarter of them, because sums are accumulated in
-        a wider one.
+        2019.) A narrow type loses at most digits / 2 - 2 digits, because sums are accumulated in a
+        wider one.
 
         Args:
             terms: the length of the longest sum.
@@ -47,13 +47,13 @@ class Budget:
 EXACT = Budget(0)
 """The same bits: operations are moved, merged, or rewritten exactly."""
 ROUNDING = Budget(4)
-"""Other places or numbers of roundings: constants combined, a product contracted with a sum."""
+"""Different roundings: constants are combined, a product is contracted with a sum."""
 SUMS = Budget(4, sums=True)
-"""Another order of sums, with what `ROUNDING` covers."""
+"""Sums are reordered, in addition to `ROUNDING`."""
 APPROXIMATION = Budget(8)
-"""Approximations of functions: ours are off by 3.4 ulp at most, libraries by about 1."""
+"""Functions are approximated: ours are off by 3.4 ulp at most, libraries by about 1."""
 STORAGE = Budget(4)
-"""Operands, weights and results are rounded to a narrower type, in whose units it counts."""
+"""Operands, weights and results are rounded to a narrower type, whose units count."""
 
 
 def budget_of(step: ModulePass | None) -> Budget:

@@ -1,4 +1,4 @@
-"""The context of the passes of this project: xDSL's, with weights, target and a log."""
+"""The context of the passes of this project: xDSL's, with weights, a target and a log."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Verification = Literal["pass", "stage", "kernels", "never"]
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision of a pass: its subject, what was done, why, and at which cost.
+    """A decision of a pass: its subject, what was done, the reason, and the cost.
 
-    `kind` is "passed" if something was done, "missed" if a candidate was left as it was, and
-    "analysis" if something was only found out. `cost` is in the unit that its text names, such as
-    ``"2.4 MFLOP"``. `nodes` are the nodes of the model that it is about, `places` where they stand
-    in a file, as ``file:line:column``, if locations say so. `stage` and `pass_name` are where it
-    was taken ("" where passes run outside of a pipeline, or outside of the staircase).
+    `kind` is "passed" for a change, "missed" for a candidate that was left alone, and "analysis"
+    for information. `cost` includes its unit, such as ``"2.4 MFLOP"``. `nodes` are the nodes of the
+    model that it concerns, `places` their positions in a file, as ``file:line:column``, if
+    locations have them. `stage` and `pass_name` are those of the pass ("" if it runs outside of the
+    staircase, or of a pipeline).
     """
 
     subject: str
@@ -57,12 +57,12 @@ class Decision:
 
 @dataclass(frozen=True)
 class Work:
-    """What an operator does in a kernel.
+    """The work of an operator in a kernel.
 
     Sizes are those of the operands of the kernel: ``x0.1`` is dimension 1 of the first one,
-    ``x0.nnz`` the number of its stored entries. `flops` counts as `GraphOp.flops` does and is
-    None where that is not known; `bytes` are what the operator reads of the operands of the
-    kernel and writes to its results.
+    ``x0.nnz`` the number of its stored entries. `flops` is counted as by `GraphOp.flops`, None if
+    unknown; `bytes` counts the operands of the kernel that the operator reads and the results of
+    the kernel that it writes.
     """
 
     nodes: tuple[str, ...]
@@ -72,13 +72,12 @@ class Work:
 
 @dataclass(frozen=True)
 class Change:
-    """What a pass did to the results of a program.
+    """The effect of a pass on the results of a program.
 
     `ulp` is the largest difference of an element, in units in the last place of the largest
-    element of its result; `elements` is how many of all are no longer the same bits. `how` says
-    what such a difference comes from: "approximation" where functions were replaced by
-    arithmetic, "fused multiply-add" where products and sums were joined, else "reassociation";
-    "" where there is none.
+    element of its result; `elements` counts the elements whose bits changed. `how` names the cause:
+    "approximation" if functions were replaced by arithmetic, "fused multiply-add" if products and
+    sums were joined, else "reassociation"; "" if nothing changed.
     """
 
     stage: str
@@ -93,7 +92,7 @@ class Change:
         return f"{self.pass_name}: {self.ulp:.3g} ulp, {self.elements} elements, {self.how}"
 
     def record(self) -> dict[str, Any]:
-        """The same as an object of JSON; an infinite `ulp` is null."""
+        """The change as a JSON object; an infinite `ulp` is null."""
         return {
             "report": "change",
             "stage": self.stage or None,
@@ -105,7 +104,7 @@ class Change:
 
 
 class PassHook:
-    """Is notified of each pass that a pipeline runs; what it raises ends the pipeline.
+    """Is notified of each pass that a pipeline runs; an exception in it ends the pipeline.
 
     Subclasses override the notifications that they need. `ctx.step` is the pass with its options,
     `ctx.stage` the stage that it leads to, and `ctx.pending` are the passes after it.
@@ -118,7 +117,7 @@ class PassHook:
         """
 
     def pass_dropped(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """The pass does not count: a later hook skipped it, or it was interrupted."""
+        """Discard the pass: a later hook skipped it, or it was interrupted."""
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Look at the module after the pass."""
@@ -126,7 +125,7 @@ class PassHook:
     def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
         """Look at the module after the pass, its verification or a hook raised `error`.
 
-        The error then propagates; what another package raised is its `__cause__`.
+        The error then propagates; an exception of another package is its `__cause__`.
         """
 
     def before_phase(self, ctx: CompilerContext, phase: str) -> None:
@@ -138,7 +137,7 @@ class PassHook:
 
 @dataclass
 class CompilerContext(Context):
-    """An xDSL context with what a compilation knows apart from the IR."""
+    """An xDSL context with the state of a compilation apart from the IR."""
 
     weights: WeightStore = field(default_factory=WeightStore)
     target: Target | None = None
@@ -148,23 +147,23 @@ class CompilerContext(Context):
     schedules: Mapping[str, str] = field(default_factory=dict)
     """The traces that tuning has found, by the structure of the kernel (`structure_of`)."""
     work: dict[str, tuple[Work, ...]] = field(default_factory=dict[str, tuple[Work, ...]])
-    """The work of the operators of each kernel, by its name, if it was made of operators."""
+    """The work of the operators of each kernel made of operators, by kernel name."""
     hooks: list[PassHook] = field(default_factory=list)
     verify: Verification = "stage"
     """When a module is verified."""
     stage: str = ""
     """The stage that passes lead to, "" outside of the staircase."""
     pass_name: str = ""
-    """The name of the pass that runs, or ran last."""
+    """The name of the pass that is running, or that ran last."""
     step: ModulePass | None = None
-    """The same pass itself, with its options."""
+    """That pass itself, with its options."""
     pending: list[ModulePass] = field(default_factory=list["ModulePass"])
-    """The passes that are to run after it, those of later stages included."""
+    """The passes that run after it, including those of later stages."""
     applied: dict[str, list[ModulePass]] = field(default_factory=dict[str, list["ModulePass"]])
-    """The passes that have run, or begun to, by stage."""
+    """The passes that have run, or started to, by stage."""
 
     statistics: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
-    """What passes counted, by stage, pass and name; see `count`."""
+    """The counters of passes, by stage, pass and name; see `count`."""
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -179,25 +178,25 @@ class CompilerContext(Context):
 
 
 def known_to(ctx: Context) -> CompilerContext:
-    """A context with what it knows of the compilation: a plain xDSL context knows nothing."""
+    """The context as a `CompilerContext`; an empty one for a plain xDSL context."""
     return ctx if isinstance(ctx, CompilerContext) else CompilerContext()
 
 
 def index_bits_of(ctx: Context) -> int:
-    """The width of an index on the target of a context; 64 for one that names none."""
+    """The width of an index on the target of a context; 64 without a target."""
     target = known_to(ctx).target
     return 64 if target is None else target.index_bits
 
 
 def target_of(ctx: Context) -> Target:
-    """The target of a context; this machine for a context that names none."""
+    """The target of a context; this machine if it has none."""
     from .target import host
 
     return known_to(ctx).target or host()
 
 
 def weights_of(ctx: Context) -> WeightStore:
-    """The store that goes with a context; an empty one for a plain xDSL context."""
+    """The weight store of a context; an empty one for a plain xDSL context."""
     return known_to(ctx).weights
 
 
@@ -212,12 +211,12 @@ def decide(
     """Record a decision in the context; a plain xDSL context keeps none.
 
     Args:
-        ctx: where it is kept.
-        subject: what it is about. Operations are called by the names of their nodes, functions and
-            kernels by their own.
-        what: what was, or was not, done.
+        ctx: the context that keeps it.
+        subject: its subject. Operations are named after their nodes, functions and kernels by
+            their symbols.
+        what: the change that was, or was not, made.
         why: the reason.
-        cost: what it costs or saves, with the unit.
+        cost: the cost or saving, with its unit.
         kind: see `Decision`.
     """
     if not isinstance(ctx, CompilerContext):
@@ -233,19 +232,19 @@ def decide(
 
 
 def count(ctx: Context, what: str, number: int = 1) -> None:
-    """Add to a counter of the pass that runs; `stepwell-opt --statistics` shows them.
+    """Add to a counter of the running pass; `stepwell-opt --statistics` shows the counters.
 
     Args:
-        ctx: where it is kept; a plain xDSL context keeps none.
-        what: what is counted, such as "bytes folded".
-        number: how many.
+        ctx: the context that keeps it; a plain xDSL context keeps none.
+        what: the name of the counter, such as "bytes folded".
+        number: the number to add.
     """
     if isinstance(ctx, CompilerContext):
         ctx.statistics[ctx.stage, ctx.pass_name, what] += number
 
 
 def called(op: Operation) -> str:
-    """The name of an operation for users: its symbol, the nodes it stands for, or its own."""
+    """The name of an operation for users: its symbol, its nodes, or its own name."""
     symbol = op.properties.get("sym_name")
     if isinstance(symbol, StringAttr):
         return f"@{symbol.data}"

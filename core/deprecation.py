@@ -1,4 +1,4 @@
-"""Warnings of what the next release removes or changes: see `docs/stability.md`."""
+"""Warnings about features that the next release removes or changes: see `docs/stability.md`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _PACKAGE = __name__.rpartition(".core.")[0]
 
 
 def warn_deprecated(subject: str, fact: str, *, hint: str) -> None:
-    """Issue a `DeprecationWarning` for the line outside of this package that led here.
+    """Issue a `DeprecationWarning` for the innermost line outside of this package.
 
     Args:
-        subject: what the warning is about, as in errors.
-        fact: what is deprecated: "is deprecated", "states no version".
-        hint: what to do instead.
+        subject: the subject, as in errors.
+        fact: the deprecation: "is deprecated", "states no version".
+        hint: the replacement.
     """
     text = f"{subject}: {fact}, which the next release refuses; {hint}"
     warnings.warn(text, DeprecationWarning, stacklevel=_levels_out())

@@ -25,7 +25,7 @@ class Dim(Polynomial[str]):
 
     @staticmethod
     def parse(text: str) -> Dim:
-        """Read what `str` of a dimension prints.
+        """Parse the text of a dimension, as `str` prints it.
 
         Raises:
             ValueError: if the text is not a sum of products of names and numbers.
@@ -67,7 +67,7 @@ class Dim(Polynomial[str]):
         return tuple(self.atoms)
 
     def substitute(self, dims: Mapping[str, Dim]) -> Dim:
-        """The dimension with others substituted for symbols; one that is not in `dims` stays."""
+        """The dimension with others substituted for symbols; symbols not in `dims` stay."""
 
         def dim(name: str) -> Dim:
             return dims[name] if name in dims else Dim.symbol(name)
@@ -75,9 +75,9 @@ class Dim(Polynomial[str]):
         return Dim.of(self.substituted(dim))
 
     def root(self) -> tuple[str, int] | None:
-        """The symbol and the count for which the dimension is 0; None if that is not certain.
+        """The symbol and its value for which the dimension is 0; None if unknown.
 
-        It is certain for one symbol, in one term of degree 1, whose solution is a count.
+        It is known for a single symbolic term, of degree 1, and a root that is a natural number.
         """
         linear = [(monomial, c) for monomial, c in self.terms if monomial]
         if len(linear) != 1 or len(linear[0][0]) != 1:

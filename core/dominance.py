@@ -1,6 +1,6 @@
-"""Every value is defined before it is used, which xDSL's verifier does not check.
+"""Dominance: every value is defined before its uses, which xDSL's verifier does not check.
 
-Text may name a value before the line that defines it, so that parsed IR has to be checked.
+Text may name a value before the line that defines it, so parsed IR has to be checked.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .provenance import origin
 
 
 def verify_module(module: ModuleOp) -> None:
-    """Verify a module: each operation, and that values are defined.
+    """Verify a module: each operation, and dominance.
 
-    Definitions are checked first, because verifiers look at the owners of operands.
+    Dominance comes first, because verifiers look at the owners of operands.
 
     Raises:
         VerifyException: with the first fact that does not hold.
@@ -30,7 +30,7 @@ def verify_module(module: ModuleOp) -> None:
 
 
 def verify_dominance(op: Operation) -> None:
-    """Check that in the regions of `op` every operand is defined on each path to its use.
+    """Check that every operand in the regions of `op` is defined on each path to its use.
 
     Raises:
         VerifyException: naming the first operation that uses a value too early.
@@ -53,7 +53,7 @@ def early_uses(op: Operation) -> list[tuple[Operation, str]]:
 def _look_through(
     region: Region, visible: set[SSAValue], found: list[tuple[Operation, str]]
 ) -> None:
-    """Find those in a region where the values of `visible` are defined; it is not changed."""
+    """Find early uses in a region; the values of `visible` are defined before it."""
     if len(region.blocks) < 2:
         for block in region.blocks:
             _look_through_block(block, visible, found)

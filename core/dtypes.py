@@ -1,4 +1,4 @@
-"""The element types of tensors: their names, NumPy dtypes, and sizes. There is no other table."""
+"""The element types of tensors: their names, NumPy dtypes, and sizes. This is the only table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ELEMENT_TYPES: dict[str, Attribute] = {str(type): type for type in _NUMPY_NAMES}
 """The element types of tensors by their names: f16, bf16, f32, f64, i1, i8 to i64, ui8 to ui32."""
 
 _NUMPY: dict[Attribute, np.dtype[Any]] = {}
-"""The dtypes that were needed so far: `import stepwell` does not load NumPy."""
+"""The dtypes used so far: `import stepwell` does not load NumPy."""
 _BY_NAME = {name: type for type, name in _NUMPY_NAMES.items()}
 
 
@@ -57,7 +57,7 @@ def dtype_of(element_type: Attribute) -> np.dtype[Any]:
     """The NumPy dtype in which elements of this type are stored.
 
     Raises:
-        CompileError: if it is no element type of a tensor: no float, i1, i8 to i64, ui8 to ui32.
+        CompileError: if it is not an element type of a tensor (see `ELEMENT_TYPES`).
     """
     known = _NUMPY.get(element_type)
     if known is not None:
@@ -70,7 +70,7 @@ def dtype_of(element_type: Attribute) -> np.dtype[Any]:
             explain("type", "unknown element type", expected=expected, got=element_type)
         )
     if element_type == bf16:
-        # NumPy has no such dtype of its own: the import makes it known.
+        # The import registers the dtype with NumPy.
         import ml_dtypes  # noqa: F401
     dtype = _NUMPY[element_type] = np.dtype(_NUMPY_NAMES[element_type])
     return dtype
@@ -78,7 +78,7 @@ def dtype_of(element_type: Attribute) -> np.dtype[Any]:
 
 @functools.cache
 def dtype_named(name: str) -> np.dtype[Any]:
-    """The NumPy dtype of an element type that is given by name, such as "f32"."""
+    """The NumPy dtype of an element type given by name, such as "f32"."""
     if name not in ELEMENT_TYPES:
         expected = ", ".join(ELEMENT_TYPES)
         raise CompileError(explain("type", "unknown element type", expected=expected, got=name))
@@ -101,7 +101,7 @@ def element_type_of(dtype: np.dtype[Any]) -> Attribute:
 
 
 def byte_size(element_type: Attribute) -> int:
-    """The size of a stored element in bytes: a truth value takes one, an index eight."""
+    """The size of a stored element in bytes: a boolean takes one, an index eight."""
     bits = element_type.bitwidth if isinstance(element_type, FixedBitwidthType) else 64
     return max(1, bits // 8)
 

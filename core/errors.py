@@ -29,8 +29,8 @@ class UnsupportedError(CompileError):
 class InternalError(CompileError):
     """A defect of the compiler: a pass crashed, or produced invalid IR.
 
-    `pass_name` is that of the pass, `reproducer` the file that shows it, or None if none could be
-    written.
+    `pass_name` is the name of the pass, `reproducer` the file that reproduces the defect, or None
+    if it could not be written.
     """
 
     pass_name: str = ""
@@ -40,10 +40,10 @@ class InternalError(CompileError):
 class MiscompilationError(CompileError):
     """A check found that a pass changed the results of a program.
 
-    `pass_name` and `stage` are those of the pass, `ulp` is how far a result was moved (see
-    `Change`) and `limit` how far it might have been (in the units of `core.budgets`),
-    `function`, `operation` and `nodes` say where the difference shows first, `call` in which call
-    of the function, from 1, and `inputs` are what the program was run on.
+    `pass_name` and `stage` identify the pass. `ulp` is the error of the result (see `Change`),
+    `limit` the allowed error (in the units of `core.budgets`). `function`, `operation` and `nodes`
+    locate the first difference, `call` is the number of the call of the function, from 1, and
+    `inputs` are the inputs of the program.
     """
 
     stage: str
@@ -75,7 +75,7 @@ def explain(
 ) -> str:
     """Word an error: ``<subject>: <fact>, expected <x>, got <y> (<origin>); <hint>``.
 
-    Of what was got, which may be anybody's text, the first `_SHOWN` characters are shown.
+    `got` may be an arbitrary text, and is cut after `_SHOWN` characters.
 
     >>> explain("graph.dense", "inner dimensions differ", expected=784, got=768,
     ...         origin='node "fc1"')

@@ -1,4 +1,4 @@
-"""How exact rewrites are: what each rule declares beside its identity.
+"""How exact rewrites are: each rule declares it beside its identity.
 
 A rule is a rewrite pattern, a function that replaces an operator, or a whole pass. It is declared
 by a decorator; a test rejects rules without one:
@@ -7,7 +7,7 @@ by a decorator; a test rejects rules without one:
     class DivideByConstant(RewritePattern):
         # x / c == x * (1 / c)
 
-`docs/canonical-forms.md` explains the classes, and where rules of each may be applied.
+`docs/canonical-forms.md` explains the classes, and where rules of each class may be applied.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Exactness(Enum):
     EXACT = "exact"
     """Nothing: the same bits for all operands, NaN and -0.0 among them."""
     OPEN = "open"
-    """What operators leave unspecified: the order of a sum of floats, and how often a composite
-    operator (a normalisation) rounds inside."""
+    """Anything that operators leave unspecified: the order of a sum of floats, and the roundings
+    inside a composite operator (a normalisation)."""
     ROUNDING = "rounding"
     """How often, or where, a result is rounded."""
     SPECIAL = "special values"
@@ -45,7 +45,7 @@ class Exactness(Enum):
 
     @staticmethod
     def of(rule: object) -> Exactness | None:
-        """What a rule, or the class of a rule, declares; None if it declares nothing."""
+        """The class that a rule, or the Python class of a rule, declares; None if none."""
         declared = getattr(rule, _DECLARED, None)
         return declared if isinstance(declared, Exactness) else None
 
@@ -58,19 +58,19 @@ ROUNDING_ATTRIBUTE = "graph.rounding"
 
 
 class Rounding(Enum):
-    """What the rewrites of a module may do to roundings."""
+    """How the rewrites of a module may change roundings."""
 
     KEPT = "kept"
     """Every float is rounded as in the model: only exact rewrites are applied."""
     UNSEEN = "unseen"
-    """Rewrites that round differently are applied where no comparison, rounding to whole numbers,
-    cast to integers or quantisation follows, and open ones everywhere. This is the default."""
+    """Rewrites that round differently are applied where no comparison, rounding to integers, cast
+    to integers or quantisation follows, and open ones everywhere. This is the default."""
     FREE = "free"
     """All rewrites are applied everywhere."""
 
 
 def with_rounding(module: Module, rounding: str) -> Module:
-    """A copy of a module that says what its rewrites may do to roundings.
+    """A copy of a module that states how its rewrites may change roundings.
 
     Raises:
         CompileError: if `Rounding` has no such value.
@@ -85,7 +85,7 @@ def with_rounding(module: Module, rounding: str) -> Module:
 
 
 def rounding_of(module: Operation) -> Rounding:
-    """What rewrites may do to the roundings of a module.
+    """How rewrites may change the roundings of a module.
 
     Raises:
         PassFailedException: if `Rounding` has no such value.

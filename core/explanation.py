@@ -11,7 +11,7 @@ from .context import Decision
 from .errors import InputError, explain
 
 SCHEMA = 1
-"""The version of the JSON form; it grows when a key changes its meaning or goes."""
+"""The version of the JSON form; it increases when a key changes its meaning or is removed."""
 
 _SHOWN = 6
 _Key = TypeVar("_Key")
@@ -19,7 +19,7 @@ _Key = TypeVar("_Key")
 
 @dataclass(frozen=True)
 class Line:
-    """One decision of a pass, worded once for all subjects that it applies to."""
+    """One decision of a pass, stated once for all its subjects."""
 
     subject: str
     what: str
@@ -56,7 +56,7 @@ def explanation(decisions: Iterable[Decision], format: str) -> str:
 
 
 def as_text(decisions: Iterable[Decision]) -> str:
-    """The decisions under the names of stages and passes, equal ones in one line."""
+    """The decisions grouped by stage and pass, equal ones on one line."""
     lines: list[str] = []
     stage = None
     for section in sections(decisions):
@@ -69,13 +69,13 @@ def as_text(decisions: Iterable[Decision]) -> str:
 
 
 def as_json(decisions: Iterable[Decision]) -> str:
-    """The decisions as a JSON object, one by one and in the order in which they were taken."""
+    """The decisions as a JSON object, one entry each, in order."""
     entries = [record(decision) for decision in decisions]
     return json.dumps({"schema": SCHEMA, "decisions": entries}, indent=2)
 
 
 def record(decision: Decision) -> dict[str, Any]:
-    """A decision as an object of JSON."""
+    """A decision as a JSON object."""
     return {
         "stage": decision.stage or None,
         "pass": decision.pass_name or None,
@@ -90,7 +90,7 @@ def record(decision: Decision) -> dict[str, Any]:
 
 
 def sections(decisions: Iterable[Decision]) -> Iterator[Section]:
-    """The decisions by stage and pass, in order; a pass that runs twice in a stage is one."""
+    """The decisions by stage and pass, in order; the runs of a pass in a stage are merged."""
     for (stage, pass_name), found in _by(decisions, lambda d: (d.stage, d.pass_name)).items():
         alike = _by(found, lambda d: (d.what, d.why, d.cost))
         lines = [
@@ -110,14 +110,14 @@ def _by(
 
 
 def _subjects(group: list[Decision]) -> str:
-    """The subjects of decisions in words: ``node "a"; node "b"; and 3 more``."""
+    """The subjects of decisions as text: ``node "a"; node "b"; and 3 more``."""
     subjects = list(dict.fromkeys(map(_subject, group)))
     shown, rest = subjects[:_SHOWN], len(subjects) - _SHOWN
     return "; ".join([*shown, *([f"and {rest} more"] if rest > 0 else [])])
 
 
 def _subject(decision: Decision) -> str:
-    """The subject of a decision with the nodes that it does not name itself."""
+    """The subject of a decision, with those of its nodes that the subject does not name."""
     unnamed = [f'"{name}"' for name in decision.nodes if f'"{name}"' not in decision.subject]
     shown, rest = unnamed[:_SHOWN], len(unnamed) - _SHOWN
     more = f" and {rest} more" if rest > 0 else ""

@@ -20,24 +20,24 @@ from .refusal import InvalidProgram
 
 
 class Kind(Enum):
-    """What kind of failure it is."""
+    """The kinds of failures."""
 
     CRASH = "crash"
-    """A pass raised an exception that only its own defect can cause."""
+    """A pass raised an exception that only a defect of the pass can cause."""
     VERIFICATION = "failed verification"
-    """A pass produced, or was given, invalid IR."""
+    """A pass produced or received invalid IR."""
     RESULT = "wrong result"
-    """A pass changed what the program computes."""
+    """A pass changed the results of the program."""
     REFUSAL = "refusal"
-    """A pass refuses the program, and says why."""
+    """A pass rejected the program with an error message."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure, and its place: two failures with the same cause are equal.
+    """A failure and its place: failures with the same cause are equal.
 
-    `place` is the function of the compiler that crashed, or the message without its numbers, names
-    and types. `message` is one line for people.
+    `place` is the function of the compiler that crashed, or the message without numbers, names and
+    types. `message` is one line for people.
     """
 
     kind: Kind
@@ -57,7 +57,7 @@ class Failure:
 
 
 def failure(error: Exception, pass_name: str) -> Failure:
-    """The failure that an exception of a pass stands for."""
+    """The failure that an exception of a pass represents."""
     root = _root(error)
     kind = kind_of(root)
     if kind is Kind.CRASH:
@@ -75,7 +75,7 @@ def failure(error: Exception, pass_name: str) -> Failure:
 
 
 def kind_of(error: Exception) -> Kind:
-    """What kind of failure an exception is."""
+    """The kind of failure that an exception represents."""
     root = _root(error)
     if isinstance(root, MiscompilationError):
         return Kind.RESULT
@@ -90,12 +90,12 @@ def kind_of(error: Exception) -> Kind:
 
 
 def is_defect(error: Exception) -> bool:
-    """Whether only a defect of the compiler can be the cause of an exception."""
+    """Whether only a defect of the compiler can cause an exception."""
     return kind_of(error) in (Kind.CRASH, Kind.VERIFICATION)
 
 
 def _root(error: Exception) -> Exception:
-    """The first exception of a chain, which the pipeline prefixes with the pass."""
+    """The cause of an error that only prefixes its message with the pass, else the error itself."""
     cause = error.__cause__
     worded = isinstance(error, StepwellError) and isinstance(cause, DiagnosticException)
     return cause if worded and isinstance(cause, Exception) else error
@@ -110,13 +110,13 @@ def _frames(trace: TracebackType | None) -> list[str]:
 
 
 _NOT_RUN = "no longer runs"
-"""In an error of the check: there is no result to compare."""
+"""Marks an error of the checker without a result to compare."""
 
 _DETAILS = re.compile(r"<[^<>]*>|\"[^\"]*\"|\([^()]*\)|[@%]?\w*\d\w*|[@%]\w+")
 
 
 def _without_details(message: str) -> str:
-    """A message up to what it compares, without names, numbers and types."""
+    """A message up to the expected value, without names, numbers and types."""
     head = re.split(r", expected |, got |; ", message)[0]
     while (shorter := _DETAILS.sub("", head)) != head:
         head = shorter

@@ -11,19 +11,19 @@ from typing import Any
 from .context import Decision
 
 SCHEMA = 1
-"""The version of the JSON form; it grows when a key changes its meaning or goes."""
+"""The version of the JSON form; it increases when a key changes its meaning or is removed."""
 
 MOST = 8
-"""Operations of a function are listed up to this number; more are only counted."""
+"""The number of operations of a function that are listed; the others are only counted."""
 
 
 @dataclass(frozen=True)
 class Place:
     """The operations of a node in a function of a stage.
 
-    `operations` are those of the node, as text where they are few and of the model, else by
-    name and number; `of` is how many the function has in all. `with_` are the nodes that it
-    shares them with, `loops` those of a kernel that are the node's.
+    `operations` are those of the node: the text of a few operations of the model, else names and
+    numbers. `count` is their number, `of` that of all operations of the function. `with_` are the
+    other nodes that they compute, `loops` the loops of a kernel that belong to the node.
     """
 
     function: str
@@ -44,7 +44,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Change:
-    """A pass that changed which operations are a node's: their names before and after it."""
+    """A pass that changed the operations of a node: their names before and after it."""
 
     stage: str
     pass_name: str
@@ -59,8 +59,8 @@ class Change:
 class Fate:
     """What became of a node.
 
-    `stages` has the functions with operations of it, by stage; `lines` where it is in the debug
-    information. `vanished` says why nothing is left of it at the end, if so.
+    `stages` holds the functions with operations of the node, by stage, `lines` its lines in the
+    debug information. `vanished` is the reason if no operation of it is left at the end.
     """
 
     node: str
@@ -71,7 +71,7 @@ class Fate:
     vanished: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        """What `json` writes."""
+        """The dictionary that `json` writes."""
         stages = {
             stage: [
                 {key.removesuffix("_"): value for key, value in asdict(place).items()}
@@ -90,7 +90,7 @@ class Fate:
         }
 
     def json(self) -> str:
-        """The fate as a JSON object; `docs/profiling.md` says what is in it."""
+        """The fate as a JSON object, described in `docs/profiling.md`."""
         return json.dumps(self.to_dict(), indent=2)
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ class Fate:
 
 
 def listed(kinds: Iterable[str]) -> str:
-    """Names of operations with their numbers: ``graph.dense, 2 graph.constant``."""
+    """Names of operations with their counts: ``graph.dense, 2 graph.constant``."""
     counts = Counter(kinds).most_common()
     shown = [f"{number} {name}" if number > 1 else name for name, number in counts[:MOST]]
     rest = sum(number for _, number in counts[MOST:])

@@ -1,8 +1,8 @@
-"""Termination of passes: patterns that undo each other are stopped, ours and others'.
+"""Termination of passes: patterns that undo each other are stopped, in any package.
 
 xDSL's `PatternRewriteWalker` applies patterns until none matches. While a pass of a pipeline runs,
-the number of rewrites is limited, well above what any terminating set of patterns has needed;
-exceeding it is an error that names the operation and the pattern.
+the number of rewrites is limited, well above the needs of any terminating set of patterns so far;
+exceeding the limit is an error that names the operation and the pattern.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from .walks import operations_in
 REWRITES_PER_OPERATION = 64
 """The limit of rewrites per operation of a region."""
 FEWEST_REWRITES = 1000
-"""The limit of rewrites for any region, however small."""
+"""The least limit of rewrites, for small regions."""
 
 
 def bounded_rewrites(name: str) -> AbstractContextManager[None]:
-    """Bound each walk of patterns in the pass called `name` within the context."""
+    """Bound each pattern walk of the pass called `name` within the context."""
     return walking(_bounding(name))
 
 
 def no_fixpoint(name: str, rounds: int, what: str, op: Operation) -> PassFailedException:
-    """The error of a pass that does not terminate at an operation."""
+    """The error of a pass that keeps rewriting an operation."""
     fact = f"{what} is still being applied to {op.name} after {rounds} rewrites"
     where, hint = origin(op), "patterns undo each other"
     return PassFailedException(explain(name, fact, expected="an end", origin=where, hint=hint))
 
 
 class _Bounded(RewritePattern):
-    """The pattern, or all patterns, of a walker, which is stopped after `most` rewrites."""
+    """The pattern, or all patterns, of a walker, limited to `most` rewrites."""
 
     def __init__(self, pattern: RewritePattern, name: str, most: int) -> None:
         self.pattern, self.pass_name, self.most = pattern, name, most
@@ -68,14 +68,14 @@ class _Bounded(RewritePattern):
             raise self.error
 
     def _changed(self, op: Operation) -> None:
-        """Find out which pattern is being applied once there are too many rewrites."""
+        """Identify the pattern being applied once there are too many rewrites."""
         frame = inspect.currentframe()
         if self.last is None and frame is not None:
             self.last = pattern_in(frame.f_back)
 
 
 def _bounding(name: str) -> Callable[[Walk], Walk]:
-    """Makes the walks of a pass terminate."""
+    """A wrapper that makes the walks of a pass terminate."""
 
     def bounding(whole: Walk) -> Walk:
         def rewrite_region(self: PatternRewriteWalker, region: Region) -> bool:
@@ -89,7 +89,7 @@ def _bounding(name: str) -> Callable[[Walk], Walk]:
                 return whole(self, region)
             except Exception:
                 if bounded.error is not None:
-                    # The walker adds the module to what a pattern raises.
+                    # The walker adds the module to the errors of patterns.
                     raise bounded.error from None
                 raise
             finally:

@@ -13,10 +13,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 def register_function(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function under a name that `graph.call_packed` can call.
 
-    The function gets its inputs, then one array for each result, which it fills. Dense ones are
-    NumPy arrays, sparse ones `scipy.sparse.csr_array`: views of the program's memory, valid during
-    the call only, the inputs read-only. Its results must depend on nothing but its inputs.
-    Registering a name again affects what is compiled afterwards.
+    The function receives its inputs, then one array to fill for each result. Dense ones are NumPy
+    arrays, sparse ones `scipy.sparse.csr_array`: views of the program's memory, valid during the
+    call only, with read-only inputs. The results must depend on the inputs only. Registering a name
+    again affects only later compilations.
 
         @sw.register_function("env.linear")
         def linear(x, w, y):

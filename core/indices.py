@@ -1,7 +1,7 @@
-"""What indices that callers pass must be: those of CSR matrices, as a table, and of gathers.
+"""Validity of the indices that callers pass: those of CSR matrices, as a table, and of gathers.
 
-Compiled code, the interpreter of `rt` and the reference say the same of a matrix because each
-checks the facts of `RULES` in their order, and words the first that does not hold by its line.
+Compiled code, the interpreter of `rt` and the reference report the same error for a matrix: each
+checks `RULES` in order, and reports the first rule that does not hold with its text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class CsrFault(IntEnum):
-    """Which fact does not hold; what `rt.check_csr` leaves beside a position and a value."""
+    """The rule that does not hold, as `rt.check_csr` stores it beside a position and a value."""
 
     START = 1
     ORDER = 2
@@ -22,7 +22,7 @@ class CsrFault(IntEnum):
 
 
 class Wrong(Enum):
-    """What makes an array invalid; the first such element, and its position, are reported."""
+    """Why an array is invalid; the first such element and its position are reported."""
 
     FIRST_IS_NOT_ZERO = "the first element is not 0"
     DECREASES = "an element is above the next one"
@@ -32,7 +32,7 @@ class Wrong(Enum):
 
 @dataclass(frozen=True)
 class CsrRule:
-    """A fact about one of the arrays, and the text where it does not hold."""
+    """A rule about one of the arrays, and the error text if it does not hold."""
 
     fault: CsrFault
     array: str
@@ -70,13 +70,13 @@ RULES = (
 
 
 def explained(fault: int, position: int, value: int) -> str:
-    """What a fault is in words."""
+    """The error text of a fault."""
     (rule,) = [rule for rule in RULES if rule.fault == fault]
     return rule.text.format(position=position, value=value)
 
 
 def fault_of(indptr: np.ndarray, indices: np.ndarray, columns: int) -> tuple[int, int, int] | None:
-    """The first fact that does not hold: the fault, a position and a value; None if all do."""
+    """The first rule that does not hold: its fault, a position and a value; None if all hold."""
     if not indptr.size:
         return CsrFault.START, 0, 0
     arrays = {"indptr": indptr.astype(np.int64), "indices": indices}
@@ -104,7 +104,7 @@ def _wrong_places(wrong: Wrong, array: np.ndarray, entries: int, columns: int) -
 
 
 def outside(indices: np.ndarray, extent: int) -> tuple[int, int, int] | None:
-    """The first index that is not in [-extent, extent): its position, it, and the extent."""
+    """The first index not in [-extent, extent): its position, its value, and the extent."""
     wrong = np.flatnonzero((indices < -extent) | (indices >= extent))
     if not wrong.size:
         return None
@@ -112,8 +112,8 @@ def outside(indices: np.ndarray, extent: int) -> tuple[int, int, int] | None:
 
 
 def explained_index(position: int, value: int, extent: int) -> str:
-    """What is wrong with an index in words."""
+    """The error text of an index out of range."""
     if not extent:
-        return f"index into no elements at position {position}, got {value}"
+        return f"index into an empty dimension at position {position}, got {value}"
     expected = f"{-extent} to {extent - 1}"
     return f"index out of range at position {position}, expected {expected}, got {value}"

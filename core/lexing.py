@@ -1,7 +1,7 @@
 """xDSL's lexer without its exponential time on unterminated strings.
 
-The pattern of a string literal nests quantifiers, so that one missing quote makes the lexer try
-every split of the rest of the line: a line of 40 characters takes minutes. The same pattern with
+The pattern of a string literal nests quantifiers: for a missing quote, the lexer tries every split
+of the rest of the line, which takes minutes for 40 characters. The same pattern with
 possessive quantifiers accepts the same strings and never backtracks.
 """
 

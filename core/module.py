@@ -30,8 +30,8 @@ from .printing import module_text
 from .weights import WeightStore, write_atomically
 
 NAME, DIMS, NNZ = "graph.name", "graph.dims", "graph.nnz"
-"""Attributes of arguments and results: what callers call one, the names of its dimensions, and
-its number of stored entries."""
+"""Attributes of arguments and results: the public name, the names of the dimensions, and the
+number of stored entries."""
 SIGNATURE, ARGUMENTS, RESULTS = "graph.signature", "graph.arguments", "graph.results"
 """Attributes of a function on buffers: its type as one of tensors, and their attributes."""
 
@@ -58,7 +58,7 @@ class ValueSpec:
     """An input or output of a model as a caller sees it.
 
     A dimension is an int, or a str where it is symbolic. `format` is None for a dense array
-    and "csr" for a sparse one, whose stored entries number `nnz`.
+    and "csr" for a sparse one with `nnz` stored entries.
     """
 
     name: str
@@ -140,7 +140,7 @@ class Module:
             raise CompileError(str(error).strip().splitlines()[0]) from error
 
     def verify_order(self) -> None:
-        """Check that values are defined before they are used, which passes do not.
+        """Check dominance, which the verification between passes leaves out.
 
         Raises:
             CompileError: naming the first operation that uses a value too early.
@@ -189,7 +189,7 @@ def _only(found: Sequence[_Function]) -> _Function:
 
 
 def is_public(function: Program) -> bool:
-    """Whether a function is one that callers see; an `llvm.func` without a body is elsewhere."""
+    """Whether callers see a function; an `llvm.func` without a body is defined elsewhere."""
     if isinstance(function, llvm.FuncOp):
         return function.linkage.linkage.data == "external" and bool(function.body.blocks)
     visibility = function.sym_visibility
@@ -200,8 +200,7 @@ def is_public(function: Program) -> bool:
 class Face:
     """The signature of a function on tensors: its type, and attributes of arguments and results.
 
-    `described` says that it has become a function on buffers, which keeps the rest in its
-    attributes.
+    `described` means that the function is on buffers now, and keeps the signature in attributes.
     """
 
     type: FunctionType
@@ -214,7 +213,8 @@ def face_of(function: Program) -> Face:
     """The signature of a function on tensors.
 
     Raises:
-        CompileError: if its attributes for that are malformed, or an `llvm.func` lacks them.
+        CompileError: if the attributes of the signature are malformed, or an `llvm.func` lacks
+            them.
     """
     kept = function.attributes.get(SIGNATURE)
     if described := isinstance(kept, FunctionType):
@@ -252,7 +252,7 @@ def specs_of(function: Program) -> tuple[list[ValueSpec], list[ValueSpec]]:
     """The inputs and results of a public function, in order.
 
     Raises:
-        CompileError: if an argument or result is no tensor.
+        CompileError: if an argument or result is not a tensor.
     """
     face = face_of(function)
     inputs, outputs = (
@@ -270,7 +270,7 @@ def _spec(kind: Attribute, attrs: Mapping[str, Attribute], default_name: str) ->
     label = name.data if isinstance(name, StringAttr) else default_name
     if not isinstance(kind, TensorType):
         raise CompileError(
-            explain("module", f'"{label}" is no tensor', expected="tensor", got=kind)
+            explain("module", f'"{label}" is not a tensor', expected="tensor", got=kind)
         )
     if str(kind.element_type) not in ELEMENT_TYPES:
         fact = f'"{label}" has elements of an unknown type'
@@ -307,7 +307,7 @@ def argument_attrs(
     """The attributes of an argument of the public function.
 
     Args:
-        name: what callers call it.
+        name: its name for callers.
         dims: its dimensions; a str names a symbolic one.
         nnz: for a sparse argument, its number of stored entries or the symbol for it.
     """

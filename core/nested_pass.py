@@ -27,7 +27,7 @@ _PUBLIC, _PRIVATE = StringAttr("public"), StringAttr("private")
 
 
 def anchored(text: str, anchors: Sequence[str]) -> str:
-    """Passes as text, nested in operations."""
+    """The text of passes, nested in operations."""
     for anchor in reversed(anchors):
         text = f"{anchor}({text})"
     return text
@@ -37,12 +37,12 @@ def anchored(text: str, anchors: Sequence[str]) -> str:
 class NestedPass(ModulePass):
     """Runs a pass on each operation of a kind, each in a separate module.
 
-    That module also holds copies of what the operation refers to by symbol, functions without their
-    bodies; the operation is public there, so that a pass keeps it and its type.
+    That module also holds copies of the operations referred to by symbol, functions without their
+    bodies. The operation is public there: a pass must keep it and its type.
     """
 
     anchors: tuple[str, ...]
-    """The operations that it is nested in, the outermost first."""
+    """The operations around it, the outermost first."""
     step: ModulePass
 
     @property
@@ -58,8 +58,8 @@ class NestedPass(ModulePass):
 
         Raises:
             PassFailedException: if the pass adds something beside the operation, replaces it by one
-                of another kind, or changes what it refers to, or if the operation uses outer
-                values.
+                of another kind, or changes an operation that it refers to, or if the operation
+                uses outer values.
         """
         for found in list(_anchored_ops(op, self.anchors)):
             self._apply_alone(ctx, found)
@@ -76,7 +76,7 @@ class NestedPass(ModulePass):
                     self._refuse(op, f"the pass changes {called(copy)}, which it refers to")
 
     def _check_alone(self, op: Operation, left: Sequence[Operation]) -> None:
-        """Demand that a pass left the operation, or another one of its kind and symbol."""
+        """Check that the module holds one operation, of the same kind and symbol."""
         same = [o for o in left if o.name == op.name and _symbol(o) == _symbol(op)]
         beside = [o for o in left if o not in same]
         if beside and same:
@@ -98,7 +98,7 @@ class NestedPass(ModulePass):
 
 
 def _anchored_ops(op: Operation, anchors: Sequence[str]) -> Iterator[Operation]:
-    """The operations of the name of the last anchor, each directly in one of the anchor before."""
+    """The operations named by the last anchor, each directly in one named by the anchor before."""
     if not anchors:
         yield op
         return
@@ -110,7 +110,7 @@ def _anchored_ops(op: Operation, anchors: Sequence[str]) -> Iterator[Operation]:
 
 
 def _referred(op: Operation) -> list[Operation]:
-    """What an operation refers to by symbol outside of it, transitively."""
+    """The outside operations that an operation refers to by symbol, transitively."""
     found: dict[Operation, None] = {}
     queue = [op]
     while queue:
@@ -125,7 +125,7 @@ def _referred(op: Operation) -> list[Operation]:
 
 
 def _declaration(op: Operation) -> Operation:
-    """A copy of what is referred to; of a function, only its declaration."""
+    """A copy of an operation; of a function, only its declaration."""
     if not isinstance(op, FuncOp):
         return op.clone()
     copy = op.clone_without_regions()
@@ -148,9 +148,9 @@ def _symbols(op: Operation) -> Iterator[StringAttr]:
 
 @contextmanager
 def _alone(op: Operation, copies: list[Operation]) -> Iterator[ModuleOp]:
-    """A module with an operation and copies; afterwards the result is moved back.
+    """A module with an operation, which is public there, and copies.
 
-    The operation is public in it.
+    Afterwards the result is moved back.
     """
     block, visibility = op.parent, op.properties.get("sym_visibility")
     assert block is not None

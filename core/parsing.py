@@ -1,14 +1,14 @@
 """Reading MLIR text: xDSL's parser with corrections.
 
 Invalid text raises a `ParseError` or a `DiagnosticException`, nothing else. The nesting of brackets
-is limited, so that Python's stack suffices here and for later walks over the IR.
+is limited to keep Python's stack from overflowing, here and in later walks over the IR.
 
-A splat is refused if it has more elements than memory should hold: xDSL expands it.
+A splat with more than `LARGEST_LITERAL` elements is refused, because xDSL expands it.
 
 MLIR prints a floating-point number that has no exact short decimal form, and an infinity or a
-NaN, as its bits in hexadecimal. xDSL does so as well, and reads that back where a number stands
-alone, but takes it for an integer among the elements of a dense attribute: a vector of minus
-infinities became one of 4286578688.
+NaN, as its bits in hexadecimal. xDSL does so as well, and reads that back for a single number, but
+takes it for an integer among the elements of a dense attribute: a vector of minus infinities became
+a vector of 4286578688.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from .reading import STRING, ReadingError, too_deep
 from .versions import IR_TEXT, KEY, stated_in
 
 LARGEST_LITERAL = 1 << 26
-"""The most elements of a dense attribute; larger arrays are weights."""
+"""The maximum number of elements of a dense attribute; larger arrays are weights."""
 
 DEEPEST_TEXT = 64
-"""The limit of nested brackets: the parser makes up to ten calls for each."""
+"""The maximum nesting of brackets: the parser makes up to ten calls for each."""
 
 _BRACKETS = re.compile(rf"{STRING}|//[^\n]*|->|>=|<=|[][(){{}}<>]")
 
@@ -64,11 +64,11 @@ class _Element(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUs
 
 
 class MlirParser(Parser):
-    """A parser of MLIR text, which also keeps what the text has besides the module.
+    """A parser of MLIR text, which also keeps the parts of the text besides the module.
 
-    `external_resources` are those of the metadata at the end of the text, by name. With
-    `keep_places` the location of an operation has its position in the text, as with `mlir-opt`, and
-    `failed_line` is where the innermost operation that could not be made begins.
+    `external_resources` are those of the metadata at the end of the text, by name. After
+    `keep_places`, the location of an operation has its position in the text, as with `mlir-opt`,
+    and `failed_line` is the first line of the innermost operation that could not be created.
     """
 
     failed_line: int | None = None
@@ -80,7 +80,7 @@ class MlirParser(Parser):
     _TensorLiteralElement = _Element
 
     def __init__(self, ctx: Context, input: str, name: str = "<unknown>") -> None:
-        # The parser reads a first token at once, which must come from this lexer.
+        # The parser reads its first token at once: start over with this lexer.
         super().__init__(ctx, "", name)
         self._parser_state = ParserState(LinearLexer(Input(input, name)))
 
@@ -88,8 +88,8 @@ class MlirParser(Parser):
         """The module of the text; text of an older version is upgraded first.
 
         Raises:
-            ParseError: if it is none, or states an unsupported version.
-            DiagnosticException: if an operation or an attribute cannot be made.
+            ParseError: if the text is malformed, or states an unsupported version.
+            DiagnosticException: if an operation or an attribute cannot be created.
         """
         place = too_deep(_BRACKETS, self._current_token.span.input.content, DEEPEST_TEXT)
         if place is not None:
@@ -117,7 +117,7 @@ class MlirParser(Parser):
             self._refuse(f"cannot parse: {fact}", error)
 
     def _bring_up(self) -> bool:
-        """Upgrade text that states its version to the current one; return whether it states one."""
+        """Upgrade text that states an older version; return whether it states a version."""
         input = self._current_token.span.input
         stated = stated_in(input.content)
         if stated is None:
@@ -131,17 +131,17 @@ class MlirParser(Parser):
         return True
 
     def _refuse(self, fact: str, error: Exception) -> NoReturn:
-        """Refuse the text at the current token for what xDSL has raised."""
+        """Refuse the text at the current token, because of an exception of xDSL."""
         raise ParseError(self._current_token.span, fact) from error
 
     def keep_places(self, line_offset: int = 0) -> None:
-        """Keep the positions of operations in a text that `line_offset` lines precede."""
+        """Keep the positions of operations, in a text after `line_offset` other lines."""
         text = self._current_token.span.input.content
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self._line_offset = line_offset
 
     def parse_operation(self) -> Operation:
-        """An operation, with its position if that is kept."""
+        """An operation, with its position if positions are kept."""
         if self._line_starts is None:
             return super().parse_operation()
         span = self._current_token.span
@@ -158,7 +158,7 @@ class MlirParser(Parser):
     def parse_dense_int_or_fp_elements_attr(
         self, type: RankedStructure[AnyDenseElement] | None
     ) -> DenseIntOrFPElementsAttr:
-        """An attribute ``dense<...>``; its type follows where it is not given."""
+        """An attribute ``dense<...>``; unless given, its type follows in the text."""
         if type is not None:
             self._check_size(type, self.pos)
         return super().parse_dense_int_or_fp_elements_attr(type)

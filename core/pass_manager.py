@@ -15,21 +15,21 @@ from .fixpoint import bounded_rewrites
 
 OPEN_STAGES = ("optimized", "kernels")
 """The stages whose operations may come from rules, operators and kernels of plug-ins and users.
-`fused` only moves operations into functions; after `kernels` there are schedules and conversions
-alone, and LLVM verifies the end result."""
+`fused` only moves operations into functions; after `kernels` only schedules and conversions run,
+and LLVM verifies the end result."""
 
 
 def run_steps(
     ctx: CompilerContext, op: ModuleOp, steps: Sequence[ModulePass], stage: str = ""
 ) -> None:
-    """Run passes on a module in place, verifying it as often as the context says.
+    """Run passes on a module in place; `ctx.verify` determines when it is verified.
 
     Decisions of the passes are recorded with the names of pass and stage. Hooks are notified in
     order before a pass and in reverse order after it: the last one is innermost.
 
     Raises:
-        CompileError: if a pass refuses, or leaves what does not verify; its message names the
-            pass and the operation.
+        CompileError: if a pass refuses the module, or its result does not verify; the message
+            names the pass and the operation.
     """
     ctx.stage, ctx.pending = stage, [*steps, *ctx.pending]
     for step in steps:
@@ -48,7 +48,7 @@ def run_steps(
             _report_failure(ctx, op, error)
             raise
         except BaseException:
-            # An interrupt is no failure of the pass.
+            # An interrupt is not a failure of the pass.
             _drop(ctx, op, ctx.hooks)
             raise
     if ctx.verify == "stage" or (ctx.verify == "kernels" and stage in OPEN_STAGES):
@@ -60,7 +60,7 @@ def run_steps(
 
 
 def _begins(ctx: CompilerContext, op: ModuleOp) -> bool:
-    """Notify hooks that a pass begins; False if one of them skips it."""
+    """Notify hooks that a pass begins; return False if one of them skips it."""
     notified: list[PassHook] = []
     for hook in ctx.hooks:
         try:
@@ -70,7 +70,7 @@ def _begins(ctx: CompilerContext, op: ModuleOp) -> bool:
             raise
         if not begins:
             _drop(ctx, op, notified)
-            decide(ctx, "pipeline", "leaves the pass out", "a hook says so", kind="missed")
+            decide(ctx, "pipeline", "skips the pass", "a hook requested it", kind="missed")
             return False
         notified.append(hook)
     return True
@@ -97,7 +97,7 @@ def _verify(ctx: CompilerContext, op: ModuleOp) -> None:
     try:
         with ctx.phase("verify"):
             if ctx.verify == "pass":
-                # Doing so at each stage would cost 1/40 of the compile time.
+                # At each stage this would take 1/40 of the compile time.
                 verify_dominance(op)
             op.verify()
     except DiagnosticException as error:
@@ -117,6 +117,6 @@ def _report_failure(ctx: CompilerContext, op: ModuleOp, error: Exception) -> Non
 
 
 def first_line(error: Exception) -> str:
-    """The first line of a message with content; xDSL's messages append the IR."""
+    """The first nonempty line of a message; xDSL's messages append the IR."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

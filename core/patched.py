@@ -1,11 +1,10 @@
-"""The one place where xDSL is patched: wrappers around the walks of patterns.
+"""The only place where xDSL is patched: wrappers around pattern walks.
 
-Steps of passes are counted and limited, and passes are made to terminate, where xDSL applies
-patterns. Passes of xDSL and of other packages make their own `PatternRewriteWalker`, so that
-neither a subclass nor a driver loop of our own would see what they do. Outside of `walking` nothing
-changes.
+Actions are counted and limited, and passes are made to terminate, where xDSL applies patterns.
+Passes of xDSL and of other packages create their own `PatternRewriteWalker`, which neither a
+subclass nor a driver loop of our own could observe. Outside of `walking` nothing changes.
 
-A test checks what is patched here against the version of xDSL that it was written for.
+A test compares the patched code with the version of xDSL that the patch was written for.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from xdsl.ir import Region
 from xdsl.pattern_rewriter import PatternRewriteWalker
 
 CHECKED_VERSION = "0.74"
-"""The version of xDSL whose walker was read."""
+"""The version of xDSL that the patch was written for."""
 
 Walk: TypeAlias = Callable[[PatternRewriteWalker, Region], bool]
-"""`PatternRewriteWalker.rewrite_region`: rewrites a region, and says whether anything changed."""
+"""`PatternRewriteWalker.rewrite_region`: rewrites a region, and returns whether it changed."""
 
 _AROUND: ContextVar[tuple[Callable[[Walk], Walk], ...]] = ContextVar("around", default=())
 """The wrappers of walks, from the outside in. Each thread has its own."""
@@ -30,7 +29,7 @@ _AROUND: ContextVar[tuple[Callable[[Walk], Walk], ...]] = ContextVar("around", d
 
 @contextmanager
 def walking(around: Callable[[Walk], Walk]) -> Iterator[None]:
-    """Wrap the walk of every walker; the wrapper gets the walk as it was."""
+    """Wrap the walk of every walker; `around` maps the original walk to the wrapped one."""
     token = _AROUND.set((*_AROUND.get(), around))
     try:
         yield

@@ -1,10 +1,10 @@
-"""The text of a pipeline: what `-p` and `sw.compile(pipeline=...)` take, and its passes.
+"""The text of a pipeline, as for `-p` and `sw.compile(pipeline=...)`, and its passes.
 
     graph-cse,graph-fuse-ops{max-ops=1},func.func(canonicalize,cse)
 
-Commas separate passes, a line that begins with `#` is a comment. Passes in parentheses run on each
-operation of the name before them separately, as with MLIR's `--pass-pipeline`; the module itself
-may be named around everything.
+Commas separate passes, a line that begins with `#` is a comment. Passes in parentheses run
+separately on each operation of the name before them, as with MLIR's `--pass-pipeline`; the whole
+text may be in `builtin.module(...)`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _ANCHOR = re.compile(r"[A-Za-z_]\w*\.[\w.]+")
 _MODULE = "builtin.module"
 _SHOWN = 60
 _DEEPEST = 16
-"""The limit of nesting; three levels (module, function, kernel) are useful."""
+"""The maximum nesting; three levels (module, function, kernel) are useful."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One pass of a pipeline, and the operations on each of which it runs separately."""
+    """One pass of a pipeline, and the names of the operations that it is nested in."""
 
     spec: ArgSpec
     anchors: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ def plain(text: str) -> str:
 
 
 def _without_gap(match: re.Match[str]) -> str:
-    """A string as it is, a gap only where it is between two words."""
+    """The replacement of a match: a string stays, a gap stays only between two words."""
     text, start, end = match.string, match.start(), match.end()
     outside = start == 0 or end == len(text)
     needless = outside or text[start - 1] in ",{(" or text[end] in ",})"
@@ -102,7 +102,7 @@ def _entries(text: str, anchors: tuple[str, ...]) -> Iterator[Entry]:
             continue
         if not _ANCHOR.fullmatch(head) or not inside.endswith(")"):
             expected = "an operation and passes in parentheses, such as func.func(cse)"
-            fact = "cannot read what passes are nested in"
+            fact = "malformed nesting"
             got = part if len(part) <= _SHOWN else f"{part[:_SHOWN]}..."
             raise CompileError(explain("pipeline", fact, expected=expected, got=got))
         yield from _entries(inside[:-1], (*anchors, head))
@@ -135,7 +135,7 @@ def _is_one(text: str) -> bool:
 
 
 def canonical(steps: Iterable[ModulePass]) -> str:
-    """Passes as one text that names the module around them, each with its options."""
+    """The text of passes with their options, in `builtin.module(...)`."""
     parts: list[str] = []
     for anchors, group in groupby(steps, lambda step: getattr(step, "anchors", ())):
         inner = [str(step.step if isinstance(step, NestedPass) else step) for step in group]
@@ -167,10 +167,10 @@ def parse_passes(
 
 
 def check_known(names: Iterable[str], available: Iterable[str], subject: str = "pipeline") -> None:
-    """Demand that passes exist; errors begin with `subject`.
+    """Check that passes exist; errors begin with `subject`.
 
     Raises:
-        CompileError: for the first that does not, with the nearest names.
+        CompileError: for the first unknown pass, with the nearest names.
     """
     known = set(available)
     for name in names:
@@ -181,7 +181,7 @@ def check_known(names: Iterable[str], available: Iterable[str], subject: str = "
 
 
 def _bad_options(spec: ArgSpec, kind: type[ModulePass], error: Exception) -> str:
-    """The error of wrong options: the first unknown one, else xDSL's message."""
+    """The error message for bad options: the first unknown one, else xDSL's message."""
     known = [f.name.replace("_", "-") for f in dataclasses.fields(kind) if f.name != "name"]
     for given in spec.parameters:
         name = given.replace("_", "-")
@@ -207,5 +207,5 @@ def _check_anchor(name: str) -> None:
         fact = f'passes are nested in an unknown operation "{name}"'
         raise CompileError(explain("pipeline", fact, hint=hint))
     if not kind.has_trait(IsolatedFromAbove) and not kind.has_trait(SymbolOpInterface):
-        fact, expected = f"passes are nested in {name}", "what uses no value from outside of it"
+        fact, expected = f"passes are nested in {name}", "an operation isolated from above"
         raise CompileError(explain("pipeline", fact, expected=f"{expected}, such as func.func"))

@@ -23,10 +23,10 @@ IR_STAGES = (
     "loops",
     "llvm",
 )
-"""The stages that are modules, each made from the one before it."""
+"""The stages that are modules, each lowered from the one before it."""
 
 TEXT_STAGES = ("llvm-ir", "asm")
-"""The stages that are text for people, made by the backend."""
+"""The stages that are text for people, written by the backend."""
 
 STAGES = IR_STAGES + TEXT_STAGES
 
@@ -37,7 +37,7 @@ _OPTIMIZED = {
     1: (
         "graph-simplify-inference",
         "graph-cse",
-        # Quantised tensors are recognised before constants among them are floats.
+        # Before constants of quantised tensors are folded to floats.
         "graph-legalize-quantized",
         "graph-fold-constant",
         "canonicalize",
@@ -46,7 +46,7 @@ _OPTIMIZED = {
         # The scale of a batch norm is folded before its shift can become a bias.
         "graph-fold-scale-axis",
         "graph-fold-constant",
-        # Sparsity depends on the order of products, and their order on sparsity.
+        # The sparsity of products depends on their order, and the best order on sparsity.
         "graph-order-contractions",
         "graph-sparsify-constant",
         "graph-order-contractions",
@@ -63,11 +63,11 @@ _OPTIMIZED = {
         "graph-combine-parallel-conv2d",
         # Only convolutions with constant filters can be blocked: combined filters are folded first.
         "graph-fold-constant",
-        # After the passes that look for convolutions.
+        # After the passes that match convolutions.
         "graph-alter-op-layout",
         "graph-simplify",
         "graph-fold-constant",
-        # Operators are replaced by kernels after all passes that look at operators.
+        # After all passes that match operators: some are replaced by kernels.
         "graph-legalize",
         # Casts come last: `graph-cse` would merge them again.
         "canonicalize",
@@ -97,14 +97,14 @@ _MAKES = {
     "convert-loop-to-scf": "loops",
     "convert-to-llvm": "llvm",
 }
-"""The stage that a pass belongs to, wherever it stands in a text of all passes."""
+"""The stage of each pass that begins one, in a text of all passes."""
 
 _ENDS = ("convert-graph-to-loop", "convert-loop-to-scf")
-"""The passes that are the last ones of their stage."""
+"""The passes that end their stage."""
 
 
 def pipeline(opt_level: int = 3, threads: int = 1, copy_indices: bool = False) -> dict[str, str]:
-    """The pass list that makes each stage, by stage name, as `stepwell-opt -p` takes it.
+    """The pass list that leads to each stage, by stage name, as `stepwell-opt -p` takes it.
 
     Raises:
         CompileError: if there is no such level, or `threads` is below 1.
@@ -132,9 +132,9 @@ def pipeline(opt_level: int = 3, threads: int = 1, copy_indices: bool = False) -
 
 
 def pipeline_text(texts: Mapping[str, str]) -> str:
-    """The passes of all stages as one text to read, to edit, and to give to `stepwell-opt -p`.
+    """The passes of all stages as one text to read, to edit, and to pass to `stepwell-opt -p`.
 
-    One pass is on a line; a comment names the stage that the passes below it make.
+    Each pass is on its own line; a comment names the stage that the passes below it lead to.
     """
     lines: list[str] = []
     for stage, text in texts.items():
@@ -144,13 +144,13 @@ def pipeline_text(texts: Mapping[str, str]) -> str:
 
 
 def split_pipeline(text: str, start: str = "graph") -> dict[str, str]:
-    """The passes that make each stage after `start`, from the passes of all of them in a row.
+    """The passes that lead to each stage after `start`, from the text of all passes.
 
-    Its conversions determine where a stage begins; comments are ignored.
+    Conversions determine where a stage begins; comments are ignored.
 
     Raises:
-        CompileError: if the text is malformed, makes a stage that the module is past, or stops
-            short of the last one.
+        CompileError: if the text is malformed, has a pass of a stage that the module is past, or
+            stops short of the last stage.
     """
     stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
     found: dict[str, list[str]] = {stage: [] for stage in stages}
@@ -162,7 +162,7 @@ def split_pipeline(text: str, start: str = "graph") -> dict[str, str]:
         names.add(entry.name)
         begun = _MAKES.get(entry.name, stage)
         if IR_STAGES.index(begun) < IR_STAGES.index(stage):
-            expected = f'what leads to stage "{stage}" or beyond'
+            expected = f'a pass that leads to stage "{stage}" or beyond'
             raise CompileError(
                 explain("pipeline", "a pass comes too late", expected=expected, got=entry.name)
             )
@@ -188,10 +188,10 @@ def passes_in(texts: Mapping[str, str]) -> set[str]:
 
 
 def check_stage(stage: str) -> str:
-    """Return `stage` if there is one of this name.
+    """Return `stage` if it is the name of a stage.
 
     Raises:
-        CompileError: naming the nearest stage.
+        CompileError: if it is not, naming the nearest stage.
     """
     if stage in STAGES:
         return stage
@@ -224,7 +224,7 @@ def walk_stages(
     `texts` is the pass list of each stage, as `pipeline` returns it.
 
     Raises:
-        CompileError: if a text is wrong, before anything runs, or if a pass refuses.
+        CompileError: if a text is wrong (before anything runs), or if a pass refuses.
     """
     from .registry import passes
 

@@ -1,8 +1,8 @@
-"""Printing modules as MLIR text, with aliases for the attributes that have one.
+"""Printing modules as MLIR text, with attribute aliases.
 
-An attribute with a property `alias` that is a name prints as ``#name``, and the text begins with
-the definition of the name: ``tensor<4x4xf32, #csr>`` instead of the whole encoding. That is MLIR's
-own form; xDSL reads it but does not write it.
+An attribute whose Python property `alias` is a name prints as ``#name``, and the text begins with
+the definition of the name: ``tensor<4x4xf32, #csr>`` instead of the whole encoding. xDSL reads
+MLIR's aliases but does not write them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AliasPrinter(Printer):
 
 
 def _elements(attribute: Attribute) -> int:
-    """How many elements a constant prints; one that repeats a number prints it once."""
+    """The number of elements that a constant prints: one for a splat."""
     if not isinstance(attribute, DenseIntOrFPElementsAttr):
         return 0
     return 1 if attribute.is_splat() else len(attribute)
@@ -64,11 +64,11 @@ def module_text(
     """An operation as MLIR text that `from_mlir` reads, aliases first.
 
     Args:
-        op: what to print.
-        locations: whether locations are printed.
-        elide: constants of more elements than this are printed as `dense_resource<__elided__>`,
-            to be looked at and not to be read again.
-        versioned: whether a module states the version of the text, see `core.versions`.
+        op: the operation.
+        locations: whether to print locations.
+        elide: constants of more elements than this are printed as `dense_resource<__elided__>`;
+            such text cannot be parsed again.
+        versioned: whether to state the version of the text, see `core.versions`.
         options: further options of xDSL's printer.
     """
     body = StringIO()
@@ -92,7 +92,7 @@ def _arguments(op: Operation) -> tuple[BlockArgument, ...]:
 
 
 class _CountedLines(StringIO):
-    """Text that knows how many lines of it are complete."""
+    """Text that counts its complete lines."""
 
     complete = 0
 
@@ -124,7 +124,7 @@ class _ListingPrinter(AliasPrinter):
 class Listing:
     """The line of a module's text, counted from 1, on which each node of the model first occurs.
 
-    That is its first operator, rather than a constant of it. `file` is the name of the text.
+    That is the line of its first operator, or else of its first constant. `file` names the text.
     """
 
     file: str

@@ -32,7 +32,7 @@ def named(name: str) -> NameLoc:
 
 
 def leaves(location: Attribute) -> Iterator[LocationAttr]:
-    """The locations that one is made of, without unknown ones."""
+    """The known locations that a location consists of."""
     if isinstance(location, FusedLoc):
         for part in cast(ArrayAttr[Attribute], location.locations):
             yield from leaves(part)
@@ -41,7 +41,7 @@ def leaves(location: Attribute) -> Iterator[LocationAttr]:
 
 
 def names(op: Operation) -> tuple[str, ...]:
-    """The names of the model nodes that `op` stands for; a source line as ``file:line``."""
+    """The names of the model nodes that `op` computes; a source line as ``file:line``."""
     return names_of(op.location)
 
 
@@ -67,7 +67,7 @@ def placed(location: LocationAttr, file: str, line: int, column: int) -> Locatio
 
 
 def places(op: Operation) -> tuple[str, ...]:
-    """Where the operations that `op` stands for are in files, as ``file:line:column``."""
+    """The positions in files that `op` comes from, as ``file:line:column``."""
     result: list[str] = []
     for leaf in leaves(op.location):
         inner = leaf.location if isinstance(leaf, NameLoc) else leaf
@@ -77,7 +77,7 @@ def places(op: Operation) -> tuple[str, ...]:
 
 
 def origin(op: Operation) -> str | None:
-    """The names of `op` as an error message gives them, or None: ``node "fc1"``."""
+    """The model nodes of `op` as in an error message, such as ``node "fc1"``; None if none."""
     found = names(op)
     if not found:
         return None
@@ -86,7 +86,7 @@ def origin(op: Operation) -> str | None:
 
 
 def fuse(ops: Iterable[Operation | BlockArgument]) -> LocationAttr:
-    """The location of an operation that stands for all of `ops`, arguments among them."""
+    """The location of an operation that replaces all of `ops`, which may include arguments."""
     parts = list(dict.fromkeys(leaf for op in ops for leaf in leaves(op.location)))
     if not parts:
         return UNKNOWN_LOC
@@ -96,14 +96,14 @@ def fuse(ops: Iterable[Operation | BlockArgument]) -> LocationAttr:
 
 
 def locate(op: Operation, location: LocationAttr) -> None:
-    """Give an operation, and those in it, a location where it has none."""
+    """Set the location of an operation, and of those in it, where unknown."""
     for inner in op.walk():
         if isinstance(inner.location, UnknownLoc):
             inner.location = location
 
 
 class Located(RewritePattern):
-    """A pattern that gives inserted operations without a location that of the matched one."""
+    """A pattern that sets unknown locations of inserted operations to that of the matched one."""
 
     def __init__(self, pattern: RewritePattern) -> None:
         self.pattern = pattern

@@ -1,9 +1,8 @@
 """Reading untrusted files.
 
-Every reader of the project opens its files here. A file has to be a regular one, because a device
-or a pipe may never end, and of a limited size. Text is UTF-8. The nesting of brackets is limited to
-what Python's stack can take. An array takes no more memory than its file has data for, nor than the
-machine has.
+Every reader of the project opens its files here. A file must be regular, because a device or a pipe
+may never end, and of limited size. Text is UTF-8. The nesting of brackets is limited to protect
+Python's stack. An array must fit the data in its file and the memory of the machine.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ import numpy as np
 from numpy.lib import format as npy
 
 LARGEST_TEXT = 1 << 30
-"""Bytes of MLIR text, and of tuning records."""
+"""The maximum size of MLIR text, and of tuning records, in bytes."""
 
 LARGEST_LIST = 1 << 20
-"""Bytes of text that people edit: the passes of a pipeline, the steps of a trace."""
+"""The maximum size of text that people edit (a pipeline, a trace), in bytes."""
 
 DEEPEST_JSON = 32
-"""How many lists and objects may be around a value."""
+"""The maximum number of lists and objects around a value."""
 
 STRING = r'"(?:[^"\\\n]|\\.)*+"?'
-"""The pattern of a string in JSON and in MLIR, or, if unterminated, of the rest of its line."""
+"""The pattern of a string in JSON and in MLIR; an unterminated one ends with its line."""
 
 _JSON = re.compile(rf"{STRING}|[][{{}}]")
 _LARGEST_RATIO = 1032
@@ -43,7 +42,7 @@ _DAMAGE = (BadZipFile, zlib.error, EOFError, SyntaxError, TokenError)
 
 
 class ReadingError(Exception):
-    """Why something cannot be read. Readers put their subject and the path before it."""
+    """The reason why something cannot be read, which readers prefix with a subject and a path."""
 
 
 @contextmanager
@@ -51,8 +50,8 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A regular file, open for reading.
 
     Raises:
-        ReadingError: if it cannot be opened or is of another kind; also in place of what the
-            system, or a lack of memory, raises while it is read.
+        ReadingError: if it cannot be opened or is of another kind; also in place of an `OSError`
+            or a `MemoryError` while it is read.
     """
     try:
         with _open(path) as file:
@@ -66,7 +65,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _open(path: str | os.PathLike[str]) -> IO[bytes]:
-    # Opening a pipe waits for its writer otherwise.
+    # Otherwise, opening a pipe would wait for its writer.
     now = getattr(os, "O_NONBLOCK", 0)
     try:
         return open(path, "rb", opener=lambda name, flags: os.open(name, flags | now))
@@ -89,7 +88,7 @@ def read_stream(stream: IO[bytes], largest: int) -> bytes:
     """The rest of a stream.
 
     Raises:
-        ReadingError: if that is more than `largest` bytes.
+        ReadingError: if it has more than `largest` bytes.
     """
     blocks, size = list[bytes](), 0
     while block := stream.read(_BLOCK):
@@ -101,7 +100,7 @@ def read_stream(stream: IO[bytes], largest: int) -> bytes:
 
 
 def read_text(path: str | os.PathLike[str], largest: int = LARGEST_TEXT) -> str:
-    """The text in a file, its lines ended by line feeds.
+    """The text in a file, with line feeds at the ends of lines.
 
     Raises:
         ReadingError: if it cannot be read, has more than `largest` bytes, or is not UTF-8.
@@ -114,10 +113,10 @@ def read_text(path: str | os.PathLike[str], largest: int = LARGEST_TEXT) -> str:
 
 
 def read_json(text: str) -> Any:
-    """The value that a JSON text stands for.
+    """The value of a JSON text.
 
     Raises:
-        ReadingError: if it is none, or is nested too deeply.
+        ReadingError: if it is not JSON, or is nested too deeply.
     """
     if too_deep(_JSON, text, DEEPEST_JSON) is not None:
         raise ReadingError(f"nested too deeply, expected at most {DEEPEST_JSON} brackets")
@@ -148,22 +147,22 @@ def too_deep(tokens: re.Pattern[str], text: str, deepest: int) -> int | None:
 
 
 def size_of(file: IO[bytes]) -> int:
-    """How many bytes a file has."""
+    """The size of a file in bytes."""
     return os.fstat(file.fileno()).st_size
 
 
 def check_size(size: int, largest: int) -> None:
-    """Demand that a size is not above a limit, both in bytes.
+    """Check a size against a limit, both in bytes.
 
     Raises:
-        ReadingError: if it is.
+        ReadingError: if it is larger.
     """
     if size > largest:
         raise ReadingError(f"too large, expected at most {amount(largest)}, got {amount(size)}")
 
 
 def memory() -> int:
-    """How many bytes of memory the machine has."""
+    """The memory of the machine in bytes."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # not on this system
@@ -183,7 +182,7 @@ def amount(size: int) -> str:
 
 @contextmanager
 def _numpy(kind: str) -> Iterator[None]:
-    """Around reading a file in NumPy's format: damage raises a single kind of error."""
+    """Turn the errors of reading a damaged file in NumPy's format into `ReadingError`."""
     try:
         yield
     # NumPy and `zipfile` raise all of these for a file with a few changed bytes.
@@ -219,8 +218,8 @@ def opened_npz(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A `.npz` file, open for reading, whose arrays have the data that their headers claim.
 
     Raises:
-        ReadingError: if it cannot be opened, or is not in NumPy's format; also in place of what
-            NumPy raises while it is read.
+        ReadingError: if it cannot be opened, or is not in NumPy's format; also in place of
+            exceptions of NumPy while it is read.
     """
     with opened(path) as file, _numpy("an archive"):
         with ZipFile(file) as archive:
@@ -231,10 +230,10 @@ def opened_npz(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _claimed_member(archive: ZipFile, member: ZipInfo) -> int:
-    """How many bytes the array in a member of an archive takes.
+    """The size in bytes of the array in a member of an archive.
 
     Raises:
-        ValueError: if it is not in NumPy's format, or cannot have so much data.
+        ValueError: if it is not in NumPy's format, or the member cannot hold so much data.
     """
     if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise ValueError(f"{member.filename} is compressed by an unknown method")
@@ -245,10 +244,10 @@ def _claimed_member(archive: ZipFile, member: ZipInfo) -> int:
 
 
 def _claimed(stream: IO[bytes], size: int) -> int:
-    """The bytes of an array whose file of `size` bytes a stream begins to read.
+    """The size in bytes of the array in a stream of `size` bytes, from its beginning.
 
     Raises:
-        ValueError: if it is not in NumPy's format, or the file has more or less data.
+        ValueError: if it is not in NumPy's format, or the stream has more or less data.
     """
     version = npy.read_magic(stream)
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)

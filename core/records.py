@@ -1,7 +1,7 @@
 """Results of tuning: a text database of schedules, one JSON object per line.
 
-Lines are sorted, and each is independent and states its version: files are merged by concatenating
-them, and of several lines about the same schedule the best one is read.
+Lines are sorted and independent, and each states its version: files can be merged by concatenation.
+Of several lines about the same schedule, the best one counts.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from .weights import write_atomically
 _VERSION = "version"
 
 VARIABLE = "STEPWELL_TUNING"
-"""The variable of the environment with the path of the database; empty for none."""
+"""The environment variable with the path of the database; empty for none."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A schedule of a kernel that was measured.
+    """A measured schedule of a kernel.
 
-    `ratio` is the time of the program with it over that with the default schedule, measured
-    interleaved; None if it did not run. `kept` marks those that won the final comparison, too.
+    `ratio` is the time of the program with this schedule over that with the default schedule, with
+    interleaved runs; None if it did not run. `kept` marks schedules that also won the final
+    comparison.
     """
 
     key: str
@@ -44,7 +45,7 @@ class Record:
     kernel: str = ""
     """The name of the kernel, for readers."""
     seconds: float | None = None
-    """The time of a call of the program that it was measured in."""
+    """The time of a call of the measured program."""
     knobs: Mapping[str, Any] = field(default_factory=dict, hash=False)
     versions: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -58,7 +59,7 @@ _Identity = tuple[str, str, int, str]
 
 
 class Records:
-    """The records of a database; the best of those about the same schedule."""
+    """The records of a database: the best one for each schedule."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self._records: dict[_Identity, Record] = {}
@@ -68,14 +69,14 @@ class Records:
         return len(self._records)
 
     def add(self, records: Iterable[Record]) -> None:
-        """Add records; of two about the same schedule the better one stays."""
+        """Add records; of two for the same schedule, the better one stays."""
         for record in records:
             known = self._records.get(_identity(record))
             if known is None or _rank(record) < _rank(known):
                 self._records[_identity(record)] = record
 
     def replace(self, records: Iterable[Record]) -> None:
-        """Add records that replace older ones about the same schedule."""
+        """Add records, which replace older ones for the same schedule."""
         self._records |= {_identity(record): record for record in records}
 
     def all(self) -> list[Record]:
@@ -108,7 +109,7 @@ def _rank(record: Record) -> tuple[Any, ...]:
 
 
 def default_path() -> Path | None:
-    """The database: `STEPWELL_TUNING`, else a file of the user; None for none."""
+    """The path of the database: `STEPWELL_TUNING`, else a file of the user; None for none."""
     text = os.environ.get(VARIABLE)
     if text is not None:
         return Path(text) if text else None
@@ -120,7 +121,7 @@ def read_records(path: Path) -> Records:
     """The records of a file; none if it does not exist.
 
     Raises:
-        CompileError: if it cannot be read, naming the line that is no record.
+        CompileError: if it cannot be read, naming the line that is not a record.
     """
     try:
         text = read_text(path)
@@ -133,10 +134,10 @@ def read_records(path: Path) -> Records:
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Merge records into a file, in place of older ones about the same schedule.
+    """Merge records into a file, where they replace older ones for the same schedule.
 
     Raises:
-        CompileError: if the file holds something else or cannot be written; it is then unchanged.
+        CompileError: if the file holds other content or cannot be written; it is then unchanged.
     """
     merged = read_records(path)
     merged.replace(records)
@@ -166,14 +167,14 @@ def _record(path: Path, number: int, line: str) -> Record:
     """The record of a line.
 
     Raises:
-        CompileError: if it is none.
+        CompileError: if it is not a record.
     """
     try:
         fields = read_json(line)
     except ReadingError as error:
         raise _corrupt(path, number, f"it is {error}") from error
     if not isinstance(fields, dict):
-        raise _corrupt(path, number, "it is no JSON object")
+        raise _corrupt(path, number, "it is not a JSON object")
     fields = _brought_up(path, number, fields)
     for name, kinds in _KINDS.items():
         if name not in fields:
@@ -198,5 +199,5 @@ def _brought_up(path: Path, number: int, fields: dict[str, Any]) -> dict[str, An
 
 
 def _corrupt(path: Path, number: int, reason: str) -> CompileError:
-    fact = f"line {number} of {path} is no record: {reason}"
+    fact = f"line {number} of {path} is not a record: {reason}"
     return CompileError(explain("tuning records", fact, hint="remove the line, or the file"))

@@ -1,4 +1,4 @@
-"""The error of a pass that refuses an operation: it knows which one."""
+"""The error of a pass that refuses an operation, which it holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .provenance import origin
 
 
 class OperationRefused(PassFailedException):
-    """What a pass says of the operation `op`."""
+    """A pass refuses the operation `op`."""
 
     def __init__(self, message: str, op: Operation) -> None:
         super().__init__(message)
@@ -18,9 +18,9 @@ class OperationRefused(PassFailedException):
 
 
 class InvalidProgram(VerifyException):
-    """A program breaks a rule about the whole of it, such as that against recursion.
+    """A program breaks a rule about whole programs, such as that against recursion.
 
-    No pass is to blame for it, unlike for an operation that does not verify.
+    Unlike an operation that does not verify, this is not the fault of a pass.
     """
 
 
@@ -37,11 +37,11 @@ def refused(
 
     Args:
         op: the operation, whose origin is reported.
-        fact: what is wrong.
-        subject: what the message begins with; by default the name of the operation.
-        expected: what was expected.
-        got: what was found.
-        hint: what may help.
+        fact: the reason.
+        subject: the beginning of the message; by default the name of the operation.
+        expected: the expected value.
+        got: the actual value.
+        hint: a way out.
     """
     words = explain(
         subject or op.name, fact, expected=expected, got=got, origin=origin(op), hint=hint
@@ -50,7 +50,7 @@ def refused(
 
 
 def operation_of(error: BaseException | None) -> Operation | None:
-    """The operation that an error, or what caused it, is about, if that is known."""
+    """The operation that an error, or its cause, refuses, if known."""
     while error is not None:
         if isinstance(error, OperationRefused):
             return error.op

@@ -3,7 +3,7 @@
 `passes/graph/fuse_ops.py` is the pass `graph-fuse-ops`, class `GraphFuseOpsPass`;
 `conversions/convert_graph_to_loop.py` is `convert-graph-to-loop`, class
 `ConvertGraphToLoopPass`. Modules are imported when their dialect or pass is first used.
-Packages of third parties add theirs through xDSL's entry point `xdsl.universe`.
+Other packages register theirs through xDSL's entry point `xdsl.universe`.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _CORRECTED = {
     "scf": ("dialects.upstream", "Scf"),
     "vector": ("dialects.upstream", "Vector"),
 }
-"""xDSL's dialects, completed by operations that they lack or restrict to scalars."""
+"""xDSL's dialects, extended by operations that they lack or restrict to scalars."""
 
 CORRECTED_PASSES = ("convert-scf-to-cf",)
-"""Passes of this project that replace xDSL's of the same name."""
+"""Passes of this project that replace those of xDSL with the same names."""
 
 
 def _load(module: str, name: str) -> Callable[[], object]:
@@ -63,7 +63,7 @@ def own_dialects() -> dict[str, Callable[[], Dialect]]:
 
 
 def _pass_files() -> dict[str, tuple[str, str]]:
-    """Pass name -> (module below the package, class name), read off the file names."""
+    """Pass name -> (module below the package, class name), from the file names."""
     places: dict[str, tuple[str, str]] = {}
     for folder, prefix in (
         ("passes/graph", "graph-"),
@@ -94,14 +94,14 @@ class _Plugin:
 
     @property
     def interface(self) -> int | None:
-        """The version of the plug-in interface that it states, if any."""
+        """The stated version of the plug-in interface, if any."""
         return getattr(self.universe, "interface", None)
 
     def check_interface(self) -> None:
-        """Check the interface version that it states against ours.
+        """Check the stated interface version against ours.
 
         Raises:
-            StepwellError: if it is written for an unsupported one.
+            StepwellError: if it is unsupported.
         """
         stated, subject = self.interface, f'package "{self.package}"'
         if stated is None and self.legalizations:
@@ -154,7 +154,7 @@ class _Plugin:
 
 
 def _is_written_against_us(dialect: Dialect) -> bool:
-    """Whether a dialect of another package has operations of this one's classes."""
+    """Whether a dialect of another package derives operations from classes of this one."""
     classes = (base for op in dialect.operations for base in op.__mro__)
     return any(base.__module__.startswith(f"{_PACKAGE}.") for base in classes)
 
@@ -189,7 +189,7 @@ def _others() -> tuple[_Plugin, ...]:
         package = point.dist.name if point.dist is not None else point.name
         found = _load_of(package, point.load)
         if not isinstance(found, Universe):
-            fact = f'entry point "{point.name}" is no universe'
+            fact = f'entry point "{point.name}" is not a universe'
             expected, got = "xdsl.universe.Universe", type(found).__name__
             subject = f'package "{package}"'
             raise StepwellError(explain(subject, fact, expected=expected, got=got))
@@ -200,7 +200,7 @@ def _others() -> tuple[_Plugin, ...]:
 
 
 def dialects() -> dict[str, Callable[[], Dialect]]:
-    """Every dialect that can be used, by name: xDSL's, others', ours."""
+    """All available dialects, by name: xDSL's, other packages', ours."""
     result: dict[str, Callable[[], Dialect]] = {}
     for plugin in _others():
         result |= plugin.dialects
@@ -209,7 +209,7 @@ def dialects() -> dict[str, Callable[[], Dialect]]:
 
 
 def passes() -> dict[str, Callable[[], type[ModulePass]]]:
-    """Every pass that can be used, by name: xDSL's, others', ours."""
+    """All available passes, by name: xDSL's, other packages', ours."""
     result: dict[str, Callable[[], type[ModulePass]]] = {}
     for plugin in _others():
         result |= plugin.passes

@@ -1,8 +1,8 @@
-"""xDSL's builtin dialect for parsing `dense_resource<name>`, with names that stay.
+"""xDSL's builtin dialect for parsing `dense_resource<name>` without renaming.
 
-xDSL keeps resource names in one object for the whole process and renames a name it has seen:
-the second module parsed would refer to the weight ``w0_0``. Here a name always means the array of
-that name in the store beside the module.
+xDSL keeps resource names in one object for the whole process and renames repeated names: the second
+module parsed would refer to the weight ``w0_0``. Here a name always refers to the array of that
+name in the weight store of the module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class NamedResources(OpAsmDialectInterface):
 
 
 def builtin_dialect() -> Dialect:
-    """The builtin dialect with a table of resources of its own."""
+    """The builtin dialect with its own table of resources."""
     return Dialect(
         Builtin.name, list(Builtin.operations), list(Builtin.attributes), [NamedResources()]
     )

@@ -1,7 +1,7 @@
-"""Symbol lookup: finds what `SymbolTable.lookup_symbol` does, in a fraction of its time.
+"""Symbol lookup with the results of `SymbolTable.lookup_symbol`, in a fraction of its time.
 
-xDSL's lookup asks each operation of the table for its traits; in a verifier of calls, that costs a
-tenth of the compile time of a large model.
+xDSL's lookup queries the traits of each operation of the table; in the verifier of calls, that
+takes a tenth of the compile time of a large model.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from xdsl.traits import SymbolOpInterface, SymbolTable
 
 
 def find_symbol(near: Operation, name: str | StringAttr | SymbolRefAttr) -> Operation | None:
-    """The operation that a name refers to, in the innermost symbol table around `near` or in
-    `near` itself if it is one; None if there is none.
+    """The operation that a name refers to in the nearest symbol table, `near` or one around it;
+    None if there is none.
 
     Raises:
         ValueError: if there is no symbol table around it.

@@ -25,19 +25,19 @@ class Target:
     vector_bits: int
     vector_registers: int
     index_bits: int = 64
-    """The width of an address, and so of an index."""
+    """The width of an address, and hence of an index."""
     general_registers: int = 16
-    """Registers for addresses and counters, the stack pointer among them."""
+    """Registers for addresses and counters, including the stack pointer."""
     memory_operands: bool = True
     """Whether arithmetic can read an operand from memory, without a register for it."""
     fma_latency: int = 4
-    """Cycles until the result of a vector's fused multiply-add can be used."""
+    """The latency of a vector's fused multiply-add in cycles."""
     fma_per_cycle: int = 2
-    """How many of them can issue per cycle."""
+    """Its throughput: the number issued per cycle."""
     l1_bytes: int = 32 << 10
-    """The first-level cache for data."""
+    """The first-level data cache."""
     l1_ways: int = 8
-    """Its associativity: the lines for addresses a multiple of `l1_way_bytes` apart."""
+    """Its associativity: the number of lines for addresses a multiple of `l1_way_bytes` apart."""
     l2_bytes: int = 1 << 20
     l2_ways: int = 8
     l3_bytes: int = 32 << 20
@@ -47,7 +47,7 @@ class Target:
     fma: bool = True
     """Whether a * b + c is one instruction; otherwise `fma` is a call for each lane."""
     half: bool = True
-    """Whether f16 is converted from and to f32 by an instruction, and not by a function."""
+    """Whether f16 is converted from and to f32 by an instruction instead of a function."""
     scale: bool = False
     """Whether x * 2^n is one instruction, AVX-512's on 16 lanes of f32."""
     legalize: Mapping[str, Any] = field(default_factory=dict, compare=False)
@@ -55,26 +55,27 @@ class Target:
 
     @property
     def in_flight(self) -> int:
-        """How many independent fused multiply-adds keep the units busy: latency times rate."""
+        """The number of independent fused multiply-adds that saturate the units: latency times
+        throughput."""
         return self.fma_latency * self.fma_per_cycle
 
     @property
     def l1_way_bytes(self) -> int:
-        """Addresses a multiple of this apart compete for the same lines."""
+        """The bytes of a way: addresses a multiple of this apart compete for the same lines."""
         return self.l1_bytes // self.l1_ways
 
     @property
     def interleaved_vectors(self) -> int:
-        """How many vectors an expensive function is computed on at a time, interleaved step by
-        step.
+        """The number of vectors on which an expensive function is computed at a time, with
+        interleaved steps.
 
-        A step depends on the one before it, and out-of-order execution overlaps a few chains only.
-        Each chain needs about three registers, and constants need some.
+        Each step depends on the one before it, and out-of-order execution overlaps only a few
+        chains. Each chain needs about three registers, and constants need some more.
         """
         return max(1, self.vector_registers // 4)
 
     def lanes(self, element_bits: int) -> int:
-        """How many elements of this width one vector register holds."""
+        """The number of elements of this width in a vector register."""
         return max(1, self.vector_bits // element_bits)
 
 
@@ -162,7 +163,7 @@ def named(name: str) -> Target:
 def host() -> Target:
     """The machine this runs on, as LLVM and the operating system describe it.
 
-    What neither reports (how long an instruction takes) comes from the target of this name.
+    Facts that neither reports (latencies) come from the named target of the same processor.
     """
     import llvmlite.binding as llvm
 
@@ -199,7 +200,7 @@ def host() -> Target:
 
 
 def _cores() -> int:
-    """How many cores this process may run on now."""
+    """The number of cores that this process may run on now."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -223,7 +224,7 @@ def default_threads(target: Target) -> int:
     the process may run on.
 
     Raises:
-        TargetError: if the variable of the environment is no number above 0.
+        TargetError: if the environment variable is not a number above 0.
     """
     text = os.environ.get("STEPWELL_NUM_THREADS", "").strip()
     if not text:

@@ -1,7 +1,7 @@
-"""Types that the declarations of operations guarantee, for values whose own type is general.
+"""Python types that the declarations of operations guarantee, for values of more general types.
 
-Those of types and arrays are on hot paths and check nothing, as the verifier has; those of
-operations assert what they return.
+The functions for types and arrays are on hot paths and rely on the verifier; those for operations
+assert the class of their result.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def sparse_array(array: np.ndarray | csr_array) -> csr_array:
 
 
 def returned(function: func.FuncOp) -> tuple[SSAValue, ...]:
-    """What a function of one block returns."""
+    """The values that a function of one block returns."""
     last = function.body.block.last_op
     assert isinstance(last, func.ReturnOp), last
     return tuple(last.operands)

@@ -1,4 +1,4 @@
-"""What another package registers under the entry point `xdsl.universe`."""
+"""The object that another package registers under the entry point `xdsl.universe`."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 INTERFACE = 1
-"""The version of the plug-in interface; `docs/stability.md` says what belongs to it."""
+"""The version of the plug-in interface, which `docs/stability.md` defines."""
 
 OLDEST_INTERFACE = 1
-"""The oldest version for which plug-ins still work; those before `INTERFACE` with a warning."""
+"""The oldest version for which plug-ins still work; those below `INTERFACE` with a warning."""
 
 
 class Universe(universe.Universe):
     """xDSL's universe, with the version of Stepwell's interface that a plug-in is written for.
 
     Args:
-        interface: that version: `INTERFACE` of the Stepwell that the plug-in was tested with, as
-            a number. None for a plug-in whose dialects and passes use nothing of Stepwell.
-        all_dialects: for the name of a dialect a function that loads it.
-        all_passes: the same for passes.
-        all_legalizations: for the name of an operator a function that loads what `graph-legalize`
-            does with it: a rule, or a `stepwell.kernel`.
+        interface: that version as a number: `INTERFACE` of the Stepwell that the plug-in was tested
+            with. None for a plug-in whose dialects and passes do not use Stepwell.
+        all_dialects: functions that load dialects, by name.
+        all_passes: functions that load passes, by name.
+        all_legalizations: functions that load replacements for `graph-legalize`, by operator: each
+            a rule, or a `stepwell.kernel`.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Versions of stored formats:
+"""Versions of stored formats: IR text, tuning records, traces, weights.
 
-IR text, tuning records, traces, weights. Writers state the version of the format; readers upgrade
-older content step by step and refuse newer content. `docs/stability.md` says when a version
-changes, and for how long content can be upgraded.
+Writers state the version of the format; readers upgrade older content step by step and refuse newer
+content. `docs/stability.md` defines when a version changes, and for how long content can be
+upgraded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _Content = TypeVar("_Content")
 
 KEY = "stepwell.version"
-"""The attribute of a module, and the metadata of a file of weights, with the version."""
+"""The key of the version in the attributes of a module and in the metadata of a weight file."""
 
 
 _NEWER = "install a newer Stepwell"
@@ -58,7 +58,7 @@ class Format(Generic[_Content]):
             relation, hint = ("newer", _NEWER) if newer else ("older", _OLDER)
             last = "" if self.oldest == self.version else f" to {self.version}"
             raise ReadingError(
-                f"its version is {relation} than what this Stepwell reads, expected "
+                f"its version is {relation} than this Stepwell can read, expected "
                 f"{self.oldest}{last}, got {stated}; {hint}"
             )
         for version in range(stated, self.version):
@@ -67,16 +67,16 @@ class Format(Generic[_Content]):
 
 
 IR_TEXT = Format[str](1)
-"""MLIR text of any stage. Without a version it has the current one: people write it."""
+"""MLIR text of any stage. Text without a version, as people write it, has the current one."""
 
 RECORD = Format[dict[str, Any]](1, {0: lambda fields: fields})
-"""A tuning record, as the fields of its line. The first ones stated no version: 0."""
+"""A tuning record, as the fields of its line. The first records, without a version, have 0."""
 
 TRACE = Format[list[Any]](1)
-"""The steps of a trace. Without a version they have the current one: people write them."""
+"""The steps of a trace. Those without a version, as people write them, have the current one."""
 
 WEIGHTS = Format[dict[str, "np.ndarray"]](1)
-"""The arrays of a safetensors file. Without a version another tool wrote it."""
+"""The arrays of a safetensors file. A file without a version is from another tool."""
 
 _STATED = re.compile(rf"{STRING}|//[^\n]*|\bstepwell\.version = (?P<version>\d{{1,18}})\b")
 _HEADER = re.compile(
@@ -85,14 +85,14 @@ _HEADER = re.compile(
 
 
 def stated_in(text: str) -> re.Match[str] | None:
-    """Where MLIR text states its version, as the group `version`; None if it states none."""
+    """The match for the version that MLIR text states, in group `version`; None if none."""
     if KEY not in text:
         return None
     return next((match for match in _STATED.finditer(text) if match["version"]), None)
 
 
 def with_version(text: str) -> str:
-    """The text of a module, which does not state its version yet, with it among its attributes."""
+    """The text of a module, with the version added to its attributes."""
     header = _HEADER.match(text)
     assert header is not None, "the text of a module begins with its name"
     stated = f"{KEY} = {IR_TEXT.version} : i64"

@@ -1,8 +1,8 @@
 """The store of named arrays beside a module: weights are never inside the IR text.
 
-The IR names an array (`dense_resource<w0>`), the store holds it. Dense arrays are NumPy's,
-sparse ones `scipy.sparse.csr_array`. On disk the store is one safetensors file, in which a
-CSR matrix is three arrays: ``name.indptr``, ``name.indices`` and ``name.values``.
+The IR names an array (`dense_resource<w0>`), the store holds it. Dense arrays are NumPy's, sparse
+ones `scipy.sparse.csr_array`. On disk the store is one safetensors file, which holds a CSR matrix
+as three arrays: ``name.indptr``, ``name.indices`` and ``name.values``.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _CSR_PARTS = ("indptr", "indices", "values")
 
 
 class WeightStore:
-    """Named arrays in the order in which they were added. Arrays in it are not changed."""
+    """Named arrays in the order in which they were added. They must not be modified."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, Array] = {}
         self._names: dict[int, str] = {}  # id of an array, which is kept alive here -> name
 
     def add(self, name: str, array: Array) -> str:
-        """Store `array` and return its name: `name`, or `name_1`, ... where that is taken.
+        """Store `array` and return its name: `name`, or `name_1`, ... if that is taken.
 
-        An array that is already stored (the same object) keeps the name it has.
+        An array that is already stored (the same object) keeps its name.
         """
         if id(array) in self._names:
             return self._names[id(array)]
@@ -82,14 +82,14 @@ class WeightStore:
         return result
 
     def only(self, names: Iterable[str]) -> WeightStore:
-        """A store of the arrays of this one with these names, in their order."""
+        """A store of the arrays with these names, in the order of this store."""
         wanted, result = set(names), WeightStore()
         result._arrays = {name: array for name, array in self._arrays.items() if name in wanted}
         result._names = {id(array): name for name, array in result._arrays.items()}
         return result
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all arrays into one safetensors file; the file appears complete or not at all."""
+        """Write all arrays to one safetensors file; the file appears complete or not at all."""
         from safetensors.numpy import save
 
         tensors: dict[str, np.ndarray] = {}
@@ -107,13 +107,13 @@ class WeightStore:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> WeightStore:
-        """Read what `save` wrote, or the arrays of an `.npz` file of NumPy.
+        """Read a file that `save` wrote, or the arrays of an `.npz` file of NumPy.
 
         In an `.npz` a CSR matrix is four arrays: the three parts and ``name.shape``.
 
         Raises:
-            ImportModelError: if the file is neither of them or a CSR matrix in it is
-                incomplete or inconsistent.
+            ImportModelError: if the file has neither format, or a CSR matrix in it is incomplete
+                or inconsistent.
         """
         result = WeightStore()
         read = _read_npz if Path(path).suffix == ".npz" else _read_safetensors
@@ -146,7 +146,7 @@ def _read_safetensors(
             raise ReadingError(f"not in the format of safetensors: {error}") from error
     if version is not None:
         arrays = WEIGHTS.upgraded(arrays, _number(version))
-    # Other writers have metadata without matrices.
+    # Files of other tools have other metadata.
     named = {n: t for n, t in metadata.items() if any(f"{n}.{p}" in arrays for p in _CSR_PARTS)}
     return arrays, {name: read_json(text) for name, text in named.items()}
 
@@ -154,7 +154,7 @@ def _read_safetensors(
 def _number(version: str) -> int:
     """The version that a file states."""
     if not re.fullmatch(r"\d{1,18}", version):
-        raise ReadingError(f'{KEY} is no number, got "{version}"')
+        raise ReadingError(f'{KEY} is not a number, got "{version}"')
     return int(version)
 
 

@@ -16,11 +16,11 @@ from .errors import CompileError, explain
 
 
 class Worker:
-    """A process that answers lines of JSON, and is restarted when it dies or hangs.
+    """A process that answers lines of JSON, and is restarted if it dies or hangs.
 
     Args:
-        command: starts the process.
-        timeout_s: the time limit of an answer.
+        command: the command line of the process.
+        timeout_s: the time limit of an answer, in seconds.
     """
 
     def __init__(self, command: Sequence[str], timeout_s: float) -> None:
@@ -43,10 +43,10 @@ class Worker:
         """Start the process.
 
         Raises:
-            CompileError: with its error message, if it does not get ready.
+            CompileError: with its error message, if it does not become ready.
         """
         pipe = subprocess.PIPE
-        # In a new session: the search handles interrupts.
+        # In a new session, where interrupts do not reach it: the search handles them.
         self.process = subprocess.Popen(
             self.command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
         )

@@ -1,5 +1,5 @@
-"""The kit of conversions: tables of handlers, integer algebra and its emission, open scopes.
+"""Building blocks of conversions: tables of handlers, integer algebra as operations, open scopes.
 
-It knows the standard dialects and none of ours, and may import `core` only. In: sizes and indices
+They use the standard dialects but none of ours, and may import `core` only. In: sizes and indices
 as numbers, symbols and affine expressions; out: operations in a block.
 """

@@ -1,9 +1,8 @@
 """Affine expressions as polynomials, and back.
 
 The atoms are dimensions, symbols, and quotients and remainders of other polynomials by a number.
-The expression that `expression` makes is in a normal form, so that maps stay short however often
-they are rebuilt. (xDSL's `AffineExpr.simplify` writes `mod` as a difference, which is longer, and
-its `c - e` is `e - c`.)
+`expression` returns a normal form, which keeps maps short however often they are rebuilt. (xDSL's
+`AffineExpr.simplify` writes `mod` as a difference, which is longer, and its `c - e` is `e - c`.)
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ FLOOR, CEIL, MOD = (
 
 
 class DivisorError(PassFailedException):
-    """An expression divides by something else than a positive constant."""
+    """An expression divides by something other than a positive constant."""
 
 
 class Variable(NamedTuple):
@@ -46,7 +45,7 @@ class Variable(NamedTuple):
 
 
 class Quotient(NamedTuple):
-    """A quotient or a remainder; its first fields order it after variables."""
+    """A quotient or a remainder; its first field orders it after variables."""
 
     kind: int
     operation: int
@@ -55,14 +54,14 @@ class Quotient(NamedTuple):
 
     @property
     def function(self) -> AffineBinaryOpKind:
-        """The kind: rounded down, rounded up, or the remainder."""
+        """The operation: a quotient rounded down or up, or the remainder."""
         return AffineBinaryOpKind(self.operation)
 
 
 Atom: TypeAlias = Variable | Quotient
 Affine: TypeAlias = Polynomial[Atom]
 Replacements: TypeAlias = Sequence[AffineExpr] | Mapping[int, AffineExpr]
-"""Expressions by the positions of the variables that they replace."""
+"""Expressions, by the positions of the variables that they replace."""
 
 _Terms: TypeAlias = dict[tuple[Atom, ...], int]
 
@@ -74,7 +73,7 @@ def atom_of(kind: int, position: int) -> tuple[Variable]:
 
 
 def variable(expr: AffineExpr) -> Variable:
-    """The atom of an expression that is a dimension or a symbol."""
+    """The atom of a dimension or symbol expression."""
     assert isinstance(expr, AffineDimExpr | AffineSymExpr)
     return Variable(DIMENSION if isinstance(expr, AffineDimExpr) else SYMBOL, expr.position)
 
@@ -100,7 +99,7 @@ def _collect(
     symbols: Replacements | None,
 ) -> None:
     """Add `factor * expr` to `terms`."""
-    kind = type(expr)  # of an ABC: isinstance is slow
+    kind = type(expr)  # isinstance is slow for an ABC
     if kind is not AffineBinaryOpExpr:
         if kind is AffineConstantExpr:
             monomial = ()
@@ -157,9 +156,9 @@ def _divided_number(function: AffineBinaryOpKind, number: int, divisor: int) -> 
 
 
 def expression(value: Affine) -> AffineExpr:
-    """A polynomial as dimensions, then symbols, then quotients, then a constant.
+    """The affine expression of a polynomial: dimensions, symbols, quotients, then the constant.
 
-    Quotients that are subtracted come after those that are added.
+    Subtracted quotients come after added ones.
     """
     result: AffineExpr | None = None
     for monomial, factor in sorted(value.terms, key=_is_subtracted_quotient):
@@ -215,7 +214,7 @@ def affine(
 
 
 def variables(value: Affine) -> set[Variable]:
-    """The variables of a polynomial, also those inside of its quotients."""
+    """The variables of a polynomial, including those inside its quotients."""
     found: set[Variable] = set()
     for monomial, _ in value.terms:
         for atom in monomial:

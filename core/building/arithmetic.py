@@ -40,8 +40,8 @@ def computed(
 
     Args:
         expr: the expression.
-        known: the existing value of an expression; all but sums, products and quotients must have
-            one.
+        known: returns the value that an expression has already, or None; all expressions but sums,
+            products, quotients and remainders must have one.
         place: inserts the operation that computes an expression.
     """
     value = known(expr)
@@ -50,7 +50,7 @@ def computed(
     assert isinstance(expr, AffineBinaryOpExpr), expr
     left, right = computed(expr.lhs, known, place), computed(expr.rhs, known, place)
     if expr.kind is AffineBinaryOpKind.Mod:
-        # a mod b == a - (a floordiv b) * b, which is never negative; the remainder of `arith` is.
+        # a mod b == a - (a floordiv b) * b, never negative, unlike the remainder of `arith`.
         quotient = AffineBinaryOpExpr(AffineBinaryOpKind.FloorDiv, expr.lhs, expr.rhs)
         whole = AffineBinaryOpExpr(AffineBinaryOpKind.Mul, quotient, expr.rhs)
         return place(expr, arith.SubiOp(left, computed(whole, known, place)))
@@ -79,15 +79,15 @@ def summed(
 ) -> SSAValue:
     """A polynomial as a value of type `index`.
 
-    Terms of outer scopes are added up before those of inner ones, and in each scope those that
-    are added before those that are subtracted. The constant comes last, where the address of a load
-    absorbs it at no cost.
+    Terms of outer scopes are summed before those of inner ones, and in each scope added terms come
+    before subtracted ones. The constant comes last, where the address of a load absorbs it for
+    free.
 
     Args:
         value: the polynomial.
-        emitter: makes the operations.
-        atom: the value of an atom.
-        depth: the number of scopes around an atom.
+        emitter: creates the operations.
+        atom: returns the value of an atom.
+        depth: returns the number of scopes around an atom.
     """
 
     def place(term: tuple[Monomial[AtomT], int]) -> tuple[int, bool, Monomial[AtomT]]:
@@ -117,7 +117,7 @@ def summed(
 
 
 def _product(emitter: IndexEmitter, factors: list[SSAValue], coefficient: int) -> SSAValue:
-    """A product whose coefficient multiplies the outermost factor."""
+    """A product, in which the coefficient multiplies the outermost factor."""
     value = emitter.index(coefficient) if coefficient != 1 else None
     for factor in factors:
         value = factor if value is None else emitter.pure(arith.MuliOp, [factor, value], INDEX)

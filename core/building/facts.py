@@ -1,4 +1,4 @@
-"""Facts about the atoms of polynomials: ranges, and which are positive."""
+"""Facts about polynomials and their atoms: ranges, and which are positive."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ UNKNOWN: Range = (None, None)
 
 
 class Ranges(Generic[AtomT]):
-    """A table of the ranges of atoms, from which those of polynomials follow.
+    """A table of the ranges of atoms, which determine those of polynomials.
 
-    The range of a quotient by a number follows from that of its dividend.
+    The range of a quotient by a number is computed from that of its dividend.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Ranges(Generic[AtomT]):
         return low, high
 
     def is_nonnegative(self, value: Polynomial[AtomT]) -> bool:
-        """Whether a polynomial is known not to be negative."""
+        """Whether a polynomial is known to be nonnegative."""
         low, _ = self.of(value)
         return low is not None and low >= 0
 
@@ -83,17 +83,17 @@ def _product(left: Range, right: Range) -> Range:
 
 
 class Facts(Ranges[AtomT]):
-    """Ranges of atoms, and other facts that hold in the loops that are open."""
+    """Ranges of atoms, and other facts that hold in the open loops."""
 
     def __init__(self) -> None:
         super().__init__()
         self.positive: list[Polynomial[AtomT]] = []
-        """Polynomials that are at least 1 wherever the open loops run at all."""
+        """Polynomials that are at least 1 in every iteration of the open loops."""
         self._least_of: dict[AtomT, Sequence[Polynomial[AtomT]]] = {}
         self._quotients: dict[AtomT, tuple[Polynomial[AtomT], int]] = {}
 
     def know_least(self, atom: AtomT, parts: Sequence[Polynomial[AtomT]]) -> None:
-        """Record that an atom is the minimum of these."""
+        """Record that an atom is the minimum of `parts`."""
         self._least_of[atom] = parts
 
     def know_quotient(self, atom: AtomT, dividend: Polynomial[AtomT], divisor: int) -> None:
@@ -101,7 +101,7 @@ class Facts(Ranges[AtomT]):
         self._quotients[atom] = dividend, divisor
 
     def is_positive(self, value: Polynomial[AtomT]) -> bool:
-        """Whether a polynomial is at least 1 wherever the open loops run."""
+        """Whether a polynomial is at least 1 in every iteration of the open loops."""
         if self.is_nonnegative(value - 1):
             return True
         if any(self.is_nonnegative(value - fact) for fact in self.positive):
@@ -113,7 +113,7 @@ class Facts(Ranges[AtomT]):
     def assume_below(
         self, variable: Polynomial[AtomT], bounds: Sequence[Polynomial[AtomT]]
     ) -> None:
-        """Record what holds in a loop: `variable` is below each of `bounds`."""
+        """Record that `variable` is below each of `bounds` in a loop."""
         for bound in bounds:
             self.positive.append(bound - variable)
             if (atom := bound.single_atom) is not None:

@@ -2,8 +2,8 @@
 
 An atom is anything hashable that can be ordered among the atoms of the same polynomial: the
 name of a size, the number of an index value, a dimension of an affine expression. Polynomials
-are immutable and canonical, so that equal ones compare and hash equal, whatever the order in
-which they were computed. What is not polynomial (a quotient, a minimum) is an atom of its own.
+are immutable and canonical: equal ones compare and hash equal, however they were computed. A
+non-polynomial value (a quotient, a minimum) is an atom.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Monomial = tuple[AtomT, ...]
 
 
 class Polynomial(Generic[AtomT]):
-    """A sum of products of atoms; one that has no atom also compares equal to its number.
+    """A sum of products of atoms; a polynomial without atoms also compares equal to its number.
 
     Args:
         terms: monomials with their coefficients, each monomial once and in order.
@@ -34,7 +34,7 @@ class Polynomial(Generic[AtomT]):
     __slots__ = ("_hash", "terms")
 
     terms: tuple[tuple[Monomial[AtomT], int], ...]
-    """Monomials with their coefficients, none of which is 0; a constant term comes first."""
+    """Monomials with their coefficients, which are not 0; a constant term comes first."""
 
     def __init__(self, terms: Iterable[tuple[Monomial[AtomT], int]] = ()) -> None:
         self.terms = tuple(sorted([term for term in terms if term[1]]))
@@ -54,17 +54,17 @@ class Polynomial(Generic[AtomT]):
 
     @classmethod
     def _canonical(cls, terms: tuple[tuple[Monomial[AtomT], int], ...]) -> Self:
-        """The polynomial of terms that are in order, without a coefficient of 0."""
+        """The polynomial of sorted terms without a coefficient of 0."""
         new = cls.__new__(cls)
         new.terms = terms
         new._hash = None
         return new
 
-    # What it is.
+    # Properties.
 
     @property
     def number(self) -> int | None:
-        """The number if this is constant, None if it has an atom."""
+        """The value of a constant polynomial; None if it has an atom."""
         terms = self.terms
         if not terms:
             return 0
@@ -78,7 +78,7 @@ class Polynomial(Generic[AtomT]):
 
     @property
     def single_atom(self) -> AtomT | None:
-        """The atom if this is a single one, else None."""
+        """The atom if the polynomial is a single one, else None."""
         if len(self.terms) != 1:
             return None
         ((monomial, coefficient),) = self.terms
@@ -90,7 +90,7 @@ class Polynomial(Generic[AtomT]):
         return sorted({atom for monomial, _ in self.terms for atom in monomial})
 
     def coefficient(self, *atoms: AtomT) -> int:
-        """The coefficient of a product of atoms, which are in order."""
+        """The coefficient of a product of sorted atoms."""
         return next((c for monomial, c in self.terms if monomial == atoms), 0)
 
     # Arithmetic.
@@ -152,7 +152,7 @@ class Polynomial(Generic[AtomT]):
         return self._canonical(tuple(whole)), self._canonical(tuple(rest))
 
     def exact_div(self, other: int | Self) -> Self | None:
-        """The quotient by a single term, or None where it is not a polynomial."""
+        """The quotient by a single term or by the polynomial itself; None if not a polynomial."""
         divisor = self.of(other)
         if len(divisor.terms) != 1:
             return self.of(1) if divisor == self else None
@@ -169,7 +169,7 @@ class Polynomial(Generic[AtomT]):
         return type(self)(terms)
 
     def evaluate(self, values: Mapping[AtomT, int]) -> int:
-        """The value where the atoms have these values."""
+        """The value of the polynomial for these values of its atoms."""
         total = 0
         for monomial, coefficient in self.terms:
             for atom in monomial:
@@ -178,7 +178,7 @@ class Polynomial(Generic[AtomT]):
         return total
 
     def substituted(self, polynomial_of: Callable[[AtomT], PolynomialT]) -> PolynomialT | int:
-        """The polynomial with each atom replaced by the one that a function returns for it."""
+        """The polynomial with each atom replaced by the polynomial that a function returns."""
         total: PolynomialT | int = 0
         for monomial, coefficient in self.terms:
             term: PolynomialT | int = coefficient
@@ -209,7 +209,7 @@ class Polynomial(Generic[AtomT]):
         return type(self)._canonical, (self.terms,)
 
     def __str__(self) -> str:
-        """A sum of products, those of most atoms first."""
+        """A sum of products, in descending order of degree."""
         parts: list[str] = []
         for monomial, coefficient in sorted(self.terms, key=lambda t: (-len(t[0]), t[0])):
             factors = [str(abs(coefficient))] if abs(coefficient) != 1 or not monomial else []

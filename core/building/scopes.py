@@ -1,12 +1,12 @@
-"""Open scopes: the body of a function and of the loops in it, all being filled at once.
+"""Open scopes: the body of a function and of the nested loops that are being built.
 
-A pure operation is placed in the outermost scope where it is legal, and only once, so that loop
-invariants are computed before the loop. The operation of a loop is made after its body, and so
-follows what its body has hoisted. Legal means that
+A pure operation is placed in the outermost scope where it is legal, and only once: loop invariants
+are hoisted as they are built. The operation of a loop is created after its body, and so follows the
+operations hoisted from its body. Legal means that
 
 - all operands are defined there;
-- what may trap, such as a division, stays inside regions that may not run;
-- what reads a buffer stays inside a loop that has written to it.
+- an operation that may trap, such as a division, stays inside regions that may not run;
+- a read of a buffer stays inside a loop that has written to it.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class Scope:
     block: Block
     depth: int = 0
     conditional: bool = field(default=False, kw_only=True)
-    """Whether the block may be skipped when the one around it runs."""
+    """Whether the block may be skipped when the block around it runs."""
     memo: dict[object, SSAValue] = field(default_factory=dict, kw_only=True)
-    """The operations made in the block, by a key that equal operations share."""
+    """The results of operations in the block, by a key that equal operations have in common."""
     written: set[SSAValue] = field(default_factory=set, kw_only=True)
-    """The buffers that the block writes to so far."""
+    """The buffers that the block has written to so far."""
 
 
 ScopeT = TypeVar("ScopeT", bound=Scope)
 
 
 class Scopes(ABC, Generic[ScopeT]):
-    """The scopes that are open, the outermost one first."""
+    """The open scopes, the outermost one first."""
 
     def __init__(self, outermost: ScopeT) -> None:
         self.scopes = [outermost]
@@ -62,10 +62,10 @@ class Scopes(ABC, Generic[ScopeT]):
 
     @abstractmethod
     def depth_of(self, values: Sequence[SSAValue]) -> int:
-        """The depth of the innermost scope that values come from."""
+        """The depth of the innermost scope that defines any of the values."""
 
     def home(self, kind: type[Operation], operands: Sequence[SSAValue]) -> int:
-        """The depth of the outermost scope that an operation without effects may be in."""
+        """The depth of the outermost scope where an operation without effects is legal."""
         depth = self.depth_of(operands)
         if kind in TRAPPING and not _is_harmless(kind, operands[1]):
             for scope in self.scopes[:depth:-1]:
@@ -82,17 +82,17 @@ class Scopes(ABC, Generic[ScopeT]):
         return depth
 
     def note_write(self, buffer: SSAValue) -> None:
-        """Say that an operation in the innermost scope writes to a buffer."""
+        """Record that an operation in the innermost scope writes to a buffer."""
         for scope in self.scopes:
             scope.written.add(buffer)
 
 
 def _is_harmless(kind: type[Operation], divisor: SSAValue) -> bool:
-    """Whether a division never traps: neither by 0 nor of the least number by -1."""
+    """Whether a division never traps: the divisor is neither 0 nor -1 (which overflows)."""
     number, op = _number(divisor), divisor.owner
     if number is not None:
         return number not in (0, -1)
-    # The largest unsigned number is -1 to a signed division.
+    # For a signed division, the largest unsigned number is -1.
     largest = arith.MaxUIOp if kind in (arith.DivUIOp, arith.RemUIOp) else arith.MaxSIOp
     if isinstance(op, arith.MaxSIOp | largest):
         return (_number(op.lhs) or 0) > 0 or (_number(op.rhs) or 0) > 0
@@ -103,7 +103,7 @@ def _is_harmless(kind: type[Operation], divisor: SSAValue) -> bool:
 
 
 def _excluded(condition: SSAValue, value: SSAValue) -> Iterator[int]:
-    """The numbers that a value is not where a condition does not hold."""
+    """Numbers that a value differs from if a condition does not hold."""
     op = condition.owner
     if isinstance(op, arith.OrIOp):
         yield from _excluded(op.lhs, value)

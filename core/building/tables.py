@@ -1,4 +1,4 @@
-"""Tables of functions by the class of the operation that they convert."""
+"""Tables of functions, by the class of the operation that they convert."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Handler: TypeAlias = Callable[[OpT, StateT], ResultT]
 
 
 class HandlerTable(dict[type[Operation], Handler[Any, StateT, ResultT]], Generic[StateT, ResultT]):
-    """How to convert operations, by their classes: `on` sees to it that a function fits."""
+    """Handlers of operations, by class; `on` types each handler after its classes."""
 
     def on(
         self, *kinds: type[OpT]

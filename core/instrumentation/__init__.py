@@ -1,5 +1,5 @@
-"""Hooks that report what passes do: the IR around them, their time, their counters.
+"""Hooks that report on passes: the IR before and after, times, counters.
 
-It may import: what the rest of `core` may.
+It may import: the same as the rest of `core`.
 In: a context and a module around each pass; out: reports, as text and as JSON.
 """

@@ -16,7 +16,7 @@ from .report import Reporter
 
 @dataclass(frozen=True)
 class Dump:
-    """The IR before or after a pass; `elided` if constants are left out of the text.
+    """The IR before or after a pass; `elided` if constants are elided from the text.
 
     With `diff`, `text` is a diff of the functions that the pass changed.
     """
@@ -54,12 +54,12 @@ class IRPrinter(PassHook):
 
     Args:
         report: called with each `Dump`.
-        before: the names of the passes before which it is printed, or "all".
-        after: the names of the passes after which it is printed.
-        after_change: whether it is printed only after passes that change it.
-        after_failure: whether the module is printed when a pass fails.
+        before: the passes before which to print, by name, or "all".
+        after: the passes after which to print, by name, or "all".
+        after_change: whether to print only after passes that change the module.
+        after_failure: whether to print when a pass fails.
         diff: whether to print a diff of the changed functions after a pass.
-        elide: constants of more elements are left out; None prints all.
+        elide: constants of more elements are elided; None prints all.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class IRPrinter(PassHook):
             self._shown = texts_by_symbol(op, self._elide) if self._diff else {}
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Print the module, or what has changed in it."""
+        """Print the module, or its changes."""
         if not _is_in(ctx, self._after):
             return
         names = changed(self._texts, texts_by_symbol(op)) if self._compares else []
@@ -122,7 +122,7 @@ class IRPrinter(PassHook):
 
 
 def _is_in(ctx: CompilerContext, names: Collection[str]) -> bool:
-    """Whether a pass is among those named, by itself or nested in an operation."""
+    """Whether the current pass is among `names`, also if nested in an operation."""
     if names == "all":
         return True
     nested = getattr(ctx.step, "step", None)

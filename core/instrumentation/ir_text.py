@@ -1,4 +1,4 @@
-"""Modules as text for people: by functions, and as diffs between them."""
+"""Modules as text for people: by function, and as diffs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..printing import module_text
 def texts_by_symbol(op: ModuleOp, elide: int | None = None) -> dict[str, str]:
     """The text of each function, kernel or other operation of a module, by name.
 
-    Constants of more than `elide` elements are left out of it, as in `module_text`.
+    Constants of more than `elide` elements are elided, as in `module_text`.
     """
     texts: dict[str, str] = {}
     for number, inner in enumerate(op.ops):
@@ -24,16 +24,16 @@ def texts_by_symbol(op: ModuleOp, elide: int | None = None) -> dict[str, str]:
 
 
 def text_of_wrong(op: ModuleOp, elide: int | None = None) -> str:
-    """The text of a module that may be invalid: in the generic form if no other can be printed."""
+    """The text of a module that may be invalid: in the generic form if custom printing fails."""
     try:
         return module_text(op, elide=elide)
     except Exception:
-        # Custom printers rely on everything that verifiers demand.
+        # Custom printers rely on the facts that verifiers check.
         return module_text(op, elide=elide, print_generic_format=True)
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """The names of what was added, removed or changed, in order."""
+    """The names of added, removed and changed texts, in order."""
     names = dict.fromkeys([*before, *after])
     return [name for name in names if before.get(name) != after.get(name)]
 

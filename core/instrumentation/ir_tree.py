@@ -22,7 +22,7 @@ class IRTree(PassHook):
 
     Args:
         folder: created if missing; files of the same names are replaced atomically.
-        elide: constants of more elements are left out; None writes all.
+        elide: constants of more elements are elided; None writes all.
 
     Raises:
         StepwellError: before anything runs, if the folder cannot be created or written.
@@ -38,7 +38,7 @@ class IRTree(PassHook):
             raise self._unwritable(self.folder, error) from error
 
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Write the module that the first pass gets."""
+        """Write the module before the first pass."""
         if self._number == 0:
             self._write(self.folder / "000_input.mlir", module_text(op, elide=self._elide))
         self._number += 1

@@ -1,4 +1,4 @@
-"""Statistics of passes: their own counters, and those kept for every pass."""
+"""Statistics of passes: their own counters, and those common to all passes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..context import CompilerContext, PassHook
 
 @dataclass(frozen=True)
 class StatisticsReport:
-    """The counters of each pass that counted something, by stage and pass in the order of runs."""
+    """The nonzero counters of passes, by stage and pass in the order of runs."""
 
     counters: dict[tuple[str, str], Counter[str]]
 
@@ -37,10 +37,10 @@ class StatisticsReport:
 
 
 class PassStatistics(PassHook):
-    """Counts operations that passes create and erase, what they decide, and uses of patterns.
+    """Counts the operations that passes create and erase, their decisions, and uses of patterns.
 
-    Steps of passes that are not made of patterns count as uses; see `core.actions`. What passes
-    count themselves with `core.context.count` is added.
+    Actions of passes without patterns count as uses; see `core.actions`. The counters that passes
+    keep with `core.context.count` are added.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class PassStatistics(PassHook):
         self._actions = self._counting.enter_context(counting())
 
     def pass_dropped(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Count nothing."""
+        """Stop counting, and discard the counts."""
         self._counting.close()
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:

@@ -1,4 +1,4 @@
-"""How long passes, and the work outside of them, take."""
+"""The time of passes, and of phases outside of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..context import CompilerContext, PassHook
 
 @dataclass
 class Row:
-    """The time of one pass of a stage, or of a phase; operations are those of the module."""
+    """The time of a pass in a stage, or of a phase; `before` and `after` count operations."""
 
     stage: str
     name: str
@@ -26,7 +26,7 @@ class Row:
 
 @dataclass(frozen=True)
 class _Line:
-    """A line of the text; `counts` says whether operations were counted."""
+    """A line of the text; `counts` is whether operations were counted."""
 
     name: str
     seconds: float
@@ -77,7 +77,7 @@ class TimingReport:
         yield _Line("rest", self.total - sum(row.seconds for row in self.rows))
 
     def _branch(self, stage: str) -> Iterator[_Line]:
-        """A stage, or the passes outside of all, and its parts."""
+        """The lines of a stage and its passes, or those of passes outside of all stages."""
         rows = [row for row in self.rows if row.stage == stage and (row.is_pass or stage)]
         passes = [row for row in rows if row.is_pass]
         seconds = sum(row.seconds for row in rows)
@@ -90,8 +90,8 @@ class TimingReport:
 class PassTiming(PassHook):
     """Measures each pass, its verification, and other phases that the context announces.
 
-    The time of other hooks counts as rest if they come before this one. Repeated runs, as by
-    `--split-input-file`, are added up.
+    The time of hooks before this one counts as rest. Repeated runs, as by `--split-input-file`, are
+    added up.
     """
 
     def __init__(self) -> None:
@@ -110,26 +110,26 @@ class PassTiming(PassHook):
         self._begin(row)
 
     def pass_dropped(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Forget it."""
+        """Discard the measurement."""
         self._rows.pop((ctx.stage, len(ctx.pending)), None)
         self._open.pop()
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Stop it."""
+        """Stop the clock of a pass."""
         self._end().after += _operations(op)
 
     def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
-        """Stop it; it is not running if a hook or the end of a stage failed."""
+        """Stop the clock; it is not running if a hook or the end of a stage failed."""
         if self._open:
             self._end().after += _operations(op)
 
     def before_phase(self, ctx: CompilerContext, phase: str) -> None:
-        """Start the clock of a phase; that of a pass around it is paused."""
+        """Start the clock of a phase, and pause that of a pass around it."""
         stage = ctx.stage if phase == "verify" else ""
         self._begin(self._row((stage, phase), Row(stage, phase, False)))
 
     def after_phase(self, ctx: CompilerContext, phase: str) -> None:
-        """Stop it."""
+        """Stop the clock of a phase."""
         self._end()
 
     def _row(self, key: tuple[object, ...], row: Row) -> Row:

@@ -33,12 +33,11 @@ class Remark:
 
 
 class Remarks(PassHook):
-    """Reports what each pass decided when it has ended, successfully or not.
+    """Reports the decisions of each pass after it has ended, successfully or not.
 
     Args:
         report: called with each selected decision.
-        kinds: which decisions are reported: "passed" (something was done), "missed" (it was left as
-            it was) and "analysis" (something was found out).
+        kinds: the kinds to report: "passed", "missed" and "analysis"; see `Decision`.
         only: a pattern to search in the name of the pass, the subject and the nodes; None for all.
     """
 
@@ -63,7 +62,7 @@ class Remarks(PassHook):
         self._known = len(ctx.decisions)
 
     def pass_failed(self, ctx: CompilerContext, op: ModuleOp, error: Exception) -> None:
-        """Report what was decided before the failure."""
+        """Report the decisions before the failure."""
         self.after_pass(ctx, op)
 
     def _is_asked_for(self, decision: Decision) -> bool:

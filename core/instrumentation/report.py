@@ -16,7 +16,7 @@ class Report(Protocol):
         ...
 
     def record(self) -> dict[str, Any]:
-        """The same as an object of JSON, whose `report` says what it is."""
+        """The report as a JSON object, whose `report` is its kind."""
         ...
 
 
@@ -24,10 +24,10 @@ Reporter = Callable[[Report], None]
 
 
 def write_text(report: Report) -> None:
-    """Write a report to the standard error as text."""
+    """Write a report to standard error as text."""
     print(report, file=sys.stderr, flush=True)
 
 
 def write_json(report: Report) -> None:
-    """Write a report to the standard error as one line of JSON."""
+    """Write a report to standard error as one line of JSON."""
     print(json.dumps(report.record(), ensure_ascii=False), file=sys.stderr, flush=True)

@@ -381,7 +381,7 @@ def test_indices_out_of_range(bad: int, dtype: str, level: int, apart: Apart) ->
 def test_an_index_into_nothing(apart: Apart) -> None:
     exe = compiled(rows())
     outcome = apart(lambda: exe(X3[:0], np.array([0])))
-    assert outcome.endswith(": index into no elements at position 0, got 0")
+    assert outcome.endswith(": index into an empty dimension at position 0, got 0")
     assert exe(X3[:0], np.zeros(0, np.int64)).shape == (0, 3)
 
 

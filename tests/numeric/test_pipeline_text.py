@@ -102,7 +102,9 @@ def test_a_module_of_a_later_stage_goes_on_from_there(tmp_path: Path) -> None:
     later = sw.from_mlir(tmp_path / "m.mlir")
     rest = ",".join(pipeline()[stage] for stage in ("loops", "llvm"))
     assert sw.compile(later, pipeline=rest).ir("llvm") == exe.ir("llvm")
-    with pytest.raises(sw.CompileError, match="a pass comes too late, expected what leads to"):
+    with pytest.raises(
+        sw.CompileError, match="a pass comes too late, expected a pass that leads to"
+    ):
         sw.compile(later, pipeline=pipeline_text(pipeline()))
     np.testing.assert_array_equal(sw.compile(later, pipeline=rest)(*inputs), exe(*inputs))
 
@@ -126,7 +128,7 @@ def test_the_text_falls_into_the_same_stages(level: int, threads: int) -> None:
         ),
         (
             "convert-graph-to-loop,graph-fuse-ops",
-            'too late, expected what leads to stage "scheduled" or beyond, got graph-fuse-ops',
+            'expected a pass that leads to stage "scheduled" or beyond, got graph-fuse-ops',
         ),
         ("graph-fuse-ops convert-graph-to-loop", "cannot read"),
         ("graph-fuse-opz,convert-graph-to-loop", "stops short"),

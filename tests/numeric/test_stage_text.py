@@ -155,7 +155,7 @@ SIGNED = "graph.signature = (tensor<?x5xf32>) -> (tensor<?x7xf32>, tensor<?xf32>
         (SIGNED, SIGNED.replace("?x7", "9x7"), "its type does not fit graph.signature"),
         (SIGNED, SIGNED.replace("7xf32", "7xf64"), "its type does not fit graph.signature"),
         (SIGNED, SIGNED.replace("(tensor<?x5xf32>)", "()"), "wrong attributes, expected 0"),
-        (SIGNED, SIGNED.replace("tensor<?x5xf32>", "f32"), 'module: "x" is no tensor'),
+        (SIGNED, SIGNED.replace("tensor<?x5xf32>", "f32"), 'module: "x" is not a tensor'),
         ('graph.sizes = ["batch", "5"]', 'graph.sizes = ["batch"]', "expected 2 sizes, got 1"),
         (
             'graph.sizes = ["batch", "5"]',

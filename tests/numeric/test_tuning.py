@@ -217,7 +217,7 @@ def test_what_cannot_be_tuned(monkeypatch, tmp_path) -> None:
     with pytest.raises(sw.TargetError, match=r"rv64gcv: cannot run here"):
         tune(dense(), 1, records=path, target="rv64gcv")
     path.write_text("no record\n")
-    with pytest.raises(CompileError, match=r"tuning records: line 1 of .* is no record"):
+    with pytest.raises(CompileError, match=r"tuning records: line 1 of .* is not a record"):
         tune(dense(), 1, records=path)
     assert path.read_text() == "no record\n"
     monkeypatch.setitem(sys.modules, "optuna", None)

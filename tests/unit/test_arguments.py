@@ -120,7 +120,7 @@ def test_an_entry_count_that_is_known() -> None:
 
 def test_columns_that_nobody_says() -> None:
     spec = ValueSpec("a", ("n", "m"), "f32", "csr", "e")
-    with pytest.raises(sw.InputError, match="three arrays do not say how many columns there are"):
+    with pytest.raises(sw.InputError, match="three arrays do not determine the number of columns"):
         arguments.sparse(spec, parts(), I32)
     square = ValueSpec("a", ("n", "n"), "f32", "csr", "e")
     assert arguments.sparse(square, parts(), I32).shape == (3, 3)

@@ -317,15 +317,15 @@ HOSTILE: dict[str, tuple[str, str]] = {
     ),
     "a number": (
         function("func.return %x : f32", "f32"),
-        'CompileError: module: "arg0" is no tensor, expected tensor, got f32',
+        'CompileError: module: "arg0" is not a tensor, expected tensor, got f32',
     ),
     "a buffer": (
         function("func.return %x : memref<4xf32>", "memref<4xf32>"),
-        'CompileError: module: "arg0" is no tensor, expected tensor, got memref<4xf32>',
+        'CompileError: module: "arg0" is not a tensor, expected tensor, got memref<4xf32>',
     ),
     "no rank": (
         function("func.return %x : tensor<*xf32>", "tensor<*xf32>"),
-        'CompileError: module: "arg0" is no tensor, expected tensor, got tensor<*xf32>',
+        'CompileError: module: "arg0" is not a tensor, expected tensor, got tensor<*xf32>',
     ),
     "unknown elements": (
         function("func.return %x : tensor<4xf80>", "tensor<4xf80>"),

@@ -121,7 +121,7 @@ def test_a_veto_leaves_a_pass_out() -> None:
         "1 before refuses, 0 to come",
         "2 before refuses, 0 to come",
         "1 left out refuses",
-        "pipeline: leaves the pass out, because a hook says so",
+        "pipeline: skips the pass, because a hook requested it",
     ]
 
 
@@ -232,7 +232,7 @@ def test_a_pass_that_is_left_out_of_a_program_is_left_out_of_its_stages(module: 
     exe = sw.compile(module, hooks=[Told([], veto="loop-schedule")])
     assert exe.ir("scheduled") == exe.ir("kernels")
     (left,) = [d for d in exe.decisions if d.pass_name == "loop-schedule"]
-    assert str(left) == "pipeline: leaves the pass out, because a hook says so"
+    assert str(left) == "pipeline: skips the pass, because a hook requested it"
 
 
 def test_only_hooks_are_hooks(module: sw.Module) -> None:

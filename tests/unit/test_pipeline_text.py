@@ -61,7 +61,7 @@ def test_canonical_text(text: str, expected: str) -> None:
         (
             "cse(canonicalize)",
             (
-                "pipeline: cannot read what passes are nested in, expected an operation and passes "
+                "pipeline: malformed nesting, expected an operation and passes "
                 "in parentheses, such as func.func(cse), got cse(canonicalize)"
             ),
         ),
@@ -76,8 +76,8 @@ def test_canonical_text(text: str, expected: str) -> None:
         (
             "scf.for(cse)",
             (
-                "pipeline: passes are nested in scf.for, expected what uses no value from outside "
-                "of it, such as func.func"
+                "pipeline: passes are nested in scf.for, expected an operation isolated from "
+                "above, such as func.func"
             ),
         ),
         ("func.func(csee)", 'pipeline: unknown pass "csee"; nearest names: cse'),

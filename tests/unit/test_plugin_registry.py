@@ -76,7 +76,10 @@ BROKEN = (
         (EntryPoint(broken, name="nameless", dist=None), 'package "nameless": cannot be loaded'),
         (
             EntryPoint(lambda: 3),
-            'package "acme": entry point "point" is no universe, expected xdsl.universe.Universe',
+            (
+                'package "acme": entry point "point" is not a universe, '
+                "expected xdsl.universe.Universe"
+            ),
         ),
         (
             EntryPoint(lambda: Universe(all_dialects={"graph": broken}, all_passes={})),

@@ -69,7 +69,7 @@ CORRUPT = {
     "{": "it is not JSON",
     "[" * 100_000: "it is nested too deeply, expected at most 32 brackets",
     '{"knobs": ' * 40: "it is nested too deeply, expected at most 32 brackets",
-    "[1]": "it is no JSON object",
+    "[1]": "it is not a JSON object",
     "{}": '"key" is missing',
     FIRST.line().replace('"threads": 2', '"threads": "2"'): "\"threads\" is '2'",
     FIRST.line().replace('"kept": true', '"kept": 1'): '"kept" is 1',
@@ -83,7 +83,7 @@ def test_a_corrupt_line_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "tuning.jsonl"
     text = f"{FIRST.line()}\n\n{line}\n"
     path.write_text(text)
-    message = f"tuning records: line 3 of {path} is no record: {CORRUPT[line]}; remove the line"
+    message = f"tuning records: line 3 of {path} is not a record: {CORRUPT[line]}; remove the line"
     for action in (
         lambda: read_records(path),
         lambda: write_records(path, [other(key="k2")]),

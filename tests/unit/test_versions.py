@@ -23,8 +23,8 @@ from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.dialects.loop.trace import Step, parse_traces
 from stepwell.tools import stepwell_opt
 
-NEWER = "its version is newer than what this Stepwell reads, expected 1, got 9; install a newer"
-OLDER = "its version is older than what this Stepwell reads, expected 1, got 0; an older Stepwell"
+NEWER = "its version is newer than this Stepwell can read, expected 1, got 9; install a newer"
+OLDER = "its version is older than this Stepwell can read, expected 1, got 0; an older Stepwell"
 STATED = "stepwell.version = 1 : i64"
 
 
@@ -53,8 +53,8 @@ def test_steps_are_taken_in_order_from_the_version_that_is_stated() -> None:
 @pytest.mark.parametrize(
     ("stated", "message"),
     [
-        (4, "its version is newer than what this Stepwell reads, expected 2 to 3, got 4; install"),
-        (1, "its version is older than what this Stepwell reads, expected 2 to 3, got 1; an older"),
+        (4, "its version is newer than this Stepwell can read, expected 2 to 3, got 4; install"),
+        (1, "its version is older than this Stepwell can read, expected 2 to 3, got 1; an older"),
     ],
 )
 def test_no_way_up(stated: int, message: str) -> None:
@@ -215,7 +215,7 @@ class TestWeights:
 
     @pytest.mark.parametrize(
         ("version", "message"),
-        [("9", NEWER), ("0", OLDER), ("x", 'stepwell.version is no number, got "x"')],
+        [("9", NEWER), ("0", OLDER), ("x", 'stepwell.version is not a number, got "x"')],
     )
     def test_others_are_refused(self, version: str, message: str, tmp_path: Path) -> None:
         path = tmp_path / "w.safetensors"

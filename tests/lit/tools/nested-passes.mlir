@@ -4,7 +4,7 @@
 // RUN: not stepwell-opt %s -p "scf.for(cse)" 2>&1 | filecheck %s --check-prefix ANCHOR
 
 // BESIDE: stepwell-opt: error: func.func(graph-fuse-ops): @twice: the pass puts @fused_add beside it; run graph-fuse-ops on the module
-// ANCHOR: stepwell-opt: error: pipeline: passes are nested in scf.for, expected what uses no value from outside of it, such as func.func
+// ANCHOR: stepwell-opt: error: pipeline: passes are nested in scf.for, expected an operation isolated from above, such as func.func
 
 // A private function stays, though nothing in its own module calls it.
 // CHECK-LABEL: func.func private @twice
