@@ -3,13 +3,14 @@
 Source: `loop`, with the scalar operations of `arith`, `math` and `memref` in it. Target: `func`,
 `scf`, `memref`, `vector` (one-dimensional), `arith`, `math`, and `rt` for tiles.
 
-`kernel.py` converts a kernel. Its operations are looked up by class in four tables of functions:
-`elementwise.py`, `memory.py`, `loops.py` (with `tiles.py`) and `searches.py`, which work on one
-`State`. `layouts.py` says how blocks are cut into machine vectors, `blocks.py` makes those when
-they are needed, `transfers.py` loads and stores them (`transposes.py` transposes squares in
-registers), at the places that `accesses.py` finds, and `contents.py` keeps what was stored in
-registers. `indices.py` does index arithmetic; `scopes.py` puts each operation into the outermost
-loop that it can be in.
+`kernel.py` converts a kernel. Its operations are looked up by class in four tables of functions,
+which work on one `State`: `elementwise.py`, `memory.py`, `loops.py` (with `tiles.py`) and
+`searches.py`. `blocks.py` makes the machine vectors of a block when they are needed,
+`transfers.py` loads and stores them (`transposes.py` transposes squares in registers), at the
+places that `accesses.py` finds, and `contents.py` keeps what was stored in registers. `indices.py`
+does index arithmetic; `scopes.py` puts each operation into the outermost loop that it can be in.
+
+Nothing here knows the machine: `loop-legalize-vectors` has said what it needs to know of it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ from xdsl.passes import ModulePass
 
 from ..core.actions import allowed, held_back
 from ..core.budgets import SUMS
-from ..core.context import target_of
-from ..core.target import named
 from ..core.walks import operations_in
 from ..dialects.loop.ops import KernelOp
 from .loop_to_scf.kernel import convert_kernel
@@ -32,12 +31,13 @@ from .loop_to_scf.state import refuse
 
 @dataclass(frozen=True)
 class ConvertLoopToScfPass(ModulePass):
-    """Turn kernels into functions, and their blocks into the target's vectors.
+    """Turn kernels into functions, and their blocks into machine vectors.
 
     Before:
 
     ```mlir
-    loop.kernel @scale(%x: memref<?x8xf32>, %s: memref<8xf32>) -> (%y: memref<?x8xf32>) {
+    loop.kernel @scale(%x: memref<?x8xf32>, %s: memref<8xf32>) -> (%y: memref<?x8xf32>)
+        attributes {loop.vectors = #loop.vectors<hoist 16, 8 = [8]>} {
       %c0 = arith.constant 0 : index
       %n = memref.dim %x, %c0 : memref<?x8xf32>
       loop.for "i" %i to %n {
@@ -48,8 +48,6 @@ class ConvertLoopToScfPass(ModulePass):
       }
     }
     ```
-
-    Options: `target=x86-64-v4`
 
     After:
 
@@ -68,22 +66,18 @@ class ConvertLoopToScfPass(ModulePass):
     ```
 
     Requires: a kernel's operations to be those of `loop`, and operations without a body that
-    do the same to every element.
+    do the same to every element; what `loop-legalize-vectors` leaves where there are vectors.
     Leaves: no operation of `loop`; tile loops as `rt.parallel_tiles`.
     """
 
     name = "convert-loop-to-scf"
     budget = SUMS
 
-    target: str | None = None
-    """The name of the machine to break blocks for; by default that of the compilation."""
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        target = target_of(ctx) if self.target is None else named(self.target)
         for kernel in [inner for inner in operations_in(op) if isinstance(inner, KernelOp)]:
             if not allowed("convert kernel", kernel):
                 continue
-            function = convert_kernel(kernel, target)
+            function = convert_kernel(kernel)
             block = kernel.parent
             assert block is not None
             block.insert_op_before(function, kernel)

@@ -94,6 +94,7 @@ _MAKES = {
     "graph-fuse-ops": "fused",
     "convert-graph-to-loop": "kernels",
     "convert-graph-to-rt": "buffers",
+    "loop-legalize-vectors": "loops",
     "convert-loop-to-scf": "loops",
     "convert-to-llvm": "llvm",
 }
@@ -101,6 +102,9 @@ _MAKES = {
 
 _ENDS = ("convert-graph-to-loop", "convert-loop-to-scf")
 """The passes that end their stage."""
+
+_OPTIONAL = ("graph-fuse-ops", "loop-legalize-vectors")
+"""Passes that a stage can do without: operators by themselves and scalars are legal."""
 
 
 def pipeline(opt_level: int = 3, threads: int = 1, copy_indices: bool = False) -> dict[str, str]:
@@ -123,7 +127,7 @@ def pipeline(opt_level: int = 3, threads: int = 1, copy_indices: bool = False) -
         "kernels": "convert-graph-to-loop",
         "scheduled": _SCHEDULED[opt_level],
         "buffers": f"convert-graph-to-rt{copying}",
-        "loops": "convert-loop-to-scf",
+        "loops": "loop-legalize-vectors,convert-loop-to-scf",
         "llvm": (
             "rt-outline-tiles,convert-math-to-arith,convert-scf-to-cf,"
             f"convert-rt-to-llvm{on_threads},convert-to-llvm"
@@ -171,7 +175,7 @@ def split_pipeline(text: str, start: str = "graph") -> dict[str, str]:
         if entry.name in _ENDS:
             stage = IR_STAGES[IR_STAGES.index(stage) + 1]
     for name, made in _MAKES.items():
-        if made in stages and made != "fused" and name not in names:
+        if made in stages and name not in (*_OPTIONAL, *names):
             raise CompileError(
                 explain("pipeline", f'it stops short of stage "{made}"', expected=name)
             )

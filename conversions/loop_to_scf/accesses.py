@@ -28,9 +28,9 @@ from xdsl.ir.affine import AffineMap
 
 from ...core.building.arithmetic import INDEX
 from ...core.typed import memref_type
+from ...dialects.loop.vectors import Chunk, Layout, Row
 from .contents import Contents
 from .indices import ZERO, Form, Indices, NotLinearError, fixed
-from .layouts import Chunk, Layout, Row
 from .scopes import Emitter, number
 
 NOWHERE = fixed(-1)

@@ -26,7 +26,7 @@ from ...core.typed import vector_type
 from ...dialects import upstream
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.combiners import combining, neutral_value
-from .layouts import Chunk, Layout, Row
+from ...dialects.loop.vectors import INTERLEAVE, Chunk, Layout, Row
 from .scopes import PLAIN, Emitter, number
 
 
@@ -119,6 +119,7 @@ class MappedBlock(Block):
     ) -> None:
         super().__init__(emitter, layout, vector_type(op.results[0]).element_type)
         self.op = op
+        self.attributes = {n: attr for n, attr in op.attributes.items() if n != INTERLEAVE}
         self.operands = operands
         self.together = together
 
@@ -138,7 +139,7 @@ class MappedBlock(Block):
             operands=operands,
             result_types=[self.type_of(chunk)],
             properties=self.op.properties,
-            attributes=self.op.attributes,
+            attributes=self.attributes,
             location=self.location,
         )
         self.emitter.scopes[self.depth].block.add_op(op)

@@ -18,10 +18,9 @@ from xdsl.ir import Operation
 from ...core.typed import vector_type
 from ...dialects import upstream
 from ...dialects.loop import ops as loop
-from ...dialects.loop.nests import EXPENSIVE
+from ...dialects.loop.vectors import INTERLEAVE
 from .blocks import Block, BroadcastBlock, ConstantBlock, FoldBlock, MappedBlock
 from .indices import Form, Indices, fixed
-from .layouts import Layout
 from .state import State, StateTable, refuse
 
 ELEMENTWISE = StateTable()
@@ -45,17 +44,17 @@ def elementwise(op: Operation, state: State) -> None:
         for operand, found in zip(op.operands, operands, strict=True)
     ]
     layout = state.layout(kinds[0])
-    together = _together(layout, state) if type(op) in EXPENSIVE else 1
-    state.values[op.results[0]] = MappedBlock(state.emitter, layout, op, whole, together)
+    state.values[op.results[0]] = MappedBlock(state.emitter, layout, op, whole, _interleaved(op))
 
 
-def _together(layout: Layout, state: State) -> int:
-    """For how many vectors of a block a function is computed at a time.
-
-    Each takes three registers, besides what the rest of the block may occupy.
-    """
-    free = state.registers - len(layout.places())
-    return max(1, free // 3)
+def _interleaved(op: Operation) -> int:
+    """On how many vectors of a row an operation is done step by step."""
+    found = op.attributes.get(INTERLEAVE)
+    if found is None:
+        return 1
+    if not isinstance(found, IntegerAttr) or found.value.data < 1:
+        refuse(op, f"wrong {INTERLEAVE}", "a number above 0", found)
+    return found.value.data
 
 
 def _clone(op: Operation, state: State) -> None:

@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Region
 
-from ...core.target import Target
 from ...dialects.loop.in_place import sharing
 from ...dialects.loop.ops import KernelOp
 from .elementwise import ELEMENTWISE, elementwise
@@ -25,7 +24,7 @@ from .state import State
 _HANDLERS = ELEMENTWISE | MEMORY | LOOPS | SEARCHES
 
 
-def convert_kernel(kernel: KernelOp, target: Target) -> func.FuncOp:
+def convert_kernel(kernel: KernelOp) -> func.FuncOp:
     """The function that does what a kernel does.
 
     Raises:
@@ -35,7 +34,7 @@ def convert_kernel(kernel: KernelOp, target: Target) -> func.FuncOp:
     body = Block(arg_types=types)
     for old, new in zip(kernel.body.block.args, body.args, strict=True):
         new.name_hint = old.name_hint
-    _fill(State(kernel, body, target, _HANDLERS, elementwise))
+    _fill(State(kernel, body, _HANDLERS, elementwise))
     shared = sharing(kernel)
     no_alias = DictionaryAttr({"llvm.noalias": UnitAttr()})
     attrs = [

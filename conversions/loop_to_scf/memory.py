@@ -72,6 +72,8 @@ def _access(
 ) -> Access:
     """Where the lanes of a value of type `kind` are."""
     layout = state.layout(kind) if isinstance(kind, VectorType) else None
+    if layout is not None and layout.merged == 2 and limits:
+        refuse(op, "lanes are limited along merged axes", "machine vectors of each row")
     buffer = state.scalar(op.buffer)
     if op.buffer in state.writes[state.kernel]:
         state.buffers.written.add(buffer)

@@ -18,21 +18,26 @@ from xdsl.ir.affine import AffineExpr
 from ...core.building.affine import DivisorError
 from ...core.building.tables import Handler, HandlerTable
 from ...core.refusal import refused
-from ...core.target import Target
 from ...dialects.loop import ops as loop
+from ...dialects.loop.vectors import VECTORS, Layout, VectorsAttr
 from .accesses import Buffers
 from .blocks import Block, GivenBlock
 from .indices import Form, Indices
-from .layouts import Layout, layouts_for
 from .scopes import Emitter
 
 Value: TypeAlias = SSAValue | Block | Form
 
 
-def refuse(op: Operation, fact: str, expected: object = None, got: object = None) -> NoReturn:
+def refuse(
+    op: Operation,
+    fact: str,
+    expected: object = None,
+    got: object = None,
+    hint: str | None = None,
+) -> NoReturn:
     """Say that an operation cannot be converted."""
     subject = f"convert-loop-to-scf: {op.name}"
-    raise refused(op, fact, subject=subject, expected=expected, got=got)
+    raise refused(op, fact, subject=subject, expected=expected, got=got, hint=hint)
 
 
 class State:
@@ -41,7 +46,6 @@ class State:
     Args:
         kernel: the kernel.
         body: the block, with an argument for each one of the kernel.
-        target: the machine.
         handlers: the functions that convert operations.
         otherwise: the one that converts all others.
     """
@@ -50,7 +54,6 @@ class State:
         self,
         kernel: loop.KernelOp,
         body: IRBlock,
-        target: Target,
         handlers: Mapping[type[Operation], Handler[Any, State, None]],
         otherwise: Handler[Operation, State, None],
     ) -> None:
@@ -63,17 +66,19 @@ class State:
         )
         self.pending: list[tuple[SSAValue, Block]] = []
         """Blocks of buffers that will be written to, loaded later but before that."""
-        self.registers = target.vector_registers
-        self.budget = target.vector_registers // 2
-        self.hoisted = [self.budget]
-        """How many more loads may leave the loops of the function or the tile."""
+        vectors = kernel.attributes.get(VECTORS)
+        self._vectors = vectors.data if isinstance(vectors, VectorsAttr) else None
+        self._layouts: dict[tuple[int, ...], Layout] = {}
+        self.hoistable = self._vectors.hoisted if self._vectors is not None else 0
+        """How many loads may leave the loops of the function or of a tile."""
+        self.hoisted = [self.hoistable]
+        """How many more may leave those that are open."""
         self.writes: dict[Operation, list[SSAValue]] = {}
         """The buffers that each operation with a body writes to."""
         self.given: dict[Operation, SSAValue] = {}
         """The results of loads that were done together with others."""
         self._handlers = handlers
         self._otherwise = otherwise
-        self._layouts = layouts_for(kernel, target)
         self._note_writes(kernel)
 
     def _note_writes(self, op: Operation) -> list[SSAValue]:
@@ -114,7 +119,14 @@ class State:
 
     def layout(self, kind: Attribute) -> Layout:
         """How a block type is cut."""
-        return self._layouts[cast(VectorType, kind).get_shape()]
+        shape = cast(VectorType, kind).get_shape()
+        if shape not in self._layouts:
+            found = self._vectors.layout(shape) if self._vectors is not None else None
+            if found is None:
+                fact = f"{kind} in @{self.kernel.sym_name.data} is not legalised"
+                refuse(self.kernel, fact, hint="run loop-legalize-vectors first")
+            self._layouts[shape] = found
+        return self._layouts[shape]
 
     def parts(self, value: SSAValue) -> list[SSAValue]:
         """A value as scalars and machine vectors, all of them made now."""

@@ -28,7 +28,7 @@ def convert_tiles(op: loop.ForOp, state: State) -> None:
     emit, indices, count = state.emitter, state.indices, state.indices.value(total)
     block = Block(arg_types=[INDEX])
     block.args[0].name_hint = "tile"
-    outside, state.hoisted = state.hoisted, [state.budget]
+    outside, state.hoisted = state.hoisted, [state.hoistable]
     with state.inside(op):
         emit.open(block, frame=True)
         top = total.number

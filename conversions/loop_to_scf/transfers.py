@@ -11,10 +11,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...core.typed import memref_type
 from ...dialects.loop.attrs import Combine
+from ...dialects.loop.vectors import Chunk, Layout, Row
 from .accesses import NOWHERE, Access, Place
 from .blocks import Block, join
 from .indices import Form, fixed
-from .layouts import Chunk, Layout, Row
 from .scopes import lane_number
 from .transposes import transposed
 

@@ -5,7 +5,7 @@ operation, and `affine` no blocks of values whose dimensions are loops; in neith
 GEMM, a GCN layer and a softmax the same kind of thing. `scf` is what comes after scheduling.
 What lowers into it: operators of `graph`, by `convert-graph-to-loop`, and plug-ins' operators.
 What it lowers to: `scf`, `memref`, one-dimensional `vector`, `arith` and `math`, by
-`convert-loop-to-scf`.
+`convert-loop-to-scf`, once `loop-legalize-vectors` has said what machine vectors there are.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .ops import (
     StoreOp,
     YieldOp,
 )
+from .vectors import VectorsAttr
 
 Loop = Dialect(
     "loop",
@@ -38,5 +39,5 @@ Loop = Dialect(
         StoreOp,
         YieldOp,
     ],
-    [CombineAttr, LoopKindAttr, SpaceAttr],
+    [CombineAttr, LoopKindAttr, SpaceAttr, VectorsAttr],
 )

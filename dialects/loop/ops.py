@@ -50,6 +50,7 @@ from .ops_loops import ForOp, YieldOp
 from .ops_partition import PartitionPointOp
 from .ops_prefetch import PrefetchOp
 from .ops_values import FoldOp, LocalOp, block_shape, element_type, refuse
+from .vectors import VECTORS, VectorsAttr
 
 __all__ = [
     "ENTRIES",
@@ -100,7 +101,8 @@ class KernelOp(IRDLOperation):
 
     The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
     `trace.py`); it is for readers and for replaying. Beyond it the verifier takes dependences
-    for granted, which no step changes.
+    for granted, which no step changes. `loop.vectors` is what machine vectors the vectors of the
+    kernel are made of (see `vectors.py`).
     """
 
     name = "loop.kernel"
@@ -165,6 +167,9 @@ class KernelOp(IRDLOperation):
         schedule = self.attributes.get(SCHEDULE)
         if schedule is not None and not isinstance(schedule, StringAttr):
             refuse(self, f"wrong {SCHEDULE}", "a string", schedule)
+        vectors = self.attributes.get(VECTORS)
+        if vectors is not None and not isinstance(vectors, VectorsAttr):
+            refuse(self, f"wrong {VECTORS}", f"#{VECTORS}", vectors)
         seen: set[str] = set()
         for op in self.walk():
             if isinstance(op, ForOp):

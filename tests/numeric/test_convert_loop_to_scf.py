@@ -40,7 +40,7 @@ def compiled(text: str, schedule: str = "", machine: str = "host") -> Kernel:
     types = [arg.type for arg in kernel.regions[0].block.args]
     if schedule:
         run_passes(ctx, module, schedule)
-    run_passes(ctx, module, "convert-loop-to-scf")
+    run_passes(ctx, module, pipeline()["loops"])
     for function in module.ops:
         assert isinstance(function, func.FuncOp)
         del function.properties["sym_visibility"]

@@ -19,13 +19,18 @@ from stepwell.conversions.loop_to_scf.indices import Form, Indices, fixed
 from stepwell.conversions.loop_to_scf.scopes import Emitter
 from stepwell.core.building.arithmetic import INDEX
 from stepwell.core.registry import make_context
+from stepwell.passes.loop.legalize_vectors import LoopLegalizeVectorsPass
 
 
-def converted(text: str, target: str = "x86-64-v4") -> ModuleOp:
+def converted(text: str, target: str | None = "x86-64-v4") -> ModuleOp:
+    """The functions of some kernels, for a machine; with None as they are, without legalisation."""
     ctx = make_context()
     module = Parser(ctx, text).parse_module()
     module.verify()
-    ConvertLoopToScfPass(target=target).apply(ctx, module)
+    if target is not None:
+        LoopLegalizeVectorsPass(target=target).apply(ctx, module)
+        module.verify()
+    ConvertLoopToScfPass().apply(ctx, module)
     module.verify()
     return module
 
@@ -83,6 +88,79 @@ def test_refusals_name_the_operation(message: str) -> None:
     with pytest.raises(PassFailedException) as caught:
         converted(REFUSED[message])
     assert str(caught.value) == f"convert-loop-to-scf: {message}"
+
+
+NOT_LEGAL = {
+    "loop.kernel: vector<2x4xf32> in @k is not legalised; run loop-legalize-vectors first": """
+        loop.kernel @k(%x: memref<2x4xf32>) -> (%y: memref<2x4xf32>) {
+          %v = loop.load %x ()[s0, s1] -> (s0, s1)() : memref<2x4xf32>, vector<2x4xf32>
+        }""",
+    "loop.kernel: vector<4xf32> in @k is not legalised; run loop-legalize-vectors first": """
+        loop.kernel @k(%x: memref<8xf32>) -> (%y: memref<8xf32>)
+            attributes {loop.vectors = #loop.vectors<hoist 0, 8 = [8]>} {
+          %v = loop.load %x ()[s0] -> (s0)() : memref<8xf32>, vector<4xf32>
+        }""",
+    "loop.load: lanes are limited along merged axes, expected machine vectors of each row": """
+        loop.kernel @k(%x: memref<2x4xf32>, %n: index) -> (%y: memref<4xf32>)
+            attributes {loop.vectors = #loop.vectors<hoist 0, merged [2, 4]>} {
+          %v = loop.load %x ()[s0, s1] -> (s0, s1)() valid(0 : %n)
+            : memref<2x4xf32>, vector<2x4xf32>
+        }""",
+    "math.exp: wrong loop.interleave, expected a number above 0, got 0 : i64": """
+        loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>)
+            attributes {loop.vectors = #loop.vectors<hoist 0, 4 = [4]>} {
+          %v = loop.load %x ()[s0] -> (s0)() : memref<4xf32>, vector<4xf32>
+          %e = math.exp %v {loop.interleave = 0 : i64} : vector<4xf32>
+        }""",
+}
+
+
+@pytest.mark.parametrize("message", NOT_LEGAL)
+def test_what_is_not_legal_is_refused(message: str) -> None:
+    with pytest.raises(PassFailedException) as caught:
+        converted(NOT_LEGAL[message], target=None)
+    assert str(caught.value) == f"convert-loop-to-scf: {message}"
+
+
+def test_a_vector_without_an_axis_is_refused() -> None:
+    with pytest.raises(PassFailedException, match=r"^loop-legalize-vectors: a vector has no axis$"):
+        converted("""
+            loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+              %v = loop.load %x () -> (0)() : memref<4xf32>, vector<f32>
+            }""")
+
+
+def test_scalars_need_no_legalisation() -> None:
+    module = converted(
+        """
+        loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+          loop.for "i" %i to 4 {
+            %v = loop.load %x (d0) -> (d0)(%i) : memref<4xf32>, f32
+            loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+          }
+        }""",
+        target=None,
+    )
+    assert len(operations(module, "scf.for")) == 1
+
+
+def test_vectors_are_cut_as_the_attribute_says() -> None:
+    module = converted(
+        """
+        loop.kernel @k(%x: memref<11xf32>) -> (%y: memref<11xf32>)
+            attributes {loop.vectors = #loop.vectors<hoist 0, 11 = [4, 4, 3 of 4]>} {
+          %v = loop.load %x ()[s0] -> (s0)() : memref<11xf32>, vector<11xf32>
+          %e = math.exp %v {loop.interleave = 2 : i64} : vector<11xf32>
+          loop.store %e, %y ()[s0] -> (s0)() : vector<11xf32>, memref<11xf32>
+        }""",
+        target=None,
+    )
+    exps = operations(module, "math.exp")
+    assert [str(op.results[0].type) for op in exps] == ["vector<4xf32>"] * 3
+    assert exps[0].next_op is exps[1]
+    assert exps[1].next_op is not exps[2]
+    assert not any(op.attributes for op in exps)
+    assert len(operations(module, "vector.maskedstore")) == 1
 
 
 def operations(module: ModuleOp, name: str) -> list[Operation]:

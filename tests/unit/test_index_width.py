@@ -64,7 +64,7 @@ func.func @calling(%x: memref<?xi32>, %places: memref<4xindex>) -> index {
   func.return %r : index
 }
 """
-DOWN = "convert-loop-to-scf,convert-scf-to-cf,convert-to-llvm"
+DOWN = "loop-legalize-vectors,convert-loop-to-scf,convert-scf-to-cf,convert-to-llvm"
 
 
 def lowered(text: str, target: Target, passes: str = DOWN) -> ModuleOp:

@@ -1,4 +1,4 @@
-// RUN: stepwell-opt %s -p "convert-loop-to-scf{target=x86-64-v4}" | filecheck %s
+// RUN: stepwell-opt %s -p "loop-legalize-vectors{target=x86-64-v4},convert-loop-to-scf" | filecheck %s
 
 // Scalars: one accumulator, then several with what is left in a loop of its own.
 

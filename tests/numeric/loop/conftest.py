@@ -355,7 +355,7 @@ def run_compiled(kernel: KernelOp, arrays: Sequence[np.ndarray]) -> None:
         kept.append(array)
         words.append(array.ctypes.data)
         words += [n for n, known in zip(array.shape, shape, strict=True) if known < 0]
-    run_passes(ctx, module, "convert-loop-to-scf")
+    run_passes(ctx, module, pipeline()["loops"])
     for function in module.ops:
         function.properties.pop("sym_visibility", None)
     run_passes(ctx, module, pipeline()["llvm"])

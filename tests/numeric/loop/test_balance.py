@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 import stepwell as sw
 from stepwell.backends.reference.machine import Machine, call, run_kernel
 from stepwell.core.errors import CompileError
-from stepwell.core.pipelines import run_passes
+from stepwell.core.pipelines import pipeline, run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.frontends import gnn
@@ -99,7 +99,7 @@ def test_parts_are_as_defined_at_every_stage(
     run_kernel(kernel, given := arrays())
     np.testing.assert_array_equal(given[-1], expected)
     module = ModuleOp([kernel.clone()])
-    for step in ("convert-loop-to-scf", "convert-scf-to-cf"):
+    for step in (pipeline()["loops"], "convert-scf-to-cf"):
         run_passes(make_context(target=named("host")), module, step)
         call(Machine(module), next(iter(module.ops)), given := arrays())
         np.testing.assert_array_equal(given[-1], expected, step)

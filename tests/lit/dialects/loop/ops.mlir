@@ -6,6 +6,14 @@
 loop.kernel @scheduled() -> () attributes {loop.schedule = "split(i, 4, tail=mask); tiles(i0)"} {
 }
 
+// CHECK-LABEL: loop.kernel @vectors
+// CHECK-SAME:    {loop.vectors = #loop.vectors<hoist 16, 48 = [16, 16, 16], 23 = [16, 7 of 8], merged [3, 4, 2], merged [2, 4]>} {
+loop.kernel @vectors() -> () attributes {loop.vectors = #loop.vectors<hoist 16, 48 = [16, 16, 16], 23 = [16, 7 of 8], merged [3, 4, 2], merged [2, 4]>} {
+}
+// CHECK-LABEL: loop.kernel @no_vectors() -> () attributes {loop.vectors = #loop.vectors<hoist 0>} {
+loop.kernel @no_vectors() -> () attributes {loop.vectors = #loop.vectors<hoist 0>} {
+}
+
 // CHECK-LABEL: loop.kernel @dense
 // CHECK-SAME: (%x: memref<?x9xf32>, %w: memref<20x9xf32> {loop.constant}, %b: memref<20xf32>) -> (%y: memref<?x20xf32>) {
 // CHECK:       loop.for "i" %i to %n {

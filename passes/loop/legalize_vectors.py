@@ -1,0 +1,167 @@
+"""Say what machine vectors a kernel's vectors are made of: `loop-legalize-vectors`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, ModuleOp, VectorType, i64
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from ...core.actions import allowed
+from ...core.budgets import EXACT
+from ...core.context import decide, target_of
+from ...core.refusal import refused
+from ...core.target import Target, named
+from ...core.typed import bits, vector_type
+from ...core.walks import operations_in
+from ...dialects.loop.nests import EXPENSIVE
+from ...dialects.loop.ops import FoldOp, KernelOp, LoadOp, StoreOp, block_shape
+from ...dialects.loop.vectors import INTERLEAVE, VECTORS, Cut, Vectors, VectorsAttr
+
+_REGISTERS_OF_A_FUNCTION = 3
+"""The registers that an expensive function needs for each vector it is computed on."""
+
+
+def legalize_vectors(kernel: KernelOp, target: Target) -> Vectors | None:
+    """Note in a kernel what machine vectors its vectors are made of, if it has any."""
+    ops = list(operations_in(kernel))
+    kinds = [value.type for op in ops for value in (*op.operands, *op.results)]
+    # Types by identity, of an ABC: hashes and isinstance are slow.
+    types = list({id(kind): kind for kind in kinds if type(kind) is VectorType}.values())
+    if not types:
+        return None
+    shapes = list(dict.fromkeys(kind.get_shape() for kind in types))
+    if () in shapes:
+        raise refused(kernel, "a vector has no axis", subject=LoopLegalizeVectorsPass.name)
+    most = target.lanes(_widest(types))
+    folded = _folded(ops)
+    merged = [shape for shape in shapes if shape in folded and _fits(shape[-2:], most)]
+    masks = target.vector_bits >= 512
+    lanes = dict.fromkeys(shape[-1] for shape in shapes if shape not in merged)
+    cuts = [_cut(number, most, masks) for number in lanes if number > 1]
+    # Half of the registers are left to what is computed in the loops.
+    vectors = Vectors(target.vector_registers // 2, tuple(cuts), tuple(merged))
+    kernel.attributes[VECTORS] = VectorsAttr(vectors)
+    for op in ops:
+        if type(op) in EXPENSIVE:
+            _interleave(op, vectors, target)
+    return vectors
+
+
+def _widest(types: Sequence[VectorType]) -> int:
+    """The width of the widest numbers that a kernel computes with."""
+    elements = [kind.element_type for kind in types]
+    floats = [element.bitwidth for element in elements if isinstance(element, AnyFloat)]
+    if max(floats, default=16) > 16:
+        return max(floats)
+    return max([8, *(bits(element) for element in elements if isinstance(element, IntegerType))])
+
+
+def _folded(ops: Sequence[Operation]) -> set[tuple[int, ...]]:
+    """The shapes whose last axis but one is folded, and is never limited."""
+    folded: set[tuple[int, ...]] = set()
+    limited: set[tuple[int, ...]] = set()
+    for op in ops:
+        if isinstance(op, FoldOp):
+            shape = vector_type(op.value).get_shape()
+            if op.axis.value.data == len(shape) - 2:
+                folded.add(shape)
+        elif isinstance(op, LoadOp | StoreOp) and op.limits:
+            limited.add(block_shape((op.result if isinstance(op, LoadOp) else op.value).type))
+    return folded - limited
+
+
+def _fits(axes: Sequence[int], most: int) -> bool:
+    """Whether two axes share a machine vector, of which each row is a part."""
+    rows, lanes = axes
+    return all(1 < n <= most and n & (n - 1) == 0 for n in (lanes, rows * lanes))
+
+
+def _cut(lanes: int, most: int, masks: bool) -> Cut:
+    """A row cut into the widest machine vectors that there are.
+
+    Where the machine has masked loads and stores for every type, the remainder is one vector with
+    lanes to spare, else several vectors of halving width.
+    """
+    chunks: list[tuple[int, int]] = []
+    left = lanes
+    while left:
+        width = min(most, 1 << (left - 1).bit_length())
+        if width > left and not masks:
+            width //= 2
+        chunks.append((min(width, left), width))
+        left -= chunks[-1][0]
+    return Cut.of(lanes, chunks)
+
+
+def _interleave(op: Operation, vectors: Vectors, target: Target) -> None:
+    """Note on how many vectors of a row a function is computed at a time, if on several."""
+    op.attributes.pop(INTERLEAVE, None)
+    layout = vectors.layout(block_shape(op.results[0].type))
+    if layout is None:
+        return
+    free = target.vector_registers - len(layout.places())
+    together = min(free // _REGISTERS_OF_A_FUNCTION, len(layout.chunks))
+    if together > 1:
+        op.attributes[INTERLEAVE] = IntegerAttr(together, i64)
+
+
+@dataclass(frozen=True)
+class LoopLegalizeVectorsPass(ModulePass):
+    """Say what machine vectors the vectors of kernels are made of.
+
+    Before:
+
+    ```mlir
+    loop.kernel @gelu(%x: memref<?x39xf32>) -> (%y: memref<?x39xf32>) {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %x, %c0 : memref<?x39xf32>
+      loop.for "i" %i to %n {
+        %v = loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<?x39xf32>, vector<39xf32>
+        %e = math.erf %v : vector<39xf32>
+        loop.store %e, %y (d0)[s0] -> (d0, s0)(%i) : vector<39xf32>, memref<?x39xf32>
+      }
+    }
+    ```
+
+    Options: `target=x86-64-v4`
+
+    After:
+
+    ```mlir
+    loop.kernel @gelu(%x: memref<?x39xf32>) -> (%y: memref<?x39xf32>)
+        attributes {loop.vectors = #loop.vectors<hoist 16, 39 = [16, 16, 7 of 8]>} {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %x, %c0 : memref<?x39xf32>
+      loop.for "i" %i to %n {
+        %v = loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<?x39xf32>, vector<39xf32>
+        %e = math.erf %v {loop.interleave = 3 : i64} : vector<39xf32>
+        loop.store %e, %y (d0)[s0] -> (d0, s0)(%i) : vector<39xf32>, memref<?x39xf32>
+      }
+    }
+    ```
+
+    Requires: vectors of one axis or more.
+    Leaves: every operation, and in kernels with vectors what `convert-loop-to-scf` needs to know of
+    the machine: the chunks of each row, how many machine vectors of a row an expensive function
+    is computed on step by step, and how many loads may leave their loops.
+    """
+
+    name = "loop-legalize-vectors"
+    budget = EXACT
+
+    target: str | None = None
+    """The name of the machine to make vectors for; by default that of the compilation."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = target_of(ctx) if self.target is None else named(self.target)
+        for kernel in operations_in(op):
+            if not isinstance(kernel, KernelOp) or not allowed("legalize vectors", kernel):
+                continue
+            vectors = legalize_vectors(kernel, target)
+            if vectors is not None and vectors.cuts:
+                what = f"rows of lanes: {', '.join(map(str, vectors.cuts))}"
+                decide(ctx, kernel, what, f"a machine vector has {target.vector_bits} bits")
