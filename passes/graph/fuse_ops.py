@@ -23,7 +23,8 @@ from ...dialects.graph.plan.planner import obstacle
 from ...dialects.graph.shapes import SymbolicShapes
 from .defuse import erase_unused, inline, shapes_in_caller
 from .fusion.edges import Edge, edges
-from .fusion.grouping import Group, Grouping
+from .fusion.grouping import Grouping
+from .fusion.groups import Group
 from .fusion.outlining import Outliner, has_value
 
 _LONGEST_NAME = 8
@@ -73,6 +74,12 @@ def _dissolve_refused(ctx: Context, module: ModuleOp) -> None:
     erase_unused(module, refused)
 
 
+def _alone(group: Group, between: Iterable[Edge]) -> str:
+    """Why one operator is a kernel, from the edges to its neighbours."""
+    own = [edge.why for edge in between if group in (edge.maker, edge.reader)]
+    return "; ".join(dict.fromkeys(own)) or "it has no neighbours that could be in it"
+
+
 def _explain(
     ctx: Context, between: Iterable[Edge], primitives: Mapping[Group, func.FuncOp]
 ) -> None:
@@ -118,10 +125,10 @@ class GraphFuseOpsPass(ModulePass):
     }
     ```
 
-    A group holds at most one contraction (but for a small dense product after a sparse one,
-    see `max_staged_width`) or one reduction (but for those of a row that is then
-    visited, and for numbers of the rows of one sparse matrix). Nothing is computed twice
-    unless it is cheap, and indices of a gather are never made inside its kernel. Groups of
+    Two groups are merged where the plan of their kernel is legal and it pays: nothing is computed
+    twice unless it is cheap, nothing at all for a contraction that reads it many times, and loops
+    keep the order of the dimensions. Why two groups stay two kernels is reported for each edge
+    between them (`fusion/grouping.py` has the order of the proposals). Groups of
     the same structure share one function. Constants with one value everywhere are cloned
     into the group, other constants are arguments. Operators without a value at an index stay
     where they are.
@@ -171,6 +178,6 @@ class GraphFuseOpsPass(ModulePass):
                     decide(ctx, primitive, what, group.why, cost)
                     count(ctx, "operators fused with others", len(group.ops))
                 else:
-                    decide(ctx, primitive, what, "no other operator may be in it", cost, "missed")
+                    decide(ctx, primitive, what, _alone(group, between), cost, "missed")
             _explain(ctx, between, primitives)
             _erase_unused(block)

@@ -15,8 +15,8 @@ from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.plan.recording import Recorder
 from ...dialects.graph.shapes import SymbolicShapes
-from ..graph.fusion.cutting import Part, parts
 from ..graph.fusion.outlining import Outliner, has_value
+from .cutting import Part, parts
 from .matching import described
 from .pattern import Match, Pattern
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,12 @@ from xdsl.dialects import func
 import stepwell as sw
 from stepwell.core.context import CompilerContext
 from stepwell.core.registry import make_context
+from stepwell.dialects.graph.interfaces import GraphOp
+from stepwell.dialects.graph.plan.nest_plan import NestPlan
+from stepwell.dialects.graph.plan.planner import plan_nests
 from stepwell.frontends import gnn
 from stepwell.passes.graph.fuse_ops import GraphFuseOpsPass
+from stepwell.passes.graph.fusion import grouping
 
 
 def ones(*shape: int) -> np.ndarray:
@@ -51,6 +56,34 @@ def attention() -> sw.Module:
     return model.to_module(gnn.GraphSpec(), sw.TensorSpec((None, 20)))
 
 
+def wide_product() -> sw.Module:
+    csr = "#sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>"
+    return sw.from_mlir(
+        """func.func @main(%a: tensor<?x?xf32, #csr>, %x: tensor<?x16xf32>, %w: tensor<16x70xf32>)
+            -> tensor<?x70xf32> {
+          %h = graph.spmm %a, %x : (tensor<?x?xf32, #csr>, tensor<?x16xf32>) -> tensor<?x16xf32>
+          %y = graph.matmul %h, %w : (tensor<?x16xf32>, tensor<16x70xf32>) -> tensor<?x70xf32>
+          func.return %y : tensor<?x70xf32>
+        }""".replace("#csr", csr)
+    )
+
+
+def column_shares() -> sw.Module:
+    b = sw.Builder("main")
+    x = b.input("x", (64, 16384))
+    b.output(b.div(x, b.reduce(x, "sum", [0])))
+    return b.module()
+
+
+def diamonds() -> sw.Module:
+    b = sw.Builder("main")
+    y = b.reduce(b.input("x", (4, 5)), "sum", [1])
+    for _ in range(150):
+        y = b.mul(y, b.sigmoid(y))
+    b.output(y)
+    return b.module()
+
+
 def fused(module: sw.Module, max_ops: int = 0) -> tuple[sw.Module, CompilerContext]:
     copy = module.clone()
     ctx = make_context(copy.weights)
@@ -81,7 +114,9 @@ def calls_between(module: sw.Module) -> set[tuple[str, str]]:
     return pairs
 
 
-@pytest.mark.parametrize("model", [perceptron, branches, long_chain, attention])
+@pytest.mark.parametrize(
+    "model", [perceptron, branches, long_chain, attention, wide_product, column_shares]
+)
 @pytest.mark.parametrize("max_ops", [0, 1, 2])
 def test_each_edge_between_kernels_has_a_reason(
     model: Callable[[], sw.Module], max_ops: int
@@ -100,8 +135,36 @@ def test_each_edge_between_kernels_has_a_reason(
         (branches, 0, "an element of it is read more than once"),
         (long_chain, 2, "a kernel may have at most 2 operators"),
         (attention, 0, "it is needed outside of that kernel as well"),
+        (wide_product, 0, "the product that reads it may have more than 64 columns"),
+        (column_shares, 0, "the inner loop of the kernel would no longer run along memory"),
         (attention, 0, "no other reduction can be in the loops of a contraction"),
     ],
 )
 def test_reasons(model: Callable[[], sw.Module], max_ops: int, expected: str) -> None:
     assert any(why.startswith(expected) for why in reasons(fused(model(), max_ops)[1]).values())
+
+
+def test_one_operator_is_a_kernel_for_the_reasons_of_its_edges() -> None:
+    _, ctx = fused(long_chain(), max_ops=1)
+    alone = {d.why for d in ctx.decisions if d.what.startswith("one kernel for")}
+    assert alone == {"a kernel may have at most 1 operator"}
+
+
+def test_one_operator_may_have_no_neighbours() -> None:
+    b = sw.Builder("main")
+    b.output(b.exp(b.input("x", (4,))))
+    (decision,) = fused(b.module())[1].decisions
+    assert decision.why == "it has no neighbours that could be in it"
+
+
+def test_few_plans_are_made_of_a_long_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def counted(ops: Sequence[GraphOp], *rest: Any) -> NestPlan:
+        made.append(len(ops))
+        return plan_nests(ops, *rest)
+
+    monkeypatch.setattr(grouping, "plan_nests", counted)
+    module, _ = fused(diamonds())
+    assert str(module.op).count("graph.primitive") == 1
+    assert sum(made) < 300

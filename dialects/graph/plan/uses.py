@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ...sparse_tensor import is_sparse
 from ..interfaces import FusionKind, GraphOp, tensor_type
 from .injective import is_injective
-from .recording import AtomKind, LoopKind, Read, Recorder, Recording, names_a_symbol
+from .recording import (
+    AtomKind,
+    LoopKind,
+    Read,
+    Recorder,
+    Recording,
+    atoms_in,
+    is_reshape,
+    names_a_symbol,
+)
 
 CHEAP = 6
 """The largest cost, in simple operations, of recomputing a value instead of storing it."""
@@ -86,6 +96,30 @@ class Uses:
             _are_own(read.index[:-1], 0) and _is_loop(recording, read.index[-1])
             for recording, read in self._reads(op, value)
         )
+
+    def passes_index(self, op: GraphOp) -> bool:
+        """Whether an operator has no loops and reads its operands by all of its own index.
+
+        Then what is computed for it, and in which loops, follows from where it is needed.
+        """
+        if len(op.results) != 1:
+            return False
+        (recording,) = self._recordings(op)
+        if recording.loops or len(recording.atoms) > recording.rank:
+            return False
+        used = atoms_in(expr for read in recording.reads for expr in read.index)
+        sizes = tensor_type(op.results[0]).get_shape()
+        return all(size == 1 or dim in used for dim, size in enumerate(sizes))
+
+    def only_adds_axes(self, op: GraphOp) -> bool:
+        """Whether an operator is a reshape that adds or removes axes of size 1 only."""
+        if not is_reshape(op):
+            return False
+        given, wanted = (
+            [n for n in tensor_type(v).get_shape() if n != 1]
+            for v in (op.operands[0], op.results[0])
+        )
+        return given == wanted and given.count(DYNAMIC_INDEX) <= 1
 
     def walked(self, op: GraphOp) -> set[SSAValue]:
         """The matrices of which an operator visits the entries of the row of its element."""

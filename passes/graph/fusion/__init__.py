@@ -1,5 +1,6 @@
 """Which operators become one kernel, and how they are outlined.
 
-`grouping.py` decides, `cutting.py` divides what cannot be one kernel, `outlining.py` moves groups
-into primitive functions. Imports dialects and `core`. In: operators of a block. Out: groups.
+`grouping.py` proposes to merge groups and records the answers, `costs.py` weighs them,
+`outlining.py` moves groups into functions. Imports dialects and `core`. In: operators of
+a block. Out: groups.
 """

@@ -1,23 +1,13 @@
-"""Which operators become one kernel: groups, by how operators use each other.
+"""Which operators become one kernel: proposals to merge two groups, each answered with its reason.
 
-What an operator reads is known from its value at an index (`dialects/graph/plan`), so that
-operators of plug-ins take part. Groups are made in seven steps:
+Each operator starts as a group. Proposals come in the order of `Grouping.run`; `Costs.objection`
+and the plan of the merged group decide: the size, then what it costs, then whether there is a
+kernel. What is refused is recorded with its reason.
 
-1. A contraction, then a reduction, takes the elementwise operators that follow it and need
-   its result at their own index only: its epilogue.
-2. Every other operator joins the group of all its users, if computing it there, at the index that
-   they need, has no extra cost; otherwise it starts a group.
-3. A sparse product whose rows are only read by a small dense product goes into the kernel of
-   that product, which then computes row by row.
-4. Values of the entries of a sparse matrix that are only read where one kernel visits its rows,
-   such as the softmax of an attention, go into that kernel.
-5. What a row needs of itself, such as its mean, goes into the kernel that visits the row.
-6. Groups that give numbers for each row of one sparse matrix, such as its degree, become one.
-7. A group that cannot be one kernel by its plan is cut.
-
-Until step 6 every operator of a group but the last is used within the group only, and the last
-comes last in the function. A path that leaves a group therefore leaves it at its last operator
-and cannot come back: groups never form a cycle. Step 6 looks for paths.
+A group takes in another one only where all users of that group's last operator are in it, and
+no other operator of that group is used elsewhere: a path that leaves a group leaves it at its last
+operator, all of whose users are one group, and cannot come back. So groups never form a cycle.
+Only siblings have no edge between them; before they are merged, paths are looked for.
 """
 
 from __future__ import annotations
@@ -25,59 +15,20 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TypeGuard
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects.graph.interfaces import FusionKind, GraphOp, Sizes, tensor_type
 from ....dialects.graph.plan.nest_plan import NestPlan
 from ....dialects.graph.plan.planner import plan_nests
-from ....dialects.graph.plan.recording import Recorder, is_reshape
+from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
-from .cutting import parts
+from .costs import Costs
+from .groups import Gain, Group, Proposal, results_of, users_of
 from .outlining import has_value
 
 _ANCHORS = (FusionKind.CONTRACTION, FusionKind.REDUCTION)
-_LONGEST_STAGED_ROW = 1024
-# What has a value for each entry is computed once for a few vectors of a row, not once for all
-# of it, and a softmax needs a score three times.
-_LONGEST_ROW_OF_ENTRY = 128
-_LONGEST_DOT_OF_ENTRY = 16
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Operators that cannot be one kernel by their plan, and why."""
-
-    ops: frozenset[GraphOp]
-    why: str
-
-
-@dataclass(eq=False)
-class Group:
-    """Operators that become one kernel, and why they may."""
-
-    anchor: GraphOp | None
-    ops: list[GraphOp] = field(default_factory=list)
-    repeated: set[GraphOp] = field(default_factory=set)
-    """Those that are computed more often than they have elements."""
-    why: str = "elementwise operators are computed where they are used"
-    cut: Cut | None = None
-    """Why the operators after it are in other kernels, if they were in this one at first."""
-
-    @property
-    def results(self) -> list[SSAValue]:
-        """The results of the last operator, and of others those that are used elsewhere."""
-        *inner, last = self.ops
-        inside = set(self.ops)
-        shared = [r for op in inner for r in op.results if not inside.issuperset(users_of(op))]
-        return [*shared, *last.results]
-
-    def sort(self, position: dict[Operation, int]) -> None:
-        """Bring the operators into the order of the function."""
-        self.ops.sort(key=lambda op: position[op])
+_PLAIN = {Gain.EPILOGUE, Gain.USER}
 
 
 class Grouping:
@@ -87,76 +38,157 @@ class Grouping:
         block: the body of a function.
         shapes: the symbolic shapes of the function.
         max_ops: the largest number of operators in a group; 0 sets no limit.
-        max_width: the largest width of the dense product of step 3.
+        max_width: the largest width of a dense product that goes into a sparse one's kernel.
     """
 
     def __init__(self, block: Block, shapes: Sizes, max_ops: int, max_width: int) -> None:
         self.max_ops = max_ops or math.inf
         self.shapes, self.recorder = shapes, Recorder()
         self.uses = Uses(self.recorder)
+        self.costs = Costs(self.uses, max_width)
         self.position = {op: number for number, op in enumerate(block.ops)}
         self.members = [op for op in block.ops if has_value(op)]
-        self.group_of: dict[Operation | Block, Group] = {}
-        for kind in _ANCHORS:
-            for op in self.members:
-                if op.fusion == kind:
-                    self._start_with_epilogue(op)
-        for op in reversed(self.members):
-            if op not in self.group_of:
-                self._join_users(op)
-        for op in self.members:
-            self._stage_rows_for(op, max_width)
-        for op in reversed(self.members):
-            self._join_shares(op)
-            self._join_entries(op)
-        for op in reversed(self.members):
-            self._join_rows(op)
-        for op in self.members:
-            self._join_siblings(op)
-        for group in self.groups:
-            self._cut(group)
+        self.group_of: dict[object, Group] = {
+            op: Group(op if op.fusion in _ANCHORS else None, [op]) for op in self.members
+        }
+        self.refused: dict[tuple[SSAValue, Operation], str] = {}
+        """Why a value is not computed in the kernel of a user: the last answer."""
+        self.run()
 
     @property
     def groups(self) -> list[Group]:
         """All groups, in the order of their last operators."""
-        found = list(dict.fromkeys(self.group_of[op] for op in self.members))
-        for group in found:
-            group.sort(self.position)
+        found = dict.fromkeys(self.group_of[op] for op in self.members)
         return sorted(found, key=lambda group: self.position[group.ops[-1]])
 
-    def _add(self, group: Group, ops: Iterable[GraphOp]) -> None:
-        for op in ops:
-            group.ops.append(op)
-            self.group_of[op] = group
+    def run(self) -> None:
+        """Make all proposals, in their order.
 
-    def _start_with_epilogue(self, anchor: GraphOp) -> None:
-        """Step 1: the longest run of elementwise operators that only its last one leaves."""
-        region, closed = {anchor: None}, 1
+        1. A contraction, then a reduction, takes the elementwise operators that follow it.
+        2. Every other operator goes where all its users are, the last ones first.
+        3. The rows that a sparse product makes go into the dense product that reads them.
+        4. Values of stored entries go where one kernel visits the rows of their matrix.
+        5. Whatever still has an edge to another group is proposed once more, for any gain; so
+           each edge that stays has its reason.
+        6. Groups that give numbers for the rows of one sparse matrix become one.
+        """
+        for kind in _ANCHORS:
+            for op in self.members:
+                if op.fusion == kind:
+                    self._propose_epilogue(self.group_of[op])
+        backwards = self.members[::-1]
+        self._propose_edges(backwards, {Gain.USER})
+        self._propose_edges(self.members, {Gain.PRODUCT})
+        self._propose_edges(backwards, {Gain.SHARES, Gain.ENTRIES})
+        self._propose_edges(backwards, set(Gain))
+        for op in self.members:
+            self._propose_sibling(op)
+
+    # The answer to a proposal.
+
+    def _ask(self, proposal: Proposal) -> bool:
+        """Merge two groups, or record why not."""
+        why = self._objection(proposal)
+        if why is None:
+            self._merge(proposal)
+            return True
+        self.refused |= {(proposal.value, user): why for user in proposal.users}
+        return False
+
+    def _objection(self, proposal: Proposal) -> str | None:
+        """Why two groups are not merged; None where they are."""
+        maker, reader = proposal.maker, proposal.reader
+        if len(maker.ops) + len(reader.ops) > self.max_ops:
+            return f"a kernel may have at most {self.max_ops} operator{'s'[: self.max_ops > 1]}"
+        last = maker.ops[-1]
+        if proposal.gain == Gain.SIBLINGS:
+            if self._needs(maker, reader) or self._needs(reader, maker):
+                return "one of them needs the other by way of another kernel"
+        elif not all(user in reader.ops for user in users_of(last.results)):
+            return "it is needed outside of that kernel as well"
+        why = self.costs.objection(proposal)
+        if why is not None or self._is_evident(proposal):
+            return why
+        plan = self._plan_of(proposal)
+        if plan.refusal is not None:
+            return plan.refusal.why
+        return self.costs.objection_to(plan, proposal)
+
+    def _is_evident(self, proposal: Proposal) -> bool:
+        """Whether the plan of a merged group has the loops of the two, so that it need not be made.
+
+        That is so for operators without loops of their own that pass on the index at which they
+        are needed as a whole: then nothing else is computed, nor elsewhere.
+        """
+        maker, reader, used = proposal.maker, proposal.reader, proposal.users
+        if proposal.gain == Gain.USER:
+            # Once there are loops over the same row in a kernel, its operators may be in several.
+            simple = _PLAIN.issuperset(reader.gains) or all(map(self.uses.is_cheap, maker.ops))
+            alone = maker.ops if simple and len(maker.ops) == 1 else []
+        elif proposal.gain == Gain.EPILOGUE:
+            # A reshape is looped over by its source, unless two operators read what it makes.
+            follows = [op.fusion == FusionKind.ELEMENTWISE for op in (*maker.ops[1:], *reader.ops)]
+            alone = used = reader.ops if all(follows) else []
+        else:
+            return False
+        checked = {i.owner for op in used if isinstance(op, GraphOp) for i, _, _ in op.index_bounds}
+        return bool(alone) and all(op not in checked and self.uses.passes_index(op) for op in alone)
+
+    def _plan_of(self, proposal: Proposal) -> NestPlan:
+        """The plan of the kernel of two groups."""
+        ops = self._in_order([*proposal.maker.ops, *proposal.reader.ops])
+        return plan_nests(ops, results_of(ops), self.shapes, self.recorder)
+
+    def _merge(self, proposal: Proposal) -> None:
+        """Put the operators of two groups into one."""
+        target, other = proposal.reader, proposal.maker
+        if proposal.gain in (Gain.EPILOGUE, Gain.SIBLINGS):
+            target, other = other, target
+        if proposal.gain == Gain.USER and self.costs.repeats(proposal):
+            target.repeated.update(other.ops)
+        gains = dict.fromkeys([*target.gains, *other.gains])
+        target.gains = [gain for gain in gains if gain != proposal.gain] + [proposal.gain]
+        target.repeated |= other.repeated
+        target.anchor = target.anchor or other.anchor
+        target.ops = self._in_order([*target.ops, *other.ops])
+        self.group_of |= dict.fromkeys(other.ops, target)
+
+    def _in_order(self, ops: Iterable[GraphOp]) -> list[GraphOp]:
+        return sorted(ops, key=lambda op: self.position[op])
+
+    # The proposals.
+
+    def _propose_epilogue(self, group: Group) -> None:
+        """Propose the elementwise operators that follow a group, up to each that all paths meet."""
+        (anchor,) = group.ops
+        region: dict[Operation, None] = {anchor: None}
         leaving: set[Operation] = {anchor}
+        segment: list[GraphOp] = []
         for user in self._followers(region):
-            if len(region) >= self.max_ops or not self._is_epilogue(user, region):
-                break
+            if len(region) > self.max_ops or not self._is_epilogue(user, region, group):
+                return
+            assert isinstance(user, GraphOp)
             region[user] = None
-            makers = {o.owner for o in user.operands}
+            segment.append(user)
+            makers = {operand.owner for operand in user.operands}
             leaving = {
                 op
                 for op in {*leaving, user}
-                if op not in makers or any(u not in region for u in users_of(op))
+                if op not in makers or any(u not in region for u in users_of(op.results))
             }
             if leaving == {user}:
-                closed = len(region)
-        group = Group(anchor)
-        if closed > 1:
-            group.why = "its epilogue is computed while the result is in registers"
-        self._add(group, list(region)[:closed])
+                proposal = Proposal(Gain.EPILOGUE, group, Group(None, segment), group.results[-1])
+                if not self._ask(proposal):
+                    return
+                segment = []
 
-    def _followers(self, region: Mapping[GraphOp, None]) -> Iterator[Operation]:
+    def _followers(self, region: Mapping[Operation, None]) -> Iterator[Operation]:
         """The users of the growing `region`, in the order of the function."""
         seen: set[Operation] = set()
         queue: list[tuple[int, Operation]] = []
         newest = next(iter(region))
         while True:
-            for user in users_of(newest):
+            for user in users_of(newest.results):
                 # A user inside the region of another operation counts as one outside.
                 if user in self.position and user not in seen:
                     seen.add(user)
@@ -168,163 +200,40 @@ class Grouping:
             # The caller that requests the next one has put this one into the region.
             newest = follower
 
-    def _is_epilogue(self, op: Operation, region: Mapping[GraphOp, None]) -> TypeGuard[GraphOp]:
-        if not has_value(op) or op in self.group_of:
+    def _is_epilogue(self, op: Operation, region: Mapping[Operation, None], group: Group) -> bool:
+        """Whether an operator can follow the operators of a region in their loops."""
+        if op not in self.group_of or not isinstance(op, GraphOp):
             return False
-        if _only_adds_axes(op):
+        own = self.group_of[op]
+        if own.anchor is not None or len(own.ops) > 1:
+            return False
+        if self.uses.only_adds_axes(op):
             # One number for each row becomes a column: no other loops, another index.
-            return next(iter(region)).fusion == FusionKind.REDUCTION
-        if isinstance(op, GraphOp) and self.uses.takes_rows(op):
+            return group.is_of(FusionKind.REDUCTION)
+        if self.uses.takes_rows(op):
             # The others, which are not computed, must not be needed by anything else.
-            alone = all(u in region or u is op for part in region for u in users_of(part))
-            return alone and bool(self.uses.walked(next(iter(region))))
+            alone = all(u in region or u is op for part in region for u in users_of(part.results))
+            assert group.anchor is not None
+            return alone and bool(self.uses.walked(group.anchor))
         whole = all(self.uses.at_own_index(op, o) for o in op.operands if o.owner in region)
         return whole and op.fusion == FusionKind.ELEMENTWISE
 
-    def _join_users(self, op: GraphOp) -> None:
-        """Step 2: put `op` into the group of all its users, or into a new one."""
-        users = users_of(op)
-        groups = {self.group_of.get(user) for user in users}
-        group = groups.pop() if len(groups) == 1 else None
-        if group is None or len(group.ops) >= self.max_ops:
-            self._add(Group(None), [op])
-            return
-        value = op.results[0]
-        repeated = any(user in group.repeated or self.uses.repeats(user, value) for user in users)
-        whole = all(self.uses.at_own_index(user, value) for user in users)
-        affordable = self.uses.is_cheap(op) or (not repeated and (whole or len(users) == 1))
-        if op.fusion == FusionKind.OPAQUE or not affordable or any(_bars(u, op) for u in users):
-            self._add(Group(None), [op])
-            return
-        self._add(group, [op])
-        if repeated:
-            group.repeated.add(op)
-
-    def _stage_rows_for(self, op: GraphOp, max_width: int) -> None:
-        """Step 3: bring the rows that a small dense product reads into its kernel."""
-        # dense(relu(spmm(a, x) + b), w)[i] needs the row relu(spmm(a, x) + b)[i] only
-        group = self.group_of[op]
-        if group.anchor is not op or op.fusion != FusionKind.CONTRACTION or self.uses.walked(op):
-            return
-        hidden = op.operands[0]
-        rows = self.group_of.get(hidden.owner)
-        if rows is None or rows is group or rows.anchor is None:
-            return
-        # Whether a plain sum over neighbours gains, too, has not been measured.
-        if not self.uses.reads_values(rows.anchor) or not self.uses.reads_row(op, hidden):
-            return
-        width, hidden_width = _width(op.results[0]), _width(hidden)
-        small = 0 < width <= max_width and 0 < hidden_width <= _LONGEST_STAGED_ROW
-        total = len(rows.ops) + len(group.ops)
-        if not small or not hidden.has_one_use() or total > self.max_ops:
-            return
-        dense = (part for part in rows.ops if part.fusion == FusionKind.CONTRACTION)
-        if any(not self.uses.walked(part) for part in dense):
-            return
-        self._add(group, rows.ops)
-        group.why = f"the row of {hidden_width} values between the products never leaves the cache"
-
-    def _join_rows(self, last: GraphOp) -> None:
-        """Step 5: bring a group that `last` ends into the kernel that visits its rows."""
-        # (x - mean(x))[i, j] needs mean(x)[i] only, which is computed before j begins
-        group, users = self.group_of[last], users_of(last)
-        targets = {self.group_of.get(user) for user in users}
-        target = targets.pop() if len(targets) == 1 else None
-        if target is None or target is group or any(_bars(user, last) for user in users):
-            return
-        if len(target.ops) + len(group.ops) > self.max_ops:
-            return
-        if group.anchor is not None:
-            anchors = (group.anchor, target.anchor or group.anchor)
-            if any(op.fusion != FusionKind.REDUCTION or self.uses.walked(op) for op in anchors):
-                return
-            if any(self.uses.overlaps(user, last.results[0]) for user in users):
-                return
-            if not self._keeps_its_rows(target, last.results[0]):
-                return
-            if not self._stays_in_rows(target, group, last.results[0]):
-                return
-            target.why = "what a row needs of itself is computed before the row is visited"
-        elif not all(self.uses.is_cheap(op) for op in group.ops):
-            return
-        self._add(target, group.ops)
-
-    def _keeps_its_rows(self, target: Group, value: SSAValue) -> bool:
-        """Whether what a group makes of `value` has its rows, but for a last reshape."""
-        target.sort(self.position)
-        made = {value}
-        for op in target.ops:
-            if made.isdisjoint(op.operands):
+    def _propose_edges(self, ops: Iterable[GraphOp], gains: set[Gain]) -> None:
+        """Propose, for each group that ends with one of these operators, those that read it."""
+        for op in ops:
+            group = self.group_of[op]
+            if group.ops[-1] is not op:
                 continue
-            reshaped = is_reshape(op) and value not in op.operands
-            if op.fusion not in (FusionKind.ELEMENTWISE, FusionKind.REDUCTION) and not reshaped:
-                return False
-            made.update(op.results)
-        return True
+            for value in op.results:
+                for reader in dict.fromkeys(map(self.group_of.get, users_of([value]))):
+                    if reader is None or self.group_of[op] is reader:
+                        continue
+                    for gain in self.costs.gains(group, reader, value):
+                        if gain in gains and self._ask(Proposal(gain, group, reader, value)):
+                            break
 
-    def _stays_in_rows(self, target: Group, group: Group, value: SSAValue) -> bool:
-        """Whether a kernel of two groups computes `value` of the second one once for each row.
-
-        It does not change the order of its loops for that: rows are contiguous.
-        """
-        plan = self.plan([*target.ops, *group.ops], target)
-        if plan.refusal is not None or any(nest.reordered for nest in plan.nests):
-            return False
-        return value not in plan.staged and value not in plan.repeated
-
-    def plan(self, ops: Iterable[GraphOp], results_of: Group) -> NestPlan:
-        """The plan of the kernel of some operators, with the results of a group."""
-        ordered = sorted(ops, key=lambda op: self.position[op])
-        results_of.sort(self.position)
-        return plan_nests(ordered, results_of.results, self.shapes, self.recorder)
-
-    def _join_shares(self, op: GraphOp) -> None:
-        """Step 4: bring what reduces the same rows of entries as another group into its kernel."""
-        # the maximum and the sum of a row are the same for the softmax of its entries and for
-        # the share of its self loop
-        group = self.group_of[op]
-        if group.anchor is not op or not self.uses.entries(op):
-            return
-        group.sort(self.position)
-        last = group.ops[-1]
-        targets = {self.group_of.get(user) for user in users_of(last)}
-        target = targets.pop() if len(targets) == 1 else None
-        if target is None or target is group or len(target.ops) + len(group.ops) > self.max_ops:
-            return
-        beside = any(
-            self.uses.entries(part) == self.uses.entries(op)
-            and list(part.operands) == list(op.operands)
-            for part in target.ops
-        )
-        if beside and self._stays_in_rows(target, group, last.results[0]):
-            self._add(target, group.ops)
-
-    def _join_entries(self, user: GraphOp) -> None:
-        """Step 4: bring what `user` reads entry by entry into its kernel."""
-        # edge_softmax(a, e)[p] for the entries p of a row needs the scores of that row only
-        group = self.group_of[user]
-        for value, matrix in self.uses.entries(user).items():
-            values = self.group_of.get(value.owner)
-            readers = [use.operation for use in value.uses]
-            if (
-                values is None
-                or values is group
-                or not all(
-                    self.group_of.get(reader) is group and value in self.uses.entries(reader)
-                    for reader in readers
-                )
-            ):
-                continue
-            total = len(values.ops) + len(group.ops)
-            own = tensor_type(user.results[0]).get_shape()[tensor_type(value).get_num_dims() :]
-            short = all(n != DYNAMIC_INDEX for n in own) and math.prod(own) <= _LONGEST_ROW_OF_ENTRY
-            if total > self.max_ops or not short or not self._is_of_entries(values, matrix):
-                continue
-            self._add(group, values.ops)
-            group.why = "the values of the entries of a row are computed where they are read"
-
-    def _join_siblings(self, op: GraphOp) -> None:
-        """Step 6: bring a group to another one that visits the rows of the same matrix."""
+    def _propose_sibling(self, op: GraphOp) -> None:
+        """Propose a group together with an earlier one that visits the rows of the same matrix."""
         group, walked = self.group_of[op], self._numbers_of_rows(op)
         if group.anchor is not op or not walked:
             return
@@ -332,41 +241,13 @@ class Grouping:
             target = self.group_of[other]
             if target.anchor is not other or self._numbers_of_rows(other) != walked:
                 continue
-            total = len(target.ops) + len(group.ops)
-            apart = self._needs(group, target) or self._needs(target, group)
-            if target is group or total > self.max_ops or apart:
-                continue
-            self._add(target, group.ops)
-            target.why = "the rows of one matrix are visited once"
-            return
+            if self._ask(Proposal(Gain.SIBLINGS, target, group, other.results[0])):
+                return
 
     def _numbers_of_rows(self, op: GraphOp) -> set[SSAValue]:
         """The matrix for whose rows an operator computes one number each, if there is one."""
         one = tensor_type(op.results[0]).get_num_dims() == 1
         return self.uses.walked(op) if one and op.fusion == FusionKind.REDUCTION else set()
-
-    def _cut(self, group: Group) -> None:
-        """Step 7: cut a group that cannot be one kernel, until each part can."""
-        divided = parts(group.ops, group.results, self.shapes, self.recorder)
-        if len(divided) == 1:
-            return
-        for part in divided:
-            alone = Group(group.anchor if group.anchor in part.ops else None)
-            alone.why = group.why
-            if part.why is not None:
-                alone.cut = Cut(frozenset(group.ops), part.why)
-            self._add(alone, part.ops)
-
-    def _is_of_entries(self, group: Group, matrix: SSAValue) -> bool:
-        """Whether a group computes values of the entries of a matrix, at low cost for each."""
-        matrices: set[SSAValue] = set()
-        for op in group.ops:
-            of_entries = self.uses.of_entries(op)
-            matrices |= of_entries | set(self.uses.entries(op).values())
-            expensive = of_entries and self.uses.longest_loop(op) > _LONGEST_DOT_OF_ENTRY
-            if expensive or (op.fusion == FusionKind.CONTRACTION and not of_entries):
-                return False
-        return matrices == {matrix}
 
     def _needs(self, group: Group, other: Group) -> bool:
         """Whether what `group` computes is made of what `other` computes, be it far away."""
@@ -386,41 +267,10 @@ class Grouping:
     def _users_in_block(self, op: Operation) -> list[Operation]:
         """The operations of the block that use `op`, or within which it is used."""
         found: list[Operation] = []
-        for user in users_of(op):
+        for user in users_of(op.results):
             while user not in self.position:
                 parent = user.parent_op()
                 assert parent is not None
                 user = parent
             found.append(user)
         return found
-
-
-def users_of(op: Operation) -> list[Operation]:
-    """The operations that use a result of `op`, each once, in a fixed order."""
-    return list(dict.fromkeys(use.operation for result in op.results for use in result.uses))
-
-
-def _only_adds_axes(op: Operation) -> bool:
-    """Whether `op` is a reshape that adds or removes axes of size 1 only."""
-    if not isinstance(op, GraphOp) or not is_reshape(op):
-        return False
-    given, wanted = (
-        [n for n in tensor_type(v).get_shape() if n != 1] for v in (op.operands[0], op.results[0])
-    )
-    return given == wanted and given.count(DYNAMIC_INDEX) <= 1
-
-
-def _bars(user: Operation, op: GraphOp) -> bool:
-    """Whether `op` must not be computed inside `user`."""
-    if not isinstance(user, GraphOp):
-        return True
-    if user.fusion in (FusionKind.CONTRACTION, FusionKind.OPAQUE):
-        return True
-    # Indices are checked before a kernel runs: they have to be there then.
-    return isinstance(user, GraphOp) and any(i.owner is op for i, _, _ in user.index_bounds)
-
-
-def _width(value: SSAValue) -> int:
-    """The number of columns of a matrix; 0 if unknown, or for other values."""
-    shape = tensor_type(value).get_shape()
-    return shape[1] if len(shape) == 2 and shape[1] != DYNAMIC_INDEX else 0

@@ -5,7 +5,7 @@
 // RUN: not stepwell-opt %s --remarks-filter "(" 2>&1 | filecheck %s --check-prefix FILTER
 
 // MISSED-NOT: (passed)
-// MISSED: {{.*}}remarks.mlir:18:3: remark (missed): graph-fuse-ops: @fused_neg: one kernel for graph.neg, because no other operator may be in it
+// MISSED: {{.*}}remarks.mlir:18:3: remark (missed): graph-fuse-ops: @fused_neg: one kernel for graph.neg, because a kernel may have at most 1 operator
 // MISSED-NOT: (passed)
 // KIND: stepwell-opt: error: --remarks: unknown kind of remarks, expected passed, missed, analysis, got done
 // FILTER: stepwell-opt: error: --remarks-filter: '(' is no regular expression: missing ), unterminated subpattern at position 0

@@ -287,3 +287,45 @@ func.func @one_index(%x: tensor<3x4xf32>) -> tensor<1x4xf32> {
   %y = graph.mul %g, %two : (tensor<1x4xf32>, tensor<f32>) -> tensor<1x4xf32>
   func.return %y : tensor<1x4xf32>
 }
+
+// -----
+
+// A product with one column reads each element once: what it reads is computed there.
+// CHECK-LABEL: func.func @prologue_of_one_column
+// CHECK-NEXT: func.call @fused_exp_dense(
+// CHECK-NEXT: func.return
+func.func @prologue_of_one_column(%x: tensor<?x8xf32>, %w: tensor<1x8xf32>) -> tensor<?x1xf32> {
+  %e = graph.exp %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %y = graph.dense %e, %w : (tensor<?x8xf32>, tensor<1x8xf32>) -> tensor<?x1xf32>
+  func.return %y : tensor<?x1xf32>
+}
+
+// -----
+
+// Reductions along a dimension of one are in the loops of what reads them, and one after the other.
+// CHECK-LABEL: func.func @rows_of_one
+// CHECK-NEXT: func.call @fused_reduce_sub_abs_reduce_div(
+// CHECK-NEXT: func.return
+func.func @rows_of_one(%x: tensor<10x1xf32>) -> tensor<10x1xf32> {
+  %m = graph.reduce max %x axes = [1] keepdims = true : (tensor<10x1xf32>) -> tensor<10x1xf32>
+  %d = graph.sub %x, %m : (tensor<10x1xf32>, tensor<10x1xf32>) -> tensor<10x1xf32>
+  %a = graph.abs %d : (tensor<10x1xf32>) -> tensor<10x1xf32>
+  %s = graph.reduce sum %a axes = [1] keepdims = true : (tensor<10x1xf32>) -> tensor<10x1xf32>
+  %y = graph.div %d, %s : (tensor<10x1xf32>, tensor<10x1xf32>) -> tensor<10x1xf32>
+  func.return %y : tensor<10x1xf32>
+}
+
+// -----
+
+// What is expensive is not computed in two loops over a row, though each reads it at its own index.
+// CHECK-LABEL: func.func @row_of_two_loops
+// CHECK-NEXT: func.call @fused_exp(
+// CHECK-NEXT: func.call @fused_abs_reduce_div(
+// CHECK-NEXT: func.return
+func.func @row_of_two_loops(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %e = graph.exp %x : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %a = graph.abs %e : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %s = graph.reduce sum %a axes = [1] keepdims = true : (tensor<4x6xf32>) -> tensor<4x1xf32>
+  %y = graph.div %e, %s : (tensor<4x6xf32>, tensor<4x1xf32>) -> tensor<4x6xf32>
+  func.return %y : tensor<4x6xf32>
+}

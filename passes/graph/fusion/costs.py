@@ -1,0 +1,208 @@
+"""Whether it pays to merge two groups: what may be gained, and what speaks against it."""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import Operation, SSAValue
+
+from ....dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
+from ....dialects.graph.plan.nest_plan import NestPlan
+from ....dialects.graph.plan.recording import is_reshape
+from ....dialects.graph.plan.uses import Uses
+from .groups import Gain, Group, Proposal
+
+_LONGEST_STAGED_ROW = 1024
+# What has a value for each entry is computed once for a few vectors of a row, not once for all
+# of it, and a softmax needs a score three times.
+_LONGEST_ROW_OF_ENTRY = 128
+_LONGEST_DOT_OF_ENTRY = 16
+
+_MANY_TIMES = "a contraction reads each element many times and would compute it each time"
+_TWICE = "an element of it is read more than once"
+
+
+class Costs:
+    """What merging two groups costs, from what their operators read.
+
+    Args:
+        uses: how operators use their operands.
+        max_width: the largest width of a dense product that goes into a sparse one's kernel.
+    """
+
+    def __init__(self, uses: Uses, max_width: int) -> None:
+        self.uses, self.max_width = uses, max_width
+
+    def gains(self, maker: Group, reader: Group, value: SSAValue) -> list[Gain]:
+        """What could be gained where the kernel of `reader` computes `value`, which it reads."""
+        found = [Gain.USER] if maker.anchor is None else []
+        users = [op for op in reader.ops if value in op.operands]
+        if self._is_row_of_product(maker, reader, value):
+            return [*found, Gain.PRODUCT]
+        if self._is_share(maker, reader):
+            return [*found, Gain.SHARES]
+        if all(value in self.uses.entries(user) for user in users):
+            return [*found, Gain.ENTRIES]
+        return found or [Gain.ROWS]
+
+    def objection(self, proposal: Proposal) -> str | None:
+        """What speaks against a merge before its plan is made; None where nothing does."""
+        maker, reader = proposal.maker, proposal.reader
+        for op in (*maker.ops, *proposal.users):
+            if isinstance(op, GraphOp) and op.fusion == FusionKind.OPAQUE:
+                return f"{op.name} has loops of its own"
+        match proposal.gain:
+            case Gain.USER:
+                return self._against_user(proposal)
+            case Gain.PRODUCT:
+                return self._against_product(maker, reader, proposal.value)
+            case Gain.ENTRIES:
+                return self._against_entries(proposal)
+            case Gain.ROWS:
+                return self._against_rows(proposal)
+            case _:
+                return None
+
+    def objection_to(self, plan: NestPlan, proposal: Proposal) -> str | None:
+        """What speaks against the plan of a merged group; None where nothing does."""
+        value = proposal.value
+        if proposal.gain not in (Gain.USER, Gain.ROWS, Gain.SHARES):
+            return None
+        if proposal.gain != Gain.USER:
+            if any(nest.reordered for nest in plan.nests):
+                return "the inner loop of the kernel would no longer run along memory"
+            if value in plan.staged:
+                return "it would need a local buffer"
+        again = [op for op in proposal.maker.ops if not plan.repeated.isdisjoint(op.results)]
+        if value in plan.repeated and not all(map(self.uses.is_cheap, again)):
+            return "it would be computed more than once"
+        return None
+
+    def repeats(self, proposal: Proposal) -> bool:
+        """Whether a value would be computed more often than it has elements."""
+        return any(
+            user in proposal.reader.repeated or self.uses.repeats(user, proposal.value)
+            for user in proposal.users
+        )
+
+    # An operator goes where its users are.
+
+    def _against_user(self, proposal: Proposal) -> str | None:
+        if (why := self._against_contraction(proposal)) is not None:
+            return why
+        if all(map(self.uses.is_cheap, proposal.maker.ops)):
+            return None
+        if self.repeats(proposal):
+            return _TWICE
+        users, value = proposal.users, proposal.value
+        if len(users) > 1 and not all(self.uses.at_own_index(user, value) for user in users):
+            return "several operators read it, at different indices"
+        return None
+
+    def _against_contraction(self, proposal: Proposal) -> str | None:
+        """A contraction reads an element again for each register tile: not even cheap ones pay."""
+        products = (user for user in proposal.users if _is_contraction(user))
+        again = any(self.uses.repeats(user, proposal.value) for user in products)
+        return _MANY_TIMES if again else None
+
+    # The rows that a dense product reads.
+
+    def _is_row_of_product(self, maker: Group, reader: Group, value: SSAValue) -> bool:
+        """Whether a dense product reads rows that a sparse one makes."""
+        # dense(relu(spmm(a, x) + b), w)[i] needs the row relu(spmm(a, x) + b)[i] only
+        product = reader.anchor
+        if product is None or not reader.is_of(FusionKind.CONTRACTION) or maker.anchor is None:
+            return False
+        if self.uses.walked(product) or product.operands[0] is not value:
+            return False
+        # Whether a plain sum over neighbours gains, too, has not been measured.
+        return self.uses.reads_values(maker.anchor) and self.uses.reads_row(product, value)
+
+    def _against_product(self, maker: Group, reader: Group, value: SSAValue) -> str | None:
+        assert reader.anchor is not None
+        if not value.has_one_use():
+            return "several operators read it, at different indices"
+        if not 0 < _width(reader.anchor.results[0]) <= self.max_width:
+            return f"the product that reads it may have more than {self.max_width} columns"
+        if not 0 < _width(value) <= _LONGEST_STAGED_ROW:
+            return f"a row of it may have more than {_LONGEST_STAGED_ROW} values"
+        dense = (op for op in maker.ops if op.fusion == FusionKind.CONTRACTION)
+        if not all(self.uses.walked(op) for op in dense):
+            return "a kernel has at most one dense product"
+        return None
+
+    # The entries of a row of a sparse matrix.
+
+    def _is_share(self, maker: Group, reader: Group) -> bool:
+        """Whether a group reduces the same rows of entries as an operator of another one."""
+        # the maximum and the sum of a row are the same for the softmax of its entries and for
+        # the share of its self loop
+        op = maker.anchor
+        if op is None or not (entries := self.uses.entries(op)):
+            return False
+        return any(
+            self.uses.entries(part) == entries and list(part.operands) == list(op.operands)
+            for part in reader.ops
+        )
+
+    def _against_entries(self, proposal: Proposal) -> str | None:
+        # edge_softmax(a, e)[p] for the entries p of a row needs the scores of that row only
+        user, value = proposal.users[0], proposal.value
+        matrix = self.uses.entries(user)[value]
+        own = tensor_type(user.results[0]).get_shape()[tensor_type(value).get_num_dims() :]
+        if DYNAMIC_INDEX in own or math.prod(own) > _LONGEST_ROW_OF_ENTRY:
+            return f"each is read for more than {_LONGEST_ROW_OF_ENTRY} values, or for any number"
+        matrices: set[SSAValue] = set()
+        for op in proposal.maker.ops:
+            of_entries = self.uses.of_entries(op)
+            matrices |= of_entries | set(self.uses.entries(op).values())
+            if of_entries and self.uses.longest_loop(op) > _LONGEST_DOT_OF_ENTRY:
+                return f"{op.name} costs too much to be computed for each of its readers"
+            if op.fusion == FusionKind.CONTRACTION and not of_entries:
+                return "it has more than the values of the entries of a matrix"
+        return None if matrices == {matrix} else "it has values of the entries of another matrix"
+
+    # What a row needs of itself.
+
+    def _against_rows(self, proposal: Proposal) -> str | None:
+        # (x - mean(x))[i, j] needs mean(x)[i] only, which is computed before j begins
+        maker, reader, value = proposal.maker, proposal.reader, proposal.value
+        if (why := self._against_contraction(proposal)) is not None:
+            return why
+        if maker.is_of(FusionKind.CONTRACTION):
+            return (
+                "only operators that read it at their own index can follow a contraction in its "
+                "loops"
+            )
+        if reader.is_of(FusionKind.CONTRACTION):
+            return "no other reduction can be in the loops of a contraction"
+        if any(group.anchor and self.uses.walked(group.anchor) for group in (maker, reader)):
+            return "the entries of the rows of a matrix are visited by a kernel of their own"
+        if any(self.uses.overlaps(user, value) for user in proposal.users):
+            return _TWICE
+        return (
+            None if self._keeps_rows(reader, value) else "the kernel that reads it has other rows"
+        )
+
+    def _keeps_rows(self, reader: Group, value: SSAValue) -> bool:
+        """Whether what a group makes of a value has its rows, but for a last reshape."""
+        made = {value}
+        for op in reader.ops:
+            if made.isdisjoint(op.operands):
+                continue
+            reshaped = is_reshape(op) and value not in op.operands
+            if op.fusion not in (FusionKind.ELEMENTWISE, FusionKind.REDUCTION) and not reshaped:
+                return False
+            made.update(op.results)
+        return True
+
+
+def _is_contraction(op: Operation) -> bool:
+    return isinstance(op, GraphOp) and op.fusion == FusionKind.CONTRACTION
+
+
+def _width(value: SSAValue) -> int:
+    """The number of columns of a matrix; 0 if unknown, or for other values."""
+    shape = tensor_type(value).get_shape()
+    return shape[1] if len(shape) == 2 and shape[1] != DYNAMIC_INDEX else 0
