@@ -8,7 +8,8 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ..interfaces import GraphOp, Sizes
-from .recording import LoopKind, Read, Recorder, Recording
+from .accesses import LoopKind, Read, Recording
+from .recording import Recorder
 
 _REDUCTIONS = (LoopKind.REDUCTION, LoopKind.ENTRIES)
 

@@ -1,20 +1,14 @@
 """What computing one element of an operator reads and costs, derived from `GraphOp.value_at`.
 
 `value_at` runs once on a `RecordingNest`, which builds no loops but takes notes: every read of
-an operand with its index, the loops around it, and the scalar operations. Index expressions of
-a `Recording` are affine expressions over numbered *atoms*; the first ones are the indices of
-the result, and `Atom` says what the others stand for.
-
-So an operator says what it reads once, and no pass lists operators by name.
+an operand with its index, the loops around it, and the scalar operations (`accesses.py`). So an
+operator says what it reads once, and no pass lists operators by name.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import Enum, auto
 from typing import cast
 
 from xdsl.dialects import arith, math
@@ -35,153 +29,23 @@ from ...loop.bounds import constant_index
 from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, rank, tensor_type
 from ..nest import Index, Nest, PlaceStep, Step
+from .accesses import (
+    NOTHING,
+    Atom,
+    AtomKind,
+    LoopKind,
+    Read,
+    RecordedLoop,
+    Recording,
+    Sources,
+    atoms_in,
+)
 from .local_buffers import local_type
 
 _DIVISIONS = (arith.DivfOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
 _FAST_MATH = (math.FmaOp, math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp)
 _SLOW = 8
 """What a division or a function such as `exp` costs, in simple operations."""
-
-
-class AtomKind(Enum):
-    """The meaning of a variable in an index expression."""
-
-    RESULT = auto()
-    """One index of the element that is computed."""
-    LOOP = auto()
-    """The variable of a loop that `value_at` opens."""
-    POSITION = auto()
-    """The position of a stored entry, in a loop over the entries of a row."""
-    COLUMN = auto()
-    """The column of that entry."""
-    ROW_OF_ENTRY = auto()
-    """The row of the stored entry at a position that comes from outside."""
-    COLUMN_OF_ENTRY = auto()
-    """The column of such an entry."""
-    COMPUTED = auto()
-    """An index that was computed, for example loaded."""
-    SIZE = auto()
-    """The size of a dimension that is not known."""
-
-
-@dataclass(frozen=True)
-class Atom:
-    """A number that index expressions are made of."""
-
-    kind: AtomKind
-    loop: int | None = None
-    """Its loop, for LOOP, POSITION and COLUMN."""
-    matrix: int | None = None
-    """The operand whose entry it belongs to, for ROW_OF_ENTRY and COLUMN_OF_ENTRY."""
-    position: AffineExpr | None = None
-    """The position of that entry."""
-    sources: Sources | None = None
-    """What it is computed from, for COMPUTED."""
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What a scalar is computed from."""
-
-    atoms: frozenset[int] = frozenset()
-    reads: frozenset[int] = frozenset()
-
-    def __or__(self, other: Sources) -> Sources:
-        return Sources(self.atoms | other.atoms, self.reads | other.reads)
-
-
-NOTHING = Sources()
-
-
-class LoopKind(Enum):
-    """Which loops `value_at` opens."""
-
-    REDUCTION = auto()
-    GUARD = auto()
-    """A loop that runs at most once: its body is computed under a condition."""
-    ENTRIES = auto()
-    """A reduction over the stored entries of a row."""
-    ROW = auto()
-    """A loop that fills a buffer with a step of the value for a whole row: see `Nest.keep`."""
-
-
-@dataclass
-class RecordedLoop:
-    """A loop that `value_at` opens."""
-
-    kind: LoopKind
-    around: tuple[int, ...]
-    """The loops that are open around it, outermost first."""
-    extent: AffineExpr | None = None
-    """The number of iterations; None for the entries of a row."""
-    matrix: int | None = None
-    """The operand whose entries it visits."""
-    row: Index = ()
-    """The row whose entries it visits, or that it fills."""
-    atoms: tuple[int, ...] = ()
-    """Its values: the variable, or position and column of the entry."""
-    sources: Sources = NOTHING
-    """What its result is computed from."""
-
-
-@dataclass(frozen=True)
-class Read:
-    """One read of an operand."""
-
-    operand: int
-    index: Index
-    around: tuple[int, ...]
-    """The loops that are open around it, outermost first."""
-
-    @functools.cached_property
-    def _atoms(self) -> tuple[frozenset[int], ...]:
-        return tuple(frozenset(atoms_in([expr])) for expr in self.index)
-
-    def atoms_at(self, places: Iterable[int]) -> frozenset[int]:
-        """The atoms that some of the index expressions are made of."""
-        return frozenset[int]().union(*(self._atoms[place] for place in places))
-
-
-@dataclass(frozen=True)
-class Recording:
-    """What computing one element of a result takes."""
-
-    rank: int
-    atoms: tuple[Atom, ...]
-    loops: tuple[RecordedLoop, ...]
-    reads: tuple[Read, ...]
-    sources: Sources
-    """What the element is computed from."""
-    cost: int
-    """The number of scalar operations outside of reductions, slow ones counted several times."""
-
-    @property
-    def reduces(self) -> bool:
-        """Whether an element takes a reduction."""
-        reductions = (LoopKind.REDUCTION, LoopKind.ENTRIES)
-        return any(loop.kind in reductions for loop in self.loops)
-
-    def reads_of(self, operand: int) -> list[Read]:
-        """The reads of one operand."""
-        return [read for read in self.reads if read.operand == operand]
-
-    def dims_of(self, atoms: Iterable[int]) -> frozenset[int]:
-        """The dimensions of the result that atoms are made of, reads and own loops aside."""
-        found: set[int] = set()
-        for number in atoms:
-            atom = self.atoms[number]
-            if atom.kind == AtomKind.RESULT:
-                found.add(number)
-            elif atom.position is not None:
-                found |= self.dims_of(atoms_in([atom.position]))
-            elif atom.sources is not None:
-                found |= self.dims_of(atom.sources.atoms)
-        return frozenset(found)
-
-
-def atoms_in(exprs: Iterable[AffineExpr]) -> set[int]:
-    """The numbers of the atoms that expressions are made of."""
-    return {e.position for expr in exprs for e in expr.dfs() if isinstance(e, AffineDimExpr)}
 
 
 class RecordingNest(Nest):

@@ -10,17 +10,9 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ...sparse_tensor import is_sparse
 from ..interfaces import FusionKind, GraphOp, tensor_type
+from .accesses import AtomKind, LoopKind, Read, Recording, atoms_in
 from .injective import is_injective
-from .recording import (
-    AtomKind,
-    LoopKind,
-    Read,
-    Recorder,
-    Recording,
-    atoms_in,
-    is_reshape,
-    names_a_symbol,
-)
+from .recording import Recorder, is_reshape, names_a_symbol
 
 CHEAP = 6
 """The largest cost, in simple operations, of recomputing a value instead of storing it."""

@@ -17,10 +17,10 @@ from xdsl.ir.affine import AffineExpr
 
 from ....core.dims import Dim
 from ..interfaces import GraphOp, Index, rank, tensor_type
+from .accesses import Atom, AtomKind, LoopKind, Recording, Sources, atoms_in
 from .group_values import GroupValues
 from .local_buffers import local_type
 from .nest_plan import NAMES, Loops, PlannedLoop, Refusal, ResultNest
-from .recording import Atom, AtomKind, LoopKind, Recording, Sources, atoms_in
 
 
 @dataclass(frozen=True)
