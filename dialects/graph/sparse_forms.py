@@ -1,6 +1,7 @@
 """What an operator is on a sparse operand: the same pattern with other values, or fewer rows.
 
-What is not stored is 0. An operator that makes something else of it has no sparse form.
+What is not stored is 0. An operator that makes something else of it has no sparse form. Whether one
+keeps 0 is computed by its `reference`; forms of single operators, such as products, name them.
 """
 
 from __future__ import annotations
@@ -8,32 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 from xdsl.ir import SSAValue
 
+from ...core.dtypes import dtype_of
 from ..sparse_tensor import is_sparse
 from . import ops as graph
 from .attrs import ReduceKind, ints
-from .interfaces import GraphOp, rank, tensor_type
+from .interfaces import FusionKind, GraphOp, element_type, rank, tensor_type
 from .ops_select import WHOLE_END
-
-# f(0) == 0
-_ZERO_STAYS = (
-    graph.NegOp,
-    graph.SqrtOp,
-    graph.TanhOp,
-    graph.ReluOp,
-    graph.LeakyReluOp,
-    graph.GeluOp,
-    graph.ErfOp,
-    graph.SinOp,
-    graph.AbsOp,
-    graph.SignOp,
-    graph.CeilOp,
-    graph.FloorOp,
-    graph.RoundOp,
-    graph.DropoutOp,
-)
-
+from .plan.recording import names_a_symbol
 
 _SCALES = (graph.MulOp, graph.DivOp)
 
@@ -51,9 +36,9 @@ def sparse_form(op: GraphOp, operands: Sequence[SSAValue]) -> list[GraphOp] | No
         a, rest = operands[1], [a]
     if not is_sparse(a.type) or any(is_sparse(other.type) for other in rest):
         return None
-    if isinstance(a.owner, graph.SliceRowsOp) and isinstance(op, (*_ZERO_STAYS, *_SCALES)):
+    if isinstance(a.owner, graph.SliceRowsOp) and (isinstance(op, _SCALES) or _keeps_zero(op)):
         return _of_rows(op, a.owner, rest)
-    if isinstance(op, _ZERO_STAYS):
+    if _keeps_zero(op):
         return _elementwise(op, a)
     if isinstance(op, _SCALES):
         return _scaled(op, a, rest[0])
@@ -62,6 +47,18 @@ def sparse_form(op: GraphOp, operands: Sequence[SSAValue]) -> list[GraphOp] | No
     if isinstance(op, graph.ReduceOp):
         return _row_sums(op, a)
     return _product(op, a, rest)
+
+
+def _keeps_zero(op: GraphOp) -> bool:
+    """Whether an operator computes its elements one by one, with f(0) == 0, in the same type."""
+    if op.fusion != FusionKind.ELEMENTWISE or len(op.operands) != 1 or names_a_symbol(op):
+        return False
+    kind = element_type(op.operands[0])
+    if op.infer_element_types() != [kind]:
+        return False
+    with np.errstate(all="ignore"):
+        (made,) = op.reference(np.zeros((1, 1), dtype_of(kind)))
+    return bool(made[0, 0] == 0)
 
 
 def by_rows_and_columns(

@@ -41,6 +41,7 @@ FORMS: dict[str, Callable[[Builder, Value, int, int], Value]] = {
     "standardized": lambda b, a, m, k: a / np.abs(floats(k) + 3),
     "relu": lambda b, a, m, k: b.relu(a),
     "tanh": lambda b, a, m, k: b.tanh(a),
+    "clipped": lambda b, a, m, k: b.clip(a, -0.5, 0.5),
     "dropout": lambda b, a, m, k: b.dropout(a, 0.5),
     "negative": lambda b, a, m, k: -a,
     "row sums": lambda b, a, m, k: a / (b.reduce(b.abs(a), "sum", [1], True) + 1),
@@ -127,6 +128,9 @@ def test_what_would_be_dense_is_one_error() -> None:
     for call in (
         lambda: a + bias,
         lambda: b.exp(a),
+        lambda: b.clip(a, 1.0, 2.0),
+        lambda: b.rsqrt(a),
+        lambda: b.cast(a, "f16"),
         lambda: a - 1,
         lambda: b.softmax(a),
         lambda: a * x,

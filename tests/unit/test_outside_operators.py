@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import arith, func, math
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Dialect, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.parser import Parser
 
 from stepwell.core.dims import Shape
@@ -28,6 +28,7 @@ from stepwell.dialects.graph.interfaces import (
     ShapeFacts,
     element_type,
 )
+from stepwell.dialects.graph.sparse_forms import sparse_form
 
 
 class Outside(GraphOp):
@@ -51,6 +52,21 @@ class TwiceOp(Outside):
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         x = nest.at(self.x, index)
         return scalars.add(nest, x, x)
+
+
+@irdl_op_definition
+class ShiftedOp(Outside):
+    """x + by: it keeps 0 where nothing is added."""
+
+    name = "outside.shifted"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    by = prop_def(IntegerAttr[IntegerType])
+
+    assembly_format = "$x `by` $by attr-dict `:` functional-type(operands, results)"
+
+    def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
+        return self.stored(arrays[0] + self.by.value.data)
 
 
 @irdl_op_definition
@@ -125,7 +141,7 @@ class GapOp(GraphOp):
         return nest.insert(arith.SubfOp(nest.at(self.x, (row,)), nest.at(self.x, (column,))))
 
 
-DIALECT = Dialect("outside", [TwiceOp, SlowOp, StatedOp, SwapOp, RowSumOp, GapOp])
+DIALECT = Dialect("outside", [TwiceOp, ShiftedOp, SlowOp, StatedOp, SwapOp, RowSumOp, GapOp])
 X, ROW = "tensor<8x6xf32>", "tensor<8x1xf32>"
 CSR = (
     "#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), "
@@ -256,3 +272,19 @@ def test_windows_that_overlap_read_what_is_stored(
     )
     text = after("graph-fuse-ops", body, f"%x: {image}", outer)
     assert text.partition("func.func private")[0].count("func.call") == kernels
+
+
+@pytest.mark.parametrize(("by", "kept"), [(0, True), (1, False)])
+def test_operators_that_keep_zero_work_on_stored_values(by: int, kept: bool) -> None:
+    ctx = make_context(WeightStore())
+    ctx.load_dialect(DIALECT)
+    text = f"""{CSR}func.func @main(%a: {A}, %x: tensor<8x8xf32>) -> tensor<8x8xf32> {{
+      %y = outside.shifted %x by {by} : i64 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      func.return %y : tensor<8x8xf32>
+    }}"""
+    (function,) = Parser(ctx, text).parse_module().ops
+    assert isinstance(function, func.FuncOp)
+    shifted = next(op for op in function.walk() if isinstance(op, ShiftedOp))
+    forms = sparse_form(shifted, [function.args[0]])
+    names = None if forms is None else [op.name for op in forms]
+    assert names == (["graph.entries", "outside.shifted", "graph.with_entries"] if kept else None)
