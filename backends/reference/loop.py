@@ -8,6 +8,7 @@ may run in any order run backwards, so that a schedule whose results depend on a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -22,7 +23,8 @@ from xdsl.interpreter import (
     impl_terminator,
     register_impls,
 )
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
+from xdsl.ir.affine import AffineMap
 
 from ...core.dtypes import dtype_of
 from ...core.errors import CompileError, InputError, explain
@@ -111,6 +113,9 @@ def outside(op: Operation, dim: int, index: int, size: int) -> CompileError:
 class LoopFunctions(InterpreterFunctions):
     """What xDSL's interpreter runs for the loop dialect."""
 
+    def __init__(self) -> None:
+        self._accesses: dict[Operation, _Access] = {}
+
     @impl_terminator(YieldOp)
     def run_yield(
         self, interpreter: Interpreter, op: YieldOp, args: PythonValues
@@ -144,28 +149,35 @@ class LoopFunctions(InterpreterFunctions):
     @impl(LoadOp)
     def run_load(self, interpreter: Interpreter, op: LoadOp, args: PythonValues) -> PythonValues:
         """Read an element or a block."""
-        kind = op.result.type
-        shape = block_shape(kind)
-        buffer, index, valid = _places(op, shape, interpreter)
-        if not isinstance(kind, VectorType):
-            return (buffer[tuple(int(i) for i in index)],)
-        block = unknown(shape, element_type(kind))
-        block[valid] = buffer[tuple(i[valid] for i in index)]
+        access = self._access(op, op.result.type)
+        buffer, *rest = args
+        if access.scalar:
+            return (buffer[_place(access, buffer, rest)],)
+        index, valid = _places(access, buffer, rest)
+        block = unknown(access.shape, access.element_type)
+        block[valid] = buffer[index]
         return (block,)
 
     @impl(StoreOp)
     def run_store(self, interpreter: Interpreter, op: StoreOp, args: PythonValues) -> PythonValues:
         """Write an element or a block."""
-        shape = block_shape(op.value.type)
-        buffer, index, valid = _places(op, shape, interpreter)
-        (value,) = interpreter.get_values((op.value,))
-        where = tuple(i[valid] for i in index)
-        lanes = np.broadcast_to(value, shape)[valid]
-        if op.accumulates is not None:
-            _COMBINE[op.accumulates].at(buffer, where, lanes)
+        access = self._access(op, op.value.type)
+        value, buffer, *rest = args
+        if access.scalar:
+            where = _place(access, buffer, rest)
         else:
-            buffer[where] = lanes
+            where, valid = _places(access, buffer, rest)
+            value = np.broadcast_to(value, access.shape)[valid]
+        if op.accumulates is not None:
+            _COMBINE[op.accumulates].at(buffer, where, value)
+        else:
+            buffer[where] = value
         return ()
+
+    def _access(self, op: LoadOp | StoreOp, kind: Attribute) -> _Access:
+        if op not in self._accesses:
+            self._accesses[op] = _Access.of(op, kind)
+        return self._accesses[op]
 
     @impl(PrefetchOp)
     def run_prefetch(
@@ -207,27 +219,63 @@ def _iterations(op: ForOp, interpreter: Interpreter) -> list[tuple[int, ...]]:
     return [(place, int(indices[place])) for place in places]
 
 
-def _places(
-    op: LoadOp | StoreOp, shape: tuple[int, ...], interpreter: Interpreter
-) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
-    """The buffer, for each of its dimensions the index of each lane, and which are valid.
+@dataclass(frozen=True)
+class _Access:
+    """What a load or a store says, read once for all its runs.
+
+    `lanes` are the numbers of the lanes along each axis; `limited` are the axes of which only the
+    first lanes are valid.
+    """
+
+    op: LoadOp | StoreOp
+    scalar: bool
+    shape: tuple[int, ...]
+    element_type: Attribute
+    map: AffineMap
+    dims: int
+    lanes: list[np.ndarray]
+    limited: tuple[int, ...]
+
+    @staticmethod
+    def of(op: LoadOp | StoreOp, kind: Attribute) -> _Access:
+        shape, dims = block_shape(kind), len(op.indices)
+        lanes = list(np.ogrid[tuple(slice(0, n) for n in shape)]) if shape else []
+        scalar, limited = not isinstance(kind, VectorType), op.limited.get_values()
+        return _Access(op, scalar, shape, element_type(kind), op.map.data, dims, lanes, limited)
+
+
+def _place(access: _Access, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[int, ...]:
+    """The element of a buffer that a scalar is.
 
     Raises:
-        CompileError: if a valid lane is outside of the buffer.
+        CompileError: if it is outside of the buffer.
     """
-    lanes = list(np.ogrid[tuple(slice(0, n) for n in shape)]) if shape else []
-    valid = np.ones(shape, dtype=bool)
-    limits = _numbers(interpreter, op.limits)
-    for axis, limit in zip(op.limited.get_values(), limits, strict=True):
-        valid &= lanes[axis] < limit
-    (buffer,) = interpreter.get_values((op.buffer,))
+    place = access.map.eval([int(index) for index in indices], [])
+    for dim, (index, size) in enumerate(zip(place, buffer.shape, strict=True)):
+        if not 0 <= index < size:
+            raise outside(access.op, dim, index, size)
+    return place
+
+
+def _places(
+    access: _Access, buffer: np.ndarray, rest: Sequence[Any]
+) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """For each dimension of a buffer the indices of the valid lanes, and which those are.
+
+    Raises:
+        CompileError: if one of them is outside of the buffer.
+    """
+    valid = np.ones(access.shape, dtype=bool)
+    for axis, limit in zip(access.limited, rest[access.dims :], strict=True):
+        valid &= access.lanes[axis] < int(limit)
+    numbers = [int(index) for index in rest[: access.dims]]
     index: list[np.ndarray] = []
     # xDSL evaluates maps of numbers; arrays of numbers do as well.
-    places = op.map.data.eval(_numbers(interpreter, op.indices), cast("list[int]", lanes))
+    places = access.map.eval(numbers, cast("list[int]", access.lanes))
     for dim, place in enumerate(places):
-        place = np.broadcast_to(np.asarray(place), shape)
-        wrong = valid & ((place < 0) | (place >= buffer.shape[dim]))
+        inside = np.broadcast_to(np.asarray(place), access.shape)[valid]
+        wrong = (inside < 0) | (inside >= buffer.shape[dim])
         if wrong.any():
-            raise outside(op, dim, int(place[wrong].flat[0]), buffer.shape[dim])
-        index.append(place)
-    return buffer, index, valid
+            raise outside(access.op, dim, int(inside[wrong][0]), buffer.shape[dim])
+        index.append(inside)
+    return tuple(index), valid
