@@ -30,6 +30,8 @@ Tool = Callable[[Sequence[str]], object]
 TOOLS = {"stepwell-opt", "filecheck"}
 MERGED = [((">&", 2), "1")]
 """The redirects of a command that says `2>&1`, as lit's parser gives them."""
+ERRORS = [*MERGED, ((">",), os.devnull)]
+"""Those of one that says `2>&1 >/dev/null`: the pipe takes standard error and nothing else."""
 
 
 @cache
@@ -56,6 +58,8 @@ class Stage:
     """Whether `not` precedes it: then it has to exit with an error, and not to crash."""
     merged: bool
     """Whether standard error goes where standard output goes."""
+    dropped: bool
+    """Whether what it writes to standard output itself is dropped."""
 
     @staticmethod
     def of(command: Any) -> Stage | None:
@@ -64,15 +68,17 @@ class Stage:
         words = command.args[negated:]
         if not all(isinstance(word, str) for word in words) or words[0] not in TOOLS:
             return None
-        if command.redirects not in ([], MERGED):
+        if command.redirects not in ([], MERGED, ERRORS):
             return None
-        return Stage(words[0], tuple(words[1:]), negated, command.redirects == MERGED)
+        merged, dropped = bool(command.redirects), command.redirects == ERRORS
+        return Stage(words[0], tuple(words[1:]), negated, merged, dropped)
 
     def run(self, stdin: int, stdout: int, stderr: int, folder: str, env: dict[str, str]) -> bool:
         """Run it in a fork on these files; whether it ends as it has to."""
         child = os.fork()
         if not child:
-            files = stdin, stdout, stdout if self.merged else stderr
+            written = os.open(os.devnull, os.O_WRONLY) if self.dropped else stdout
+            files = stdin, written, stdout if self.merged else stderr
             os._exit(self._in_child(files, folder, env))
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         return code > 0 if self.negated else code == 0

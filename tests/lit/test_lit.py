@@ -37,6 +37,8 @@ WRONG = {
     "not-where-it-fails": "// RUN: not stepwell-opt %s 2>&1 | filecheck %s --check-prefix SAME",
     "an-error-on-the-way": "// RUN: stepwell-opt %s -p no-such-pass | stepwell-opt",
     "an-error-inside": "// RUN: filecheck %s --no-such-option",
+    "what-is-not-an-error": "// RUN: stepwell-opt %s 2>&1 >/dev/null | filecheck %s"
+    " --check-prefix SAME",
     "in-the-shell-of-lit": "// RUN: stepwell-opt %s | cat | filecheck %s",
 }
 """RUN lines that fail on a file whose CHECK line does not hold."""
@@ -46,6 +48,8 @@ RIGHT = {
     "a-pipe": "// RUN: stepwell-opt %s | stepwell-opt - | filecheck %s --check-prefix SAME",
     "not": "// RUN: not stepwell-opt %s -p no-such-pass",
     "what-is-told": "// RUN: not stepwell-opt %s -p no-such-pass 2>&1 | filecheck %s"
+    " --check-prefix ERROR",
+    "only-errors": "// RUN: not stepwell-opt %s -p no-such-pass 2>&1 >/dev/null | filecheck %s"
     " --check-prefix ERROR",
     "an-input": "// RUN: filecheck %s < %s",
 }
