@@ -40,7 +40,7 @@ from stepwell.dialects.graph.interfaces import (
     tensor_type,
 )
 from stepwell.dialects.graph.nest import Index, Nest, PlaceStep, Step
-from stepwell.dialects.graph.plan.recording import Recorder
+from stepwell.dialects.graph.plan.recording import Recorder, Recording
 from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.dialects.loop.attrs import Combine
 from stepwell.dialects.sparse_tensor import is_sparse
@@ -243,6 +243,7 @@ def compare(op: GraphOp, arrays: Sequence[Array], symbolic: bool) -> None:
     assert isinstance(expected, np.ndarray)
     assert expected.dtype == dtype_of(element_type(op.results[0]))
     known = dict(zip(op.operands, arrays, strict=True))
+    recording = Recorder().recording(op)
     for position in np.ndindex(*expected.shape):
         nest = EagerNest({**known, op.results[0]: expected})
         index = tuple(nest.dim(i) if symbolic else AffineConstantExpr(i) for i in position)
@@ -254,16 +255,15 @@ def compare(op: GraphOp, arrays: Sequence[Array], symbolic: bool) -> None:
         with np.errstate(over="ignore"):
             stored = scalar.astype(expected.dtype)
         np.testing.assert_allclose(stored, expected[position], rtol=tolerance, atol=tolerance)
-        recorded = recorded_reads(op, position)
+        recorded = recorded_reads(op, recording, position)
         assert recorded is None or recorded == nest.reads
     compare_with_recording(op)
 
 
 def recorded_reads(
-    op: GraphOp, position: Sequence[int]
+    op: GraphOp, recording: Recording, position: Sequence[int]
 ) -> set[tuple[SSAValue, tuple[int, ...]]] | None:
     """The reads of one element by what is recorded; None where it takes what is not constant."""
-    recording = Recorder().recording(op)
     found: set[tuple[SSAValue, tuple[int, ...]]] = set()
     for read in recording.reads:
         ranges: list[Sequence[int]] = [[i] for i in position]
