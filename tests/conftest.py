@@ -16,12 +16,13 @@ import stepwell as sw
 from stepwell.core import pass_manager
 from stepwell.core.pipelines import STAGES
 
-# The same examples on every run where nobody looks at new ones: HYPOTHESIS_PROFILE=random.
-settings.register_profile("fixed", derandomize=True)
-settings.register_profile("random", derandomize=False)
+# The same examples on every run, unless HYPOTHESIS_PROFILE=random. A test states how many it takes
+# as a percentage of its profile's.
+settings.register_profile("fixed", derandomize=True, max_examples=100)
+settings.register_profile("quick", derandomize=True, max_examples=40)
+settings.register_profile("random", derandomize=False, max_examples=100)
 # What tests compile is scheduled by default, whatever was tuned on this machine.
 os.environ["STEPWELL_TUNING"] = ""
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 SECONDS = 60
 """How long what runs apart may take before it counts as hanging."""
@@ -32,6 +33,12 @@ ROOT = Path(__file__).resolve().parent.parent
 def pytest_addoption(parser: pytest.Parser) -> None:
     """An option of our own: the files in `tests/public/` are written anew."""
     parser.addoption("--renew-public", action="store_true", help="write tests/public/ again")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Fewer random examples where slow tests are left out."""
+    usual = "quick" if config.option.markexpr == "not slow" else "fixed"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
 
 
 @pytest.fixture(scope="session", autouse=True)

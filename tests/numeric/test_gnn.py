@@ -225,7 +225,7 @@ def convolution() -> tuple[Module, sw.Executable]:
     return module, sw.compile(module, threads=1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 60 // 100, deadline=None)
 @given(
     nodes=st.integers(0, 6),
     edges=st.lists(

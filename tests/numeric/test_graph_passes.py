@@ -219,7 +219,7 @@ BINARY = ["add", "mul", "sub"]
 ANCHOR = ["matmul", "softmax", "reduce"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 60 // 100, deadline=None)
 @given(st.data())
 def test_any_graph_of_operators_survives_fusion(data: st.DataObject) -> None:
     """Random graphs of square matrices, so that every operator fits every value."""

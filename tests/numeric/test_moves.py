@@ -25,7 +25,7 @@ def transposed(
     np.testing.assert_array_equal(result, array.transpose(order))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples * 25 // 100, deadline=None)
 @given(
     shape=st.lists(SIZES, min_size=2, max_size=4),
     data=st.data(),

@@ -208,7 +208,7 @@ def test_cast(target: str) -> None:
 # Contractions
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples * 40 // 100, deadline=None)
 @given(st.data())
 def test_gemm(data: st.DataObject) -> None:
     m, k, n = (data.draw(st.sampled_from([1, 2, 5])) for _ in range(3))
@@ -441,7 +441,7 @@ SLICES = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 60 // 100, deadline=None)
 @given(st.lists(SLICES, min_size=1, max_size=3), st.permutations([0, 1, -1]))
 def test_slice(parts: list[tuple[int, int, int]], axes: list[int]) -> None:
     starts, ends, steps = (np.array(column) for column in zip(*parts, strict=True))

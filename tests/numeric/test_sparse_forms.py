@@ -179,7 +179,7 @@ def test_a_product_of_which_two_parts_are_used_is_computed_once() -> None:
     assert len(kernels) == 2
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=settings().max_examples * 20 // 100, deadline=None)
 @given(st.data())
 def test_any_forms_one_after_another(data: st.DataObject) -> None:
     m, k = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))

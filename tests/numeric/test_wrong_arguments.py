@@ -123,7 +123,7 @@ FORMS: dict[str, Callable[[tuple[np.ndarray, ...]], Any]] = {
 
 
 @settings(
-    max_examples=120,
+    max_examples=settings().max_examples * 120 // 100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

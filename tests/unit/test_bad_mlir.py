@@ -157,7 +157,7 @@ def test_text_changed_at_random(stage: str, program: str, apart: Apart) -> None:
     original = sample(program, stage)
 
     @settings(
-        max_examples=25,
+        max_examples=settings().max_examples * 25 // 100,
         deadline=None,
         derandomize=True,
         database=None,
@@ -457,7 +457,9 @@ def test_weights_that_are_missing(tmp_path: Path) -> None:
         sw.from_mlir(path)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(
+    max_examples=settings().max_examples * 60 // 100, deadline=None, derandomize=True, database=None
+)
 @given(st.data())
 def test_corrupt_weights(data: st.DataObject) -> None:
     """A file of weights that is cut or changed anywhere is refused or read, never a crash."""

@@ -159,7 +159,11 @@ def pairs(draw: st.DrawFn) -> list[Any]:
     return result
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=settings().max_examples * 150 // 100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(pairs())
 def test_both_ways_say_the_same(inputs: list[Any]) -> None:
     agree(DENSE, *inputs)

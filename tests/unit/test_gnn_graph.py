@@ -125,7 +125,7 @@ def test_bad_input_is_one_error(call: Any, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=settings().max_examples * 50 // 100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(-3, 3)), max_size=20))
 def test_any_edge_list_is_its_dense_sum(edges: list[tuple[int, int, int]]) -> None:
     expected = np.zeros((5, 5))

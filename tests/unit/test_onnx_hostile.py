@@ -119,7 +119,11 @@ def test_name_that_is_no_text() -> None:
     refused(relu().SerializeToString().replace(b"Relu", b"R\x80lu"), "a name is no UTF-8 text")
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=settings().max_examples * 150 // 100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(st.data())
 def test_changed_bytes(data: st.DataObject) -> None:
     """A model with some bytes changed is taken or refused; nothing else happens."""

@@ -263,7 +263,7 @@ def test_kernels_that_take_a_size() -> None:
 
 
 SETTINGS = settings(
-    max_examples=60,
+    max_examples=settings().max_examples * 60 // 100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

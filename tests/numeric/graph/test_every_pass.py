@@ -20,12 +20,12 @@ ROUNDING = ("graph-to-mixed-precision",)
 """Passes whose purpose is another result: they have tests of their own."""
 
 SETTINGS = settings(
-    max_examples=40,
+    max_examples=settings().max_examples * 40 // 100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
-FEW = settings(SETTINGS, max_examples=15)
+FEW = settings(SETTINGS, max_examples=settings().max_examples * 15 // 100)
 """Where each example is compiled."""
 
 

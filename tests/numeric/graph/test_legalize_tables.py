@@ -102,7 +102,7 @@ def legalized(module: sw.Module, table: Mapping[str, Any]) -> sw.Module:
 
 
 @settings(
-    max_examples=80,
+    max_examples=settings().max_examples * 80 // 100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

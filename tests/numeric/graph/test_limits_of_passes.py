@@ -21,7 +21,7 @@ from stepwell.dialects.graph.interfaces import FusionKind, GraphOp
 from stepwell.dialects.graph.ops_sparse import RowOp
 
 SETTINGS = settings(
-    max_examples=60,
+    max_examples=settings().max_examples * 60 // 100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -76,7 +76,7 @@ def written_twice(x: SSAValue) -> list[Operation]:
 
 
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
-@settings(SETTINGS, max_examples=25)
+@settings(SETTINGS, max_examples=settings().max_examples * 25 // 100)
 @given(data=st.data())
 def test_no_pair_of_layouts_cancels(
     target: str, data: st.DataObject, transformed: Callable

@@ -453,7 +453,7 @@ class TestGroup:
 
 
 SETTINGS = settings(
-    max_examples=40,
+    max_examples=settings().max_examples * 40 // 100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

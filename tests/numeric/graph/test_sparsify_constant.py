@@ -137,7 +137,7 @@ def test_a_graph_convolution_with_everything_dense() -> None:
     assert '"x" has ' in exe.explain()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings().max_examples * 15 // 100, deadline=None)
 @given(data=st.data())
 def test_any_size(assert_same: Callable[..., sw.Module], data: st.DataObject) -> None:
     size = st.sampled_from([1, 2, 7, 64, 130])

@@ -184,7 +184,7 @@ def test_in_an_edited_pipeline() -> None:
 
 
 @settings(
-    max_examples=25,
+    max_examples=settings().max_examples * 25 // 100,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

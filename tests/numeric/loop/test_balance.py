@@ -23,7 +23,7 @@ from stepwell.passes.loop.rules.knobs import Knobs
 from stepwell.passes.loop.rules.replay import replay
 from stepwell.passes.loop.schedule import schedule_kernel
 
-QUICK = settings(max_examples=40, deadline=None)
+QUICK = settings(max_examples=settings().max_examples * 40 // 100, deadline=None)
 ROWS = st.one_of(
     st.lists(st.integers(0, 9), max_size=12),
     st.lists(st.just(0), max_size=5),

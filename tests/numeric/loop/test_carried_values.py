@@ -228,7 +228,7 @@ def test_of_real_size(kernel_of, compiled_kernel, normal, name) -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples * 25 // 100, deadline=None)
 @given(rows=st.integers(0, 6), columns=st.integers(1, 70), seed=st.integers(0, 9))
 @pytest.mark.parametrize("name", ["prefix sums", "softmax in one pass", "moments"])
 def test_any_size(kernel_of, compiled_kernel, name, rows, columns, seed) -> None:

@@ -124,7 +124,7 @@ TERM = st.integers(-3, 3)
 SIZE = st.integers(1, 5)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=settings().max_examples * 80 // 100)
 @given(
     store=st.tuples(TERM, TERM, TERM),
     load=st.tuples(TERM, TERM, TERM),

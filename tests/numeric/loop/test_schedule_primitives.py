@@ -27,7 +27,7 @@ from stepwell.passes.loop.vectorize import vectorize
 SIZES = st.integers(0, 7)
 FACTORS = st.integers(1, 5)
 TAILS = st.sampled_from(["peel", "mask", "split", "cases"])
-QUICK = settings(max_examples=25, deadline=None)
+QUICK = settings(max_examples=settings().max_examples * 25 // 100, deadline=None)
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from stepwell.passes.loop.tiles import tiles
 from stepwell.passes.loop.unroll import unroll
 from stepwell.passes.loop.vectorize import vectorize
 
-QUICK = settings(deadline=None, max_examples=15)
+QUICK = settings(deadline=None, max_examples=settings().max_examples * 15 // 100)
 SIZES = st.sampled_from([None, 1, 3, 5])
 MOST_LOOPS = 60
 """Copies of copies are not worth their time."""
@@ -73,7 +73,7 @@ NAMES = ("i", "i_", "i0", "i1", "it", "it1", "i1t", "i1t1", "i_0")
 """Names that parts of other loops would have."""
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=settings().max_examples * 30 // 100)
 @given(
     names=st.permutations(NAMES).map(lambda order: tuple(order[:3])),
     cuts=st.lists(

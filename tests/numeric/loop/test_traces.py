@@ -251,7 +251,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=settings().max_examples * 80 // 100, deadline=None)
 @given(
     kind=st.sampled_from(["dense", "matmul", "softmax", "spmm", "blurred", "centred", "padded"]),
     known=st.booleans(),
