@@ -49,7 +49,7 @@ def edges(a: sp.csr_array) -> list[tuple[int, int, int]]:
     return [(p, i, int(j)) for p, (i, j) in enumerate(zip(rows, a.indices, strict=True))]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def compiled(text: str, level: int) -> sw.Executable:
     """A program of symbolic sizes is one for all patterns."""
     return sw.compile(sw.from_mlir(text), threads=1, opt_level=level)
