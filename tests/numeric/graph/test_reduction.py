@@ -27,8 +27,8 @@ def program(steps: int, seed: int = 0) -> sw.Module:
     """A random program with several results."""
     rng = np.random.default_rng(seed)
     b = sw.Builder("main")
-    values = [b.input("x", ("n", 6)), b.input("y", ("n", 6))]
-    weights = [rng.standard_normal((6, 6)).astype(np.float32) / 4 for _ in range(4)]
+    values = [b.input("x", ("n", 12)), b.input("y", ("n", 12))]
+    weights = [rng.standard_normal((12, 12)).astype(np.float32) / 4 for _ in range(4)]
     for _ in range(steps):
         one, other = (values[-1 - k] for k in rng.integers(0, min(12, len(values)), 2))
         made = [
@@ -136,9 +136,9 @@ def test_the_module_of_a_later_stage(plant: Plant) -> None:
 def test_inputs_stay_what_they_are(plant: Plant) -> None:
     plant("graph-simplify", swapped(graph.SubOp))
     rng = np.random.default_rng(0)
-    given = [rng.standard_normal((3, 6)).astype(np.float32) for _ in range(2)]
-    found = sw.reduce(program(40), given, threads=1)
-    assert [spec.shape for spec in found.module.inputs] == [("n", 6)] * 2
+    given = [rng.standard_normal((3, 12)).astype(np.float32) for _ in range(2)]
+    found = sw.reduce(program(20), given, threads=1)
+    assert [spec.shape for spec in found.module.inputs] == [("n", 12)] * 2
     assert found.operations < 10
 
 
