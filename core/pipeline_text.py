@@ -14,6 +14,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 
 from xdsl.passes import ModulePass
@@ -159,11 +160,18 @@ def parse_passes(
             _check_anchor(anchor)
         kind = available[entry.name]()
         try:
-            step = kind.from_spec(entry.spec)
+            step = _step(kind, str(entry.spec))
         except (ValueError, TypeError) as error:
             raise CompileError(_bad_options(entry.spec, kind, error)) from error
         result.append(NestedPass(entry.anchors, step) if entry.anchors else step)
     return result
+
+
+@lru_cache(maxsize=1024)
+def _step(kind: type[ModulePass], text: str) -> ModulePass:
+    """A pass with its options; it never changes, so that one serves all pipelines of this text."""
+    (spec,) = parse_pipeline(text)
+    return kind.from_spec(spec)
 
 
 def check_known(names: Iterable[str], available: Iterable[str], subject: str = "pipeline") -> None:
