@@ -123,7 +123,12 @@ def exact_steps(
     return total * (np.float64(scales[0]) * scales[1].astype("f8") / np.float64(scales[2]))
 
 
-@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=settings().max_examples * 10 // 100,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(
     st.integers(1, 30), st.integers(1, 200), st.integers(1, 40), st.integers(0, 99), st.booleans()
 )

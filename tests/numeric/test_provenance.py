@@ -81,7 +81,15 @@ def check_times(module: Module) -> None:
     assert profile.attributed >= LEAST or profile.seconds < LONG
 
 
-@pytest.mark.parametrize("name", ["resnet50", "shufflenet", "squeezenet", "zfnet512"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("resnet50", marks=pytest.mark.slow),
+        "shufflenet",
+        "squeezenet",
+        "zfnet512",
+    ],
+)
 def test_onnx_models(name: str) -> None:
     module = sw.from_onnx(LIGHT / f"light_{name}.onnx")
     check_coverage(module)

@@ -133,7 +133,12 @@ PRODUCTS = st.builds(
 )
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=settings().max_examples * 12 // 100,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(PRODUCTS)
 def test_products(product: Product) -> None:
     module, x = product.module()

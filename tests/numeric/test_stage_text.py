@@ -83,6 +83,9 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "convolution, any graph": lambda: convolution("graph"),
 }
 
+LONG = "convolution, any graph"
+"""The program of the longest texts; `test_stages_reread.py` reads a similar one."""
+
 
 def reach(module: sw.Module, stage: str, level: int) -> sw.Module:
     """The module at a stage, with the weights of that stage."""
@@ -102,8 +105,8 @@ def results(value: Any) -> tuple[np.ndarray, ...]:
     ("name", "level"),
     [
         ("perceptron", 0),
-        pytest.param("convolution, any graph", 0, marks=pytest.mark.slow),
-        *((name, 3) for name in PROGRAMS),
+        *((name, 3) for name in PROGRAMS if name != LONG),
+        *(pytest.param(LONG, level, marks=pytest.mark.slow) for level in (0, 3)),
     ],
 )
 def test_every_stage_is_read_back(name: str, level: int, tmp_path: Path) -> None:
