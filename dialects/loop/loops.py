@@ -35,15 +35,20 @@ def reduction(
 
 def loops_in(block: Block) -> Iterator[ForOp]:
     """The loops in a block, outer ones first."""
+    around: list[Operation] = []
     op = block.first_op
-    while op is not None:
-        if op.regions:
-            if isinstance(op, ForOp):
-                yield op
+    while op is not None or around:
+        if op is None:
+            op = around.pop().next_op
+        elif type(op) is ForOp:
+            yield op
+            around.append(op)
+            op = op.body.block.first_op
+        else:
             for region in op.regions:
                 for inner in region.blocks:
                     yield from loops_in(inner)
-        op = op.next_op
+            op = op.next_op
 
 
 def bound_of(loop: ForOp) -> list[AffineExpr]:

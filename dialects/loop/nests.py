@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Annotated, TypeAlias
 
 from xdsl.dialects import math
 from xdsl.dialects.builtin import ModuleOp
@@ -22,6 +23,14 @@ EXPENSIVE: frozenset[type[Operation]] = frozenset(
     )
 )
 """Functions that take some twenty instructions for each machine vector, one after the other."""
+
+
+Consumed: TypeAlias = Annotated[KernelOp, "consumed"]
+"""The kernel that a primitive takes.
+
+A primitive that returns has consumed it: what it returns has parts of it and, in a module, takes
+its place. One that refuses has left it as it was. Clone a kernel that is still needed.
+"""
 
 
 class ScheduleError(PassFailedException):
@@ -96,7 +105,10 @@ def loop_named(step: str, kernel: KernelOp, name: str) -> ForOp:
     Raises:
         ScheduleError: if the kernel has no such loop.
     """
-    return loops_named(step, kernel, [name])[0]
+    for loop in loops_of(kernel):
+        if loop.loop_name.data == name:
+            return loop
+    raise _missing(step, kernel, name)
 
 
 def loops_named(step: str, kernel: KernelOp, names: Sequence[str]) -> list[ForOp]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from xdsl.dialects import affine, arith, memref
 from xdsl.dialects.builtin import (
@@ -54,8 +54,7 @@ class Rebuild:
     """Builds a kernel from another; a subclass overrides the operations it changes.
 
     Args:
-        kernel: the kernel. It stays as it is if it is in no module; the new one takes its place
-            and what does not change of it in a module.
+        kernel: the kernel, which is consumed: see `nests.Consumed`.
         changing: the operations that may contain changes; None if unknown.
     """
 
@@ -88,7 +87,9 @@ class Rebuild:
         )
         new.attributes |= old.attributes
         new.location = old.location
-        if old.parent is not None:
+        if old.parent is None:
+            old.erase()
+        else:
             Rewriter.replace_op(old, new, [])
         return new
 
@@ -274,27 +275,22 @@ class Rebuild:
         self.source, self._changing = outer, changing
 
     def _keep(self, op: Operation) -> None:
-        """Emit an unchanged loop: what `visit_op` would do, faster."""
-        if self.kernel.parent is None:
-            values: dict[SSAValue, SSAValue] = {}
-            for inner in op.walk():
-                for operand in inner.operands:
-                    if operand not in values and operand in self._bound:
-                        values[operand] = self.value(operand)
-            new = op.clone(values)
-        else:
-            for inner in op.walk():
-                for place, operand in enumerate(inner.operands):
-                    if operand in self._bound:
-                        inner.operands[place] = self.value(operand)
-            op.detach()
-            new = op
-        self.block.add_op(new)
-        self.bind_all(op.results, new.results)
+        """Move an unchanged loop: what `visit_op` would do, faster."""
+        for inner in op.walk():
+            for place, operand in enumerate(inner.operands):
+                if operand in self._bound:
+                    inner.operands[place] = self.value(operand)
+        op.detach()
+        self.block.add_op(op)
+        self.bind_all(op.results, op.results)
 
     def visit_op(self, op: Operation) -> None:
         """Emit what takes the place of an old operation, by its kind."""
-        getattr(self, _VISITS.get(type(op), "visit_other"))(op)
+        visit = _VISITS.get(type(op))
+        if visit is None:
+            self.visit_other(op)
+        else:
+            visit(self, op)
 
     def visit_for(self, op: ForOp) -> None:
         """A loop, as it is."""
@@ -404,13 +400,13 @@ class Rebuild:
         self.bind_all(op.results, self.emit(new, op).results)
 
 
-_VISITS: Mapping[type[Operation], str] = {
-    ForOp: Rebuild.visit_for.__name__,
-    LoadOp: Rebuild.visit_load.__name__,
-    StoreOp: Rebuild.visit_store.__name__,
-    PrefetchOp: Rebuild.visit_prefetch.__name__,
-    affine.MinOp: Rebuild.visit_affine.__name__,
-    affine.ApplyOp: Rebuild.visit_affine.__name__,
+_VISITS: Mapping[type[Operation], Callable[[Rebuild, Any], None]] = {
+    ForOp: lambda rebuild, op: rebuild.visit_for(op),
+    LoadOp: lambda rebuild, op: rebuild.visit_load(op),
+    StoreOp: lambda rebuild, op: rebuild.visit_store(op),
+    PrefetchOp: lambda rebuild, op: rebuild.visit_prefetch(op),
+    affine.MinOp: lambda rebuild, op: rebuild.visit_affine(op),
+    affine.ApplyOp: lambda rebuild, op: rebuild.visit_affine(op),
 }
 """What visits operations of a kind: classes of operations are ABCs, for which `match` is slow."""
 

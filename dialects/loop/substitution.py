@@ -14,11 +14,6 @@ from .ops import ForOp, KernelOp
 from .rebuild import Rebuild, without_repeats
 
 
-def taken_over(kernel: KernelOp) -> KernelOp:
-    """A kernel to change: the given one if it is in a module, else a copy of it."""
-    return kernel if kernel.parent is not None else kernel.clone()
-
-
 class Substitution(Rebuild):
     """Puts expressions in the place of indices of a kernel, which stays the same operation."""
 

@@ -15,7 +15,7 @@ from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, rounded_up_quotient
 from ...dialects.loop.loops import bound_of, enclosing
-from ...dialects.loop.nests import kernel_named, loop_named, plain_loop, refusal
+from ...dialects.loop.nests import Consumed, kernel_named, loop_named, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, PartitionPointOp, StoreOp
 from ...dialects.loop.ops_partition import MOST_WEIGHT
 from ...dialects.loop.rebuild import Rebuild
@@ -25,7 +25,7 @@ from .split import SplitNames, split_names
 STEP = "loop-balance"
 
 
-def balance(kernel: KernelOp, loop: str, entries: str, factor: int, weight: int = 1) -> KernelOp:
+def balance(kernel: Consumed, loop: str, entries: str, factor: int, weight: int = 1) -> KernelOp:
     """Cut the loop over the rows of a sparse matrix into parts of about the same cost.
 
         for i to n: body(i)

@@ -18,7 +18,7 @@ from ...core.context import decide
 from ...core.typed import memref_type, resized
 from ...dialects.loop.linear import minus, normalized
 from ...dialects.loop.loops import enclosing, extent_of, most_iterations
-from ...dialects.loop.nests import kernel_named, perfect_nest, plain_loop, refusal
+from ...dialects.loop.nests import Consumed, kernel_named, perfect_nest, plain_loop, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
@@ -34,7 +34,7 @@ from ...dialects.loop.trace import noted
 STEP = "loop-compute-at"
 
 
-def compute_at(kernel: KernelOp, nest: str, loop: str) -> KernelOp:
+def compute_at(kernel: Consumed, nest: str, loop: str) -> KernelOp:
     """Move the nest that fills a local buffer into the loop that reads it.
 
         local h : n; for a to n: h[a] = f(a)

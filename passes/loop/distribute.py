@@ -20,6 +20,7 @@ from ...dialects.loop.in_place import sharing
 from ...dialects.loop.loops import most_iterations
 from ...dialects.loop.names import free_base
 from ...dialects.loop.nests import (
+    Consumed,
     kernel_named,
     loop_named,
     loop_names,
@@ -41,7 +42,7 @@ from ...dialects.loop.trace import noted
 STEP = "loop-distribute"
 
 
-def distribute(kernel: KernelOp, loop: str, after: str) -> KernelOp:
+def distribute(kernel: Consumed, loop: str, after: str) -> KernelOp:
     """Cut the body of a loop after one of its nests, and run a loop over each of the two parts.
 
         for i to 8: local h : n; for a to n: h[a] = f(i, a)

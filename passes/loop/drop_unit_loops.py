@@ -14,24 +14,23 @@ from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.loop.linear import value_of
 from ...dialects.loop.loops import bound_of, extent_of
-from ...dialects.loop.nests import loop_names, loops_of
+from ...dialects.loop.nests import Consumed, loop_names, loops_of
 from ...dialects.loop.ops import ForOp, KernelOp, YieldOp
 from ...dialects.loop.rebuild import erase_unused
-from ...dialects.loop.substitution import Substitution, taken_over
+from ...dialects.loop.substitution import Substitution
 from ...dialects.loop.trace import noted
 
 
-def drop_unit_loops(kernel: KernelOp) -> KernelOp:
+def drop_unit_loops(kernel: Consumed) -> KernelOp:
     """Replace a loop of one iteration by its body, and drop one that never runs.
 
     for i to 1: body(i)  ->  body(0)
     """
     if not has_unit_loop(kernel):
         return kernel
-    new = taken_over(kernel)
-    _drop(Substitution(new), new.body.block)
-    erase_unused(new.body.block)
-    return noted(new, "drop_unit_loops")
+    _drop(Substitution(kernel), kernel.body.block)
+    erase_unused(kernel.body.block)
+    return noted(kernel, "drop_unit_loops")
 
 
 def has_unit_loop(kernel: KernelOp) -> bool:

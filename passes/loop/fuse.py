@@ -14,7 +14,14 @@ from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import normalized, quotient, remainder
 from ...dialects.loop.loops import extent_of
 from ...dialects.loop.names import free_name
-from ...dialects.loop.nests import kernel_named, loop_names, only_loop, plain_loop, refusal
+from ...dialects.loop.nests import (
+    Consumed,
+    kernel_named,
+    loop_names,
+    only_loop,
+    plain_loop,
+    refusal,
+)
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -22,7 +29,7 @@ from ...dialects.loop.trace import noted
 STEP = "loop-fuse"
 
 
-def fuse(kernel: KernelOp, outer: str, inner: str) -> KernelOp:
+def fuse(kernel: Consumed, outer: str, inner: str) -> KernelOp:
     """Replace two perfectly nested loops by one, which is called `outer_inner`.
 
         for i to m: for j to n: body(i, j)

@@ -16,7 +16,7 @@ from ...core.building.scopes import TRAPPING
 from ...core.context import decide
 from ...dialects.loop.in_place import sharing
 from ...dialects.loop.loops import extent_of
-from ...dialects.loop.nests import kernel_named, loop_named, refusal
+from ...dialects.loop.nests import Consumed, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -24,7 +24,7 @@ from ...dialects.loop.trace import noted
 STEP = "loop-hoist"
 
 
-def hoist(kernel: KernelOp, loop: str) -> KernelOp:
+def hoist(kernel: Consumed, loop: str) -> KernelOp:
     """Hoist loop invariants out of a loop.
 
         for i to 8: s = a[0]; y[i] = x[i] * s  ->  s = a[0]; for i to 8: y[i] = x[i] * s

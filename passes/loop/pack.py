@@ -20,7 +20,7 @@ from ...dialects.loop.arguments import CONSTANT, PACKING
 from ...dialects.loop.bounds import constant_index
 from ...dialects.loop.linear import normalized
 from ...dialects.loop.loops import most_iterations
-from ...dialects.loop.nests import ScheduleError, kernel_named, loop_named, refusal
+from ...dialects.loop.nests import Consumed, ScheduleError, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import KernelOp, LoadOp, new_load
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -28,7 +28,7 @@ from ...dialects.loop.trace import noted
 STEP = "loop-pack"
 
 
-def pack(kernel: KernelOp, argument: int, loops: Sequence[str]) -> KernelOp:
+def pack(kernel: Consumed, argument: int, loops: Sequence[str]) -> KernelOp:
     """Give a constant argument one dimension for each of the loops that read it.
 
         for j0: reduce k: for j1: w[32 * j0 + j1, k]

@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass
 from ...core.budgets import EXACT
 from ...core.context import decide
 from ...core.typed import resized
-from ...dialects.loop.nests import kernel_named, loop_named, refusal
+from ...dialects.loop.nests import Consumed, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import KernelOp, LocalOp, StoreOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -20,7 +20,7 @@ from ...dialects.loop.trace import noted
 STEP = "loop-pad"
 
 
-def pad(kernel: KernelOp, loop: str, multiple: int) -> KernelOp:
+def pad(kernel: Consumed, loop: str, multiple: int) -> KernelOp:
     """Round the rows of the local buffer that a loop fills up to a multiple of some elements.
 
         local h : 3x7; for i: for j to 7: h[i, j] = ...

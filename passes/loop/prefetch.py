@@ -18,7 +18,7 @@ from ...core.context import decide
 from ...core.typed import memref_type
 from ...dialects.loop.linear import normalized
 from ...dialects.loop.loops import enclosing, extent_of
-from ...dialects.loop.nests import case_suffixes, kernel_named, loop_named, refusal
+from ...dialects.loop.nests import Consumed, case_suffixes, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
@@ -26,7 +26,7 @@ from ...dialects.loop.ops import (
     PrefetchOp,
     block_shape,
 )
-from ...dialects.loop.substitution import Substitution, taken_over
+from ...dialects.loop.substitution import Substitution
 from ...dialects.loop.trace import noted
 
 STEP = "loop-prefetch"
@@ -38,7 +38,7 @@ Place = Sequence[AffineExpr]
 
 
 def prefetch(
-    kernel: KernelOp,
+    kernel: Consumed,
     argument: int,
     loop: str,
     ahead: int = 0,
@@ -73,24 +73,23 @@ def prefetch(
         ScheduleError: if the reduction does not read rows of the argument one after the other,
             the loop a part of one row, or its size is unknown.
     """
-    new = taken_over(kernel)
-    hints, first = _Hints(new), loop_named(STEP, new, loop)
+    hints, first = _Hints(kernel), loop_named(STEP, kernel, loop)
     if first.is_plain:
         if cases:
-            raise refusal(STEP, new, first, "is no reduction, of which there are cases")
-        load = _read(new, first, argument)
-        hints.add(first, load, hints.after_block(load, _width(new, first, load), ahead))
-        return noted(new, "prefetch", argument, loop, ahead)
+            raise refusal(STEP, kernel, first, "is no reduction, of which there are cases")
+        load = _read(kernel, first, argument)
+        hints.add(first, load, hints.after_block(load, _width(kernel, first, load), ahead))
+        return noted(kernel, "prefetch", argument, loop, ahead)
     streams: dict[ForOp, _Stream] = {}
     for end in case_suffixes(kernel, loop, cases, suffix):
-        target = loop_named(STEP, new, loop + end)
+        target = loop_named(STEP, kernel, loop + end)
         if target.over_entries:
-            raise refusal(STEP, new, target, "is over the entries of a row")
-        streams[target] = _stream(new, target, _read(new, target, argument), ahead)
+            raise refusal(STEP, kernel, target, "is over the entries of a row")
+        streams[target] = _stream(kernel, target, _read(kernel, target, argument), ahead)
     for target, stream in streams.items():
         hints.add(target, stream.load, hints.in_stream(target, stream))
     named = {"cases": cases, "suffix": suffix} if suffix != "t" else {"cases": cases}
-    return noted(new, "prefetch", argument, loop, ahead, **named if cases else {})
+    return noted(kernel, "prefetch", argument, loop, ahead, **named if cases else {})
 
 
 def _read(kernel: KernelOp, loop: ForOp, argument: int) -> LoadOp:

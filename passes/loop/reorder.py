@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from ...core.budgets import SUMS
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
-from ...dialects.loop.nests import kernel_named, perfect_nest, plain_loop, refusal
+from ...dialects.loop.nests import Consumed, kernel_named, perfect_nest, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -21,7 +21,7 @@ from ...dialects.loop.trace import noted
 STEP = "loop-reorder"
 
 
-def reorder(kernel: KernelOp, loops: Sequence[str]) -> KernelOp:
+def reorder(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
     """Nest some perfectly nested loops, whose iterations are independent, in this order.
 
         for i: for j: body  ->  for j: for i: body

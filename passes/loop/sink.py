@@ -12,7 +12,7 @@ from xdsl.traits import is_side_effect_free
 
 from ...core.budgets import EXACT
 from ...core.context import decide
-from ...dialects.loop.nests import kernel_named, loop_named, refusal
+from ...dialects.loop.nests import Consumed, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, StoreOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -20,7 +20,7 @@ from ...dialects.loop.trace import noted
 STEP = "loop-sink"
 
 
-def sink(kernel: KernelOp, loop: str) -> KernelOp:
+def sink(kernel: Consumed, loop: str) -> KernelOp:
     """Make a loop perfectly nested: what stands before the loop in its body goes into that.
 
         for i: s = a[i]; for j: y[i, j] = x[i, j] * s

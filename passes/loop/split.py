@@ -17,7 +17,7 @@ from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, quotient, remainder, rounded_up_quotient, value_of
 from ...dialects.loop.loops import bound_of, loops_in
 from ...dialects.loop.names import free_base, free_suffix
-from ...dialects.loop.nests import kernel_named, loop_named, loop_names, refusal
+from ...dialects.loop.nests import Consumed, kernel_named, loop_named, loop_names, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild, without_repeats
 from ...dialects.loop.trace import noted
@@ -72,7 +72,7 @@ def loops_of_body(loop: ForOp) -> list[ForOp]:
     return list(loops_in(loop.body.block))
 
 
-def split(kernel: KernelOp, loop: str, factor: int, tail: str = "peel", cases: int = 0) -> KernelOp:
+def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: int = 0) -> KernelOp:
     """Cut a loop into one over chunks of `factor` iterations and one inside of a chunk.
 
         for i to n: body(i)

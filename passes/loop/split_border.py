@@ -19,7 +19,7 @@ from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, normalized
 from ...dialects.loop.loops import extent_of
 from ...dialects.loop.names import free_suffix
-from ...dialects.loop.nests import kernel_named, loop_names, plain_loop, refusal
+from ...dialects.loop.nests import Consumed, kernel_named, loop_names, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.ranges import RangedRebuild
 from ...dialects.loop.trace import noted
@@ -34,7 +34,7 @@ _COMPUTED = ("arith.addi", "arith.subi", "arith.muli", "arith.minsi", "arith.max
 _BOUNDS = {"arith.minsi": min, "arith.maxsi": max}
 
 
-def split_border(kernel: KernelOp, loop: str, before: int, after: int) -> KernelOp:
+def split_border(kernel: Consumed, loop: str, before: int, after: int) -> KernelOp:
     """Split the first and the last iterations of a loop off.
 
         for i to n: y[i] = 0 <= i - 1 < n - 2 ? x[i - 1] : 0

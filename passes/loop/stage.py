@@ -17,7 +17,7 @@ from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.loops import enclosing, extent_of
 from ...dialects.loop.names import free_name
-from ...dialects.loop.nests import kernel_named, loop_names, plain_loop, refusal
+from ...dialects.loop.nests import Consumed, kernel_named, loop_names, plain_loop, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
@@ -34,7 +34,7 @@ from ...dialects.loop.trace import noted
 STEP = "loop-stage"
 
 
-def stage(kernel: KernelOp, argument: int, loop: str) -> KernelOp:
+def stage(kernel: Consumed, argument: int, loop: str) -> KernelOp:
     """Copy what one iteration of a loop reads of an argument, before it goes over it repeatedly.
 
         for j: for i: reduce k: y[k, 32 * j : 32 * j + 32]

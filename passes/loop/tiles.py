@@ -12,15 +12,21 @@ from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind, LoopKindAttr
 from ...dialects.loop.loops import enclosing
-from ...dialects.loop.nests import ScheduleError, kernel_named, loop_named, plain_loop, refusal
+from ...dialects.loop.nests import (
+    Consumed,
+    ScheduleError,
+    kernel_named,
+    loop_named,
+    plain_loop,
+    refusal,
+)
 from ...dialects.loop.ops import KernelOp
-from ...dialects.loop.substitution import taken_over
 from ...dialects.loop.trace import noted
 
 STEP = "loop-tiles"
 
 
-def tiles(kernel: KernelOp, loop: str) -> KernelOp:
+def tiles(kernel: Consumed, loop: str) -> KernelOp:
     """Make the iterations of a loop the tiles that threads take.
 
         for i: body  ->  for i tiles: body
@@ -30,9 +36,8 @@ def tiles(kernel: KernelOp, loop: str) -> KernelOp:
             reduction or of another loop of tiles.
     """
     _check(kernel, loop)
-    new = taken_over(kernel)
-    loop_named(STEP, new, loop).kind = LoopKindAttr(LoopKind.TILES)
-    return noted(new, "tiles", loop)
+    loop_named(STEP, kernel, loop).kind = LoopKindAttr(LoopKind.TILES)
+    return noted(kernel, "tiles", loop)
 
 
 def may_be_tiles(kernel: KernelOp, loop: str) -> bool:

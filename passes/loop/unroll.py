@@ -12,15 +12,14 @@ from ...core.budgets import SUMS
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind, LoopKindAttr
 from ...dialects.loop.loops import extent_of
-from ...dialects.loop.nests import kernel_named, loop_named, refusal
+from ...dialects.loop.nests import Consumed, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import KernelOp
-from ...dialects.loop.substitution import taken_over
 from ...dialects.loop.trace import noted
 
 STEP = "loop-unroll"
 
 
-def unroll(kernel: KernelOp, loop: str, factor: int | None = None) -> KernelOp:
+def unroll(kernel: Consumed, loop: str, factor: int | None = None) -> KernelOp:
     """Give a reduction `factor` accumulators; copy all iterations of another loop out.
 
         s = reduce k: s + x[k]  ->  s = (reduce k in steps of 4: s0 + x[k], s1 + x[k + 1], ...)
@@ -43,9 +42,8 @@ def unroll(kernel: KernelOp, loop: str, factor: int | None = None) -> KernelOp:
             raise refusal(STEP, kernel, target, "its size is not known", "a constant bound")
         if factor not in (None, size):
             raise refusal(STEP, kernel, target, "only all of it can be unrolled", size, factor)
-        new = taken_over(kernel)
-        loop_named(STEP, new, loop).kind = LoopKindAttr(LoopKind.UNROLL)
-        return noted(new, "unroll", loop, size)
+        target.kind = LoopKindAttr(LoopKind.UNROLL)
+        return noted(kernel, "unroll", loop, size)
     if factor is None or factor < 1:
         raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
     if not target.is_joinable:
@@ -53,9 +51,8 @@ def unroll(kernel: KernelOp, loop: str, factor: int | None = None) -> KernelOp:
         raise refusal(
             STEP, kernel, target, fact, "add, mul, max or min", ", ".join(target.combines)
         )
-    new = taken_over(kernel)
-    loop_named(STEP, new, loop).unroll = IntegerAttr(factor, i64) if factor > 1 else None
-    return noted(new, "unroll", loop, factor)
+    target.unroll = IntegerAttr(factor, i64) if factor > 1 else None
+    return noted(kernel, "unroll", loop, factor)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from ...dialects.loop.attrs import Combine
 from ...dialects.loop.axes import NONE, Axes, AxisSet
 from ...dialects.loop.combiners import combining, neutral_value
 from ...dialects.loop.linear import coefficient
-from ...dialects.loop.nests import case_suffixes, kernel_named, loops_named
+from ...dialects.loop.nests import Consumed, case_suffixes, kernel_named, loops_named
 from ...dialects.loop.ops import (
     FoldOp,
     ForOp,
@@ -49,7 +49,7 @@ _CLASSES: dict[str, type[Operation]] = {op.name: op for op in Arith.operations}
 
 
 def vectorize(
-    kernel: KernelOp, loops: Sequence[str], cases: int = 0, suffix: str = "t"
+    kernel: Consumed, loops: Sequence[str], cases: int = 0, suffix: str = "t"
 ) -> KernelOp:
     """Turn loops into axes of blocks, all those of a nest at once, the lanes last.
 

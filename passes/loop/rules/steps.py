@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from xdsl.dialects.builtin import ModuleOp
-
 from ....core.actions import allowed
 from ....core.target import Target
 from ....dialects.loop.loops import extent_of
@@ -41,8 +39,7 @@ class Schedule:
     """Applies primitives to a kernel that is in no module; the kernel keeps the trace of them.
 
     Args:
-        kernel: the kernel, which the schedule takes over: each step makes another one, which has
-            parts of the one before, unless that is one to come back to.
+        kernel: the kernel, which each step consumes, or a copy of one to come back to.
         target: the machine that the kernel is for.
         knobs: choices that override those of the rules.
     """
@@ -50,6 +47,8 @@ class Schedule:
     def __init__(self, kernel: KernelOp, target: Target, knobs: Knobs = ANALYTIC) -> None:
         self.kernel, self.target, self.knobs = kernel, target, knobs
         self._kept: list[KernelOp] = []
+        self._copy: tuple[KernelOp | None, KernelOp] = None, kernel
+        """A kernel to come back to and a copy of it, which a step has refused."""
         self._loops: tuple[KernelOp | None, dict[str, ForOp]] = None, {}
 
     def __str__(self) -> str:
@@ -178,10 +177,10 @@ class Schedule:
         texts = [", ".join(a) if isinstance(a, tuple) else str(a) for a in arguments]
         if not allowed(f"{primitive.__name__}({', '.join(texts)})", self.kernel):
             raise HeldBackError
-        if self.kernel not in self._kept:
-            ModuleOp([self.kernel])
-        try:
-            self.kernel = primitive(self.kernel, *arguments)
-        finally:
-            if self.kernel.parent is not None:
-                self.kernel.detach()
+        kernel = self.kernel
+        if kernel in self._kept:
+            if self._copy[0] is not kernel:
+                self._copy = kernel, kernel.clone()
+            kernel = self._copy[1]
+        self.kernel = primitive(kernel, *arguments)
+        self._copy = None, kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 import numpy as np
@@ -342,3 +343,38 @@ def test_steps_print_as_they_were_read() -> None:
     text = "split(i, 4, tail=mask); pack(1, i0, k, i1); drop_unit_loops()"
     (steps,) = parse_traces(text).values()
     assert "; ".join(map(str, steps)) == text
+
+
+DIAGONAL = """
+loop.kernel @diagonal(%x: memref<8x8xf32>) -> (%y: memref<8xf32>) {
+  loop.for "i" %i to 8 {
+    %v = loop.load %x (d0) -> (d0, d0)(%i) : memref<8x8xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+}"""
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_a_primitive_says_that_it_consumes_its_kernel(name) -> None:
+    first, *_ = inspect.signature(PRIMITIVES[name]).parameters.values()
+    assert first.annotation == "Consumed"
+
+
+@pytest.mark.parametrize("step", ["split(i, 3)", "tiles(i)", "vectorize(i)", "unroll(i)"])
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_consumed_kernel_has_a_successor(step, alone) -> None:
+    module = parsed(DIAGONAL)
+    (kernel,) = kernels_of(module).values()
+    before = replay(kernel.clone(), step)
+    if alone:
+        kernel.detach()
+    (taken,) = parse_traces(step)[None]
+    primitive = PRIMITIVES[taken.name]
+    with pytest.raises(ScheduleError):
+        primitive(kernel, "no") if taken.name != "split" else primitive(kernel, "no", 2)
+    assert trace_of(kernel) == ""
+    arguments = (["i"],) if taken.name == "vectorize" else taken.arguments
+    new = primitive(kernel, *arguments)
+    assert str(new) == str(before)
+    assert new.parent_op() is (None if alone else module)
+    assert [*module.ops] == ([] if alone else [new])
