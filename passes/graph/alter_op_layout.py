@@ -1,4 +1,4 @@
-"""Channels of images in blocks, where convolutions gain more by it than the copies cost."""
+"""Block the channels of images where convolutions gain more than the layout changes cost."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from .rules.layouts import CHANNELS, Blocking
 from .rules.permission import Permission
 
 _ROWS_PER_COPY = 64
-"""So many rows of a product gain as much by other weights as laying these out costs."""
+"""From this many rows on, transposing the weights of a product pays off."""
 
 
 class Rewriting:
-    """Makes the operators on blocks, and layouts where values with and without blocks meet."""
+    """Creates the blocked operators, and layout changes where blocked and plain values meet."""
 
     def __init__(self, layouts: Layouts) -> None:
         self.layouts, self.blocking = layouts, layouts.blocking
@@ -54,14 +54,14 @@ class Rewriting:
             self._leave(op, result)
 
     def _on_blocks(self, value: SSAValue, of: int, user: GraphOp) -> SSAValue:
-        """A value as an operator on blocks of rank `of` takes it."""
+        """`value` laid out in blocks for an operator on values of rank `of`."""
         if (value, of) not in self.inside:
             new = self.blocking.into_blocks(value, of)
             self.inside[value, of] = self._add(new, user) if new else value
         return self.inside[value, of]
 
     def _leave(self, op: GraphOp, result: SSAValue) -> None:
-        """Give the users of `op` that do not work on blocks what they took before."""
+        """Restore the plain layout for the users of `op` that do not work on blocks."""
         old = op.results[0]
         back = self._add(self.blocking.out_of_blocks(result, tensor_type(old)), op)
         for use in list(old.uses):
@@ -76,30 +76,30 @@ class Rewriting:
 
 
 def _choose(ctx: Context, ops: Sequence[Operation], blocking: Blocking) -> Layouts:
-    """The operators that work on blocks because that saves more than layouts cost."""
+    """The operators for which blocks save more than the layout changes cost."""
 
     def note(convs: Sequence[graph.ConvOp], saved: float, spent: float) -> None:
         cost = f"about {saved:.0f} cycles saved, {spent:.0f} to change layouts"
         if saved <= spent:
-            why = "layouts would cost more"
-            decide(ctx, convs, "channels stay apart", why, cost, kind="missed")
+            why = "layout changes would cost more"
+            decide(ctx, convs, "channels are not blocked", why, cost, kind="missed")
             return
         blocks = sorted({blocking.block(sizes_of(conv.result)[CHANNELS]) for conv in convs})
         what = f"channels in blocks of {' and '.join(map(str, blocks))}"
-        decide(ctx, convs, what, "a vector then holds channels of one place", cost)
+        decide(ctx, convs, what, "a vector then holds channels of one position", cost)
 
     return _allowed(choose_layouts(ops, blocking, note), ops, blocking)
 
 
 def _allowed(layouts: Layouts, ops: Sequence[Operation], blocking: Blocking) -> Layouts:
-    """The layouts without those that are held back; see `core.actions`."""
+    """The layouts without the actions that are not allowed; see `core.actions`."""
     parts = [part for part in layouts.parts() if not allowed("use blocks of channels", part[0])]
     back = {op for part in parts for op in part}
     return Layouts(ops, layouts.convs - back, blocking) if back else layouts
 
 
 def _lay_out_weights(ctx: Context, op: graph.DenseOp) -> None:
-    """Give a product of many rows with computed weights those as they are read."""
+    """Transpose the computed weights of a product of many rows, as its kernel reads them."""
     # dense(x, w) == matmul(x, transpose(w))
     rows = elements(op.result) // max(1, sizes_of(op.result)[-1])
     if is_constant(op.w) or rows < _ROWS_PER_COPY or rank(op.x) < 2:
@@ -112,14 +112,14 @@ def _lay_out_weights(ctx: Context, op: graph.DenseOp) -> None:
         return
     for part in new:
         part.location = op.location
-    decide(ctx, op, "lay out its weights at run time", f"{rows} rows use them")
+    decide(ctx, op, "transpose its weights at run time", f"{rows} rows read them")
     Rewriter.replace_op(op, new, new[-1].results)
 
 
 @Exactness.OPEN
 @dataclass(frozen=True)
 class GraphAlterOpLayoutPass(ModulePass):
-    """Let convolutions, and operators between them, work on blocks of channels if that pays off.
+    """Block the channels of convolutions, and of operators between them, where that pays off.
 
     Before:
 
@@ -151,15 +151,15 @@ class GraphAlterOpLayoutPass(ModulePass):
     }
     ```
 
-    A layout is a reshape and a transpose, made only where a value with blocks meets an operator
-    that works without them or the other way round, so no two of them cancel. Elementwise
-    operators, pads, pools, sums over places, slices and concatenations of whole blocks are done
-    on blocks. Convolutions that pass blocks to each other change together, or stay as they are
-    if the layouts around them cost more than they save. The filters stay: constants are packed
-    when their kernel is scheduled, and so are the weights of `dense`. Computed weights of a
-    `dense` with many rows are transposed.
+    A layout change is a reshape and a transpose, inserted only between a blocked value and an
+    operator on plain ones, or the other way round, so no two cancel. Elementwise operators,
+    pads, pools, sums over positions, slices and concatenations of whole blocks work on blocks.
+    Convolutions that pass blocks to each other change together, or not at all if the layout
+    changes around them cost more than they save. Filters keep their layout: constants are
+    packed when their kernel is scheduled, and so are the weights of `dense`. Computed weights
+    of a `dense` with many rows are transposed.
 
-    Requires: `graph-fold-constant` after it, which lays out constants; the passes that look for
+    Requires: `graph-fold-constant` after it, which lays out constants; passes that match
         `graph.conv` before it.
     Leaves: convolutions with groups, with computed filters, and those of integers and f16.
     """

@@ -1,4 +1,4 @@
-"""Arguments of a program become constants: arrays are bound to it by name."""
+"""Replace arguments of a program by constants: arrays are bound to them by name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ...dialects.graph.interfaces import Array
 
     Bound = dict[int, tuple[str, Array | None]]
-    """For arguments by number the name and the array; None for one that comes later."""
+    """Argument number -> its name and array; None for an array that is added later."""
 
 
 def _fail(
@@ -58,13 +58,13 @@ def _checked(spec: ValueSpec, type: TensorType, array: Array) -> Array:
     if isinstance(array, np.ndarray) == is_sparse(type):
         kinds = ("a dense array", "a CSR matrix")
         sparse = is_sparse(type)
-        raise _fail(spec, "the array is of another kind", kinds[sparse], kinds[not sparse])
+        raise _fail(spec, "wrong kind of array", kinds[sparse], kinds[not sparse])
     dtype = dtype_of(type.element_type)
     if array.dtype != dtype:
-        raise _fail(spec, "the array has another dtype", dtype, array.dtype)
+        raise _fail(spec, "wrong dtype of the array", dtype, array.dtype)
     shape = cast("tuple[int, ...]", array.shape)
     if len(shape) != len(spec.shape) or not all(map(_fits, spec.shape, shape)):
-        raise _fail(spec, "the array has another shape", _text(spec), list(shape))
+        raise _fail(spec, "wrong shape of the array", _text(spec), list(shape))
     return array if isinstance(array, np.ndarray) else _consistent(spec, array)
 
 
@@ -77,21 +77,21 @@ def _text(spec: ValueSpec) -> str:
 
 
 def _consistent(spec: ValueSpec, matrix: csr_array) -> csr_array:
-    """A CSR matrix that is one, and has as many entries as the argument."""
+    """The matrix, if it is valid CSR and has as many entries as the argument."""
     try:
         matrix.check_format(full_check=True)
     except ValueError as error:
         raise _fail(spec, f"the matrix is inconsistent: {error}") from error
     if isinstance(spec.nnz, int) and spec.nnz != matrix.nnz:
-        raise _fail(spec, "the matrix has other entries", spec.nnz, matrix.nnz)
+        raise _fail(spec, "wrong number of entries of the matrix", spec.nnz, matrix.nnz)
     return matrix
 
 
 def _fix_sizes(functions: Mapping[func.FuncOp, Bound], module: ModuleOp) -> None:
-    """Make numbers of the symbolic sizes that follow from arrays.
+    """Replace the symbolic sizes that follow from arrays by numbers.
 
     Raises:
-        PassFailedException: if arrays disagree, or an operator cannot have their sizes.
+        PassFailedException: if arrays disagree, or an operator does not accept their sizes.
     """
     specializer = Specializer(module)
     try:
@@ -105,7 +105,7 @@ def _fix_sizes(functions: Mapping[func.FuncOp, Bound], module: ModuleOp) -> None
 
 
 def _bind(function: func.FuncOp, number: int, key: str, array: Array | None) -> None:
-    """Put the constant `key` in the place of an argument, which goes."""
+    """Replace an argument by the constant `key`."""
     block = function.body.block
     argument = block.args[number]
     entries = None if array is None or isinstance(array, np.ndarray) else int(array.nnz)
@@ -129,7 +129,7 @@ def _bind(function: func.FuncOp, number: int, key: str, array: Array | None) -> 
 @Exactness.EXACT
 @dataclass(frozen=True)
 class GraphBindParamsPass(ModulePass):
-    """Make constants of the arguments of a program for which there are arrays.
+    """Replace the arguments of a program for which there are arrays by constants.
 
     Before:
 
@@ -153,12 +153,12 @@ class GraphBindParamsPass(ModulePass):
     }
     ```
 
-    An argument is bound by the name that callers know it by to the array of that name: one of
-    the file `path`, otherwise one of the weights beside the module. The array must have the
-    dtype and the sizes that the argument declares. A constant is named and not copied into the
-    text, so `names` may also name arrays that the weights get later.
+    An argument is bound to the array of its public name: from the file `path` if given,
+    otherwise from the weights beside the module. The array must have the dtype and sizes that
+    the argument declares. A constant refers to its array by name, so `names` may include arrays
+    that are added to the weights later.
 
-    Where a declared size is symbolic, it gets that of the array, in all of the program.
+    A symbolic size takes the array's value throughout the program.
 
     Before:
 
@@ -186,13 +186,13 @@ class GraphBindParamsPass(ModulePass):
     }
     ```
 
-    So does a size that an operator needs to be equal to it, and the number of stored entries of
-    a sparse matrix. A function that is called with other sizes too is copied.
+    So do sizes that an operator requires to be equal to it, and the number of stored entries of
+    a sparse matrix. A function that is also called with other sizes is copied.
 
-    Requires: an array for an argument of symbolic size; a program on tensors, which no
+    Requires: an array for a bound argument of symbolic size; a program on tensors that no
         function calls.
-    Leaves: no argument that `names` or the arrays name; those of other functions stay. Where
-        it raises, the module is as it was.
+    Leaves: no argument in `names`, or with an array; those of private functions stay. On an
+        error the module is unchanged.
     """
 
     name = "graph-bind-params"
@@ -209,11 +209,11 @@ class GraphBindParamsPass(ModulePass):
         self.bind(ctx, op, {name: store[name] for name in store})
 
     def bind(self, ctx: Context, op: ModuleOp, arrays: Mapping[str, Array]) -> None:
-        """Bind arguments to these arrays, which the weights of the context get.
+        """Bind arguments to these arrays and add the arrays to the weights of the context.
 
         Raises:
             PassFailedException: if an array does not fit, or the program is on buffers; the
-                module is then as it was.
+                module is then unchanged.
         """
         functions = [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]
         for function in functions:
@@ -241,17 +241,18 @@ class GraphBindParamsPass(ModulePass):
                 continue
             type, array = tensor_type(function.args[number]), arrays.get(spec.name)
             if array is None and not type.has_static_shape():
-                hint = "give the array, or fix its sizes where the model comes in"
-                raise _fail(spec, "a constant has no symbolic size", "numbers", _text(spec), hint)
+                hint = "give the array, or fix its sizes when the model is imported"
+                fact = "a constant cannot have symbolic sizes"
+                raise _fail(spec, fact, "numbers", _text(spec), hint)
             result[number] = spec.name, None if array is None else _checked(spec, type, array)
         return result
 
     @property
     def _why(self) -> str:
-        return f"{self.path} has an array of this name" if self.path else "it was asked for"
+        return f"{self.path} has an array of this name" if self.path else "it was requested"
 
     def _check_names(self, arguments: set[str], arrays: Mapping[str, Array]) -> None:
-        """Refuse a name that no argument has, or that the file has no array for."""
+        """Refuse a name without an argument, or without an array in the file."""
         for name in self.names:
             if name not in arguments:
                 known = ", ".join(sorted(arguments)) or "none"

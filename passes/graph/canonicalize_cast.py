@@ -76,10 +76,10 @@ class GraphCanonicalizeCastPass(ModulePass):
     ```
 
     A narrowing cast is not cloned: its users would then read the wider type. Users whose
-    kernels cannot hold a cast (products, calls, indices) go on sharing one.
+    kernels cannot hold a cast (products, calls, indices) keep sharing one.
 
     Requires: no `graph-cse` after it, which would merge the casts again.
-    Leaves: the operators as they are but for the casts.
+    Leaves: all operators but the casts unchanged.
     """
 
     name = "graph-canonicalize-cast"

@@ -1,4 +1,4 @@
-"""One form for each meaning, so that later passes look for one; `docs/canonical-forms.md`."""
+"""Canonical forms, so that later passes match one form only: `docs/canonical-forms.md`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SWAP = (1, 0)
 
 @Exactness.EXACT
 class ConstantComesLast(RewritePattern):
-    # c + x == x + c, and so for mul, max and min
+    # c + x == x + c, likewise mul, max and min
     @rooted
     def match_and_rewrite(self, op: _Commutative, rewriter: PatternRewriter) -> None:
         if is_constant(op.lhs) and not is_constant(op.rhs):
@@ -76,7 +76,7 @@ def _is_zero(bound: float) -> bool:
 
 @Exactness.EXACT
 class MaxIsClip(RewritePattern):
-    # max(x, 0) == relu(x), and max(x, c) == clip(x, c, inf)  for one number c
+    # max(x, 0) == relu(x), and max(x, c) == clip(x, c, inf)  for a splat c
     @rooted
     def match_and_rewrite(self, op: graph.MaxOp, rewriter: PatternRewriter) -> None:
         for x, bound in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
@@ -90,7 +90,7 @@ class MaxIsClip(RewritePattern):
 
 @Exactness.EXACT
 class MinIsClip(RewritePattern):
-    # min(x, c) == clip(x, -inf, c)  for one number c
+    # min(x, c) == clip(x, -inf, c)  for a splat c
     @rooted
     def match_and_rewrite(self, op: graph.MinOp, rewriter: PatternRewriter) -> None:
         for x, bound in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
@@ -137,7 +137,7 @@ _Layer = graph.DenseOp | graph.ConvOp
 
 
 def _biased(op: graph.AddOp) -> tuple[_Layer, SSAValue, int] | None:
-    """A layer that only `op` uses, the vector along its columns that is added, and its length."""
+    """A layer that only `op` uses, the vector added along its columns, and the vector's length."""
     for product, bias in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
         layer = product.owner
         if not isinstance(layer, _Layer) or not product.has_one_use():
@@ -152,7 +152,7 @@ def _biased(op: graph.AddOp) -> tuple[_Layer, SSAValue, int] | None:
 
 
 def _with_bias(layer: _Layer, bias: SSAValue) -> GraphOp:
-    """The same layer with a bias, or with another one."""
+    """The layer with this bias in place of its own."""
     if isinstance(layer, graph.DenseOp):
         return graph.DenseOp(layer.x, layer.w, bias)
     steps = ints(layer.strides), ints(layer.dilations), layer.groups.value.data
@@ -160,7 +160,7 @@ def _with_bias(layer: _Layer, bias: SSAValue) -> GraphOp:
 
 
 def _flat(bias: SSAValue, width: int) -> tuple[list[GraphOp], SSAValue]:
-    """A bias as a vector, and the operator that makes it one."""
+    """The reshape that makes a bias a vector, if it is not one, and the vector."""
     if rank(bias) == 1:
         return [], bias
     flat = graph.ReshapeOp(bias, [width])
@@ -169,14 +169,14 @@ def _flat(bias: SSAValue, width: int) -> tuple[list[GraphOp], SSAValue]:
 
 @Exactness.OPEN
 class BiasIsAnOperand(RewritePattern):
-    # dense(x, w) + b == dense(x, w, b), and so for conv and a bias of channels: the sum begins
-    # with b
+    # dense(x, w) + b == dense(x, w, b), likewise conv with a bias per channel: the sum starts
+    # at b
     @rooted
     def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
         if (found := _biased(op)) is None:
             return
         layer, bias, width = found
-        # One computed row is another summand, whatever its shape.
+        # A computed matrix of one row stays an ordinary summand.
         if layer.bias is None and (rank(bias) == 1 or is_constant(bias)):
             new, bias = _flat(bias, width)
             replace(op, [*new, _with_bias(layer, bias)], rewriter, [layer])
@@ -184,7 +184,7 @@ class BiasIsAnOperand(RewritePattern):
 
 @Exactness.ROUNDING
 class BiasesAreOne(RewritePattern):
-    # dense(x, w, a) + b == dense(x, w, a + b)  for constants, and so for conv
+    # dense(x, w, a) + b == dense(x, w, a + b)  for constants, likewise conv
     @rooted
     def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter) -> None:
         if (found := _biased(op)) is None:
@@ -279,9 +279,9 @@ class GraphCanonicalizeOpsPass(ModulePass):
     }
     ```
 
-    `docs/canonical-forms.md` lists the forms. A value that has other users keeps them.
+    `docs/canonical-forms.md` lists the forms. A value with other users is kept for them.
 
-    Requires: `graph-order-contractions` before it, which looks for products without a bias.
+    Requires: `graph-order-contractions` before it, which matches products without a bias.
     Leaves: operators whose results are no longer used are erased.
     """
 
@@ -290,7 +290,7 @@ class GraphCanonicalizeOpsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns = [kind() for kind in _PATTERNS]
-        why = "later passes look for one form of each meaning"
+        why = "later passes match one form only"
         rules = permitted(op, [recorded(rule, ctx, why) for rule in patterns])
         walker = PatternRewriteWalker(GreedyRewritePatternApplier(rules, dce_enabled=True))
         walker.rewrite_module(op)

@@ -1,4 +1,4 @@
-"""Convolutions of one operand become one wider convolution, of which each takes its channels."""
+"""Combine convolutions of one operand into a wider one, and slice its channels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .rules.parallel import Kind, combine
 
 
 def _key(op: Operation) -> tuple[object, ...] | None:
-    """A key of convolutions that can be combined; None if `op` is none of them."""
+    """The key common to convolutions that can be combined; None for other operations."""
     if not isinstance(op, graph.ConvOp) or op.groups.value.data != 1:
         return None
     if not all(is_constant(operand) for operand in op.operands[1:]) or sizes_of(op.result)[1] < 1:
@@ -32,7 +32,7 @@ def _key(op: Operation) -> tuple[object, ...] | None:
 
 
 class _Blocks:
-    """The convolutions of a module that are to work on blocks of channels, as it stands."""
+    """The convolutions of a module that `graph-alter-op-layout` would block if it ran now."""
 
     def __init__(self, module: ModuleOp, machine: Target) -> None:
         self.blocking: dict[Operation, Blocking] = {}
@@ -41,7 +41,7 @@ class _Blocks:
             self.blocking |= dict.fromkeys(choose_layouts(ops, blocking).convs, blocking)
 
     def obstacle(self, convs: Sequence[GraphOp], ends: Sequence[GraphOp]) -> str | None:
-        """Why convolutions would lose the blocks that they have apart; None where they do not."""
+        """Why combining convolutions would lose their blocks; None if it would not."""
         known = [self.blocking[conv] for conv in convs if conv in self.blocking]
         channels = [sizes_of(conv.results[0])[CHANNELS] for conv in convs]
         if not known or known[0].same_block(channels) or _is_concatenated(ends):
@@ -50,11 +50,11 @@ class _Blocks:
             ", ".join(str(known[0].block(n)) for n in sizes)
             for sizes in (channels, [sum(channels)])
         )
-        return f"their channels lie in blocks of {apart}, those of one in blocks of {wide}"
+        return f"their channels are in blocks of {apart}, combined ones in blocks of {wide}"
 
 
 def _is_concatenated(parts: Sequence[GraphOp]) -> bool:
-    """Whether values are only read by a concatenation of them in this order."""
+    """Whether the only reader of values is their concatenation, in this order."""
     values = [part.results[0] for part in parts]
     readers = dict.fromkeys(use.operation for value in values for use in value.uses)
     reader = next(iter(readers), None)
@@ -102,16 +102,15 @@ class GraphCombineParallelConv2dPass(ModulePass):
     }
     ```
 
-    Elementwise operators that follow all of them in the same way are combined as well, with
-    constants for their own channels. A slice that the kernel of its only reader can read in place
-    is free, and a pad is such a kernel; others are copies, and where copies move more than is saved
-    by reading the operand once, convolutions stay apart. So do those that work on blocks of
-    channels (see `graph-alter-op-layout`) where slices would not be whole blocks. It holds for any
-    number of dimensions under the window.
+    Elementwise operators that follow each of them in the same way are combined as well, with
+    their constants per channel. A slice is free if the kernel of its only reader, such as a pad,
+    can read it in place; other slices are copies. Convolutions are not combined where copies move
+    more elements than reading the operand once saves, nor where slices would cut blocks of
+    channels (see `graph-alter-op-layout`). Windows may have any number of dimensions.
 
-    Requires: `graph-fold-constant` after it, which puts the filters together.
-    Leaves: convolutions with groups, with other windows, strides or dilations, with a bias and
-        without one, and with filters that are no constants.
+    Requires: `graph-fold-constant` after it, which concatenates the filters.
+    Leaves: convolutions with groups, those that differ in window, strides, dilations or in having
+        a bias, and those with computed filters.
     """
 
     name = "graph-combine-parallel-conv2d"
@@ -121,7 +120,7 @@ class GraphCombineParallelConv2dPass(ModulePass):
     """The smallest number of convolutions that are combined."""
 
     target: str | None = None
-    """The name of the machine whose blocks count; by default that of the compilation."""
+    """The name of the machine that determines the blocks; by default that of the compilation."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         machine = target_of(ctx) if self.target is None else named(self.target)

@@ -1,4 +1,4 @@
-"""Products of one operand become one wider product, of which each takes its columns."""
+"""Combine products of one operand into a wider one, and slice its columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .rules.parallel import Kind, combine
 
 
 def _key(op: Operation) -> tuple[object, ...] | None:
-    """A key of products that can be combined; None if `op` is none of them."""
+    """The key common to products that can be combined; None for other operations."""
     if isinstance(op, graph.DenseOp):
         constant = is_constant(op.w) and (op.bias is None or is_constant(op.bias))
     elif isinstance(op, graph.MatmulOp):
@@ -70,14 +70,13 @@ class GraphCombineParallelDensePass(ModulePass):
     }
     ```
 
-    It holds for `dense` and for `matmul` with a matrix. Elementwise operators that follow all of
-    them in the same way are combined as well, with constants for their own columns. A slice that
-    the kernel of its only reader can read in place is free; others are copies, and where copies
-    move more than is saved by reading the operand once, products stay apart.
+    Applies to `dense`, and to `matmul` by a matrix. Elementwise operators that follow each of
+    them in the same way are combined as well, with their constants per column. A slice is free if
+    the kernel of its only reader can read it in place; other slices are copies. Products are not
+    combined where copies move more elements than reading the operand once saves.
 
-    Requires: `graph-fold-constant` after it, which puts the weights together.
-    Leaves: products of different kinds, with a bias and without one, and with weights that are
-        no constants.
+    Requires: `graph-fold-constant` after it, which concatenates the weights.
+    Leaves: products that differ in kind or in having a bias, and those with computed weights.
     """
 
     name = "graph-combine-parallel-dense"

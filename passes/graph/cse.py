@@ -1,4 +1,4 @@
-"""Operations that compute the same become one."""
+"""Common subexpression elimination."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...core.provenance import fuse
 
 
 class _Driver(CSEDriver):
-    """xDSL's elimination, which also handles commutative operations and reports what it does."""
+    """xDSL's driver, extended to commutative operations, which records its decisions."""
 
     def __init__(self, ctx: Context) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class _Driver(CSEDriver):
         if not allowed("merge", op):
             return
         if not op.has_trait(ConstantLike):
-            why = "it computes the same"
+            why = "it computes the same value"
             decide(self.ctx, [existing, op], f"compute {op.name} once", why)
         existing.location = fuse([existing, op])
         super()._replace_and_delete(op, existing)
@@ -71,15 +71,14 @@ class GraphCsePass(ModulePass):
     }
     ```
 
-    This is xDSL's `cse` (regions of one block are compared, too) for which the operands of a
-    commutative operation may also come in the other order, and after which an operation goes
-    by the names of all that it stands for. What is merged is decided by effects: an operation
-    that may be random or keep a state, such as a call of a registered function, says so by
-    its traits and stays.
+    This is xDSL's `cse`, which also compares regions of one block, extended to commuted
+    operands. The remaining operation carries the names of all that are merged into it. Only
+    operations without effects are merged: one that may be random or stateful, such as a call
+    of a registered function, declares so by its traits and stays.
 
     Requires: nothing.
-    Leaves: no two operations without effects that are equal and one of which dominates the
-        other, and none whose results nothing uses.
+    Leaves: no two equal operations without effects one of which dominates the other, and no
+        operation without effects whose results are unused.
     """
 
     name = "graph-cse"
@@ -87,5 +86,5 @@ class GraphCsePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         _Driver(ctx).simplify(op)
-        # It erases dead operations in passing; their operands' producers come earlier.
+        # The driver erases dead operations as it visits them, which may leave producers dead.
         dce(op)

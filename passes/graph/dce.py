@@ -22,7 +22,7 @@ from ...dialects.graph.attrs import PRIMITIVE
 
 
 def _symbol(op: Operation) -> str | None:
-    """The name by which others refer to an operation; None if they do not."""
+    """The symbol that an operation defines; None if it defines none."""
     trait = op.get_trait(SymbolOpInterface)
     name = None if trait is None else trait.get_sym_attr_name(op)
     return None if name is None else name.data
@@ -84,7 +84,7 @@ def _erase_dead_functions(ctx: Context, module: ModuleOp) -> None:
                 queue.append(named[name])
     for name, op in named.items():
         if _is_private(op) and name not in live:
-            decide(ctx, op, "erase", "nothing that is left calls it")
+            decide(ctx, op, "erase", "nothing live refers to it")
             Rewriter.erase_op(op)
 
 
@@ -115,11 +115,11 @@ class GraphDcePass(ModulePass):
     }
     ```
 
-    The first is xDSL's `dce`, by effects; a call of a primitive function has none. A function
-    is called by what stays in the end: two dead functions that call each other go.
+    Operations are erased by xDSL's `dce`; a call of a primitive function has no effects. A
+    function is live if a public one reaches it: two dead ones that call each other are erased.
 
     Requires: nothing.
-    Leaves: no private symbol that a public one does not lead to.
+    Leaves: no private symbol that is unreachable from the public ones.
     """
 
     name = "graph-dce"

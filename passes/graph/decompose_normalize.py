@@ -1,4 +1,4 @@
-"""The product with a normalised adjacency matrix becomes products with its factors."""
+"""Replace products with a normalised adjacency matrix by products with its factors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SpmmOfNormalized(RewritePattern):
 
     # spmm(normalize(a), x) == s * (spmm(a, t) + m * t)  for t = s * x, s = degree(a)^-1/2
     # spmm(normalize row (a), x) == s * (spmm(a, x) + m * x)  for s = degree(a)^-1
-    # where m is what each row lacks to one self loop: 1 if it stores none, see missing_self_loops
+    # where m completes each row to one self loop: 1 if it stores none, see missing_self_loops
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.SpmmOp, rewriter: PatternRewriter) -> None:
         normalize = op.a.owner
@@ -67,8 +67,8 @@ def _column(vector: Operation, new: list[Operation]) -> SSAValue:
 class GraphDecomposeNormalizePass(ModulePass):
     """Rewrite ``spmm(normalize(a), x)`` so that only products with `a` itself are left.
 
-    The normalised matrix of a graph that is known at run time only would have to be built on
-    every call, with a number of entries that is not known before. Its factors are cheap.
+    The normalised matrix of a graph known only at run time would have to be built on every
+    call, with a number of entries not known in advance. Its factors are cheap.
 
     Before:
 

@@ -1,4 +1,4 @@
-"""Users of a sparse matrix that is made of another one use that one instead."""
+"""Rewrite users of a derived sparse matrix to use the matrix that it is derived from."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OF_VALUES = (graph.EntriesOp, graph.SpmmOp, RowOp, graph.ToDenseOp)
 @Exactness.OPEN
 @dataclass
 class UserOfEntries(RewritePattern):
-    """Take the pattern and the values apart."""
+    """Separate the values from the pattern."""
 
     ctx: Context
 
@@ -57,8 +57,8 @@ class UserOfEntries(RewritePattern):
         known = isinstance(op, (*_OF_PATTERN, *_OF_VALUES))
         if not isinstance(made, graph.WithEntriesOp) or not known:
             return
-        what = "the values of the entries are used without the matrix that has them"
-        decide(self.ctx, [made, op], what, "they are computed where a row of it is read")
+        what = "use the values of the entries without building their matrix"
+        decide(self.ctx, [made, op], what, "they are computed where a row is read")
         if isinstance(op, graph.EntriesOp):
             rewriter.replace(op, (), (made.values,))
         elif isinstance(op, graph.SpmmOp):
@@ -92,8 +92,8 @@ class UserOfRows(RewritePattern):
         made = op.operands[0].owner
         if not isinstance(made, graph.SliceRowsOp) or _reads_entries(op):
             return
-        why = "a kernel goes through the rows that it gives"
-        decide(self.ctx, [made, op], "rows of the matrix are cut from the result", why)
+        why = "a kernel computes only the rows of its result"
+        decide(self.ctx, [made, op], "slice the result instead of the matrix", why)
         whole = type(op).create(
             operands=[made.a, *op.operands[1:]],
             result_types=op.result_types,
@@ -110,7 +110,7 @@ class UserOfRows(RewritePattern):
 
 
 def _reads_entries(op: graph.SpmmOp | graph.AggregateOp | graph.DegreeOp | graph.ToDenseOp) -> bool:
-    """Whether an operator has a value of its own for each entry, or needs a square matrix."""
+    """Whether an operator reads a value for each entry, or needs a square matrix."""
     return bool(Uses(Recorder()).entries(op)) or (
         isinstance(op, graph.DegreeOp) and op.needs_square
     )
@@ -119,7 +119,7 @@ def _reads_entries(op: graph.SpmmOp | graph.AggregateOp | graph.DegreeOp | graph
 @Exactness.OPEN
 @dataclass
 class NormalizedEntries(RewritePattern):
-    """Scale the entries; only the product has a better way (`graph-decompose-normalize`)."""
+    """Scale the entries; `graph-decompose-normalize` is better for products."""
 
     ctx: Context
 
@@ -129,8 +129,8 @@ class NormalizedEntries(RewritePattern):
     def match_and_rewrite(self, op: graph.NormalizeOp, rewriter: PatternRewriter) -> None:
         if op.self_loops.value.data:
             return
-        what = "the stored values are scaled without a normalised matrix"
-        decide(self.ctx, op, what, "they are computed where a row of it is read")
+        what = "scale the stored values without building a normalised matrix"
+        decide(self.ctx, op, what, "they are computed where a row is read")
         symmetric = op.kind.data == NormalizeKind.SYMMETRIC
         scale = graph.DegreeOp(op.a, power=-0.5 if symmetric else -1.0)
         new = [scale, *by_rows_and_columns(op.a, scale.result, scale.result if symmetric else None)]
@@ -141,7 +141,7 @@ class NormalizedEntries(RewritePattern):
 
 @dataclass(frozen=True)
 class GraphDecomposeSparsePass(ModulePass):
-    """Let the users of ``with_entries``, ``slice_rows`` and ``normalize`` take what these take.
+    """Let the users of ``with_entries``, ``slice_rows`` and ``normalize`` read their operands.
 
     Before:
 
@@ -171,11 +171,11 @@ class GraphDecomposeSparsePass(ModulePass):
     }
     ```
 
-    No matrix is built: the values are computed where a row of the matrix is read, and of a product
-    with some rows of a matrix only these rows are.
+    No matrix is built: values are computed where a row of the matrix is read, and a product with
+    some rows of a matrix computes only these rows.
 
     Requires: `graph-decompose-normalize`.
-    Leaves: sparse arguments, constants, and matrices with users that are none of these.
+    Leaves: sparse arguments, constants, and matrices with users of other kinds.
     """
 
     name = "graph-decompose-sparse"

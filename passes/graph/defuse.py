@@ -1,4 +1,4 @@
-"""The inverse of fusion: primitive functions are put back where they are called."""
+"""The inverse of fusion: inline primitive functions into their callers."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def inline(
     Args:
         call: the call.
         primitive: the function.
-        dims: shapes of values of the function in symbols of the caller, which calls in it then
-            state.
+        dims: shapes of results of calls in the function, in symbols of the caller, which the
+            inlined calls then state.
     """
     body = primitive.body.block
     values: dict[SSAValue, SSAValue] = dict(zip(body.args, call.arguments, strict=True))
@@ -49,7 +49,7 @@ def inline(
         if isinstance(op, func.ReturnOp):
             break
         copy = op.clone(values)
-        # A function that several groups share bears the names of the first of them only.
+        # A function of several groups carries the names of the first one only.
         if not set(names(op)) <= called:
             copy.location = call.location
         if isinstance(copy, CallLikeOp) and all(result in dims for result in op.results):
@@ -63,7 +63,7 @@ def inline(
 
 
 def shapes_in_caller(call: func.CallOp, primitive: func.FuncOp) -> dict[SSAValue, Shape]:
-    """The shapes of what calls in a primitive function give, in the symbols of its caller."""
+    """The shapes of results of calls in a primitive function, in symbols of its caller."""
     calls = [op for op in primitive.body.block.ops if isinstance(op, CallLikeOp)]
     caller = call.parent_op()
     if not calls or not isinstance(caller, func.FuncOp):
@@ -94,7 +94,7 @@ def _merge_literals(block: Block) -> None:
 
 
 def _is_operator(op: Operation) -> bool:
-    """Whether `op` only computes its results, so that it may stand anywhere before its users."""
+    """Whether `op` only computes its results, so that it may be anywhere before its users."""
     return isinstance(op, GraphOp) and not isinstance(op, CallLikeOp)
 
 
@@ -102,11 +102,11 @@ def _sort(block: Block) -> None:
     """Order operators by their uses; erase unused ones.
 
     Fusion moves operators. This order depends on the computation alone, so that it is the
-    same before fusion and after it. What is no operator keeps its place among its like.
+    same before fusion and after it. Other operations keep their relative order.
     """
     order: dict[Operation, None] = {}
     for root in block.ops:
-        # What is being visited, users first: it is in order itself, so that a way back is seen.
+        # The path from a root to the operation being visited, by which a cycle is detected.
         stack = {} if _is_operator(root) else {root: _makers(root, block)}
         while stack:
             op, makers = next(reversed(stack.items()))
@@ -115,7 +115,7 @@ def _sort(block: Block) -> None:
                 order[op] = None
                 stack.popitem()
             elif maker in stack:
-                fact, where = f"{maker.name} needs what it makes", origin(maker)
+                fact, where = f"{maker.name} depends on its own result", origin(maker)
                 raise PassFailedException(explain(GraphDefusePass.name, fact, origin=where))
             elif maker not in order:
                 stack[maker] = _makers(maker, block)
@@ -127,7 +127,7 @@ def _sort(block: Block) -> None:
 
 
 def _makers(op: Operation, block: Block) -> Iterator[Operation]:
-    """The operations of `block` that make what `op` and the operations in it use."""
+    """The producers in `block` of the operands of `op` and of the operations in it."""
     for inner in op.walk():
         for operand in inner.operands:
             if isinstance(operand.owner, Operation) and operand.owner.parent is block:
@@ -148,7 +148,7 @@ def erase_unused(module: ModuleOp, primitives: Mapping[str, func.FuncOp]) -> Non
 @Exactness.EXACT
 @dataclass(frozen=True)
 class GraphDefusePass(ModulePass):
-    """Put the operators of primitive functions back where the functions are called.
+    """Inline primitive functions into their callers.
 
     Before:
 
@@ -175,14 +175,13 @@ class GraphDefusePass(ModulePass):
     }
     ```
 
-    Operators are ordered by their uses, and equal literals are merged:
-    what fusion did to order and literals leaves no trace. So ``defuse(fuse(m))`` is the text of
-    ``defuse(m)``, which is ``m`` where `m` is in that order already. An operator of a function
-    that several groups share is given the names of the call.
+    Operators are sorted by their uses, and equal literals are merged, which undoes what fusion
+    did to both. So ``defuse(fuse(m))`` prints like ``defuse(m)``, and like ``m`` if `m` is
+    already in that order. Operators of a function of several groups get the names of the call.
 
     Requires: nothing.
-    Leaves: no call of a primitive function, no primitive function that nothing names, no
-        operator whose results are not used.
+    Leaves: no call of a primitive function, no unreferenced primitive function, no operator
+        whose results are unused.
     """
 
     name = "graph-defuse"
@@ -198,7 +197,7 @@ class GraphDefusePass(ModulePass):
                 primitive = primitives.get(call.callee.string_value())
                 if primitive is not None and allowed("inline", call):
                     what = f"inline @{primitive.sym_name.data}"
-                    decide(ctx, call, what, "it was a group of fusion only")
+                    decide(ctx, call, what, "it was only a fusion group")
                     inline(call, primitive)
             _merge_literals(function.body.block)
             _sort(function.body.block)

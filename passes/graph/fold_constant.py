@@ -1,4 +1,4 @@
-"""Operators on constants are evaluated by the compiler."""
+"""Constant folding: evaluate operators on constants at compile time."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 _CONSTANT = "the whole program is constant"
 _LITERAL_SIZE = 16
-"""A result of up to this many elements stays readable in the text."""
+"""Results of up to this many elements become literals."""
 
 
 class _Folder:
-    """Evaluates the operators of a block in order and keeps the arrays that are known.
+    """Folds operators in order, and keeps track of what new constants derive from.
 
     Args:
-        ctx: has the store for results that are no literals; a plain one keeps to literals.
+        ctx: has the store for results that are not literals; a plain `Context` has none.
         max_growth: bytes by which a result may exceed four times its operands.
     """
 
@@ -48,7 +48,7 @@ class _Folder:
         self.store = ctx.weights if isinstance(ctx, CompilerContext) else None
         self.max_growth = max_growth
         self.sources: dict[SSAValue, dict[SSAValue, int]] = {}
-        """Of constants that were made here those that the program had, with their bytes."""
+        """New constants -> the constants of the program they derive from, with their bytes."""
 
     def fold(self, op: GraphOp) -> None:
         """Replace `op` by constants if its operands are constants."""
@@ -77,9 +77,9 @@ class _Folder:
         self.sources.update((constant.result, sources) for constant in new)
 
     def _sources(self, op: GraphOp, arrays: Sequence[Array]) -> dict[SSAValue, int]:
-        """The constants of the program that the operands are made of, with their bytes.
+        """The constants of the program that the operands derive from, with their bytes.
 
-        A chain of operators is bounded by the operands at its beginning.
+        The growth of a chain of operators is bounded by the operands of its first one.
         """
         result: dict[SSAValue, int] = {}
         for operand, array in zip(op.operands, arrays, strict=True):
@@ -89,7 +89,7 @@ class _Folder:
         return result
 
     def _operands(self, op: GraphOp) -> list[Array] | None:
-        """The values of the operands, if all are known and folding is wanted."""
+        """The values of the operands, if all are known and `op` may be folded."""
         if not op.operands or op.fusion == FusionKind.CONTRACTION or _calls(op):
             return None
         if not all(_is_static(result.type) for result in op.results):
@@ -105,7 +105,7 @@ class _Folder:
         return arrays
 
     def _constant(self, op: GraphOp, result: SSAValue, array: Array) -> graph.ConstantOp | None:
-        """The constant that holds an array; None if there is no place for it."""
+        """The constant that holds an array; None if there is no store for it."""
         if isinstance(array, np.ndarray) and 0 < array.size and _is_literal(array):
             constant = graph.ConstantOp.literal(array)
         elif self.store is not None:
@@ -139,7 +139,7 @@ def _is_splat(array: np.ndarray) -> bool:
 
 
 def _dense_bytes(type: Attribute) -> int:
-    """The bytes of a dense tensor of static shape; 0 for a sparse one, which is not known."""
+    """The bytes of a dense tensor of static shape; 0 for a sparse one, whose size is unknown."""
     if not isinstance(type, TensorType) or is_sparse(type):
         return 0
     return math.prod(type.get_shape()) * dtype_of(type.element_type).itemsize
@@ -152,14 +152,14 @@ def _bytes(array: Array) -> int:
 
 
 def _stored_bytes(array: Array) -> int:
-    """The bytes that a constant takes: those of one element where all are the same."""
+    """The bytes that a constant takes: those of one element for a splat."""
     if isinstance(array, np.ndarray) and array.size and _is_splat(array):
         return array.itemsize
     return _bytes(array)
 
 
 def _name(op: GraphOp) -> str:
-    """What the weight store calls a result: the operator and the weight it is made of."""
+    """The name of a result in the weight store: the weight it derives from and the operator."""
     keys = [o.owner.key for o in op.operands if isinstance(o.owner, graph.ConstantOp)]
     first = next((key for key in keys if key is not None), "constant")
     return f"{first}.{op.name.rpartition('.')[2]}"
@@ -173,7 +173,7 @@ def _erase_unused(function: func.FuncOp) -> None:
 
 
 def _report_if_constant(ctx: Context, function: func.FuncOp) -> None:
-    """Say so, once, where no result of a program depends on an argument or on the world."""
+    """Report once if no result of a program depends on an argument or an effect."""
     returned = function.body.block.last_op if len(function.body.blocks) == 1 else None
     if returned is None or not returned.operands or not is_public(function):
         return
@@ -183,7 +183,7 @@ def _report_if_constant(ctx: Context, function: func.FuncOp) -> None:
     left = dict.fromkeys(op.name for op in needed if not isinstance(op, graph.ConstantOp))
     why = "no result depends on an argument"
     if left:
-        why += f"; {', '.join(left)} would grow it or are products, and are computed by each call"
+        why += f"; {', '.join(left)} would grow it or are products, and run on each call"
     program = f"@{function.sym_name.data}"
     decisions = ctx.decisions if isinstance(ctx, CompilerContext) else []
     if not any((d.subject, d.what, d.why) == (program, _CONSTANT, why) for d in decisions):
@@ -191,7 +191,7 @@ def _report_if_constant(ctx: Context, function: func.FuncOp) -> None:
 
 
 def _needed(returned: Operation) -> list[Operation] | None:
-    """What results are made of, in order; None if an argument or an effect is among it."""
+    """The operations that results depend on, in order; None with an argument or effect."""
     found: dict[Operation, None] = {}
     queue = list(returned.operands)
     while queue:
@@ -210,13 +210,12 @@ def _needed(returned: Operation) -> list[Operation] | None:
 class GraphFoldConstantPass(ModulePass):
     """Evaluate operators whose operands are constants, by their NumPy reference.
 
-    Small results and those with one value everywhere become literals, others go to the weight
-    store beside the module. A normalised constant graph becomes a CSR constant. Contractions
-    stay in the program: they are what a model is asked to compute, and the reference is not
-    the way to compute them. So does what would grow the program: a result may take four times
-    the bytes of the constants that it is made of and `max_growth` more, where a constant with
-    one value everywhere has one element. Where no result depends on an argument the
-    whole program is constant, which it says.
+    Small results and splats become literals, others go to the weight store beside the module. A
+    normalised constant graph becomes a CSR constant. Contractions are not folded: compiled code
+    computes them, not the slow reference. Nor are operators that would grow the program: a
+    result may take four times the bytes of the constants it derives from plus `max_growth`,
+    where a splat counts as one element. If no result depends on an argument, the pass reports
+    that the whole program is constant.
 
     Before:
 
@@ -241,14 +240,15 @@ class GraphFoldConstantPass(ModulePass):
     ```
 
     Requires: nothing.
-    Leaves: no unused constant; operators on constants only where they are too large or stay.
+    Leaves: no unused constant; of operators on constants only contractions, calls and those
+        with too large results.
     """
 
     name = "graph-fold-constant"
     budget = ROUNDING
 
     max_growth: int = 4096
-    """Bytes by which a result may exceed four times the constants that it is made of."""
+    """Bytes by which a result may exceed four times the constants it derives from."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         folder = _Folder(ctx, self.max_growth)

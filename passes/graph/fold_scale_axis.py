@@ -1,4 +1,4 @@
-"""A constant scale in front of or behind a product goes into the weights of the product."""
+"""Fold a constant scale before or after a product into the weights of the product."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from .rules.rooted import rooted
 
 _Product = graph.DenseOp | graph.MatmulOp | graph.ConvOp
 _DEPTH = 8
-"""How many operators a scale is taken through."""
+"""The number of operators through which a scale is moved."""
 
 
 @dataclass
 class Scale:
-    """A constant that scales along one axis, or all elements: 1 is its size along all others."""
+    """A constant factor for each index along one axis, or one factor for all elements."""
 
     value: SSAValue
     elements: np.ndarray
     axis: int | None
-    """The axis, counted from the back: -1 is the last one; None where there is one factor."""
+    """The axis, counted from the back: -1 is the last one; None for a single factor."""
 
     @property
     def size(self) -> int:
@@ -61,22 +61,22 @@ class Scale:
         return (self.size, *[1] * (-1 - (self.axis or -1)))
 
     def runs_along(self, axis: int) -> bool:
-        """Whether it scales along this axis, which is below 0, or all elements."""
+        """Whether it scales along this negative axis, or all elements."""
         return self.axis in (None, axis)
 
     def passes_pad(self, pad: graph.PadOp) -> bool:
-        """Whether scaling before a pad is scaling after it: what it adds is 0 or scaled too."""
+        """Whether it commutes with a pad: the padding is 0 or is scaled as well."""
         whole = self.axis is None or pad.margins[self.axis] == (0, 0)
         return whole and (pad.mode.data != PadMode.CONSTANT or pad.number == 0)
 
     def grows(self, summand: SSAValue) -> bool:
-        """Whether a constant has more elements when it is scaled."""
+        """Whether scaling a constant adds elements to it."""
         sizes = np.broadcast_shapes(sizes_of(summand), self.shape)
         return math.prod(sizes) > max(math.prod(sizes_of(summand)), self.size)
 
 
 class Rebuilding:
-    """Collects operators that are made anew where the scale was, with their locations."""
+    """Collects the rebuilt operators, with their locations."""
 
     def __init__(self, scale: Scale) -> None:
         self.scale = scale
@@ -93,14 +93,14 @@ class Rebuilding:
         return [owner] if isinstance(owner, Operation) else []
 
     def factors(self, *shape: int) -> SSAValue:
-        """The factors as a tensor of this shape, or of ones where there is one factor."""
+        """The factors as a tensor of this shape; a single factor has all sizes 1."""
         sizes = shape if self.scale.size > 1 else (1,) * len(shape)
         if sizes_of(self.scale.value) == sizes:
             return self.scale.value
         return self.add(graph.ReshapeOp(self.scale.value, list(sizes)))
 
     def scaled(self, constant: SSAValue, *shape: int) -> SSAValue:
-        """A constant times the factors in a shape."""
+        """A constant times the factors, which are reshaped to `shape`."""
         owner = cast(Operation, constant.owner)
         return self.add(graph.MulOp(constant, self.factors(*shape)), owner)
 
@@ -111,7 +111,7 @@ def _is_private_constant(value: SSAValue) -> bool:
 
 
 def _scale_of(op: graph.MulOp, weights: WeightStore) -> tuple[SSAValue, Scale] | None:
-    """What `op` scales along one axis, and by what."""
+    """The operand that `op` scales, and the scale."""
     if element_type(op.result) not in (f32, f64) or not rank(op.result):
         return None
     for x, factors in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
@@ -155,7 +155,7 @@ def _channels(result: SSAValue) -> int:
 
 
 def _absorb(value: SSAValue, to: Rebuilding) -> SSAValue:
-    """Make `value` anew with the scale in its weights."""
+    """Rebuild `value` with the scale in its weights."""
     op = cast(GraphOp, value.owner)
     if isinstance(op, graph.ConstantOp):
         return to.scaled(value, *to.scale.shape)
@@ -179,7 +179,7 @@ def _like(op: GraphOp, operands: list[SSAValue]) -> GraphOp:
 
 
 def _gives(value: SSAValue, weights: WeightStore, depth: int = _DEPTH) -> Scale | None:
-    """The scale that `value` ends with, if what comes after it lets it pass."""
+    """The scale of `value`, if it commutes with the operators after it."""
     op = value.owner
     if not value.has_one_use() or not depth:
         return None
@@ -218,12 +218,12 @@ def _without_scale(value: SSAValue, to: Rebuilding) -> SSAValue:
 @Exactness.SPECIAL
 @dataclass
 class ScaleOfProduct(RewritePattern):
-    """Backward: take a scale of a result into the weights."""
+    """Backward: fold a scale of a result into the weights."""
 
     ctx: Context
 
-    # dense(x, w, b) * s == dense(x, w * s, b * s), and so for conv
-    # matmul(x, b) * s == matmul(x, b * s);  pad(x) * s == pad(x * s)  for a border of 0
+    # dense(x, w, b) * s == dense(x, w * s, b * s), likewise conv
+    # matmul(x, b) * s == matmul(x, b * s);  pad(x) * s == pad(x * s)  for a pad of zeros
     # spmm(a, x) * s == spmm(a, x * s)
     # relu(x) * s == relu(x * s)  for s > 0;  (x + y) * s == x * s + y * s
     @rooted
@@ -234,19 +234,19 @@ class ScaleOfProduct(RewritePattern):
         value, scale = found
         to = Rebuilding(scale)
         result = _absorb(value, to)
-        _decide(self.ctx, op, "its scale goes into the weights before it")
+        _decide(self.ctx, op, "fold its scale into the weights before it")
         rewriter.replace(op, to.new, [result])
 
 
 @Exactness.SPECIAL
 @dataclass
 class ProductOfScaled(RewritePattern):
-    """Forward: take a scale of an operand into the weights."""
+    """Forward: fold a scale of an operand into the weights."""
 
     ctx: Context
 
-    # dense(x * s, w) == dense(x, w * s), and so for conv;  matmul(x * s, b) == matmul(x, s * b)
-    # pad(x * s) == pad(x) * s  for a border of 0
+    # dense(x * s, w) == dense(x, w * s), likewise conv;  matmul(x * s, b) == matmul(x, s * b)
+    # pad(x * s) == pad(x) * s  for a pad of zeros
     # relu(x * s) == relu(x) * s  for s > 0;  x * s + t == (x + t / s) * s
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
         if not isinstance(op, _Product):
@@ -259,7 +259,7 @@ class ProductOfScaled(RewritePattern):
         value = _without_scale(x, to)
         weights = _weights_of_scaled(op, to)
         result = to.add(_like(op, [value, weights, *op.operands[2:]]), op)
-        _decide(self.ctx, op, "the scale of its operand goes into its weights")
+        _decide(self.ctx, op, "fold the scale of its operand into its weights")
         rewriter.replace(op, to.new, [result])
 
 
@@ -285,7 +285,7 @@ def _weights_of_scaled(op: GraphOp, to: Rebuilding) -> SSAValue:
 @Exactness.SPECIAL
 @dataclass
 class ScaleOfRows(RewritePattern):
-    """Take a scale of the rows of a sparse product, or of its operand, into a constant matrix."""
+    """Fold a scale of the rows of a sparse product, or of its operand, into a constant matrix."""
 
     ctx: Context
 
@@ -332,7 +332,7 @@ class ScaleOfRows(RewritePattern):
         constant = graph.ConstantOp.resource(key, tensor_type(a.result), int(matrix.nnz))
         new = graph.SpmmOp(constant, x, op.results[0].type)
         constant.location, new.location = fuse([a, op]), fuse([spmm, op])
-        _decide(self.ctx, spmm, "a scale of rows goes into the stored values of its matrix")
+        _decide(self.ctx, spmm, "fold a scale of rows into the stored values of its matrix")
         rewriter.replace(op, [constant, new], new.results)
 
 
@@ -371,15 +371,15 @@ class GraphFoldScaleAxisPass(ModulePass):
     }
     ```
 
-    The operators on constants that come about are left to `graph-fold-constant`. For `conv` it is
-    a scale of channels. A scale passes a relu if it is positive, a pad of zeros, and a sum by
-    scaling the other side, which must be a constant or take the scale as well. A column that
-    scales the rows of ``spmm(a, x)`` or of `x` goes into the stored values of a constant `a`.
-    Scales in f16 stay: the weights would be rounded again.
+    `graph-fold-constant` evaluates the new operators on constants. For `conv` the axis is that of
+    the channels. A scale moves through a pad of zeros, through a relu if it is positive, and
+    through a sum if the other summand is a constant or absorbs it as well. A column that scales
+    the rows of ``spmm(a, x)`` or of `x` is folded into the stored values of a constant `a`. Scales
+    in 16 bits are kept: the weights would be rounded again.
 
     Requires: `graph-canonicalize-ops`, which puts constants second; weights in the context for
-        scales that are no literals.
-    Leaves: values with other users, weights with other users, and scales of other signs.
+        scales that are not literals.
+    Leaves: scales of values or weights with other users, and negative ones around a relu.
     """
 
     name = "graph-fold-scale-axis"

@@ -1,4 +1,4 @@
-"""Operators are replaced by what a target does better, from tables: `graph-legalize`."""
+"""Replace operators by forms that suit the target better, from tables: `graph-legalize`."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from .rules import legalization
 from .rules.permission import Permission
 
 Rule = Callable[[GraphOp, Target], Any]
-"""Gives what takes the place of an operator: an operation, a value, a sequence of values, or
-None to leave it. New operations that are in no block yet are put before the operator."""
+"""Returns the replacement of an operator: an operation, a value, a sequence of values, or None
+to keep it. New operations that are in no block yet are inserted before the operator."""
 
 STEP = "graph-legalize"
 MOST_STEPS = 100
-"""More replacements than this for one operator of the model mean that the rules go in circles."""
+"""More replacements than this for one operator mean that the rules do not terminate."""
 
 
 def tables(ctx: Context) -> list[Mapping[str, Any]]:
-    """The tables that hold, the first of them first: the user's, the target's, those of other
-    packages, and the one that is built in."""
+    """The tables in order of precedence: the user's, the target's, those of other packages, and
+    the built-in one."""
     own = known_to(ctx).legalize
     others = [{name: load() for name, load in table.items()} for table in legalizations()]
     return [own, target_of(ctx).legalize, *others, legalization.TABLE]
@@ -59,7 +59,7 @@ def _check(ctx: Context, table: Mapping[str, Any]) -> None:
             known = [op.name for op in Graph.operations]
             near = ", ".join(difflib.get_close_matches(str(name), known, 3))
             hint = f"nearest: {near}" if near else None
-            fact = f'the table names "{name}", which is no operator'
+            fact = f'the table names the unknown operator "{name}"'
             raise PassFailedException(explain(STEP, fact, hint=hint))
         if not isinstance(rule, Kernel) and not callable(rule):
             fact, expected = f'the table has no rule for "{name}"', "a function or stepwell.kernel"
@@ -91,7 +91,7 @@ class Legalizer:
                 steps += 1
                 if steps > MOST_STEPS:
                     fact = f"more than {MOST_STEPS} replacements for one operator"
-                    hint = "the rules replace what they make"
+                    hint = "the rules replace their own results"
                     raise self._error(rule, current, fact, hint=hint)
 
     def _replace(self, op: GraphOp) -> tuple[Rule | Kernel, list[Operation]] | None:
@@ -118,7 +118,7 @@ class Legalizer:
         except StepwellError:
             raise
         except Exception as error:
-            # The boundary to code of others: it may raise anything.
+            # Third-party code may raise anything.
             text = str(error).partition("\n\n")[0]
             fact = " ".join(f"raised {type(error).__name__}: {text}".split())
             raise self._error(rule, op, fact) from error
@@ -145,19 +145,19 @@ class Legalizer:
         parts = [given] if isinstance(given, (Operation, SSAValue)) else given
         if not isinstance(parts, Sequence):
             got = type(given).__name__
-            raise self._error(rule, op, "gave no operation", "operations, values or None", got)
+            raise self._error(rule, op, "returned no operation", "operations, values or None", got)
         values: list[SSAValue] = []
         for part in parts:
             if not isinstance(part, (Operation, SSAValue)):
                 got = type(part).__name__
-                raise self._error(rule, op, "gave no operation", "operations or values", got)
+                raise self._error(rule, op, "returned no operation", "operations or values", got)
             values += [part] if isinstance(part, SSAValue) else part.results
         expected, got = list(op.result_types), [value.type for value in values]
         if expected != got:
             texts = [", ".join(map(str, types)) for types in (expected, got)]
-            raise self._error(rule, op, "gave values of other types", *texts)
+            raise self._error(rule, op, "returned values of the wrong types", *texts)
         if any(value in op.results for value in values):
-            raise self._error(rule, op, "gave the operator itself", "None where it is to stay")
+            raise self._error(rule, op, "returned the operator itself", "None to keep it")
         return values
 
     def _call(self, rule: Kernel, op: GraphOp) -> list[Operation] | None:
@@ -206,7 +206,7 @@ def _name(rule: Rule | Kernel) -> str:
 
 
 def _unplaced(values: Sequence[SSAValue]) -> list[Operation]:
-    """The operations that make values and are in no block yet, each after its operands'."""
+    """The producers of values that are in no block yet, in order of their uses."""
     found: dict[Operation, None] = {}
 
     def visit(value: SSAValue) -> None:
@@ -223,7 +223,7 @@ def _unplaced(values: Sequence[SSAValue]) -> list[Operation]:
 
 
 def _dims(op: GraphOp) -> list[list[str]] | None:
-    """The sizes of the results in the symbols of the function; None where all are numbers."""
+    """The sizes of the results in the symbols of the function; None if all are static."""
     kinds = [tensor_type(result) for result in op.results]
     function = op.parent_op()
     if all(kind.has_static_shape() for kind in kinds) or not isinstance(function, func.FuncOp):
@@ -239,7 +239,7 @@ def _dims(op: GraphOp) -> list[list[str]] | None:
 
 
 def _erase_unused_constants(module: ModuleOp) -> None:
-    """Erase the constants that replaced operators were the last to use."""
+    """Erase constants that only replaced operators used."""
     for op in [op for op in module.walk() if isinstance(op, ConstantOp)]:
         if op.result.first_use is None:
             Rewriter.erase_op(op)
@@ -247,10 +247,10 @@ def _erase_unused_constants(module: ModuleOp) -> None:
 
 @dataclass(frozen=True)
 class GraphLegalizePass(ModulePass):
-    """Replace operators by what the target does better, or by kernels of the user.
+    """Replace operators by forms that suit the target better, or by the user's kernels.
 
-    What takes the place of an operator comes from tables from names of operators to rules or
-    kernels: that of the compilation, of the target, of other packages, and a built-in one.
+    Replacements come from tables that map names of operators to rules or kernels: those of the
+    compilation, the target and other packages, and a built-in one.
 
     Before:
 
@@ -274,8 +274,8 @@ class GraphLegalizePass(ModulePass):
     ```
 
     Requires: nothing.
-    Leaves: no operator that a rule replaces, so that a second run finds nothing to do. Where
-        it raises, the module is as it was.
+    Leaves: no operator that a rule replaces, so that a second run finds nothing to do. On an
+        error the module is unchanged.
     """
 
     name = "graph-legalize"

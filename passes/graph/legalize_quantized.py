@@ -47,7 +47,7 @@ _QUANTIZED: dict[type[GraphOp], Callable[..., graph.QuantizedContractionOp]] = {
 
 
 class Rebuilding:
-    """Collects new operators and constants, with the locations of what they stand for."""
+    """Collects new operators and constants, with the locations of what they replace."""
 
     def __init__(self, ctx: Context, sources: Sequence[Operation]) -> None:
         self.store = ctx.weights if isinstance(ctx, CompilerContext) else None
@@ -68,25 +68,25 @@ class Rebuilding:
 
 
 def _name(value: SSAValue, what: str) -> str:
-    """What the weight store calls an array that is made of a constant."""
+    """The name in the weight store of an array derived from a constant."""
     key = value.owner.key if isinstance(value.owner, graph.ConstantOp) else None
     return f"{key or 'constant'}.{what}"
 
 
 def _weight_axis(op: GraphOp) -> int:
-    """The axis of the second factor along which the channels are."""
+    """The channel axis of the second factor."""
     return rank(op.operands[1]) - 1 if isinstance(op, graph.MatmulOp) else 0
 
 
 @Exactness.EXACT
 @dataclass
 class ProductOfQuantized(RewritePattern):
-    """Sum up integers, then requantise."""
+    """Sum integers, then requantise."""
 
     ctx: Context
 
     # quantized_dense(x, w, b) == requantize(dense(x - xz, w - wz, b), xs * ws / ys, yz)
-    # and so for matmul, whose bias is added, and conv
+    # likewise matmul, whose bias is added, and conv
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
         if not isinstance(op, graph.QuantizedContractionOp):
             return
@@ -116,7 +116,7 @@ class ProductOfQuantized(RewritePattern):
     def _shifted(
         self, value: SSAValue, zero_point: SSAValue, axis: int | None, to: Rebuilding
     ) -> SSAValue:
-        """`value` without its zero point, in the smallest type that holds it where it is known."""
+        """`value` minus its zero point; if constant, in the smallest type that holds it."""
         weights = weights_of(self.ctx)
         zero, elements = elements_of(zero_point, weights), known_elements(value, weights)
         if zero is not None and not zero.any():
@@ -139,12 +139,12 @@ class ProductOfQuantized(RewritePattern):
 @Exactness.EXACT
 @dataclass
 class ProductOfShifted(RewritePattern):
-    """Take a zero point of the first factor out of the sum, if the second one is known."""
+    """Move a zero point of the first factor out of the sum, if the second one is constant."""
 
     ctx: Context
 
     # dense(x - z, w, b) == dense(x, w, b - z * sum(w))  for one integer z of 8 bits
-    # and so for matmul, where the term is added, and conv
+    # likewise matmul, where the term is added, and conv
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
         if not isinstance(op, graph.DenseOp | graph.MatmulOp | graph.ConvOp):
             return
@@ -180,7 +180,7 @@ class ProductOfShifted(RewritePattern):
         rewriter.replace(op, to.new, [result])
 
     def _shift(self, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
-        """The bytes of a difference in 16 bits, and the zero point."""
+        """The 8-bit value in a difference of 16 bits, and the zero point."""
         sub = value.owner
         if not isinstance(sub, graph.SubOp) or element_type(value) != i16:
             return None
@@ -245,7 +245,7 @@ class QuantizeOfProduct(RewritePattern):
     def _sums(
         self, bias: graph.DequantizeOp, x: graph.DequantizeOp, w: graph.DequantizeOp
     ) -> SSAValue | None:
-        """The integers of a bias if they count what the products of those of x and w count."""
+        """The integers of a bias, if its scale is the product of those of x and w."""
         weights = weights_of(self.ctx)
         scale, zero = (elements_of(v, weights) for v in (bias.scale, bias.zero_point))
         own, other = (elements_of(v.scale, weights) for v in (x, w))
@@ -262,7 +262,7 @@ class QuantizeOfProduct(RewritePattern):
         w: graph.DequantizeOp,
         bias: SSAValue | None,
     ) -> int:
-        """What no sum of products is larger than."""
+        """An upper bound of the sums of products."""
         weights = weights_of(self.ctx)
         elements, zero = known_elements(w.x, weights), elements_of(w.zero_point, weights)
         if elements is None or zero is None:
@@ -288,7 +288,7 @@ class QuantizeOfProduct(RewritePattern):
 
 
 def _reach(kind: Attribute, zero: np.ndarray | None) -> int:
-    """What no difference of an integer of a type and its zero point is larger than."""
+    """An upper bound of the distance of an integer of a type from its zero point."""
     limits = np.iinfo(dtype_of(kind))
     if zero is None:
         return int(limits.max) - int(limits.min)
@@ -331,21 +331,21 @@ class GraphLegalizeQuantizedPass(ModulePass):
     }
     ```
 
-    The sum is one of integers as they are stored: the zero point of known weights is taken off
-    them, and that of `x` becomes a summand, ``-z * sum(w)``, which goes into the bias. All of it
-    wraps around as the sum does, so that a quantised operator keeps its bits.
+    Stored integers are multiplied: the zero point of constant weights is subtracted from them,
+    and that of `x` becomes a summand ``-z * sum(w)`` of the bias. All of this wraps around like
+    the sum, so that a quantised operator keeps its bits.
 
-    A product of floats between ``dequantize`` and ``quantize``, as quantisers write it, is first
-    recognised as a quantised operator. It may be padded, cut (relu, clip), and moved or pooled
-    in between, which is then done to integers. This replaces sums in f32, which depend on their
-    order, by exact ones: each element is that of exact arithmetic, or beside it where that is
-    within 2^-14 of the middle of two (`docs/rationale/0012-quantised-tensors.md`). What may
-    not fit 32 bits stays a product of floats.
+    A product of floats between ``dequantize`` and ``quantize``, as quantisers emit it, is first
+    recognised as a quantised operator. Pads, relu, clip, data movement and pooling in between
+    then work on integers. This replaces sums in f32, which depend on their order, by exact ones:
+    each element is that of exact arithmetic, or its neighbour where the exact value is within
+    2^-14 of halfway between the two (`docs/rationale/0012-quantised-tensors.md`). A product
+    that may not fit 32 bits stays in floats.
 
-    Requires: scales that are constants; to be run before `graph-fold-constant`, which would make
-        floats of quantised weights.
-    Leaves: `graph.quantize` and `graph.dequantize` where floats begin and end, and quantised
-        operators whose scales come at run time.
+    Requires: constant scales; runs before `graph-fold-constant`, which would dequantise constant
+        weights.
+    Leaves: `graph.quantize` and `graph.dequantize` at the boundaries to floats, and quantised
+        operators whose scales are known only at run time.
     """
 
     name = "graph-legalize-quantized"

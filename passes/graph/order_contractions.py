@@ -1,4 +1,4 @@
-"""Chains of products, dense and sparse ones, are computed in the order that is least work."""
+"""Compute chains of dense and sparse products in the order that is the least work."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from ...dialects.graph.shapes import SymbolicShapes, argument_attributes
 from .rules.permission import Permission
 
 _LISTED = 5
-"""Up to so many orders are all reported; of more, the model's and the extremes are."""
+"""Up to this many orders are all reported; of more, only a few (see `_considered`)."""
 
 
 class Emitter:
-    """Makes the operators of a new order, reusing parts that the model has."""
+    """Emits the operators of a new order, reusing existing ones."""
 
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
@@ -54,7 +54,7 @@ class Emitter:
         return op.results[0]
 
     def emit(self, order: Order) -> tuple[SSAValue, bool]:
-        """The value of an order, and whether it is held the other way round."""
+        """The value of an order, and whether it is transposed."""
         if isinstance(order, int):
             factor = self.chain.factors[order]
             return factor.value, factor.transposed
@@ -110,7 +110,7 @@ def _rewrite(chain: Chain, order: Order) -> None:
 
 
 def _name(factor: Factor) -> str:
-    """What the model calls a factor."""
+    """The name of a factor in the model."""
     value = factor.value
     if isinstance(value, BlockArgument):
         function = value.block.parent_op()
@@ -127,7 +127,7 @@ def _name(factor: Factor) -> str:
 
 
 def _text(order: Order, factors: Sequence[str]) -> str:
-    """An order in words: ``a (x w)``."""
+    """An order as text: ``a (x w)``."""
     if isinstance(order, int):
         return factors[order]
     parts = (f"({_text(p, factors)})" if isinstance(p, tuple) else factors[p] for p in order)
@@ -135,7 +135,7 @@ def _text(order: Order, factors: Sequence[str]) -> str:
 
 
 def _considered(chain: Chain, costs: Costs, best: Order) -> list[Order]:
-    """The orders to report: all, or of many the model's, from the left and from the right."""
+    """The orders to report: all, or if many the best, the model's and the two one-sided ones."""
     last = len(chain.factors) - 1
     found: list[Order] = []
     for order in costs.orders(0, last):
@@ -159,7 +159,7 @@ def _is_never_more(a: Dim, b: Dim) -> bool:
 
 
 def _report(ctx: Context, chain: Chain, costs: Costs, order: Order) -> None:
-    """Note what was chosen, and a line for each other order: the table of costs."""
+    """Record the chosen order, and each order considered with its cost."""
     factors = [_name(factor) for factor in chain.factors]
     subject = list(chain.parts.values())
     chosen, *others = _considered(chain, costs, order)
@@ -192,7 +192,7 @@ def _chains(function: func.FuncOp) -> list[Chain]:
 @Exactness.OPEN
 @dataclass(frozen=True)
 class GraphOrderContractionsPass(ModulePass):
-    """Compute chains of products in the order that is least work: ``a (x w)`` or ``(a x) w``.
+    """Compute chains of products in the order that is the least work: ``a (x w)`` or ``(a x) w``.
 
     Before:
 
@@ -218,10 +218,10 @@ class GraphOrderContractionsPass(ModulePass):
     }
     ```
 
-    A chain is made of `matmul`, `dense`, `spmm`, and `aggregate` where that sums up rows. A product
-    that something else uses, too, is a factor. A bias stays outside: only that of the last operator
-    of a chain is taken along. Work is counted from shapes and numbers of stored entries; orders are
-    compared under an assumption about unknown ones, which is reported if it matters.
+    A chain consists of `matmul`, `dense`, `spmm`, and `aggregate` where that sums rows. A product
+    with other users is a factor. Only the last operator of a chain may have a bias. Work is counted
+    from shapes and numbers of stored entries; unknown ones are assumed, which is reported if the
+    choice depends on it.
 
     Requires: `graph.normalize` not decomposed yet, which would put operators in between.
     Leaves: the products, in their orders.
@@ -231,7 +231,7 @@ class GraphOrderContractionsPass(ModulePass):
     budget = SUMS
 
     assumed_size: int = 1024
-    """What a size that is not known is taken for."""
+    """The assumed value of an unknown size."""
 
     assumed_entries: int = 8
     """The assumed number of stored entries in a row if it is unknown."""
@@ -250,7 +250,7 @@ class GraphOrderContractionsPass(ModulePass):
                 costs = Costs(chain, shapes, self.assumed_size, self.assumed_entries)
                 best.append(costs.best())
                 _report(ctx, chain, costs, best[-1])
-            # A factor may be the product of a chain that comes before.
+            # A factor may be the product of an earlier chain.
             for chain, order in reversed(list(zip(chains, best, strict=True))):
                 if order != chain.order and allowed("order", chain.root):
                     _rewrite(chain, order)

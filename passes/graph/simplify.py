@@ -1,9 +1,9 @@
 """Algebraic identities over several operators, cancellations and strength reduction.
 
-What one operator says about itself alone (``x * 1``, ``transpose(transpose(x))``) is a
-canonicalization of the operator: it holds bit for bit and never adds an operator. Here are the
-identities that need more: permission to round once instead of twice, a look at how often a
-value is used, or values of constants. `docs/canonical-forms.md` says where which one lives.
+An identity of one operator alone (``x * 1``, ``transpose(transpose(x))``) is a canonicalization
+of the operator: it is bit-exact and never adds an operator. The identities here need more:
+permission to round once instead of twice, the number of uses of a value, or values of constants.
+`docs/canonical-forms.md` says where each one lives.
 """
 
 from __future__ import annotations
@@ -49,10 +49,9 @@ class GraphSimplifyPass(ModulePass):
     }
     ```
 
-    A result may be rounded in another place than before. It differs by more than that only
-    where the operators in between overflow or underflow and the simpler form does not. The
-    sign of a zero may change. Operators on constants that come about are left to
-    `graph-fold-constant`.
+    A result may be rounded at a different point. It differs by more than that only where
+    intermediate values overflow or underflow and the simpler form does not. The sign of a
+    zero may change. `graph-fold-constant` evaluates the new operators on constants.
 
     Requires: nothing; canonicalizations (`canonicalize`) find more before and after it.
     Leaves: operators whose results are no longer used are erased.

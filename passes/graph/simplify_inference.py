@@ -31,7 +31,7 @@ from .rules.rooted import rooted
 
 @Exactness.EXACT
 class DropoutIsIdentity(RewritePattern):
-    """Leave dropout out."""
+    """Remove dropout."""
 
     # dropout(x) == x
     @rooted
@@ -41,10 +41,10 @@ class DropoutIsIdentity(RewritePattern):
 
 
 class Composition:
-    """Primitives that take the place of an operator; 16 bits are computed in f32, as by it.
+    """Builds the primitives that replace an operator; like it they compute 16 bits in f32.
 
     Args:
-        op: what is replaced; its operands of 16 bits are cast.
+        op: the operator; its operands of 16 bits are cast.
         rewriter: inserts before `op`.
     """
 
@@ -55,7 +55,7 @@ class Composition:
         self.element = f32 if is_half(stored) else stored
 
     def add(self, new: Operation) -> SSAValue:
-        """Insert an operator of one result, which is returned."""
+        """Insert an operator and return its one result."""
         new.location = self.op.location
         self.rewriter.insert(new)
         return new.results[0]
@@ -71,7 +71,7 @@ class Composition:
         return self.add(graph.ConstantOp.literal(np.array(value, dtype_of(self.element))))
 
     def mean(self, x: SSAValue, axes: Sequence[int]) -> SSAValue:
-        """The mean along some axes, which stay with size 1."""
+        """The mean along some axes, which are kept with size 1."""
         return self.add(graph.ReduceOp(x, "mean", axes, keepdims=True))
 
     def root_mean_square(self, x: SSAValue, axes: Sequence[int], epsilon: float) -> SSAValue:
@@ -87,7 +87,7 @@ class Composition:
     def affine(
         self, y: SSAValue, scale: SSAValue | None, bias: SSAValue | None, shape: Sequence[int] = ()
     ) -> SSAValue:
-        """y * scale + bias, as far as they are given, reshaped if there is a shape for them."""
+        """y * scale + bias, either of which may be None; both get `shape` if there is one."""
         for parameter, operator in ((scale, graph.MulOp), (bias, graph.AddOp)):
             if parameter is not None:
                 p = self.operand(parameter)
@@ -95,7 +95,7 @@ class Composition:
         return y
 
     def finish(self, y: SSAValue) -> None:
-        """Let `y` take the place of the first result."""
+        """Replace the first result by `y`."""
         result = self.op.results[0]
         y = (
             y
@@ -103,20 +103,20 @@ class Composition:
             else self.add(graph.CastOp(y, element_type(result)))
         )
         if y.type != result.type:
-            # The operator's type may know more, or fewer, sizes than that of its replacement.
+            # The two types may differ in which sizes are static.
             y = Rewriter.replace_value_with_new_type(y, result.type)
         result.replace_all_uses_with(y)
         self.rewriter.erase(self.op)
 
 
 def _vector(x: SSAValue, axis: int) -> list[int]:
-    """The shape that brings a vector along a dimension of `x`."""
+    """The shape in which a vector broadcasts along a dimension of `x`."""
     return [-1, *[1] * (rank(x) - axis - 1)]
 
 
 @Exactness.OPEN
 class BatchNormIsScaleAndShift(RewritePattern):
-    """Compute one factor and one summand for each channel, on vectors that are constants."""
+    """Compute one factor and one summand for each channel, from vectors that are constants."""
 
     # batch_norm(x) == x * k + (bias - mean * k)  for k = scale * rsqrt(variance + epsilon)
     @rooted
@@ -151,7 +151,7 @@ class BatchNormTrainingIsPrimitives(RewritePattern):
 
 @Exactness.OPEN
 class LayerNormIsPrimitives(RewritePattern):
-    """Standardize what follows an axis."""
+    """Standardize along an axis and those after it."""
 
     # layer_norm(x) == (x - m) * rsqrt(mean((x - m)^2) + epsilon) * scale + bias
     #     for m = mean(x), the means along the axes
@@ -177,7 +177,7 @@ class InstanceNormIsPrimitives(RewritePattern):
 
 @Exactness.OPEN
 class GroupNormIsPrimitives(RewritePattern):
-    """Standardize runs of channels, where a reshape can take them apart."""
+    """Standardize runs of channels, where a reshape can separate them."""
 
     # group_norm(x) == reshape((z - m) * rsqrt(mean((z - m)^2) + epsilon) * scale + bias)
     #     for z = x reshaped to groups of channels, and m = mean(z), the means of the groups
@@ -198,7 +198,7 @@ class GroupNormIsPrimitives(RewritePattern):
 
 @Exactness.OPEN
 class RmsNormIsPrimitives(RewritePattern):
-    """Divide what follows an axis by the root of its mean square."""
+    """Divide by the root mean square along an axis and those after it."""
 
     # rms_norm(x) == x * rsqrt(mean(x^2) + epsilon) * scale
     @rooted
@@ -211,7 +211,7 @@ class RmsNormIsPrimitives(RewritePattern):
 
 @Exactness.OPEN
 class L2NormalizeIsPrimitives(RewritePattern):
-    """Divide by a length."""
+    """Divide by the Euclidean norm."""
 
     # l2_normalize(x) == x * rsqrt(max(sum(x^2), epsilon))
     @rooted
@@ -226,7 +226,7 @@ class L2NormalizeIsPrimitives(RewritePattern):
 
 @dataclass(frozen=True)
 class GraphSimplifyInferencePass(ModulePass):
-    """Replace dropout by its operand, and normalisations by what they are made of.
+    """Replace dropout by its operand, and normalisations by primitive operators.
 
     Before:
 
@@ -247,14 +247,14 @@ class GraphSimplifyInferencePass(ModulePass):
 
     A batch normalisation becomes ``x * k + (bias - mean * k)`` with
     ``k = scale * rsqrt(variance + epsilon)``: a few operators on one number for each channel,
-    which `graph-fold-constant` then evaluates, and two on ``x``. In f16 it stays, since ``k``
-    would be rounded. Normalisations by statistics of ``x`` itself (layer, instance, group,
-    root mean square, length, and of the batch) become reductions and the arithmetic between
-    them, 16 bits in f32; `graph-fuse-ops` brings these into one kernel again, now together with
-    what comes before and after.
+    which `graph-fold-constant` then evaluates, and two on ``x``. In 16 bits it is kept, since
+    ``k`` would be rounded. Normalisations by statistics of ``x`` itself (layer, instance, group,
+    root mean square, L2, and batch in training) become reductions and elementwise operators,
+    for 16 bits in f32; `graph-fuse-ops` fuses these into one kernel again, now together with
+    their neighbours.
 
     Requires: nothing.
-    Leaves: no `graph.batch_norm` but in f16, no `graph.dropout` but between types that differ,
+    Leaves: no `graph.batch_norm` but in 16 bits, no `graph.dropout` but between different types,
         no normalisation but a `graph.batch_norm_training` whose statistics are used and a
         `graph.group_norm` with two symbolic sizes after the channels.
     """
@@ -273,6 +273,6 @@ class GraphSimplifyInferencePass(ModulePass):
             RmsNormIsPrimitives(),
             L2NormalizeIsPrimitives(),
         ]
-        why = "its parts fold and fuse with what is beside them"
+        why = "its parts fold and fuse with their neighbours"
         rules = permitted(op, [recorded(rule, ctx, why) for rule in patterns])
         PatternRewriteWalker(GreedyRewritePatternApplier(rules)).rewrite_module(op)

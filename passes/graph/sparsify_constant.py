@@ -1,4 +1,4 @@
-"""A constant that is mostly zeros, and is multiplied, becomes a sparse matrix where that pays."""
+"""Turn constant factors that are mostly zeros into sparse matrices where that is faster."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ _MOVED = 1_000
 
 
 def dense_cost(rows: int, inner: int, columns: int) -> int:
-    """What the dense product with a matrix of rows x inner takes, in picoseconds.
+    """The time of the dense product with a matrix of rows x inner, in picoseconds.
 
-    With few columns the matrix comes from memory once for few multiply-adds.
+    With few columns loading the matrix from memory dominates.
     """
     return rows * inner * max(columns * _MULTIPLY_ADD, _WEIGHT)
 
 
 def sparse_cost(rows: int, inner: int, columns: int, entries: int, moved: bool) -> int:
-    """What the sparse product takes; `moved` where both dense matrices are transposed for it."""
+    """The time of the sparse product; `moved` if both dense matrices are transposed for it."""
     product = entries * (_ENTRY + _ENTRY_COLUMN * columns) + rows * _ROW
     return product + (columns * (rows + inner) * _MOVED if moved else 0)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A product, a constant in it, and the operators on the way, each with the operand it is in.
+    """A product, a constant, and the operators between them, each with the index of the operand.
 
-    `on_left` says whether the constant is the left matrix of the product: a sparse matrix can only
-    be that one. On the right it is ``x w^T == (w x^T)^T``.
+    `on_left` says whether the constant is the left factor, the only one that can be sparse. One on
+    the right becomes it by ``x w^T == (w x^T)^T``.
     """
 
     product: _Product
@@ -94,14 +94,14 @@ def _candidates(op: Operation) -> Iterator[Candidate]:
 
 
 def _place(op: object) -> int | None:
-    """The operand of `op` that may become sparse, so that the result is sparse as well."""
+    """The index of the operand of `op` that, if it is sparse, makes the result sparse."""
     if isinstance(op, graph.MulOp | graph.DivOp):
         return next((n for n, v in enumerate(op.operands) if v.type == op.result.type), None)
     return 0 if isinstance(op, graph.SliceOp | graph.DropoutOp) else None
 
 
 def _on_left(candidate: Candidate, sparse: SSAValue) -> list[GraphOp]:
-    """The product with a sparse left matrix; None if an operator has no sparse form."""
+    """The product with a sparse left matrix; empty if an operator has no sparse form."""
     new: list[GraphOp] = []
     value = sparse
     for op, place in (*reversed(candidate.way), (candidate.product, 0)):
@@ -139,7 +139,7 @@ class Sparsifier:
     copies: dict[tuple[Operation, bool], SSAValue] = field(default_factory=dict)
 
     def visit(self, candidate: Candidate) -> bool:
-        """Make the product a sparse one, if that pays and there is such a product."""
+        """Replace the product by a sparse one, if there is one and it is faster."""
         elements = elements_of(candidate.constant.result, self.weights)
         if elements is None or not elements.size:
             return False
@@ -154,7 +154,7 @@ class Sparsifier:
                 decide(self.ctx, candidate.product, what, why, cost, kind="missed")
             return False
         if not self.permission.allows(Exactness.SPECIAL, candidate.product):
-            why = "an operator after it would show what 0 * NaN becomes"
+            why = "an operator after it would expose the value of 0 * NaN"
             decide(self.ctx, candidate.product, f"{name} and stays dense", why, cost, kind="missed")
             return False
         if not allowed("sparsify", candidate.product):
@@ -182,7 +182,7 @@ class Sparsifier:
     def _compare(
         self, candidate: Candidate, shape: tuple[int, ...], entries: int
     ) -> tuple[bool, str]:
-        """Whether the sparse product is faster, and both times in words."""
+        """Whether the sparse product is faster, and both times as text."""
         rows, inner = shape if candidate.upright else shape[::-1]
         known, pays, cost = candidate.columns, True, ""
         for size in [known] if known >= 0 else [1, self.assumed_size]:
@@ -219,13 +219,13 @@ def _time(picoseconds: int) -> str:
 @Exactness.SPECIAL
 @dataclass(frozen=True)
 class GraphSparsifyConstantPass(ModulePass):
-    """Multiply by a constant that is mostly zeros as by a sparse matrix, where that is faster.
+    """Multiply by a constant that is mostly zeros as a sparse matrix, where that is faster.
 
-    Features, the adjacency matrix of a graph that is given dense, and pruned weights are such
-    constants. Between a constant on the left and its product, scales of rows and columns, slices of
-    rows and dropout apply to the stored elements. What is faster follows from the
-    sizes and the number of elements that are not 0 (`docs/rationale/0015-sparse-or-dense.md`);
-    a size that is not known must not be in the way, be it 1 or `assumed_size`.
+    Such constants are features, dense adjacency matrices, and pruned weights. Scales of rows and
+    columns, slices of rows and dropout between a constant on the left and its product apply to
+    the stored elements. The choice follows from the sizes and the number of elements that are
+    not 0 (`docs/rationale/0015-sparse-or-dense.md`); if a size is unknown, the sparse product
+    must be faster both for 1 and for `assumed_size`.
 
     Before:
 
@@ -250,7 +250,7 @@ class GraphSparsifyConstantPass(ModulePass):
     }
     ```
 
-    An element that is 0 is assumed to stay 0, whatever it is multiplied by.
+    A 0 is assumed to stay 0, whatever it is multiplied by.
 
     Requires: the arrays of constants, in the context.
     Leaves: no unused constant.
@@ -260,7 +260,7 @@ class GraphSparsifyConstantPass(ModulePass):
     budget = SUMS
 
     assumed_size: int = 1024
-    """The upper bound of unknown sizes assumed for the decision, besides 1."""
+    """Unknown sizes are assumed to be between 1 and this."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         sparsifier = Sparsifier(ctx, Permission(op), self.assumed_size, weights_of(ctx))

@@ -33,7 +33,7 @@ LARGEST = {"f16": 65504.0, "bf16": 3.38e38}
 
 
 def precision_of(op: GraphOp) -> Precision:
-    """What an operator says of itself."""
+    """The policy that an operator declares, or the default for its kind of fusion."""
     if op.PRECISION is not None:
         return op.PRECISION
     moves = op.fusion in (FusionKind.INJECTIVE, FusionKind.BROADCAST)
@@ -41,12 +41,12 @@ def precision_of(op: GraphOp) -> Precision:
 
 
 class Narrowing:
-    """Makes operators of one block work on a narrow type.
+    """Rewrites operators of a block to work on a narrow type.
 
     Args:
         ctx: has the weights, and receives the decisions.
         type: "f16" or "bf16".
-        named: what operators of these names may do; others declare it themselves.
+        named: policies by name of operator, which override the declared ones.
     """
 
     def __init__(self, ctx: Context, type: str, named: Mapping[str, Precision]) -> None:
@@ -54,10 +54,10 @@ class Narrowing:
         self.narrow: dict[SSAValue, SSAValue] = {}
         """Values in f32 -> the same in the narrow type."""
         self.replaced: dict[Operation, Operation] = {}
-        """Operators that were -> those that work on the narrow type."""
+        """Original operators -> those that work on the narrow type."""
 
     def run(self, block: Block) -> None:
-        """Narrow what may be; the values that other operations use keep their types."""
+        """Narrow the operators that may be; values used by other operations keep their types."""
         for op in list(block.ops):
             if isinstance(op, GraphOp) and self._is_candidate(op):
                 self._decide(op)
@@ -90,7 +90,7 @@ class Narrowing:
             return
         arrays = [elements_of(v, weights_of(self.ctx)) for v in wide if is_constant(v)]
         if not all(array is not None and self._fits(array) for array in arrays):
-            why = f"its weights are not known, or beyond {LARGEST[self.type]:g}"
+            why = f"its weights are unknown, or beyond {LARGEST[self.type]:g}"
             self._keep(op, why)
             return
         if not allowed("narrow", op):
@@ -173,16 +173,16 @@ class GraphToMixedPrecisionPass(ModulePass):
     }
     ```
 
-    Everything is computed in f32 still, and sums are f32 sums; what is rounded to 16 bits is
-    what operators leave in memory. An operator says by `PRECISION` what it may do: `ALWAYS`
-    (products and convolutions), `FOLLOW` (where its operands are narrow or constants: sums,
-    activations by comparison, whatever moves elements), `NEVER` (all others: exponentials,
-    reductions, sparse products). Arguments and results of functions keep their types. What is
-    decided for each operator is a decision; `stepwell.to_mixed_precision` measures the error.
+    Operators still compute, and sum, in f32; only the results they store are rounded to 16
+    bits. An operator declares its policy as `PRECISION`: `ALWAYS` (products and convolutions),
+    `FOLLOW` (if its operands are narrow or constants: sums, activations by comparison, data
+    movement), `NEVER` (all others: exponentials, reductions, sparse products). Arguments and
+    results of functions keep their types. The choice for each operator is recorded as a
+    decision; `stepwell.to_mixed_precision` measures the error.
 
     Requires: `graph-simplify-inference` and the folding of scales before it, since f16 is not
         folded; `graph-fold-constant` after it, which stores the weights.
-    Leaves: operators on f64, on sparse tensors, and whose weights leave the range of the type.
+    Leaves: operators on f64 or sparse tensors, and those with weights beyond the type's range.
     """
 
     name = "graph-to-mixed-precision"
@@ -201,7 +201,7 @@ class GraphToMixedPrecisionPass(ModulePass):
         self.replace(ctx, op)
 
     def replace(self, ctx: Context, op: ModuleOp) -> dict[Operation, Operation]:
-        """Do so; return the old operators with their replacements."""
+        """Narrow operators of a module; return the old ones with their replacements."""
         if self.type not in TYPES:
             expected = " or ".join(TYPES)
             raise PassFailedException(

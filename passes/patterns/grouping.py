@@ -24,9 +24,9 @@ from .pattern import Match, Pattern
 def group_module(ctx: Context, op: ModuleOp, table: Mapping[str, Pattern]) -> int:
     """Outline each match of a pattern in place, as a function of the pattern's name.
 
-    Matches of the same structure use one function. An earlier pattern takes its
-    operators first, and each of them the operators that come last. Functions that are
-    primitive already stay as they are.
+    Matches of the same structure use one function. Earlier patterns take precedence, and
+    each pattern matches later operators first. Functions that are already primitive are
+    not changed.
 
     Args:
         ctx: the context of the pass.
@@ -34,10 +34,10 @@ def group_module(ctx: Context, op: ModuleOp, table: Mapping[str, Pattern]) -> in
         table: patterns by the names of their functions.
 
     Returns:
-        How many groups were made.
+        The number of groups.
 
     Raises:
-        CompileError: if a name cannot be one, or a matched operator cannot be in a kernel.
+        CompileError: if a name is invalid, or a matched operator cannot be in a kernel.
     """
     for name, pattern in table.items():
         if not isinstance(pattern, Pattern):
@@ -56,7 +56,7 @@ def group_module(ctx: Context, op: ModuleOp, table: Mapping[str, Pattern]) -> in
         shapes, recorder = SymbolicShapes(function), Recorder()
         for name, pattern in table.items():
             for last in reversed(list(function.body.block.ops)):
-                # What was outlined meanwhile is in no block any more.
+                # Operators outlined since are no longer in a block.
                 match = pattern.match(last) if last.parent is not None else None
                 if match is not None:
                     ops = _operators(match, name)
@@ -76,13 +76,13 @@ def _operators(match: Match, name: str) -> list[GraphOp]:
     for op in match.ops:
         if not has_value(op):
             fact = f"{described(op)} cannot be in a kernel"
-            hint = "it gives no value at an index"
+            hint = "it does not define its value at an index"
             raise CompileError(explain(f'group "{name}"', fact, hint=hint))
     return [op for op in match.ops if has_value(op)]
 
 
 def _outline(ctx: Context, outliner: Outliner, match: Match, planned: Part, name: str) -> None:
-    """Move what becomes one kernel into a function."""
+    """Move the operators of one kernel into a function."""
     function = outliner.outline(planned.ops, planned.results, name)
     what = "one kernel for " + ", ".join(op.name for op in planned.ops)
     why = f'pattern "{match.pattern.name}" matches {match.origin}'

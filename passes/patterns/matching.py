@@ -1,4 +1,4 @@
-"""Matching: the values that the terms of a pattern stand for, found by backtracking."""
+"""Matching: bind the terms of a pattern to values by backtracking."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from .terms import (
 )
 
 State = Mapping[Term, SSAValue | Operation]
-"""What terms stand for: an operation for an `Operator`, a value for others."""
+"""The bindings of terms: of an `Operator` to an operation, of others to values."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an attempt ended, and how many terms stood for something by then."""
+    """Why an attempt failed, and how many terms were bound by then."""
 
     progress: int
     reason: str
@@ -49,7 +49,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Slot:
-    """What an operation has in the place of one declared operand: no value, one, or several."""
+    """The values of an operation for one declared operand: none, one, or several."""
 
     label: str
     values: tuple[SSAValue, ...]
@@ -57,7 +57,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value occurred: as an operand of an operation, or as a root made by it."""
+    """Where a value occurred: as an operand of an operation, or as a result of a root."""
 
     op: Operation
     label: str | None = None
@@ -75,12 +75,12 @@ def described(op: Operation) -> str:
 
 
 class Matcher:
-    """Finds all ways in which terms stand for values of one block.
+    """Finds all bindings of terms to values of one block.
 
     Args:
-        roots: the terms of the results, of which the first is matched first.
-        block: where all operators have to be.
-        failures: is given the reasons why attempts ended, where that is wanted.
+        roots: the terms of the results, matched in order.
+        block: the block that must contain all operators.
+        failures: if given, receives the reasons why attempts failed.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Matcher:
         self.failures = failures
 
     def states(self, root: OpResult) -> Iterator[tuple[State, tuple[OpResult, ...]]]:
-        """Each way in which the first root stands for a value, with the values of all roots."""
+        """All bindings with this value as the first root, and the values of all roots."""
         for state in self._value(self.roots[0], root, Place(root.op), {}):
             yield from self._other_roots(state, (root,))
 
@@ -112,20 +112,20 @@ class Matcher:
                 yield from self._other_roots(extended, (*found, value))
 
     def _is_closed(self, state: State, found: Sequence[SSAValue]) -> bool:
-        """Whether the operators can become one: intermediate values have no other users."""
+        """Whether the operators can be replaced as one: no other users of inner values."""
         ops = operations(state, found)
         for op in ops:
             for use in (use for r in op.results if r not in found for use in r.uses):
                 if use.operation not in ops:
                     fact = f"is also used by {described(use.operation)}"
-                    return self._fail(state, op, f"{fact}, and is no root of the pattern")
+                    return self._fail(state, op, f"{fact}, but is not a result of the pattern")
         if len(found) > 1 and dependents_between(ops) is None:
-            fact = "a root needs another root through an operator that is not in the match"
+            fact = "a root depends on another root through an operator outside the match"
             return self._fail(state, ops[-1], fact)
         return True
 
     def _value(self, term: Term, value: SSAValue, place: Place, state: State) -> Iterator[State]:
-        """Each way in which a term stands for a value, given what others stand for."""
+        """All bindings that extend `state` and bind a term to a value."""
         if isinstance(term, Result):
             yield from self._operator(term.operator, term.number, value, place, state)
         elif isinstance(term, Operator):
@@ -134,7 +134,7 @@ class Matcher:
             if state[term] is value:
                 yield state
             else:
-                self._fail(state, place, f"{_maker(value)}, another value than elsewhere")
+                self._fail(state, place, f"{_maker(value)}, not the value matched elsewhere")
         elif isinstance(term, Wildcard):
             if self._satisfies(term.constraint, value, place, state):
                 yield {**state, term: value}
@@ -157,17 +157,17 @@ class Matcher:
     ) -> Iterator[State]:
         op = value.owner
         if not isinstance(op, Operation) or not term.is_kind_of(op):
-            fact = "is no root of the pattern" if place.label is None else _maker(value)
+            fact = "cannot be a result of the pattern" if place.label is None else _maker(value)
             self._fail(state, place, fact, term.text)
         elif value.index != number:  # type: ignore[attr-defined]
-            self._fail(state, place, f"{_maker(value)}, another result", number)
+            self._fail(state, place, f"{_maker(value)}, but another result", number)
         elif op.parent is not self.block:
             self._fail(state, place, f"{_maker(value)} of another block")
         elif term in state:
             if state[term] is op:
                 yield state
             else:
-                self._fail(state, place, f"{_maker(value)}, another operator than elsewhere")
+                self._fail(state, place, f"{_maker(value)}, not the operator matched elsewhere")
         elif self._has_attributes(op, term, state):
             extended = {**state, term: op}
             for slots in _orders(op):
@@ -182,7 +182,7 @@ class Matcher:
         for name, wanted in term.attributes.items():
             attribute = op.properties.get(name, op.attributes.get(name))
             if not _is_attribute(attribute, wanted):
-                expected = "what the pattern demands" if callable(wanted) else wanted
+                expected = "what the predicate accepts" if callable(wanted) else wanted
                 got = "absent" if attribute is None else plain(attribute)
                 return self._fail(state, op, f"{name} is {got}", expected)
         return True
@@ -190,7 +190,7 @@ class Matcher:
     def _paired(
         self, op: Operation, term: Operator, slots: Sequence[Slot], state: State
     ) -> list[tuple[Place, Term, SSAValue]] | None:
-        """The terms of an operator with the values that they have to stand for."""
+        """The terms of an operator with the values to bind them to."""
         given = list(term.operands)
         rest = given.pop() if given[-1:] == [...] else None
         if len(given) > len(slots):
@@ -229,10 +229,7 @@ class Matcher:
 
 
 def operations(state: State, roots: Sequence[SSAValue]) -> list[Operation]:
-    """The operations that operators stand for: each after those it needs, the last one last.
-
-    Those of several roots are in the order of their block.
-    """
+    """The matched operations, producers first; for several roots in the order of their block."""
     found = {op for op in state.values() if isinstance(op, Operation)}
     if len(roots) > 1:
         block = next(iter(found)).parent
@@ -256,7 +253,7 @@ def _maker(value: SSAValue) -> str:
 
 
 def _orders(op: Operation) -> Iterator[Sequence[Slot]]:
-    """The operands of an operation, in each order that means the same."""
+    """The operands of an operation, in each equivalent order."""
     if isinstance(op, IRDLOperation):
         names = [name for name, _ in op.get_irdl_definition().operands]
         have = [(name, getattr(op, name)) for name in names]
@@ -275,7 +272,7 @@ def _orders(op: Operation) -> Iterator[Sequence[Slot]]:
 
 
 def _candidates(term: Term, state: State) -> Iterator[OpResult]:
-    """The values above the known part of a root, as far up as the root may be."""
+    """The values that the root may be: users of its bound parts, up to its depth."""
     parts = list(subterms(term))
     known = [state[part] for part in parts if part in state]
     values = [v for k in known for v in (k.results if isinstance(k, Operation) else (k,))]
@@ -302,7 +299,7 @@ def _is_attribute(attribute: Attribute | None, wanted: Any) -> bool:
 
 
 def plain(attribute: Attribute) -> Any:
-    """What an attribute says, as Python writes it; an attribute of another kind as it is."""
+    """The Python value of an attribute; an attribute of an unknown kind itself."""
     if isinstance(attribute, EnumAttribute):
         return attribute.data.value
     if isinstance(attribute, IntegerAttr):

@@ -1,4 +1,4 @@
-"""`Pattern`: a Python function over operators, as something that can be looked for."""
+"""`Pattern`: a Python function over operators, made searchable."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ from .terms import Constrained, OneOf, Operator, Result, Term, Wildcard, subterm
 class Match:
     """A place where a pattern matches.
 
-    ``match["x"]`` is what the parameter `x`, or the operator that was given the name "x",
-    stands for: an `SSAValue` or an `Operation`; None where an alternative or an optional
-    operand did without it.
+    ``match["x"]`` is the `SSAValue` or `Operation` bound to the parameter `x`, or to the
+    operator named "x"; None if the chosen alternative, or an absent operand, does not use it.
     """
 
     pattern: Pattern
     ops: tuple[Operation, ...]
-    """The operators that were matched, each after those it needs."""
+    """The matched operators, producers first."""
     roots: tuple[SSAValue, ...]
     """The values of the results of the pattern."""
     bindings: Mapping[str, SSAValue | Operation | None]
@@ -43,7 +42,7 @@ class Match:
 
     @property
     def origin(self) -> str:
-        """The names of the model's nodes that were matched, or else of the operators."""
+        """The names of the matched nodes of the model, or else of the operators."""
         found = list(dict.fromkeys(name for op in self.ops for name in names(op)))
         if found:
             return f"node{'s' if len(found) > 1 else ''} " + ", ".join(f'"{n}"' for n in found)
@@ -51,14 +50,14 @@ class Match:
 
 
 class Pattern:
-    """What a function over operators describes; made by the decorator `pattern`.
+    """The operators that a function describes; made by the decorator `pattern`.
 
     Args:
         function: takes the wildcards, calls operators, returns one result or several.
-        when: says of a whole match whether it counts.
+        when: a predicate of whole matches.
 
     Raises:
-        CompileError: if the function is no pattern.
+        CompileError: if the function does not describe a pattern.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class Pattern:
         self.named = self._named(parameters)
 
     def _parameters(self, function: Callable[..., Any]) -> dict[str, Term]:
-        """A term for each parameter: its annotation or default value, if that is one."""
+        """A term for each parameter: its annotation or default value, or a wildcard."""
         try:
             signature = inspect.signature(function, eval_str=True)
         except (NameError, TypeError, ValueError, SyntaxError, AttributeError) as error:
@@ -90,12 +89,12 @@ class Pattern:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise self.error(f'parameter "{name}" stands for several values')
             stated = [t for t in (parameter.annotation, parameter.default) if isinstance(t, Term)]
-            # One constraint may be written for several parameters, which are different values.
+            # Parameters annotated with one constraint are still different values.
             result[name] = dataclasses.replace(stated[0]) if stated else Wildcard()  # type: ignore[type-var]
         return result
 
     def _guarded(self, function: Callable[..., Any], *arguments: object) -> Any:
-        """What a function of the user returns; whatever it raises is an error of the pattern."""
+        """Call a user's function; whatever it raises becomes an error of the pattern."""
         try:
             return function(*arguments)
         except Exception as error:
@@ -111,7 +110,7 @@ class Pattern:
         for root in self.roots:
             if not isinstance(root, Term) or not _is_operator(root):
                 kind = "a wildcard" if isinstance(root, Term) else type(root).__name__
-                raise self.error("a result is no operator", expected="an operator", got=kind)
+                raise self.error("wrong result", expected="an operator", got=kind)
             parts = set(subterms(root))
             if known and known.isdisjoint(parts):
                 raise self.error("its results have nothing in common")
@@ -122,7 +121,7 @@ class Pattern:
         for term in self.terms:
             name = term.name if isinstance(term, Operator) else None
             if name is not None and result.setdefault(name, term) is not term:
-                raise self.error(f'two things are called "{name}"')
+                raise self.error(f'the name "{name}" is used twice')
         return result
 
     def error(self, fact: str, expected: object = None, got: object = None) -> CompileError:
@@ -133,7 +132,7 @@ class Pattern:
         return f"<pattern {self.name}({', '.join(self.named)})>"
 
     def match(self, op: Operation) -> Match | None:
-        """The first match whose first result is one of `op`, if there is one."""
+        """The first match whose first result is a result of `op`, if any."""
         return self._match(op, None)
 
     def matches(self, target: Module | Operation) -> list[Match]:
@@ -142,9 +141,9 @@ class Pattern:
         return [match for op in top.walk() if (match := self.match(op)) is not None]
 
     def explain(self, at: Operation | SSAValue | str, module: Module | None = None) -> str:
-        """Why the pattern does not match, in words: how far it came, and what was wrong there.
+        """Why the pattern does not match: the mismatch after the most matched terms.
 
-        Where several alternatives came equally far there is a line for each.
+        Equally good alternatives get a line each.
 
         Args:
             at: the operator or value that is its first result; or, with a module, the name
@@ -198,7 +197,7 @@ class Pattern:
     def _each(
         self, states: Iterator[tuple[State, tuple[OpResult, ...]]]
     ) -> Iterator[tuple[State, tuple[OpResult, ...]]]:
-        """The states, where an error of a predicate of the user is one of the pattern."""
+        """The states; an error raised by a user's predicate becomes one of the pattern."""
         while (state := self._guarded(next, states, None)) is not None:
             yield state
 

@@ -1,4 +1,4 @@
-"""Rewriting: matches are replaced, within bounds, and dead code is erased."""
+"""Rewriting: replace matches, a bounded number of times, and erase dead code."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from ..graph.fusion.outlining import bring_together
 from .pattern import Match, Pattern
 
 Build = Callable[[Match, WeightStore], tuple[Sequence[Operation], Sequence[SSAValue]]]
-"""Makes the operators of a replacement and its results; arrays go into the store."""
+"""Builds the operators and results of a replacement; arrays go into the store."""
 
 _REWRITES_PER_OPERATOR = 10
 
 
 @dataclass(frozen=True)
 class Rule(RewritePattern):
-    """A pattern and what replaces it. It can be used wherever xDSL takes a `RewritePattern`."""
+    """A pattern and its replacement, usable as a `RewritePattern` of xDSL."""
 
     pattern: Pattern
     build: Build
@@ -45,7 +45,7 @@ class Rule(RewritePattern):
         self.replace(op, rewriter)
 
     def replace(self, op: Operation, rewriter: PatternRewriter) -> Match | None:
-        """Replace the match whose first result is one of `op`, if there is one.
+        """Replace the match whose first result is a result of `op`, if any.
 
         Raises:
             CompileError: if the replacement does not fit; the module is then unchanged.
@@ -56,7 +56,7 @@ class Rule(RewritePattern):
         store = WeightStore() if self.weights is None else self.weights
         new, values = self.build(match, store)
         if self.weights is None and len(store):
-            hint = "apply it by patterns.apply or patterns.rewrite_module"
+            hint = "use patterns.apply or patterns.rewrite_module"
             raise self.error(match, "there is no weight store for its arrays", hint=hint)
         values = self._fitted(match, new, values)
         location = fuse(match.ops)
@@ -76,14 +76,14 @@ class Rule(RewritePattern):
     def _fitted(
         self, match: Match, new: Sequence[Operation], values: Sequence[SSAValue]
     ) -> list[SSAValue]:
-        """The results, new ones with the types that the old ones declare."""
+        """The results; new ones get the declared types of the old ones."""
         if len(values) != len(match.roots):
             fact = "wrong number of results"
             raise self.error(match, fact, len(match.roots), len(values))
         fitted = list(values)
         for number, (old, value) in enumerate(zip(match.roots, values, strict=True)):
             if value in match.roots:
-                raise self.error(match, f"result {number} is what it replaces")
+                raise self.error(match, f"result {number} is one of the values to replace")
             if value.type == old.type:
                 continue
             owner = value.owner
@@ -102,7 +102,7 @@ class Rule(RewritePattern):
         got: object = None,
         hint: str | None = None,
     ) -> CompileError:
-        """An error that names the rewriting and what it was about to replace."""
+        """An error that names the rewrite and the operators to be replaced."""
         subject, where = f'rewrite "{self.name}"', match.origin
         return CompileError(
             explain(subject, fact, expected=expected, got=got, origin=where, hint=hint)
@@ -118,7 +118,7 @@ def _fits(old: SSAValue, new: SSAValue) -> bool:
 
 @dataclass
 class _Bounded(RewritePattern):
-    """A pattern that is counted, and stopped where it does not end."""
+    """A pattern with a limit on its number of uses."""
 
     pattern: RewritePattern
     ctx: Context
@@ -167,7 +167,7 @@ def rewrite_module(
     once: bool = False,
     limit: int | None = None,
 ) -> int:
-    """Apply rules in place until none matches, users before what they use; for use in a pass.
+    """Apply rules in place until none matches, users before producers; for use in a pass.
 
     Dead operations are erased. The decisions go to the context, and arrays of replacements to its
     weight store. The caller verifies the result.
@@ -175,16 +175,16 @@ def rewrite_module(
     Args:
         ctx: the context of the pass.
         op: the module.
-        rules: rewritings of patterns, and xDSL's own patterns; the first that matches is used.
-        once: visit each operator once, and not what replacements bring.
+        rules: rewrites of patterns, and xDSL's own patterns; the first that matches is used.
+        once: visit each operator once, and not those of replacements.
         limit: how often one rule may be applied; by default ten times the operators.
 
     Returns:
-        How many rewrites there were.
+        The number of rewrites.
 
     Raises:
-        CompileError: if a rule does not end, fails, or does not fit; the module may then be
-            rewritten in part.
+        CompileError: if a rule exceeds the limit, fails, or does not fit; the module may then
+            be partly rewritten.
     """
     if limit is None:
         limit = _REWRITES_PER_OPERATOR * sum(1 for _ in op.walk())
@@ -192,7 +192,7 @@ def rewrite_module(
     bounded: list[_Bounded] = []
     for rule in rules:
         if not isinstance(rule, RewritePattern):
-            fact, expected = "no rule", "a rewrite of a pattern or an xdsl RewritePattern"
+            fact, expected = "wrong rule", "a rewrite of a pattern or an xdsl RewritePattern"
             raise CompileError(explain("rewrite", fact, expected=expected, got=repr(rule)))
         held = dataclasses.replace(rule, weights=store) if isinstance(rule, Rule) else rule
         bounded.append(_Bounded(held, ctx, limit))
@@ -204,7 +204,7 @@ def rewrite_module(
     try:
         walker.rewrite_module(op)
     except DiagnosticException as error:
-        # The walker puts the module around what a rule raised, which says all of it.
+        # The walker adds the module to what a rule raised, whose message is complete.
         if isinstance(error.__cause__, StepwellError):
             raise error.__cause__ from None
         raise

@@ -1,4 +1,4 @@
-"""The parts of a pattern: terms, each of which stands for a value of a module."""
+"""The parts of a pattern: terms, each of which matches a value of a module."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ...dialects.graph.interfaces import FusionKind, GraphOp
 from ...dialects.graph.known import is_constant
 
 Kind = type[Operation] | FusionKind
-"""Which operators: those of a class and its subclasses, or those that fuse in one way."""
+"""The operators of a class and its subclasses, or those that fuse in one way."""
 
 Number = bool | int | float
 
 
 class Term:
-    """Stands for a value. ``+ - * / @ **`` and unary ``-`` are operators, as in a builder.
+    """Matches a value. ``+ - * / @ **`` and unary ``-`` are operators, as in a builder.
 
-    A term that occurs several times in a pattern stands for the same value each time.
+    A term that occurs several times in a pattern matches the same value each time.
     """
 
     def __add__(self, other: Operand) -> Operator:
@@ -72,26 +72,26 @@ class Term:
 
     @property
     def parts(self) -> tuple[Term, ...]:
-        """The terms that this one is directly made of."""
+        """The direct subterms."""
         return ()
 
 
 Operand = Term | Number
-"""What an operator of a pattern takes; a number is a constant of that value everywhere."""
+"""An operand of an operator of a pattern; a number matches a splat constant."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Constraint:
-    """What a value has to be. What is None does not matter.
+    """The required properties of a value; None means any.
 
     Args:
         dtypes: its element type is one of these.
         shape: its sizes; None fits any size, and a leading ``...`` any dimensions.
         rank: the number of its dimensions.
         constant: whether it is known at compile time.
-        number: it is a literal constant that has this value everywhere.
-        uses: how often operators use it.
-        when: what else must hold of it.
+        number: the value of all elements of a literal constant.
+        uses: the number of its uses.
+        when: a predicate that it satisfies.
     """
 
     dtypes: tuple[str, ...] = ()
@@ -108,10 +108,10 @@ class Constraint:
                 fact, expected = f'unknown element type "{name}"', ", ".join(ELEMENT_TYPES)
                 raise CompileError(explain("pattern", fact, expected=expected))
         if self.shape is not None and ... in self.shape[1:]:
-            raise CompileError(explain("pattern", "... stands first in a shape", got=self.shape))
+            raise CompileError(explain("pattern", "... must come first in a shape", got=self.shape))
 
     def broken_by(self, value: SSAValue) -> tuple[str, object] | None:
-        """What a value is and what was expected of it; None where it is all that."""
+        """The property that a value violates, and what was expected; None if it satisfies all."""
         kind = value.type
         if self.dtypes or self.shape is not None or self.rank is not None:
             if not isinstance(kind, TensorType):
@@ -124,13 +124,13 @@ class Constraint:
             if self.shape is not None and not _fits(sizes, self.shape):
                 return f"is {kind}", f"shape {_text(self.shape)}"
         if self.constant is not None and is_constant(value) != self.constant:
-            return ("is no constant", "one") if self.constant else ("is a constant", "none")
+            return ("is not a constant", "one") if self.constant else ("is a constant", "none")
         if self.number is not None and not _is_number(value, self.number):
             return "is another value", f"a literal constant {self.number}"
         if self.uses is not None and (count := len(list(value.uses))) != self.uses:
             return f"is used {count} times", self.uses
         if self.when is not None and not self.when(value):
-            return f"is {kind}", "what `when` demands"
+            return f"is {kind}", "what `when` accepts"
         return None
 
 
@@ -157,7 +157,7 @@ def _is_number(value: SSAValue, number: Number) -> bool:
     if splat is None or not isinstance(value.type, TensorType):
         return False
     rounded = dtype_of(value.type.element_type).type(number).item()
-    # 0.0 and -0.0 are equal, and differ.
+    # 0.0 == -0.0, but they are different literals.
     return splat == rounded and math.copysign(1, splat) == math.copysign(1, rounded)
 
 
@@ -183,7 +183,7 @@ class Constrained(Term):
 
 @dataclass(eq=False)
 class OneOf(Term):
-    """The first alternative with which all of the pattern matches."""
+    """The first alternative with which the whole pattern matches."""
 
     alternatives: tuple[Term, ...]
 
@@ -208,13 +208,13 @@ class Operator(Term):
     """The first result of an operator.
 
     Args:
-        kinds: which operators; one of these.
+        kinds: the operators, any of which matches.
         operands: a term for each operand in the order of its declaration, a tuple of terms
             for a variadic one, None for one that must be absent. Those left out at the end
             must be absent too, unless the last one is ``...``.
         attributes: required attributes: a value, or a predicate of the value.
-        uses: how often the results are used.
-        name: what the operator is called in a match.
+        uses: the number of uses of the results.
+        name: the name of the operator in a match.
     """
 
     kinds: tuple[Kind, ...]
@@ -227,7 +227,7 @@ class Operator(Term):
         """The result with this number."""
         return Result(self, number)
 
-    # Without it Python would take `__getitem__` for that of a sequence.
+    # Otherwise Python would iterate by `__getitem__`.
     __iter__ = None
 
     @property
@@ -237,7 +237,7 @@ class Operator(Term):
 
     @property
     def text(self) -> str:
-        """The kinds in words."""
+        """The kinds as text."""
         return " or ".join(
             kind.value if isinstance(kind, FusionKind) else getattr(kind, "name", kind.__name__)
             for kind in self.kinds
@@ -266,7 +266,7 @@ class Result(Term):
 
 
 def term_of(operand: object) -> Term:
-    """What an operand of a pattern stands for.
+    """The term for an operand of a pattern.
 
     Raises:
         CompileError: if it is neither a term nor a number.
@@ -280,7 +280,7 @@ def term_of(operand: object) -> Term:
 
 
 def may_be(term: Term, op: Operation) -> bool:
-    """Whether a term that stands for results of operators is about operators such as `op`."""
+    """Whether a term that matches results of operators may match one of `op`."""
     if isinstance(term, OneOf):
         return any(may_be(alternative, op) for alternative in term.alternatives)
     if isinstance(term, Constrained):

@@ -47,13 +47,13 @@ def value(
     """A value with properties; of a `term`, the same value with these properties as well.
 
     Args:
-        term: what the value also is; by default anything.
-        dtype: its element type, such as "f32", or several of which it has one.
+        term: a term that the value also matches; by default any.
+        dtype: its element type, such as "f32", or the allowed ones.
         shape: its sizes; None fits any size, a leading ``...`` any dimensions.
         rank: the number of its dimensions.
         constant: whether it is known at compile time.
-        uses: how often it is used.
-        when: a function that says of the value whether it fits.
+        uses: the number of its uses.
+        when: a predicate of the value.
     """
     constraint = Constraint(
         dtypes=() if dtype is None else (dtype,) if isinstance(dtype, str) else tuple(dtype),
@@ -67,12 +67,12 @@ def value(
 
 
 def constant(number: Number | None = None) -> Term:
-    """A constant; with a number, a literal that has this value everywhere."""
+    """A constant; with a number, a literal all of whose elements have this value."""
     return Wildcard(Constraint(constant=True, number=number))
 
 
 def one_of(*alternatives: Operand) -> Term:
-    """One of several: the first with which all of the pattern matches."""
+    """One of several terms: the first with which the whole pattern matches."""
     if len(alternatives) < 2:
         raise CompileError(
             explain("one_of", "alternatives", expected="2 or more", got=len(alternatives))
@@ -81,7 +81,7 @@ def one_of(*alternatives: Operand) -> Term:
 
 
 def optional(term: Operand) -> Term:
-    """An operand that may be absent; what it stands for is then None in a match."""
+    """An operand that may be absent; a match then binds it to None."""
     return Optional(term_of(term))
 
 
@@ -93,15 +93,15 @@ def op(
     name: str | None = None,
     **attributes: Any,
 ) -> Operator:
-    """Any operator of a kind, also one of a plug-in or of another dialect.
+    """Any operator of a kind, including those of plug-ins and other dialects.
 
     Args:
         kind: its name ("swish.silu"), its class or a base class, how it fuses
             (`FusionKind`), or several of these.
-        operands: terms in the order of the operands; ``...`` at the end for whatever follows.
-        uses: how often its results are used.
+        operands: terms in the order of the operands; ``...`` at the end for any others.
+        uses: the number of uses of its results.
         name: its name in a match.
-        attributes: values, or predicates of values; those that are not named do not matter.
+        attributes: values, or predicates of values; attributes not named here may be anything.
 
     Raises:
         CompileError: if there is no such operator, or it has no such attribute.
@@ -184,7 +184,7 @@ def _operator(
     name: str | None,
 ) -> Operator:
     if ... in operands[:-1]:
-        raise CompileError(explain("pattern", "... stands last among the operands"))
+        raise CompileError(explain("pattern", "... must come last among the operands"))
     result = Operator(kinds, tuple(operands), attributes, uses, name)
     for kind in kinds:
         definition = getattr(kind, "get_irdl_definition", None)

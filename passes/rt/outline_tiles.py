@@ -1,4 +1,4 @@
-"""The bodies of parallel regions become functions."""
+"""Outline the bodies of parallel regions into functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ...dialects import rt
 
 
 def _outline(op: rt.ParallelTilesOp, function: func.FuncOp, name: str) -> func.FuncOp:
-    """Put the body of a region into a function after `function`, and call it for each tile."""
+    """Move the body of a region into a function after `function`, called for each tile."""
     types = [IndexType(), *(value.type for value in op.captures)]
     outlined = func.FuncOp.create(
         properties={
@@ -59,7 +59,7 @@ def _outline(op: rt.ParallelTilesOp, function: func.FuncOp, name: str) -> func.F
 def _argument_attributes(
     op: rt.ParallelTilesOp, function: func.FuncOp
 ) -> dict[str, ArrayAttr[DictionaryAttr]]:
-    """What `function` says about its arguments (that two do not overlap) holds for a tile too."""
+    """The attributes of arguments of `function`, such as noalias, which hold for a tile too."""
     if function.arg_attrs is None:
         return {}
     given = function.arg_attrs.data
@@ -79,7 +79,7 @@ def _entry(function: func.FuncOp) -> Block:
 
 
 def _outermost(function: Operation) -> list[rt.ParallelTilesOp]:
-    """Parallel regions of a function that are in no other; the others come with these."""
+    """The outermost parallel regions of a function; outlining moves inner ones with them."""
     regions = [op for op in operations_in(function) if isinstance(op, rt.ParallelTilesOp)]
     return [op for op in regions if not any(op is not r and r.is_ancestor(op) for r in regions)]
 

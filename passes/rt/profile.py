@@ -1,4 +1,4 @@
-"""Clocks around what the public function calls, and a table of their times."""
+"""Clocks around the calls of the public function, and a table of their times."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ...dialects import rt
 from ...dialects.program import is_on_buffers
 
 TABLE = "profile"
-"""What the table is called among the constants of the program, or what its name begins with."""
+"""The name of the table among the constants of the program, or its prefix."""
 
 _TIMED = (rt.CallOp, rt.CallPackedOp, rt.CheckCsrOp, rt.CheckIndexOp, memref.CopyOp)
 
 
 def timed_operations(function: Operation) -> list[Operation]:
-    """What is timed in the public function, in the order of the rows of the table."""
+    """The timed operations of the public function, in the order of the rows of the table."""
     return [op for op in function.walk() if isinstance(op, _TIMED)]
 
 
@@ -53,7 +53,7 @@ def _instrument(function: func.FuncOp, key: str, slot: int) -> None:
 class RtProfilePass(ModulePass):
     """Time each call, check and copy of the public function; times go to a table of constants.
 
-    Row n of the table is for the n-th of them, the last row for the whole function.
+    Row n of the table times the n-th of them, the last row the whole function.
 
     Before:
     ```mlir
@@ -80,7 +80,7 @@ class RtProfilePass(ModulePass):
     ```
     Requires: `convert-graph-to-rt`, and not yet `rt-outline-tiles`; with `stepwell.compile` not yet
         `convert-loop-to-scf`.
-    Leaves: the rest as it is.
+    Leaves: all other operations unchanged.
     """
 
     name = "rt-profile"
@@ -92,7 +92,7 @@ class RtProfilePass(ModulePass):
         functions = [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]
         for function in filter(is_on_buffers, functions):
             if any(isinstance(inner, llvm.LoadOp) for inner in function.walk()):
-                fact, expected = "slots are addresses by now", "a pass before convert-rt-to-llvm"
+                fact, expected = "slots are already addresses", "a pass before convert-rt-to-llvm"
                 raise PassFailedException(explain(self.name, fact, expected=expected))
             rows = len(timed_operations(function)) + 1
             key = weights.add(TABLE, np.zeros((rows, rt.RECORD_WORDS), np.int64))

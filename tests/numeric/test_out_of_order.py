@@ -60,7 +60,7 @@ def test_clocks_in_what_a_process_compiles_first() -> None:
 
 
 def test_clocks_that_come_too_late(module: sw.Module) -> None:
-    fact = "rt-profile: slots are addresses by now, expected a pass before convert"
+    fact = "rt-profile: slots are already addresses, expected a pass before convert"
     with pytest.raises(sw.CompileError, match=fact):
         sw.compile(module, pipeline=passes("convert-rt-to-llvm"))
 

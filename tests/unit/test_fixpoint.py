@@ -107,7 +107,7 @@ def test_a_pass_that_leaves_an_early_use_is_named() -> None:
 
 
 def test_operations_in_a_circle_are_named() -> None:
-    message = "graph-defuse: graph.call_packed needs what it makes"
+    message = "graph-defuse: graph.call_packed depends on its own result"
     with pytest.raises(CompileError, match=message):
         run_passes(make_context(), parse(OWN_OPERAND), "graph-defuse")
 

@@ -134,7 +134,7 @@ class TestMatching:
         module = program(lambda b, x: b.mul(h := b.exp(x), b.tanh(h)))
         assert not chained.matches(module)
         (op,) = (op for op in module.op.walk() if isinstance(op, graph.ExpOp))
-        assert "a root needs another root through an operator that is not in the match" in (
+        assert "a root depends on another root through an operator outside the match" in (
             chained.explain(op)
         )
         assert chained.matches(program(lambda b, x: b.mul(b.exp(x), b.tanh(x))))
@@ -275,7 +275,7 @@ class TestMatching:
         assert second.matches(module)
         (op,) = (op for op in module.op.walk() if isinstance(op, graph.ReluOp))
         assert first.explain(op).endswith(
-            "operand 0 (x) is graph.call_packed, another result, expected 0"
+            "operand 0 (x) is graph.call_packed, but another result, expected 0"
         )
 
     def test_operators_of_different_blocks(self) -> None:
@@ -407,7 +407,7 @@ class TestExplaining:
 
     def test_the_root(self) -> None:
         assert self.explanation(dense_add_relu, lambda b, x: b.tanh(x, name="root")) == [
-            'graph.tanh (node "root"): is no root of the pattern, expected graph.relu'
+            'graph.tanh (node "root"): cannot be a result of the pattern, expected graph.relu'
         ]
 
     def test_an_argument(self) -> None:
@@ -434,7 +434,7 @@ class TestExplaining:
         assert self.explanation(pattern, build) == [
             (
                 'graph.exp (node "e"): is also used by graph.tanh (node "t"), '
-                "and is no root of the pattern"
+                "but is not a result of the pattern"
             ),
         ]
 
@@ -472,9 +472,9 @@ class TestExplaining:
             ({"shape": (..., 5)}, "is tensor<3x4xf32>, expected shape [..., 5]"),
             ({"shape": (None, 5)}, "is tensor<3x4xf32>, expected shape [any, 5]"),
             ({"rank": 3}, "is tensor<3x4xf32>, expected rank 3"),
-            ({"constant": True}, "is no constant, expected one"),
+            ({"constant": True}, "is not a constant, expected one"),
             ({"uses": 2}, "is used 1 times, expected 2"),
-            ({"when": lambda v: False}, "is tensor<3x4xf32>, expected what `when` demands"),
+            ({"when": lambda v: False}, "is tensor<3x4xf32>, expected what `when` accepts"),
         ],
     )
     def test_constraints(self, constraint: dict[str, Any], expected: str) -> None:
@@ -506,7 +506,7 @@ class TestExplaining:
         assert self.explanation(pattern, lambda b, x: b.sub(x, ones(4), name="root")) == [
             (
                 'graph.sub (node "root"): operand 1 (rhs) is graph.constant (node "root"), '
-                "another value than elsewhere"
+                "not the value matched elsewhere"
             ),
         ]
 
@@ -530,7 +530,7 @@ class TestExplaining:
             'graph.softmax (node "root"): axis is 1, expected 0'
         ]
         assert self.explanation(predicate, softmax) == [
-            'graph.softmax (node "root"): axis is 1, expected what the pattern demands'
+            'graph.softmax (node "root"): axis is 1, expected what the predicate accepts'
         ]
         assert self.explanation(
             operand, lambda b, x: b.dense(x, ones(5, 4), ones(5), name="root")
@@ -560,9 +560,9 @@ class TestNoPattern:
         ("function", "message"),
         [
             (lambda x, y: p.relu(x), 'wildcard "y" is not used'),
-            (lambda x: x, "a result is no operator, expected an operator, got a wildcard"),
-            (lambda x: p.one_of(p.relu(x), x), "a result is no operator"),
-            (lambda x: None, "a result is no operator, expected an operator, got NoneType"),
+            (lambda x: x, "wrong result, expected an operator, got a wildcard"),
+            (lambda x: p.one_of(p.relu(x), x), "wrong result"),
+            (lambda x: None, "wrong result, expected an operator, got NoneType"),
             (lambda x: (), "returns nothing, expected 1 operator or more"),
             (lambda x, y: (p.exp(x), p.exp(y)), "its results have nothing in common"),
             (lambda x: p.relu(p.rleu(x)), 'no operator "rleu"; nearest: relu'),
@@ -579,13 +579,13 @@ class TestNoPattern:
             (lambda x: p.op("graph.softmax", x, axes=1), 'no attribute "axes", expected axis'),
             (lambda x: p.cast(x, "f16"), 'graph.cast: no attribute "target", expected none'),
             (lambda x: p.relu("x"), "wrong operand, expected a term or a number, got str"),
-            (lambda x: p.dense(x, ..., x), "... stands last among the operands"),
+            (lambda x: p.dense(x, ..., x), "... must come last among the operands"),
             (lambda x: p.one_of(p.relu(x)), "one_of: alternatives, expected 2 or more, got 1"),
             (lambda x: p.relu(p.value(x, dtype="f33")), 'unknown element type "f33"'),
-            (lambda x: p.relu(p.value(x, shape=(3, ...))), "... stands first in a shape"),
+            (lambda x: p.relu(p.value(x, shape=(3, ...))), "... must come first in a shape"),
             (lambda x: p.relu(x) if x else p.exp(x), "a term is neither true nor false"),
             (lambda x: p.relu(1 / 0), "raised ZeroDivisionError: division by zero"),
-            (lambda x: p.exp(p.relu(x, name="x")), 'two things are called "x"'),
+            (lambda x: p.exp(p.relu(x, name="x")), 'the name "x" is used twice'),
             (lambda *xs: p.relu(xs[0]), 'parameter "xs" stands for several values'),
         ],
     )

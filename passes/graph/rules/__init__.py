@@ -1,5 +1,5 @@
-"""The identities by which `graph-simplify` rewrites, by subject.
+"""Rewrite rules of the graph passes, by subject, and when they pay off.
 
 It may import: `dialects` and `core`.
-In: operators; out: fewer or cheaper ones of the same meaning.
+In: operators; out: equivalent ones that are fewer or cheaper.
 """

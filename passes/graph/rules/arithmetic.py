@@ -68,7 +68,7 @@ class MultiplyMinusOne(RewritePattern):
 
 
 def _inverse(op: graph.DivOp) -> tuple[np.ndarray, np.ndarray] | None:
-    """A constant divisor and one over it, if neither does harm as a factor."""
+    """A constant divisor and its reciprocal, if the elements of both are normal numbers."""
     divisor = elements_of(op.rhs, WeightStore())
     if divisor is None or is_constant(op.lhs) or not is_float(element_type(op.lhs)):
         return None
@@ -94,8 +94,8 @@ class DivideByPowerOfTwo(RewritePattern):
 
 @Exactness.ROUNDING
 class DivideByConstant(RewritePattern):
-    # x / c == x * (1 / c)  for f32 and f64, with one rounding more: for c = 41 and x = 41 it is
-    # not 1 but the number before it
+    # x / c == x * (1 / c)  for f32 and f64, with one more rounding: 41 * (1 / 41) is the number
+    # before 1
     @rooted
     def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter) -> None:
         found = _inverse(op)
@@ -133,12 +133,12 @@ class SigmoidFormula(RewritePattern):
 
 @dataclass
 class _WithWeights(RewritePattern):
-    """A pattern that looks at the elements of constants."""
+    """A pattern that reads the elements of constants."""
 
     weights: WeightStore = field(default_factory=WeightStore)
 
     def constant_operand(self, op: BinaryOp) -> tuple[SSAValue, SSAValue, np.ndarray] | None:
-        """The operand that is computed, the one that is constant, and its elements."""
+        """The computed operand, the constant one, and its elements."""
         for x, c in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
             array = elements_of(c, self.weights)
             if array is not None and not is_constant(x):
@@ -190,7 +190,7 @@ class AddTwice(_WithWeights):
 
 @Exactness.SPECIAL
 class PowerIsRoot(RewritePattern):
-    # x ** 0.5 == sqrt(x)  for x >= 0, but for -0.0, whose power is 0.0
+    # x ** 0.5 == sqrt(x)  for x >= 0, except for -0.0, whose power is 0.0
     @rooted
     def match_and_rewrite(self, op: graph.PowOp, rewriter: PatternRewriter) -> None:
         if not is_float(element_type(op.lhs)) or not is_nonnegative(op.lhs):
@@ -213,7 +213,7 @@ class PowerIsProduct(RewritePattern):
 
 @Exactness.EXACT
 class PowerIsInverse(RewritePattern):
-    # x ** -1 == 1 / x, the power as it is rounded correctly
+    # x ** -1 == 1 / x, which is the correctly rounded power
     @rooted
     def match_and_rewrite(self, op: graph.PowOp, rewriter: PatternRewriter) -> None:
         if graph.splat_of(op.rhs) != -1 or not is_float(element_type(op.lhs)):
@@ -234,7 +234,7 @@ class LogOfSoftmax(RewritePattern):
 
 @Exactness.SPECIAL
 class ReluOfNonnegative(RewritePattern):
-    # relu(x) == x  for x >= 0, but for -0.0, which becomes 0.0
+    # relu(x) == x  for x >= 0, except for -0.0, which becomes 0.0
     @rooted
     def match_and_rewrite(self, op: graph.ReluOp, rewriter: PatternRewriter) -> None:
         if is_nonnegative(op.x) and op.x.type == op.result.type:
@@ -242,7 +242,7 @@ class ReluOfNonnegative(RewritePattern):
 
 
 def _bounds(op: object) -> tuple[SSAValue, float, float] | None:
-    """What `op` clips and between which bounds, if that is what it does."""
+    """The operand and the bounds of a relu or clip; None for other operators."""
     if isinstance(op, graph.ReluOp):
         return op.x, 0, inf
     if not isinstance(op, graph.ClipOp):
@@ -252,7 +252,7 @@ def _bounds(op: object) -> tuple[SSAValue, float, float] | None:
 
 
 def _cut(bound: float, low: float, high: float) -> float:
-    """What clip makes of a bound; -0.0 is below 0.0."""
+    """A bound clipped to `low` and `high`; -0.0 is below 0.0."""
 
     def order(number: float) -> tuple[float, float]:
         return number, copysign(1, number)
@@ -261,7 +261,7 @@ def _cut(bound: float, low: float, high: float) -> float:
 
 
 def _is_same(a: float, b: float) -> bool:
-    """Whether bounds are equal, zeros in their signs, too."""
+    """Whether bounds are equal, including the signs of zeros."""
     return a == b and copysign(1, a) == copysign(1, b)
 
 
@@ -289,7 +289,7 @@ class ClipTwice(RewritePattern):
 
 @Exactness.EXACT
 class CastOfWiderCast(RewritePattern):
-    # cast(cast(x)) == cast(x)  where the type between holds all values of x
+    # cast(cast(x)) == cast(x)  where the intermediate type holds all values of x
     @rooted
     def match_and_rewrite(self, op: graph.CastOp, rewriter: PatternRewriter) -> None:
         inner = op.x.owner
@@ -322,4 +322,4 @@ PATTERNS: tuple[type[RewritePattern], ...] = (
 )
 
 PATTERNS_ON_CONSTANTS = (MultiplyTwice, AddTwice)
-"""Those that look at the elements of constants, which may be in the weight store."""
+"""Patterns that read the elements of constants, which may be in the weight store."""

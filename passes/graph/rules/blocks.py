@@ -1,6 +1,6 @@
-"""Which convolutions gain more by channels in blocks than the layouts around them cost.
+"""Choose the convolutions for which blocks of channels gain more than layout changes cost.
 
-What convolutions, and the operators between them, look like on blocks is in `layouts`.
+How convolutions, and the operators between them, work on blocks is in `layouts`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ....dialects.graph.known import is_constant, sizes_of
 from .layouts import CHANNELS, Blocking
 
 _COPY = 2.0
-"""Cycles for each element that is laid out in another way."""
+"""Cycles per element whose layout changes."""
 _ALONE = 4.0
-"""Cycles for a multiply-add that is in no vector: it waits for the one before."""
+"""Cycles of a scalar multiply-add, which waits for the one before it."""
 _PLAIN, _BLOCKED = 0.7, 0.85
-"""The part of two vectors of multiply-adds in a cycle that is reached without and with blocks."""
+"""The fraction of two vector multiply-adds per cycle that is reached without and with blocks."""
 
 
 def elements(value: SSAValue) -> int:
@@ -62,8 +62,8 @@ def _candidates(ops: Iterable[Operation], blocking: Blocking) -> Iterator[graph.
 class Layouts:
     """Which operators of a block of operations work on blocks of channels.
 
-    An operator that is no convolution does where at least half of what it reads has blocks, so
-    that a sum stays in the kernel of the convolution before it.
+    An operator other than a convolution does if at least half of the elements it reads are in
+    blocks, so that an addition fuses with the convolution before it.
     """
 
     ops: Sequence[Operation]
@@ -81,7 +81,7 @@ class Layouts:
                 self.blocked.update(op.results)
 
     def _follows(self, op: Operation) -> bool:
-        """Whether at least half of the elements that an operator reads have blocks."""
+        """Whether at least half of the elements that an operator reads are in blocks."""
         computed = [v for v in op.operands if not is_constant(v)]
         inside = [v for v in computed if v in self.blocked]
         if (
@@ -93,12 +93,12 @@ class Layouts:
         return bool(inside) and 2 * sum(map(elements, inside)) >= sum(map(elements, computed))
 
     def laid_out(self, op: Operation) -> list[SSAValue]:
-        """The operands of an operator on blocks that are not constants and get another layout."""
+        """The computed operands of an operator on blocks whose layout changes."""
         values = op.operands[:1] if op in self.convs else op.operands
         return [v for v in values if v not in self.blocked and not is_constant(v)]
 
     def left(self, value: SSAValue) -> bool:
-        """Whether a value with blocks is needed without them, too."""
+        """Whether a blocked value has users that do not work on blocks."""
         return any(use.operation not in self.working for use in value.uses)
 
     def parts(self) -> list[list[Operation]]:
@@ -118,14 +118,14 @@ class Layouts:
         return list({id(part): part for part in part_of.values()}.values())
 
     def copies(self, part: Sequence[Operation]) -> int:
-        """The elements that get another layout because of some operators."""
+        """The number of elements whose layout changes for some operators."""
         values = [v for op in part for v in self.laid_out(op)]
         values += [v for op in part for v in op.results if v in self.blocked and self.left(v)]
         return sum(elements(value) for value in dict.fromkeys(values))
 
 
 def bodies(module: ModuleOp) -> Iterator[list[Operation]]:
-    """The operators of each function whose layouts are to be chosen: kernels have theirs."""
+    """The operators of each function but primitive ones, whose layouts are fixed."""
     for function in [op for op in module.walk() if isinstance(op, func.FuncOp)]:
         if PRIMITIVE not in function.attributes and len(function.body.blocks) == 1:
             yield list(function.body.block.ops)
@@ -142,7 +142,7 @@ def choose_layouts(
     blocking: Blocking,
     note: Callable[[Sequence[graph.ConvOp], float, float], None] = lambda *_: None,
 ) -> Layouts:
-    """The operators that work on blocks where that saves more than layouts cost.
+    """The operators for which blocks save more than the layout changes cost.
 
     Args:
         ops: the operators of a function, in order.

@@ -1,8 +1,8 @@
-"""Channels in blocks: how operators work on [N, C/b, *sizes, b] in the place of [N, C, *sizes].
+"""Channels in blocks: how operators work on [N, C/b, *sizes, b] instead of [N, C, *sizes].
 
-A layout is just a reshape and a transpose, so that what is known about those (fusion,
-folding of constants, cancellation) is known of layouts. The block follows from the number of
-channels alone: values of the same channels always fit each other.
+A layout change is a reshape and a transpose, to which fusion, constant folding and cancellation
+apply as usual. The block size follows from the number of channels alone, so that values with
+equally many channels have the same blocks.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from ....dialects.graph.plan.uses import Uses
 CHANNELS = 1
 """The axis of the channels."""
 _PREFERRED_VECTORS = (2, 3, 1)
-"""Vectors in a block, best first: the register tile of two vectors loads least."""
+"""Vectors in a block, best first: a register tile of two vectors needs the fewest loads."""
 
 
 @dataclass(frozen=True)
 class Blocking:
-    """The blocks for a machine whose vectors have so many lanes."""
+    """The blocks for a machine whose vectors have `lanes` lanes."""
 
     lanes: int
     uses: Uses = field(default_factory=lambda: Uses(Recorder()), compare=False, repr=False)
 
     def vectors(self, block: int) -> int:
-        """The vectors that a block fills, the last one perhaps in part."""
+        """The number of vectors of a block; the last one may be partly filled."""
         return -(-block // self.lanes)
 
     def block(self, channels: int) -> int:
-        """The divisor of a number of channels whose vectors are filled best."""
+        """The divisor of a number of channels that fills vectors best."""
         most = max(_PREFERRED_VECTORS) * self.lanes
         divisors = [n for n in range(1, min(channels, most) + 1) if channels % n == 0]
 
@@ -50,9 +50,9 @@ class Blocking:
         return max(divisors, key=rating)
 
     def same_block(self, channels: Sequence[int]) -> bool:
-        """Whether values of so many channels have the same blocks as their concatenation.
+        """Whether values with these numbers of channels have the block size of their concatenation.
 
-        Then each of them is some whole blocks of these: no layout is between them.
+        Each is then a run of its blocks, and no layout change is needed.
         """
         return len({self.block(n) for n in (*channels, sum(channels))}) == 1
 
@@ -73,7 +73,7 @@ class Blocking:
     def into_blocks(self, value: SSAValue, of: int) -> list[GraphOp]:
         """The operators that lay out an operand of an elementwise operator of rank `of`.
 
-        A value that is the same for all channels gets an axis of size 1 in place of lanes.
+        A value that broadcasts along the channels gets a last axis of size 1.
         """
         sizes, axis = list(sizes_of(value)), CHANNELS - of + rank(value)
         if not sizes:
@@ -87,16 +87,16 @@ class Blocking:
         return [parts, graph.TransposeOp(parts, [*order, axis + 1])]
 
     def out_of_blocks(self, value: SSAValue, kind: TensorType) -> list[GraphOp]:
-        """The operators that bring a value back to the type it has without blocks."""
+        """The operators that change a blocked value back to its type without blocks."""
         count = rank(value)
-        if count == 3:  # Nothing but channels is left, and blocks of them follow each other.
+        if count == 3:  # Only channels are left, whose blocks are contiguous.
             return [graph.ReshapeOp(value, _target(kind.get_shape()), kind)]
         order = [*range(CHANNELS + 1), count - 1, *range(CHANNELS + 1, count - 1)]
         moved = graph.TransposeOp(value, order)
         return [moved, graph.ReshapeOp(moved, _target(kind.get_shape()), kind)]
 
     def fits(self, op: Operation) -> bool:
-        """Whether an operator that is no convolution works on blocks as it is, or nearly so."""
+        """Whether an operator other than a convolution can work on blocks."""
         if self.uses.is_pointwise(op):
             result = op.results[0]
             return self.has_blocks(result) and all(self._goes_with(v, result) for v in op.operands)
@@ -121,7 +121,7 @@ class Blocking:
         return False
 
     def _goes_with(self, operand: SSAValue, result: SSAValue) -> bool:
-        """Whether an operand of an elementwise operator can be laid out as the result is."""
+        """Whether an operand of an elementwise operator can be laid out like the result."""
         sizes, axis = sizes_of(operand), CHANNELS - rank(result) + rank(operand)
         channels = sizes[axis] if axis >= 0 else 1
         return reshape_target(sizes) is not None and channels in (1, sizes_of(result)[CHANNELS])
@@ -137,7 +137,7 @@ class Blocking:
         return start % block == 0 and (end == WHOLE_END or end % block == 0)
 
     def on_blocks(self, op: GraphOp, operands: Sequence[SSAValue]) -> GraphOp:
-        """The operator that does on blocks what `op`, which fits, does without them."""
+        """The blocked form of `op`, a convolution or an operator that `fits`."""
         x = operands[0]
         if isinstance(op, graph.ConvOp):
             steps = ints(op.strides), ints(op.dilations)
@@ -172,7 +172,7 @@ class Blocking:
         return graph.SliceOp(x, starts, ends, strides)
 
     def keeps_blocks(self, op: GraphOp) -> bool:
-        """Whether the result of an operator on blocks has blocks as well."""
+        """Whether the result of an operator on blocks is in blocks as well."""
         return not isinstance(op, graph.ReduceOp) or bool(op.keepdims.value.data)
 
 

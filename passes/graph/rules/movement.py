@@ -27,7 +27,7 @@ from .rooted import rooted
 
 @Exactness.EXACT
 class TransposeOfOnes(RewritePattern):
-    # transpose(x) == reshape(x)  where only axes of size 1 change their place
+    # transpose(x) == reshape(x)  where only axes of size 1 move
     @rooted
     def match_and_rewrite(self, op: graph.TransposeOp, rewriter: PatternRewriter) -> None:
         sizes, order = sizes_of(op.x), ints(op.permutation)
@@ -54,7 +54,7 @@ Bounds = tuple[int, int, int]
 
 
 def _composed(first: Bounds, then: Bounds) -> Bounds:
-    """Start, end and step of a slice of a slice, which has an element."""
+    """Start, end and step of a slice of a slice that is not empty."""
     if then == (0, WHOLE_END, 1):
         return first
     if first == (0, WHOLE_END, 1):
@@ -71,7 +71,7 @@ def _slice(x: SSAValue, bounds: Sequence[Bounds]) -> graph.SliceOp:
 
 @Exactness.EXACT
 class SliceOfConcat(RewritePattern):
-    # slice(concat(.., x, ..)) == slice(x)  where it takes elements of x only
+    # slice(concat(.., x, ..)) == slice(x)  where it reads elements of x only
     @rooted
     def match_and_rewrite(self, op: graph.SliceOp, rewriter: PatternRewriter) -> None:
         concat = op.x.owner
@@ -153,7 +153,7 @@ class OperandBroadcastsItself(RewritePattern):
 
 
 def _joined(op: graph.ReduceOp) -> tuple[graph.ReduceOp, graph.ReduceOp] | None:
-    """The reduction before one of its kind, and one over the axes of both, if there is one."""
+    """A reduction of the same kind before `op`, and a reduction over the axes of both."""
     inner = op.x.owner
     if not isinstance(inner, graph.ReduceOp) or inner.kind != op.kind:
         return None
@@ -167,7 +167,7 @@ def _joined(op: graph.ReduceOp) -> tuple[graph.ReduceOp, graph.ReduceOp] | None:
 
 @Exactness.EXACT
 class LargestOfLargest(RewritePattern):
-    # max(max(x, a), b) == max(x, a and b), and so for min
+    # max(max(x, a), b) == max(x, a and b), likewise min
     @rooted
     def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
         if op.kind.data in (ReduceKind.MAX, ReduceKind.MIN) and (found := _joined(op)):
@@ -188,14 +188,14 @@ class ReduceTwice(RewritePattern):
 
 
 def _takes_ones(op: graph.ReduceOp) -> list[int] | None:
-    """The shape of a reduction of axes of size 1, as a reshape has it; None of another one."""
+    """The target of the reshape that equals a reduction of axes of size 1; None for others."""
     ones = all(sizes_of(op.x)[axis] == 1 for axis in op.reduced_axes)
     return reshape_target(sizes_of(op.result)) if op.reduced_axes and ones else None
 
 
 @Exactness.EXACT
 class ReduceOfOnes(RewritePattern):
-    # reduce(x) == reshape(x)  over axes of size 1, for what does not begin at 0.0
+    # reduce(x) == reshape(x)  over axes of size 1, for reductions that do not start at 0.0
     @rooted
     def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
         target = _takes_ones(op)
@@ -205,7 +205,7 @@ class ReduceOfOnes(RewritePattern):
 
 @Exactness.SPECIAL
 class SumOfOnes(RewritePattern):
-    # sum(x) == reshape(x)  over axes of size 1, but for -0.0, which becomes 0.0
+    # sum(x) == reshape(x)  over axes of size 1, except for -0.0, which becomes 0.0
     @rooted
     def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
         if (target := _takes_ones(op)) is not None:
@@ -214,7 +214,7 @@ class SumOfOnes(RewritePattern):
 
 @Exactness.SPECIAL
 class SumOfWindowOfOne(RewritePattern):
-    # pool(x) == x  where a window is one element, and none is left out, but for -0.0
+    # pool(x) == x  where windows are single elements and cover all of x, except for -0.0
     @rooted
     def match_and_rewrite(self, op: graph.PoolOp, rewriter: PatternRewriter) -> None:
         if op.takes_all_alone and op.x.type == op.result.type:

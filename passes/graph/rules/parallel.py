@@ -1,7 +1,7 @@
-"""Products of one operand become one wider product: the part common to all kinds.
+"""Combine products of one operand into a wider one: the part common to all kinds.
 
-A kind says which of its products fit together and along which axis their results are beside each
-other; the rest, from what comes along to what it costs, is here.
+A kind states which products can be combined and along which axis their results are concatenated;
+the rest, such as which users are combined with them and what that costs, is here.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class Kind:
     """Products that can be combined: a common operand, and constants."""
 
     key: Callable[[Operation], tuple[object, ...] | None]
-    """What products that fit each other have in common; None for other operations."""
+    """The key common to products that can be combined; None for other operations."""
     axis: Callable[[SSAValue], int]
     """The axis of the columns, or channels, of a result, counted from the back."""
     weight_axes: Callable[[Operation], Sequence[int]]
     """The axis of the columns of each constant operand."""
     unit: str
-    """What the axes before it count: rows, images."""
+    """The unit that the axes before it count: row, image."""
     obstacle: Callable[[Sequence[GraphOp], Sequence[GraphOp]], str | None] = lambda *_: None
-    """Why products are better apart, given them and the last operators that are combined with
-    them; None if only the cost of copies speaks against it."""
+    """Why products, given with the last operators that are combined with them, should not be
+    combined; None if only the cost of copies matters."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Columns:
     axis: int
 
     def count(self, op: Operation) -> int:
-        """The columns of a result."""
+        """The number of columns of a result."""
         return sizes_of(op.results[0])[self.axis]
 
     def elements(self, value: SSAValue) -> int:
@@ -90,14 +90,14 @@ def _readers(op: Operation) -> list[Operation]:
 
 def _copies(op: Operation) -> bool:
     """Whether a slice of columns in place of `op` would be a separate kernel."""
-    # What is fused reads the columns where they are.
+    # A fused reader reads the columns in place.
     readers = _readers(op)
     kinds = (FusionKind.CONTRACTION, FusionKind.OPAQUE)
     return len(readers) != 1 or not isinstance(readers[0], GraphOp) or readers[0].fusion in kinds
 
 
 def _next(branches: Sequence[GraphOp], columns: Columns) -> list[GraphOp] | None:
-    """The operators that follow all branches in the same way, if there are such."""
+    """The operators that follow all branches in the same way, if any."""
     following: list[GraphOp] = []
     for branch in branches:
         readers = _readers(branch)
@@ -115,7 +115,7 @@ def _next(branches: Sequence[GraphOp], columns: Columns) -> list[GraphOp] | None
 
 
 def _follows(op: GraphOp, branch: GraphOp, columns: Columns) -> bool:
-    """Whether `op` keeps the columns of its branch apart and takes but constants beside it."""
+    """Whether `op` works on each column of its branch alone, with only constants besides."""
     if op.results[0].type != branch.results[0].type:
         return False
     if isinstance(op, UnaryOp):
@@ -129,9 +129,9 @@ def _follows(op: GraphOp, branch: GraphOp, columns: Columns) -> bool:
 
 
 class _Combination:
-    """One wide product for several, and wide operators for what follows all of them.
+    """One wide product for several, and wide operators for those that follow all of them.
 
-    `stages` are the operators that the wide ones stand for: the products, then their users.
+    `stages` are the operators that the wide ones replace: the products, then their users.
     """
 
     def __init__(self, products: Sequence[GraphOp], kind: Kind) -> None:
@@ -156,7 +156,7 @@ class _Combination:
         return wide
 
     def slices(self, wide: SSAValue) -> list[SSAValue]:
-        """The columns of `wide` that stand for each operator of the last stage."""
+        """The columns of `wide` that replace each operator of the last stage."""
         result: list[SSAValue] = []
         starts, ends = [0] * rank(wide), [WHOLE_END if n < 0 else n for n in sizes_of(wide)]
         axis = self.columns.axis
@@ -188,7 +188,7 @@ class _Combination:
 
 
 def _chain_ends(products: Sequence[GraphOp], columns: Columns) -> list[GraphOp]:
-    """The last operators of what follows all products in the same way."""
+    """The last of the operators that follow all products in the same way."""
     branches: list[GraphOp] = list(products)
     while (following := _next(branches, columns)) is not None:
         branches = following
@@ -198,16 +198,16 @@ def _chain_ends(products: Sequence[GraphOp], columns: Columns) -> list[GraphOp]:
 def _combine(
     ctx: Context, products: Sequence[GraphOp], kind: Kind, position: Mapping[Operation, int]
 ) -> None:
-    """Combine products if that moves fewer elements, and say so."""
+    """Combine products if that moves fewer elements, and report the decision."""
     # x is read once instead of once for each product; copies are read and written.
     columns = Columns(kind.axis(products[0].results[0]))
     ends = _chain_ends(products, columns)
     saved = (len(products) - 1) * columns.elements(products[0].operands[0])
     spent = 2 * sum(columns.elements(op.results[0]) for op in ends if _copies(op))
-    cost = f"for each {kind.unit} {saved} elements less to read, {spent} to copy"
+    cost = f"for each {kind.unit} {saved} fewer elements to read, {spent} to copy"
     why = kind.obstacle(products, ends) or ("slices would cost more" if spent >= saved else None)
     if why is not None:
-        decide(ctx, products, "keep the products apart", why, cost, kind="missed")
+        decide(ctx, products, "keep the products separate", why, cost, kind="missed")
         return
     if not allowed("combine", products[0]):
         return

@@ -1,4 +1,4 @@
-"""Where rules may be used, by how exact they are: decided in one place for all passes."""
+"""Where rules may be used, by how exact they are: decided here for all passes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .rooted import ByClass
 
 
 class Permission:
-    """Says of each operator which rules may replace it; one object for one run of a pass.
+    """Decides which rules may replace an operator; one object for one run of a pass.
 
-    See `Visibility` for how long its answers hold.
+    `Visibility` says how long its answers are valid.
     """
 
     def __init__(self, module: ModuleOp) -> None:
@@ -26,7 +26,7 @@ class Permission:
         self._visibility = Visibility()
 
     def allows(self, exactness: Exactness | None, op: Operation) -> bool:
-        """Whether a rule of this class may replace an operator; None is a rule of the user's."""
+        """Whether a rule of this class may replace an operator; None for a user's rule."""
         if exactness in (None, Exactness.EXACT) or self._rounding == Rounding.FREE:
             return True
         # Integers wrap around: no rounding in any order.
@@ -44,9 +44,9 @@ def _has_floats(op: GraphOp) -> bool:
 
 
 def permitted(module: ModuleOp, rules: Iterable[RewritePattern]) -> list[RewritePattern]:
-    """The rules as one pattern, each of which is used only where its exactness permits it.
+    """The rules as one pattern, which uses each only where its exactness permits it.
 
-    Exact ones come first, so that an operator is looked at once for all others.
+    Exact ones come first; permission for the others is checked once per class.
     """
     found = [(rule, Exactness.of(rule)) for rule in rules]
     free = [rule for rule, exactness in found if exactness in (None, Exactness.EXACT)]
@@ -59,7 +59,7 @@ def permitted(module: ModuleOp, rules: Iterable[RewritePattern]) -> list[Rewrite
 
 
 class _Permitted(RewritePattern):
-    """Rules of one class, where it may be used."""
+    """Rules of one class of exactness, used where it is permitted."""
 
     def __init__(self, permission: Permission, exactness: Exactness, rules: ByClass) -> None:
         self.permission, self.exactness, self.rules = permission, exactness, rules

@@ -1,4 +1,4 @@
-"""Identities of quantised tensors: what may happen to the integers instead of to the numbers."""
+"""Identities of quantised tensors: operators that may work on the integers instead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOVES = (graph.ReshapeOp, graph.TransposeOp, graph.SliceOp)
 
 
 def known_elements(value: SSAValue, weights: WeightStore) -> np.ndarray | None:
-    """The elements of a constant, also behind operators that move or shift them."""
+    """The elements of a constant, also after operators that move or shift them."""
     op = value.owner
     if not isinstance(op, (*_MOVES, graph.CastOp, graph.SubOp)):
         return elements_of(value, weights)
@@ -51,7 +51,7 @@ def same_elements(a: SSAValue, b: SSAValue, weights: WeightStore) -> bool:
 @Exactness.EXACT
 @dataclass
 class QuantizeWhatWasQuantized(RewritePattern):
-    """Leave out a quantisation that undoes the one before it."""
+    """Remove a quantisation that undoes the dequantisation before it."""
 
     weights: WeightStore
 
@@ -72,13 +72,13 @@ class QuantizeWhatWasQuantized(RewritePattern):
 @Exactness.EXACT
 @dataclass
 class QuantizeWhatWasCut(RewritePattern):
-    """Cut the integers instead of the numbers."""
+    """Clip the integers instead of the floats."""
 
     weights: WeightStore
 
     # quantize(clip(x, a, b)) == clip(quantize(x), quantize(a), quantize(b))  for a <= 0 <= b
-    # and so for relu(x), which is clip(x, 0, inf): rounding keeps the order, and NaN becomes
-    # the zero point, which is quantize(0)
+    # likewise relu(x), which is clip(x, 0, inf): rounding is monotonic, and NaN becomes the
+    # zero point, which is quantize(0)
     @rooted
     def match_and_rewrite(self, op: graph.QuantizeOp, rewriter: PatternRewriter) -> None:
         cut = op.x.owner
@@ -111,12 +111,12 @@ class QuantizeWhatWasCut(RewritePattern):
 @Exactness.EXACT
 @dataclass
 class MoveOfDequantized(RewritePattern):
-    """Move the integers instead of the numbers."""
+    """Move the integers instead of the floats."""
 
     weights: WeightStore
 
     # move(dequantize(q)) == dequantize(move(q))  for reshape, transpose and slice, for the
-    # maximum of windows, and for pad with 0, for which the integers have their zero point
+    # maximum of windows, and for pad with 0, which pads the integers with the zero point
     def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
         if not isinstance(op, (*_MOVES, graph.PoolOp, graph.PadOp)):
             return

@@ -1,4 +1,4 @@
-"""Rules whose every use is a decision."""
+"""Rules that record each use as a decision."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .rooted import roots_of
 
 
 def recorded(rule: RewritePattern, ctx: Context, why: str) -> RewritePattern:
-    """A rule each of whose uses is noted in the context with this reason.
+    """A rule that records each of its uses in the context, with this reason.
 
-    It goes by the name of its class: `MaxIsClip` is the rule "max is clip".
+    Its name is that of its class: `MaxIsClip` is the rule "max is clip".
     """
     return _Recorded(ctx, rule, why)
 

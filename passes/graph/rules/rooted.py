@@ -1,4 +1,4 @@
-"""Rules by the operators that they are written for, so that no other operator is asked."""
+"""Rules by the classes of operators they match, so that they are not tried on others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Rooted(Protocol):
 def rooted(
     method: Callable[[RuleT, OpT, PatternRewriter], None],
 ) -> Callable[[RuleT, Operation, PatternRewriter], None]:
-    """xDSL's `op_type_rewrite_pattern`, which also keeps the classes that it finds in the type."""
+    """xDSL's `op_type_rewrite_pattern`, which also keeps the annotated classes of operators."""
     made = op_type_rewrite_pattern(method)
     parameters = inspect.signature(method, eval_str=True).parameters
     kind = list(parameters.values())[1].annotation
@@ -31,13 +31,13 @@ def rooted(
 
 
 def roots_of(rule: RewritePattern) -> Roots | None:
-    """The classes of operators that a rule may match; None for a rule that does not say."""
+    """The classes of operators that a rule may match; None if it does not declare them."""
     found = getattr(rule, "roots", None) or getattr(rule.match_and_rewrite, "roots", None)
     return cast(Roots | None, found)
 
 
 def joint_roots(rules: Iterable[RewritePattern]) -> Roots | None:
-    """The classes of operators that one of several rules may match."""
+    """The classes of operators that any of several rules may match."""
     found = [roots_of(rule) for rule in rules]
     if None in found:
         return None
@@ -45,7 +45,7 @@ def joint_roots(rules: Iterable[RewritePattern]) -> Roots | None:
 
 
 class ByClass(RewritePattern):
-    """Rules in their order until one matches, for each operator those that may match its class."""
+    """Tries the rules that may match the class of an operator, in order, until one matches."""
 
     def __init__(self, rules: Iterable[RewritePattern]) -> None:
         self.rules = tuple(rules)

@@ -1,4 +1,4 @@
-"""Symbolic sizes of a function become numbers: in its types, attributes and what it calls."""
+"""Replace symbolic sizes of a function by numbers: in types, attributes and callees."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class Specializer:
         self._copies: dict[func.FuncOp, dict[tuple[tuple[str, int], ...], func.FuncOp]] = {}
 
     def fix(self, function: func.FuncOp, known: Known) -> None:
-        """Put numbers in the place of symbols, and of all sizes that follow from them.
+        """Replace symbols, and all sizes that follow from them, by numbers.
 
         Raises:
-            VerifyException: if an operator cannot have these sizes, or a kernel takes others.
+            VerifyException: if an operator or a kernel does not accept these sizes.
         """
         shapes = SymbolicShapes(function)
         while known:
@@ -73,7 +73,7 @@ class Specializer:
         function.update_function_type()
 
     def _fix_call(self, call: func.CallOp, sizes: Sequence[Sequence[int | None]]) -> None:
-        """Let a call name the function for operands of these sizes."""
+        """Redirect a call to the copy of its callee for operands of these sizes."""
         callee = find_symbol(call, call.callee)
         if not isinstance(callee, func.FuncOp) or not callee.body.blocks:
             return
@@ -101,7 +101,7 @@ class Specializer:
         return copy
 
     def settle(self) -> None:
-        """Erase functions of which only copies are called; one of these takes the name."""
+        """Erase functions of which only copies are called; one copy takes over the name."""
         calls = [op for op in self.module.walk() if isinstance(op, func.CallOp)]
         for callee, copies in self._copies.items():
             name = callee.sym_name
@@ -116,7 +116,7 @@ class Specializer:
 
 
 def _check_kernel(call: CallDpsOp) -> None:
-    """Refuse operands whose number of buffers is not that for which the kernel is made.
+    """Refuse operands whose number of buffers differs from that of the kernel.
 
     Raises:
         VerifyException: if a kernel takes the number of columns of a matrix as an argument.
@@ -126,7 +126,7 @@ def _check_kernel(call: CallDpsOp) -> None:
     buffers = [b for value in values for b in buffer_types(tensor_type(value))]
     if isinstance(kernel, KernelOp) and len(kernel.body.block.args) != len(buffers):
         fact, where = f"{call.callee} is made for symbolic sizes", origin(call)
-        hint = 'they become numbers at a stage before "kernels"'
+        hint = 'replace them by numbers at a stage before "kernels"'
         raise VerifyException(explain(call.name, fact, origin=where, hint=hint))
 
 
@@ -138,7 +138,7 @@ def _sizes(value: SSAValue, shapes: SymbolicShapes) -> list[int | None]:
 
 
 def _refine(value: SSAValue, shape: Shape) -> None:
-    """Give a tensor the sizes that are numbers."""
+    """Set the static sizes in the type of a tensor."""
     kind = tensor_type(value)
     sizes = [d.value if d.is_static else DYNAMIC_INDEX for d in shape]
     if sizes != list(kind.get_shape()):
@@ -148,7 +148,7 @@ def _refine(value: SSAValue, shape: Shape) -> None:
 
 
 def _substitute(function: func.FuncOp, shapes: SymbolicShapes, known: Known) -> None:
-    """Put sizes into the arguments of a function, and where their symbols are named."""
+    """Substitute sizes in the arguments of a function and wherever their symbols occur."""
     dims = {name: Dim.of(size) for name, size in known.items()}
     given: list[DictionaryAttr] = []
     for number, argument in enumerate(function.args):
@@ -178,7 +178,7 @@ def _substitute(function: func.FuncOp, shapes: SymbolicShapes, known: Known) -> 
 
 
 def _renamed(given: Mapping[str, Attribute], dims: Mapping[str, Dim]) -> dict[str, Attribute]:
-    """The attributes of an argument or result; sizes that are numbers have no names."""
+    """The attributes of an argument or result; static sizes have no names."""
     data = dict(given)
     if DIMS in data:
         data[DIMS] = texts = _texts(data[DIMS], dims)

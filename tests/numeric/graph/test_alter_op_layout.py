@@ -223,10 +223,11 @@ def test_it_says_what_it_decided_and_at_which_cost(transformed: Callable) -> Non
     _, ctx = transformed(b.module(), "graph-alter-op-layout{target=x86-64-v4}")
     told = [str(decision) for decision in ctx.decisions]
     assert told[0].startswith(
-        'node "stem": channels in blocks of 32, because a vector then holds channels of one place'
+        'node "stem": channels in blocks of 32, '
+        "because a vector then holds channels of one position"
     )
     assert told[1].startswith(
-        'node "points": channels stay apart, because layouts would cost more [about '
+        'node "points": channels are not blocked, because layout changes would cost more [about '
     )
     assert [decision.kind for decision in ctx.decisions[:2]] == ["passed", "missed"]
 

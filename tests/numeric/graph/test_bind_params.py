@@ -85,14 +85,26 @@ def test_arrays_of_a_file(tmp_path: Path, suffix: str) -> None:
         (
             "w",
             ARRAYS["w"].T.copy(),
-            r'argument "w": the array has another shape, expected \[3, 7\]',
+            r'argument "w": wrong shape of the array, expected \[3, 7\]',
         ),
-        ("w", ARRAYS["w"].astype(np.float64), "has another dtype, expected float32, got float64"),
-        ("w", ARRAYS["a"], "of another kind, expected a dense array, got a CSR matrix"),
-        ("a", np.eye(5, dtype=np.float32), "of another kind, expected a CSR matrix"),
-        ("x", np.zeros((5, 6), np.float32), r"has another shape, expected \[n, 7\], got \[5, 6\]"),
-        ("x", np.zeros(7, np.float32), r"has another shape, expected \[n, 7\], got \[7\]"),
-        ("a", sp.csr_array(np.ones((5, 5), np.float32)), "has other entries, expected 4, got 25"),
+        (
+            "w",
+            ARRAYS["w"].astype(np.float64),
+            "wrong dtype of the array, expected float32, got float64",
+        ),
+        ("w", ARRAYS["a"], "wrong kind of array, expected a dense array, got a CSR matrix"),
+        ("a", np.eye(5, dtype=np.float32), "wrong kind of array, expected a CSR matrix"),
+        (
+            "x",
+            np.zeros((5, 6), np.float32),
+            r"wrong shape of the array, expected \[n, 7\], got \[5, 6\]",
+        ),
+        ("x", np.zeros(7, np.float32), r"wrong shape of the array, expected \[n, 7\], got \[7\]"),
+        (
+            "a",
+            sp.csr_array(np.ones((5, 5), np.float32)),
+            "wrong number of entries of the matrix, expected 4, got 25",
+        ),
     ],
 )
 def test_arrays_that_do_not_fit(name: str, array: Any, message: str) -> None:
@@ -115,7 +127,7 @@ def test_inconsistent_matrix() -> None:
 
 def test_names_without_arrays() -> None:
     assert "dense_resource<w> : tensor<3x7xf32>" in str(bound(program(), "{names=w}"))
-    with pytest.raises(CompileError, match='argument "x": a constant has no symbolic size'):
+    with pytest.raises(CompileError, match='argument "x": a constant cannot have symbolic sizes'):
         bound(program(), "{names=x}")
 
 

@@ -213,8 +213,8 @@ def test_sizes_in_names_of_results() -> None:
         ),
         ({"q": 1.0}, 'bind_params: no input "q", expected a, x, w, e'),
         ({"x": [["text"]]}, 'argument "x": unknown dtype'),
-        ({"x": ARRAYS["x"].astype(np.float64)}, 'argument "x": the array has another dtype'),
-        ({"x": A}, 'argument "x": the array is of another kind'),
+        ({"x": ARRAYS["x"].astype(np.float64)}, 'argument "x": wrong dtype of the array'),
+        ({"x": A}, 'argument "x": wrong kind of array'),
         ([("x", 1)], "bind_params: no table of arrays, expected a mapping .*, got list"),
     ],
 )

@@ -42,7 +42,7 @@ def test_a_constant_program_with_a_product(transformed: Callable) -> None:
     w = b.constant(np.ones((3, 3), np.float32))
     b.output(b.exp(b.dense(w, w)))
     _, ctx = transformed(b.module(), "graph-fold-constant")
-    rest = "graph.dense, graph.exp would grow it or are products, and are computed by each call"
+    rest = "graph.dense, graph.exp would grow it or are products, and run on each call"
     assert told(ctx) == [f"{WHOLE}; {rest}"]
 
 

@@ -245,6 +245,6 @@ def test_it_says_what_it_folded(transformed: Callable) -> None:
     b = sw.Builder()
     b.output(b.mul(b.dense(b.input("x", (3, 4)), W, name="fc1"), PLUS, name="scale"))
     after, ctx = transformed(b.module(), "graph-fold-scale-axis")
-    assert str(ctx.decisions[0]).startswith('node "scale": its scale goes into the weights')
+    assert str(ctx.decisions[0]).startswith('node "scale": fold its scale into the weights')
     dense = next(op for op in after.op.walk() if op.name == "graph.dense")
     assert "fc1" in str(dense.location)

@@ -269,7 +269,7 @@ class TestRefused:
             (lambda b, x: None, "wrong result, expected values of its builder, got NoneType"),
             (lambda b, x: 1.0, "wrong result, expected values of its builder, got float"),
             (lambda b, x: Builder().input("x", (5,)), "wrong result, expected values of its"),
-            (lambda b, match: Value(b, match.roots[0]), "result 0 is what it replaces"),
+            (lambda b, match: Value(b, match.roots[0]), "result 0 is one of the values to replace"),
             (lambda b, x: 1 / 0, "raised ZeroDivisionError: division by zero"),
             (lambda b, x: b.dense(x, floats(3, 3)), "graph.dense: inner dimensions differ"),
             (lambda b, x: b.rleu(x), 'raised AttributeError: Builder: no operator "rleu"; nearest'),
@@ -311,7 +311,7 @@ class TestRefused:
     def test_what_is_no_rule(self) -> None:
         module = program(lambda b, x: b.exp(x), (5,))
         for call, message in (
-            (lambda: p.apply(module, [multiply_add]), "rewrite: no rule, expected a rewrite of"),
+            (lambda: p.apply(module, [multiply_add]), "rewrite: wrong rule, expected a rewrite of"),
             (lambda: p.apply(module.op, [fused]), "patterns: no module, expected stepwell.Module"),
             (lambda: p.rewrite(fused), "rewrite: no pattern, expected a pattern, got Rule"),
             (
@@ -447,7 +447,7 @@ class TestGroup:
         b = Builder()
         a, x = b.input("a", sw.SparseSpec((4, 4))), b.input("x", (4, 3))
         b.output(b.spmm(b.normalize(a, name="norm"), x))
-        message = 'group "g": graph.normalize (node "norm") cannot be in a kernel; it gives no'
+        message = 'group "g": graph.normalize (node "norm") cannot be in a kernel; it does not'
         with pytest.raises(sw.CompileError, match=re.escape(message)):
             p.group(b.module(), {"g": normalized})
 
