@@ -1,4 +1,4 @@
-"""What a program does wrong, what takes its time, and what became of its nodes.
+"""Diagnosis of a program: its defects, its run time, and the fate of its nodes.
 
 Checked compilation, bisection, reduction and reproducers; profiles; the fate of a node.
 """

@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bisection:
-    """What is to blame for a failure.
+    """The pass, and its action, to blame for a failure.
 
-    `number` is the place of the pass among all `passes`, from 1; `action` its step, the one of
-    this `action_number` among `actions`, or None where the failure is not one of a single step.
-    `ir_before` and `ir_after` are the module around that step, or around the whole pass.
-    `otherwise` is what fails if that step is skipped, None if nothing does. `function`, `operation`
-    and `nodes` say where a wrong result first appears; in a kernel, `statement` writes the first
-    wrong element after the pass, `statement_before` wrote it before the pass.
+    `number` is the position of the pass among all `passes`, from 1; `action` is the step to blame,
+    number `action_number` of `actions`, or None if no single step is. `ir_before` and `ir_after`
+    are the module around that step, or around the whole pass. `otherwise` is the failure without
+    that step, None if there is none. `function`, `operation` and `nodes` say where a wrong result
+    first appears; in a kernel, `statement` writes the first wrong element after the pass,
+    `statement_before` wrote it before the pass.
     """
 
     failure: Failure
@@ -77,7 +77,7 @@ class Bisection:
         return self.failure.pass_name
 
     def diff(self) -> str:
-        """What the step, or the pass, changed, as a line diff; empty for a crash."""
+        """The change by the step, or by the pass, as a line diff; empty for a crash."""
         if not self.ir_after:
             return ""
         before, after = self.ir_before.splitlines(), self.ir_after.splitlines()
@@ -101,7 +101,7 @@ class Bisection:
         if self.action is not None:
             lines.append(f"action {self.action_number} of {self.actions}: {self.action}")
         elif self.actions:
-            lines.append(f"none of its {self.actions} actions: what it does beside them")
+            lines.append(f"none of its {self.actions} actions: the rest of the pass")
         if self.statement_before is not None:
             lines.append(f"was written by: {self.statement_before}")
         if self.statement is not None:
@@ -127,19 +127,19 @@ def bisect(
 
     Args:
         module: the program; it is not changed.
-        inputs: what it is run on; None for made-up inputs.
-        target: see `stepwell.compile`, also for the next four. A pipeline that is a text may
-            also stop short of machine code.
+        inputs: the inputs to run it on; None for made-up ones.
+        target: see `stepwell.compile`, also for the next four. A textual pipeline may also stop
+            short of machine code.
         threads: see there.
         opt_level: see there.
         pipeline: see there.
         legalize: see there.
         max_ulp: see there.
-        expected: the correct results; None if those of `module` are.
+        expected: the correct results; None if `module` returns them.
 
     Returns:
-        What is to blame: for a crash, an invalid module, a wrong result, or a refusal, in the
-        order of the passes. None if nothing fails.
+        The pass and action to blame for the first crash or invalid module, otherwise for the
+        first wrong result or refusal; None if nothing fails.
 
     Raises:
         CompileError: if the arguments do not fit each other, or the module is not valid.
@@ -160,7 +160,7 @@ def first_failure(
     expected: Sequence[np.ndarray] | None = None,
 ) -> Failing | None:
     """The first pass that fails, if one does; arguments are those of `bisect`."""
-    # A crash or an invalid module shows without running anything.
+    # Crashes and invalid modules are found without running the program.
     found = route.descend(None)
     if found is None or found.failure.kind is Kind.REFUSAL:
         found = route.descend(Checker(route.module, inputs, max_ulp, expected)) or found
@@ -169,7 +169,7 @@ def first_failure(
 
 @dataclass
 class Failing:
-    """A pass that fails, and the module before it; `checker` knows the results of that."""
+    """A pass that fails, and the module before it; `checker` has the results of that module."""
 
     number: int
     before: Module
@@ -194,7 +194,7 @@ class Route:
 
     @property
     def target(self) -> Target:
-        """The machine that passes look at."""
+        """The machine that the passes compile for."""
         return self.compilation.target
 
     @staticmethod
@@ -206,7 +206,7 @@ class Route:
         pipeline: str | Mapping[str, str] | None,
         legalize: Mapping[str, Any] | None,
     ) -> Route:
-        """The passes that `compile` would run, or those of a text that stops short of it.
+        """The passes that `compile` would run, or those of a text that stops short of code.
 
         Raises:
             CompileError: if the arguments do not fit each other, or the module is not valid.
@@ -253,7 +253,8 @@ class Route:
     def descend(self, checker: Checker | None) -> Failing | None:
         """Run the passes to the first that fails.
 
-        Each is verified, or compared by a checker, whose input has been verified already.
+        The module is verified after each; a checker compares its results instead, once a descent
+        without one has verified it.
         """
         work = self.module.clone()
         for number, (stage, step) in enumerate(self.steps):
@@ -320,7 +321,7 @@ class Route:
 
 @dataclass
 class Attempt:
-    """What became of a module by some of the actions of a pass."""
+    """A module after some of the actions of a pass, and the failure if there is one."""
 
     op: ModuleOp
     counter: ActionCounter
@@ -348,7 +349,7 @@ def blamed(route: Route, failing: Failing, max_ulp: float | None) -> Bisection:
 
 
 def _with_statements(failing: Failing, after: Attempt, found: Bisection) -> Bisection:
-    """What writes the first wrong element of a kernel."""
+    """Add the statements that write the first wrong element of a kernel."""
     error = failing.error
     if failing.checker is None or not isinstance(error, MiscompilationError):
         return found
@@ -362,7 +363,7 @@ def _with_statements(failing: Failing, after: Attempt, found: Bisection) -> Bise
 
 
 def _line(op: Operation) -> str:
-    """An operation in one line, with where it comes from."""
+    """An operation in one line, with its origin."""
     text = " ".join(str(op).split())
     where = origin(op)
     return f"{text} ({where})" if where else text
@@ -418,7 +419,7 @@ def _text(op: ModuleOp) -> str:
 def reproducer_of(
     route: Route, failing: Failing, max_ulp: float | None, from_the_start: bool = False
 ) -> Reproducer:
-    """A file that shows a failure, with the module before the pass or that before all of them."""
+    """The reproducer of a failure, with the module before the pass or before all passes."""
     number, before = failing.number, failing.before
     generates = number == len(route.steps)
     if from_the_start:

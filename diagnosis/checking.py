@@ -48,7 +48,7 @@ class Blame:
     operation: str | None = None
     nodes: tuple[str, ...] = ()
     call: int = 0
-    """Which call of the function it is, from 1."""
+    """The number of the call of the function, from 1."""
 
     def __str__(self) -> str:
         where = [
@@ -64,16 +64,16 @@ class Checker(Observer):
 
     Args:
         module: the module before the first pass.
-        inputs: what it is run on; None for made-up inputs, which include edge values.
-        max_ulp: how far a pass may move a result, in the unit of `Change`; None for what the
-            passes state (see `core.budgets`).
+        inputs: the inputs to run it on; None for made-up ones, which include edge values.
+        max_ulp: how far a pass may move a result, in the unit of `Change`; None for the budget
+            that each pass states (see `core.budgets`).
         expected: the correct results, if those of the module cannot be trusted; each pass is then
             compared with these, and the inputs have to be given.
         report: called with each change as soon as it is known.
 
     Raises:
         InputError: if the inputs or the results do not fit.
-        MiscompilationError: if the module itself gives other results than expected.
+        MiscompilationError: if the module itself does not return the expected results.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Checker(Observer):
         return self._inputs
 
     def start_over(self, module: Module) -> None:
-        """From here on, compare with the results of another module, which passes change next."""
+        """From here on, compare with the results of this module."""
         self._digits = min(self._digits, digits_of(module.op))
         self._begin(module)
 
@@ -221,7 +221,7 @@ class Checker(Observer):
     def _compare(
         self, change: Change, before: Trace, after: Trace, inputs: list[Any], budget: Budget
     ) -> None:
-        """Raise the error of a pass that moves something further than it may."""
+        """Raise an error if a pass moves a value further than allowed."""
         error: MiscompilationError | None = None
         for limit in self._limits(inputs, budget):
             self._limit = limit
@@ -232,7 +232,7 @@ class Checker(Observer):
             raise error
 
     def _limits(self, inputs: list[Any], budget: Budget) -> Iterator[float]:
-        """A budget as a limit: for one operator, then as the whole program magnifies it."""
+        """A budget as a limit: for one operator, then as magnified by the whole program."""
         if self._max_ulp is not None:
             yield self._max_ulp
             return
@@ -259,27 +259,27 @@ class Checker(Observer):
             if at is not None:
                 fact += f", element {list(at)}"
             expected, value = (None, None) if at is None else (want[at], got[at])
-            hint = f"it may by {self._allowed(want):.3g} ulp"
+            hint = f"the limit is {self._allowed(want):.3g} ulp"
             message = explain(change.pass_name, fact, expected=expected, got=value, hint=hint)
             moved = dataclasses.replace(change, ulp=ulp, elements=elements)
             return _error(message, blame, moved, inputs, self._limit)
 
-        # A result may hide it: a maximum, or a function that saturates, masks errors.
+        # Results may hide errors: a maximum, or a function that saturates, masks them.
         blame = self._blame_call(before, after)
         if blame is None:
             return None
         moved = dataclasses.replace(change, ulp=DIFFERENT)
-        message = explain(change.pass_name, f"it changes what is computed {blame}")
+        message = explain(change.pass_name, f"it changes values computed {blame}")
         return _error(message, blame, moved, inputs, self._limit)
 
     def _allowed(self, result: np.ndarray) -> float:
-        """How far an array may be from another one, in its own units."""
+        """The allowed distance from an array, in units of its type."""
         if not is_real(result.dtype):
             return 0.0
         return self._limit * (1 if self._max_ulp is not None else scale(result.dtype, self._digits))
 
     def _blame(self, before: Trace, after: Trace) -> Blame:
-        """Where two runs are first apart: in a function, or at an operator."""
+        """Where two runs first differ: in a function, or at an operator."""
         blame = self._blame_call(before, after)
         if blame is not None:
             return blame
@@ -312,12 +312,12 @@ class Checker(Observer):
     def statements(
         self, error: MiscompilationError, before: Module, after: Module
     ) -> tuple[Operation | None, Operation | None]:
-        """What writes the first element of a call that differs, before and after a pass.
+        """The operations that write the first wrong element of a call, before and after a pass.
 
-        That is the element that is written first. None where nothing in a kernel does.
+        First is the element that is written first. None if no operation of a kernel writes it.
 
         Args:
-            error: what the pass changed, in which call.
+            error: the change by the pass, with its call.
             before: the module before it.
             after: the module after it.
         """
@@ -363,9 +363,9 @@ def _called_alone(module: Module, target: Target, inputs: Sequence[Any]) -> Trac
 
 
 def alike(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Two arrays in a row, bytes behind an address as the elements of the other one.
+    """Two arrays, flattened; bytes at an address are viewed as elements of the other array.
 
-    None where both are bytes of any type, or arrays of different sizes.
+    None if both are untyped bytes, or if typed arrays differ in size.
     """
     if one.dtype != other.dtype and np.uint8 in (one.dtype, other.dtype):
         typed = other if one.dtype == np.uint8 else one
@@ -396,7 +396,7 @@ def _histogram(op: ModuleOp) -> Counter[str]:
 
 
 def _explanation(before: Counter[str], after: Counter[str]) -> str:
-    """What a small difference comes from."""
+    """The likely cause of a small difference."""
     functions = [name for name in before if name.startswith("math.") and name != "math.fma"]
     if any(after[name] < before[name] for name in functions):
         return "approximation"

@@ -1,4 +1,4 @@
-"""How far numbers are from others, in units in the last place."""
+"""Distances of numbers, in units in the last place."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ DIGITS = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53}
 
 
 def scale(dtype: np.dtype[Any], digits: int) -> float:
-    """How many units of a type one of a type of fewer binary digits is."""
+    """The number of units of a type in one unit of a type with fewer binary `digits`."""
     own = {"bfloat16": 8, "float16": 11, "float64": 53}.get(dtype.name, 24)
     return 2.0 ** max(0, own - digits)
 
 
 def distance(got: np.ndarray, expected: np.ndarray) -> tuple[float, int]:
-    """How far a result is from another, and in how many elements: see `core.context.Change`.
+    """The distance of results, and the number of elements that differ: see `core.context.Change`.
 
-    Integers are equal, or infinitely far.
+    Integers are equal or infinitely far apart.
     """
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return DIFFERENT, max(got.size, expected.size)
@@ -44,7 +44,7 @@ def distance(got: np.ndarray, expected: np.ndarray) -> tuple[float, int]:
 
 
 def elements_apart(got: np.ndarray, expected: np.ndarray, limit: float) -> np.ndarray:
-    """Which elements are further than a limit from others, by the measure of `distance`."""
+    """The elements that are further apart than a limit, by the measure of `distance`."""
     if not is_real(got.dtype):
         return got != expected
     wide = np.float64 if got.dtype.itemsize < 8 else np.longdouble

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..backends.reference.interpreter import Array
 
 UNKNOWN_TERMS = 1024
-"""The length of the longest sum in a program whose operators are gone."""
+"""The assumed length of the longest sum in a program without operators."""
 _MOVES = (FusionKind.BROADCAST, FusionKind.INJECTIVE)
 _SUMS = (FusionKind.REDUCTION, FusionKind.CONTRACTION, FusionKind.OPAQUE)
 
@@ -44,9 +44,9 @@ def _name(kind: Attribute) -> str:
 
 
 def longest_sum(module: Module, inputs: list[Any]) -> int:
-    """How many terms the longest sum of a program has on some inputs.
+    """The number of terms of the longest sum of a program on some inputs.
 
-    A multiply-add counts two operations, so that twice as many may come out.
+    A multiply-add counts as two operations, so that the result may be twice too large.
     """
     ops = [op for op in module.main.walk() if isinstance(op, GraphOp)]
     if not ops:
@@ -69,16 +69,16 @@ def longest_sum(module: Module, inputs: list[Any]) -> int:
 
 
 def growth(module: Module, inputs: list[Any], ulp: float, digits: int) -> float:
-    """How far anything in a program moves if each of its operators is off by `ulp` units.
+    """How far the values of a program move if each of its operators is off by `ulp` units.
 
     Args:
         module: a program on operators.
-        inputs: what it is run on; they are perturbed as well.
-        ulp: a budget, in units of a type of so many binary digits.
+        inputs: the inputs to run it on; they are perturbed as well.
+        ulp: a budget, in units of a type with `digits` binary digits.
         digits: see there.
 
     Returns:
-        The largest distance, in the same units; 0 where the program is no longer on operators.
+        The largest distance, in the same units; 0 if the program is no longer on operators.
     """
     try:
         clean = _run(module, check_inputs(module, inputs), None)
@@ -134,7 +134,7 @@ class _Noise:
         return tuple(self.of(result, op.fusion in _SUMS) for result in results)
 
     def of(self, array: Any, sums: bool) -> Any:
-        """Numbers moved by some units of each; of sums, by those of the largest."""
+        """Numbers moved by `size` relative to each, or if they are sums to the largest."""
         if not isinstance(array, np.ndarray):
             moved = array.copy()
             moved.data = self.of(array.data, sums)

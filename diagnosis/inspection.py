@@ -1,4 +1,4 @@
-"""What an `Executable` shows of its stages: their text, weights and results, profiles, fates."""
+"""Inspection of an `Executable`: text, weights and results of stages, profiles, fates."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Inspection:
         return self._compilation.run(stage, inputs)
 
     def profile(self, inputs: Sequence[object], repeat: int | None) -> Profile:
-        """Where the time of calls goes; the program with clocks in it is kept.
+        """Profile calls; the program with clocks is kept for later profiles.
 
         Raises:
             InputError: if the inputs do not fit, or `repeat` is below 1.
             StepwellError: if this machine has no clock that can be read, or the module is past
-                the stage at which clocks are put in.
+                the stage at which clocks are inserted.
         """
         from . import profiling
 

@@ -43,7 +43,7 @@ _THREADS = re.compile(r"convert-rt-to-llvm\{.*?threads=(\d+)")
 
 @dataclass(frozen=True)
 class Call:
-    """A call by the sizes of the model: its work, and the bytes of its arguments."""
+    """The work of a call and the bytes of its arguments, in symbolic sizes of the model."""
 
     work: tuple[Work, ...]
     bytes: Dim
@@ -51,7 +51,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Site:
-    """Something that is timed: its name, the nodes that it computes, its work."""
+    """A timed operation: its name, the nodes that it computes, its work."""
 
     name: str
     nodes: tuple[str, ...]
@@ -91,7 +91,7 @@ class Amount:
         return Amount(self.seconds, calls, flops, moved, self.compute * calls, self.memory * calls)
 
     def row(self, name: str, of: Mapping[str, None], whole: float) -> Row:
-        """Its entries in the report of a run of `whole` seconds."""
+        """The row in the report of a run of `whole` seconds."""
         least = max(self.compute, self.memory)
         known = bool(least and self.seconds)
         return Row(
@@ -113,8 +113,8 @@ class Profiler:
     Args:
         exe: the program, compiled with `rt-profile`.
         times: the table that it fills.
-        sites: what its rows are about, but for the last one, which is the whole run.
-        threads: how many threads a call may use.
+        sites: the operations that its rows time; one more row times the whole run.
+        threads: the number of threads that a call may use.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Profiler:
         )
 
     def _measured(self, inputs: Sequence[object], count: int) -> np.ndarray:
-        """For each row of the table seconds and calls of a run: means of the faster half."""
+        """Seconds and calls of a run for each row of the table: means of the faster half."""
         runs = np.empty((count, *self._times.shape))
         before = self._times.copy()
         for number in range(count):
@@ -192,7 +192,7 @@ class _Sums:
 
 
 def check(repeat: int | None) -> None:
-    """Refuse what cannot be profiled in any program.
+    """Check the requirements that profiling has for any program.
 
     Raises:
         InputError: if `repeat` is below 1.
@@ -211,11 +211,11 @@ def profiler(compilation: Compilation) -> Profiler:
     """Compile a module with clocks in it.
 
     Raises:
-        StepwellError: if the module is past the stage at which clocks are put in.
+        StepwellError: if the module is past the stage at which clocks are inserted.
     """
     start, passes = compilation.start, dict(compilation.passes)
     if start == "llvm":
-        fact, expected = "there is no place for clocks any more", 'stage "loops" or before'
+        fact, expected = "clocks can no longer be inserted", 'stage "loops" or before'
         raise StepwellError(explain("profile", fact, expected=expected, got='stage "llvm"'))
     if start != "loops":
         passes["loops"] = ",".join(filter(None, (passes["loops"], _PASS)))
@@ -248,7 +248,7 @@ def _slot_of_table(main: func.FuncOp) -> int:
 
 
 def sites_of(main: func.FuncOp, calls: Sequence[Call]) -> list[Site]:
-    """What is timed in a function on buffers; `calls` are its calls, where they are known."""
+    """The timed operations of a function on buffers; `calls` are its calls, if known."""
     known = iter(calls)
     sites: list[Site] = []
     for op in timed_operations(main):
@@ -296,7 +296,7 @@ def _count(dim: Dim | None, sizes: Mapping[str, int]) -> int | None:
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    """The sum of counts; None where one is not known."""
+    """The sum of counts; None if one is unknown."""
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 
@@ -304,7 +304,7 @@ def _sum(counts: Sequence[int | None]) -> int | None:
 def _amounts(
     site: Site, seconds: float, calls: int, sizes: Mapping[str, int], limits: Limits
 ) -> tuple[Amount, dict[str, Amount]]:
-    """What a site takes in one run, and the part of each of its nodes.
+    """The amount of a site in one run, and the part of each of its nodes.
 
     The time is divided in proportion to the least time that the machine needs for each operator,
     and evenly among the nodes of one operator.

@@ -1,4 +1,4 @@
-"""`reduce`: a small module that fails as a large one does.
+"""`reduce`: a small module that fails like a large one.
 
 Candidates are made by the transformations of `shrinking`, at many places at once and then at fewer
 (delta debugging), as long as one of them is smaller, valid, and fails in the same way.
@@ -82,11 +82,11 @@ def reduce(
     """Shrink a module to a small one that still fails.
 
     Args:
-        module: what fails; it is not changed.
-        inputs: what it is run on, which keeps the inputs of the program as they are; None to make
+        module: the module that fails; it is not changed.
+        inputs: the inputs to run it on, in which case the program keeps its inputs; None to make
             up inputs for each candidate.
-        test: whether a valid module still fails; None for what `bisect` finds: the same kind of
-            failure of the same pass.
+        test: whether a valid module still fails; None to look for the failure that `bisect` finds,
+            of the same kind and pass.
         target: see `stepwell.compile`, also for the next four.
         threads: see there.
         opt_level: see there.
@@ -104,10 +104,11 @@ def reduce(
         route = Route.of(module, target, threads, opt_level, pipeline, legalize)
         found = first_failure(route, inputs, max_ulp)
         if found is None:
-            raise CompileError(explain("reduce", "nothing fails", hint="say when by a test"))
+            hint = "pass a test that says what fails"
+            raise CompileError(explain("reduce", "nothing fails", hint=hint))
         test = SameFailure(route, found.number, found.failure, inputs, max_ulp)
     elif not test(module.clone()):
-        raise CompileError(explain("reduce", "the test does not call the whole module a failure"))
+        raise CompileError(explain("reduce", "the test does not fail the original module"))
     ways = SHRINKINGS if inputs is None else KEEPING_INPUTS
     reducer = Reducer(test, ways, inputs is not None, seconds)
     small = reducer.reduce(module)
@@ -155,7 +156,7 @@ class Command:
     """A test by a command: a module fails if the command, given its file, does (exit status not 0).
 
     Args:
-        command: its words; the name of the file comes after them.
+        command: the command line, to which the name of the file is appended.
         timeout: seconds after which a run does not count as a failure.
 
     Raises:
@@ -236,7 +237,7 @@ class Reducer:
             candidate.verify()
             specs_of(candidate.main)
         except Exception:
-            # An arbitrary change need not make sense, and may crash what it reaches.
+            # An arbitrary change may be invalid, and crash the code that handles it.
             return False
         return _cost(candidate) < cost and self._fails(candidate)
 

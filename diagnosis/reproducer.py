@@ -51,8 +51,8 @@ class Reproducer:
     """The contents of a reproducer file.
 
     `pipeline` has the passes from the failing one on, `stage` is the one that the module has
-    reached ("" if passes run outside of the staircase). `inputs` are what it is run on after each
-    pass, None if nothing is compared; `machine_code` is empty if it ends with the passes.
+    reached ("" if passes run outside of the staircase). The module runs on `inputs` after each
+    pass, None if nothing is compared; `machine_code` says whether to generate code at the end.
     """
 
     module: Module
@@ -64,7 +64,7 @@ class Reproducer:
     max_ulp: float | None = None
     machine_code: bool = False
     notes: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Further notes: the action to blame, the rules that a table had."""
+    """Further notes: the action to blame, the operators in the user's table of rules."""
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the file and those beside it; the text is written last.
@@ -131,9 +131,9 @@ class Reproducer:
         return entries | {f"version_{n}": v for n, v in versions().items()}
 
     def warnings(self) -> list[str]:
-        """What a file cannot hold."""
+        """Messages about what the file cannot contain."""
         rules = self.notes.get("legalize")
-        return [f"it was made with rules of the user's for {rules}"] if rules else []
+        return [f"it was made with user rules for {rules}"] if rules else []
 
 
 def versions() -> dict[str, str]:
@@ -148,13 +148,13 @@ def from_metadata(
     """The reproducer that this metadata describes.
 
     Raises:
-        ImportModelError: if it is none, or one of another format.
+        ImportModelError: if it describes none, or one of another format.
     """
     mlir, own = resources.get("mlir_reproducer"), resources.get("stepwell_reproducer", {})
     pipeline = None if mlir is None else mlir.get("pipeline")
     if not isinstance(pipeline, str):
         hint = "the metadata at the end of the text has no mlir_reproducer"
-        raise ImportModelError(explain(str(path), "is no reproducer", hint=hint))
+        raise ImportModelError(explain(str(path), "is not a reproducer", hint=hint))
     if (match := _ANCHOR.fullmatch(pipeline)) is not None:
         pipeline = match[1]
     if (given := own.get("format", FORMAT)) != FORMAT:
@@ -188,7 +188,7 @@ def from_metadata(
 
 
 def load(path: str | os.PathLike[str]) -> Reproducer | None:
-    """The reproducer in a file; None for MLIR text that is none.
+    """The reproducer in a file; None for other MLIR text.
 
     Raises:
         ImportModelError: if the file cannot be read, or is damaged.
@@ -209,7 +209,7 @@ def differing_versions(resources: Mapping[str, Mapping[str, str | bool]]) -> lis
     own = resources.get("stepwell_reproducer", {})
     known = ((name, own.get(f"version_{name}"), here) for name, here in versions().items())
     return [
-        f"it was written with {name} {given}, here is {here}"
+        f"it was written with {name} {given}, but {here} is installed"
         for name, given, here in known
         if given not in (None, here)
     ]
@@ -274,12 +274,12 @@ def defects_named(ctx: CompilerContext) -> Iterator[None]:
 
 
 class _Keeper(PassHook):
-    """Keeps the module as it was before the last pass."""
+    """Keeps a copy of the module before the last pass."""
 
     before: Module
 
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Keep it."""
+        """Copy the module."""
         self.before = Module(op.clone(), ctx.weights.copy())
 
 
@@ -288,11 +288,11 @@ def internal_error(
 ) -> StepwellError | None:
     """The user-facing error for an exception that only a defect of a pass can cause.
 
-    The passes run again, from the source and each of them verified, so that the one that made
-    something invalid is named; the module before it is written into a file of its own.
+    The passes run again from the source, each of them verified, so that the one that produced
+    invalid IR is named; the module before it is written into a file of its own.
 
     Args:
-        error: what was raised.
+        error: the exception.
         ctx: the context in which passes ran.
         source: the module before the first pass.
         start: the stage of the source; "" outside of the staircase.
@@ -352,10 +352,10 @@ def written(error: Exception, pass_name: str, reproducer: Reproducer) -> Interna
 
 
 def new_folder(pass_name: str) -> Path:
-    """A new folder for a reproducer, where the environment says or with other temporary files.
+    """A new folder for a reproducer, in `FOLDER` if set, otherwise among temporary files.
 
     Raises:
-        OSError: if there can be none.
+        OSError: if it cannot be created.
     """
     parent = os.environ.get(FOLDER) or tempfile.gettempdir()
     name = re.sub(r"[^\w-]", "-", pass_name)

@@ -1,4 +1,4 @@
-"""Transformations that make a module smaller: each has places, and changes some of them.
+"""Transformations that make a module smaller, each at some of the places where it applies.
 
 The result need not be equivalent or valid: `reduce` verifies it and tests whether it still fails.
 """
@@ -61,9 +61,9 @@ def programs(module: Module) -> list[func.FuncOp]:
 
 
 def _removable(module: Module) -> list[Operation]:
-    """The operations that compute something, the last of them first.
+    """The operations with results, last first.
 
-    Stores stay: without them, a program reads uninitialised memory.
+    Stores are kept: without them, a program reads uninitialised memory.
     """
     return [
         op
@@ -101,12 +101,12 @@ class DropResults:
 
 
 class DropOperations:
-    """Put arguments, earlier values or constants in the place of results of the same types."""
+    """Replace results by arguments, earlier values or constants of the same types."""
 
     name = "drop operations"
 
     def places(self, module: Module) -> int:
-        """The operations that do something."""
+        """The removable operations."""
         return len(_removable(module))
 
     def shrink(self, module: Module, chosen: Collection[int]) -> None:
@@ -119,12 +119,12 @@ class DropOperations:
 
 
 class ForwardOperands:
-    """Put operands in the place of results of the same types."""
+    """Replace results by operands of the same types."""
 
     name = "forward operands"
 
     def places(self, module: Module) -> int:
-        """The operands that fit."""
+        """The operands of the types of results."""
         return len(self._operands(module))
 
     def shrink(self, module: Module, chosen: Collection[int]) -> None:
@@ -148,7 +148,7 @@ class CutOperations:
     name = "cut operations"
 
     def places(self, module: Module) -> int:
-        """The operations of programs that give dense tensors."""
+        """The operations of programs whose results are dense tensors."""
         return len(self._ops(module))
 
     def shrink(self, module: Module, chosen: Collection[int]) -> None:
@@ -169,12 +169,12 @@ class CutOperations:
 
 
 class ReplaceOperands:
-    """Take arguments and constants of the same type for operands."""
+    """Replace operands by arguments and constants of the same type."""
 
     name = "replace operands"
 
     def places(self, module: Module) -> int:
-        """The operands that are computed."""
+        """The computed operands."""
         return len(self._operands(module))
 
     def shrink(self, module: Module, chosen: Collection[int]) -> None:
@@ -269,7 +269,7 @@ KEEPING_INPUTS: tuple[Shrinking, ...] = (
 
 
 def tidied(module: Module, keep_inputs: bool = False) -> None:
-    """Erase what is dead: operations, private functions, inputs, and arrays."""
+    """Erase dead operations, private functions, inputs, and arrays."""
     region_dce(module.op.body)
     while dead := _unused_symbols(module):
         for op in dead:
@@ -305,13 +305,13 @@ def _chosen(places: Sequence[Place], chosen: Collection[int]) -> Iterator[Place]
 
 
 def _substitute(op: Operation, result: SSAValue) -> SSAValue | None:
-    """What can stand for a result of an operation."""
+    """A value that can replace a result of an operation."""
     value = _argument_like(op, result) or _before(op, result)
     return value or _constant_before(op, result.type)
 
 
 def _argument_like(op: Operation, like: SSAValue) -> SSAValue | None:
-    """An argument of a block around an operation, of the type of a value."""
+    """An argument of an enclosing block that has the type of a value."""
     block = op.parent
     while block is not None:
         for argument in block.args:
@@ -323,7 +323,7 @@ def _argument_like(op: Operation, like: SSAValue) -> SSAValue | None:
 
 
 def _before(op: Operation, like: SSAValue) -> SSAValue | None:
-    """An operand, else an earlier result of the block, of the type of a value."""
+    """An operand, else an earlier result of the block, that has the type of a value."""
     for operand in op.operands:
         if operand.type == like.type:
             return operand
@@ -398,7 +398,7 @@ def _drop_unused_inputs(function: func.FuncOp) -> None:
 
 
 def _resize(module: Module, function: func.FuncOp, old: int, new: int) -> None:
-    """Change one size of a function, and infer its result types anew."""
+    """Change one size of a function, and infer its result types again."""
     if len(function.body.blocks) != 1:
         return
     block = function.body.block
@@ -440,7 +440,7 @@ def _resize_constant(module: Module, op: ConstantOp, old: int, new: int) -> None
 
 
 def _resized_numbers(attr: Attribute, old: int, new: int) -> Attribute:
-    """A list of sizes with one replaced; a lone number may mean anything, and stays."""
+    """A list of sizes with one replaced; a single number may mean anything, and is kept."""
     if not isinstance(attr, DenseArrayBase) or attr.elt_type != i64:
         return attr
     values = [new if n == old else n for n in attr.get_values()]

@@ -56,7 +56,7 @@ class Trace:
 
 
 class Calls(Interpreter.Listener):
-    """Keeps what functions on buffers write."""
+    """Keeps the arrays that functions on buffers write."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -76,7 +76,7 @@ class Calls(Interpreter.Listener):
 
 
 def _memory(value: Any) -> np.ndarray | None:
-    """What a function can write to: a buffer, or the bytes from an address onwards."""
+    """The memory that a function can write to: a buffer, or the bytes from an address on."""
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, Pointer) and value.allocation is not None:
@@ -85,5 +85,5 @@ def _memory(value: Any) -> np.ndarray | None:
 
 
 def dense(value: Any) -> np.ndarray:
-    """A result as an array: of a sparse matrix its stored values."""
+    """A result as an array; for a sparse matrix, its stored values."""
     return value if isinstance(value, np.ndarray) else np.asarray(getattr(value, "data", value))

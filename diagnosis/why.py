@@ -1,4 +1,4 @@
-"""What became of a node of the model: at every stage, and by which passes."""
+"""The fate of a node of the model: at every stage, and by which passes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _check(node: str, listing: Listing) -> None:
     near = difflib.get_close_matches(str(node), listing.lines, 3, 0.5)
     hint = f"nearest names: {', '.join(near)}" if near else None
     if not listing.lines:
-        hint = "no operation of the module says where it comes from"
+        hint = "no operation of the module has the name of a node"
     raise InputError(explain("why", f'the model has no node "{node}"', hint=hint))
 
 
@@ -142,7 +142,7 @@ def _text(op: Operation) -> str:
 
 
 def _debug_lines(module: ModuleOp, node: str, listing: Listing) -> Iterator[str]:
-    """The functions of the debug information that stand for a node."""
+    """The functions of the debug information that represent a node."""
     from ..backends.llvm.debug import place, scope_name
 
     for function in module.ops:

@@ -1,4 +1,4 @@
-"""What the commands of `stepwell` have in common: their options, reading models, compiling."""
+"""Common parts of the commands of `stepwell`: options, reading models, compiling."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TargetName = Annotated[
 Threads = Annotated[
     int | None,
     typer.Option(
-        "--threads", help="The most threads that a call may use (else `STEPWELL_NUM_THREADS`)."
+        "--threads", help="The number of threads that a call may use (else `STEPWELL_NUM_THREADS`)."
     ),
 ]
 

@@ -29,7 +29,7 @@ _FILES = ("input_file", "output_file", "pass_pipeline_file", "check")
 def completion_script(
     parser: argparse.ArgumentParser, passes: Iterable[str], shell: str, command: str
 ) -> str:
-    """A script for a shell, which completes a command by itself and starts no Python.
+    """A script for a shell that completes a command without starting Python.
 
     Args:
         parser: the options of the command.

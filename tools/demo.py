@@ -1,4 +1,4 @@
-"""`stepwell demo`: two models that ship here, from their weights to machine code.
+"""`stepwell demo`: two models of this package, from their weights to machine code.
 
 A graph convolutional network that separates the two sides of Zachary's karate club, and a
 multilayer perceptron that reads handwritten digits. `demo_data/README.md` names the sources.
@@ -21,7 +21,7 @@ from .timing import duration, measure
 
 DATA = Path(__file__).resolve().parent / "demo_data"
 TRAINED_DIGITS = 1297
-"""The first images of digits.npz are those the weights were trained on."""
+"""The number of images at the start of digits.npz on which the weights were trained."""
 LEADERS = [0, 33]
 """The members of the club whose side was known in training."""
 
@@ -40,7 +40,7 @@ class Case:
     """The same model written by hand in NumPy and SciPy."""
 
     def right(self, logits: np.ndarray) -> int:
-        """How many of the scored rows have the largest logit at their label."""
+        """The number of scored rows whose largest logit is at their label."""
         return int((logits.argmax(axis=1) == self.labels)[self.scored].sum())
 
 
@@ -117,7 +117,7 @@ def demonstrate(console: Console, save: Path | None) -> None:
 
 
 def _show(case: Case) -> tuple[list[str], str]:
-    """A row of the table, and what was compiled."""
+    """A row of the table, and a summary of the compilation."""
     from .. import compile as compile_module
 
     start = time.perf_counter()

@@ -5,8 +5,8 @@
 
 An expectation names the kind (error, warning, remark, note), the line (the same one; `@+2` and
 `@-1` count from it, `@above` and `@below` are the nearest line without an expectation, `@unknown`
-matches a diagnostic without a line) and a part of the text. With `expected-error-re` what stands in
-double braces inside of it is a regular expression.
+matches a diagnostic without a line) and a part of the text. With `expected-error-re`, text in inner
+double braces is a regular expression.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Expectation:
     at: int
 
     def fits(self, diagnostic: Diagnostic) -> bool:
-        """Whether this is what is expected."""
+        """Whether a diagnostic is the expected one."""
         same = (self.kind, self.line) == (diagnostic.kind, diagnostic.line)
         return same and self.pattern.search(diagnostic.text) is not None
 
@@ -66,7 +66,7 @@ class Diagnostics:
     wrong: list[str] = field(default_factory=list[str])
 
     def expect(self, text: str, offset: int) -> None:
-        """Read the comments of a part of the input, before which there are `offset` lines."""
+        """Read the comments of a part of the input, which follows `offset` other lines."""
         lines = text.splitlines()
         free = [n for n, line in enumerate(lines) if _BEGIN.search(line) is None]
         for number, line in enumerate(lines):
@@ -91,18 +91,18 @@ class Diagnostics:
         self.diagnostics.append(Diagnostic("error", text, error.span.get_location().line))
 
     def add_malformed(self, error: DiagnosticException, line: int | None) -> None:
-        """Record that an operation could not be made from the text."""
+        """Record that an operation could not be built from the text."""
         self.diagnostics.append(Diagnostic("error", " ".join(str(error).split()), line))
 
     def add_invalid(self, module: ModuleOp) -> bool:
-        """Record what does not verify, one operation of each function; False if there is none."""
+        """Record operations that do not verify, one of each function; False if all do."""
         found = list(invalid_operations(module))
         for op, text in found:
             self.diagnostics.append(Diagnostic("error", text, _line(op)))
         return bool(found)
 
     def add_error(self, error: Exception) -> None:
-        """Record what a pass raised."""
+        """Record an exception raised by a pass."""
         op = operation_of(error)
         self.diagnostics.append(
             Diagnostic("error", worded(error), None if op is None else _line(op))
@@ -132,7 +132,7 @@ class Diagnostics:
 
 
 def _words(line: int | None) -> str:
-    return "without a place" if line is None else f"of line {line}"
+    return "without a location" if line is None else f"of line {line}"
 
 
 def _body(line: str, start: int) -> str | None:

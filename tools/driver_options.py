@@ -29,7 +29,7 @@ class _Print(argparse.Action):
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options, and reword those of xDSL that mean more here."""
+    """Add the options, and reword those of xDSL that do more here."""
     parser.usage = "stepwell-opt [options] [input_file]"
     parser.error = functools.partial(_fail, parser)  # type: ignore[method-assign]
     for action in parser._actions:
@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         elif action.dest == "verify_diagnostics":
             action.help = (
                 "check errors, and remarks with --remarks, against comments such as "
-                '"// expected-error @+1 {{text}}"; fail where one is missing or too many'
+                '"// expected-error @+1 {{text}}"; fail if one is missing or unexpected'
             )
     _add_passes(parser.add_argument_group("passes"))
     _add_instruments(parser.add_argument_group("what passes do (to the standard error)"))
@@ -147,7 +147,7 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
 
 
 def instrument_options(args: argparse.Namespace) -> InstrumentOptions:
-    """What to report about passes."""
+    """The options for reports about passes."""
     names = [field.name for field in dataclasses.fields(InstrumentOptions)]
     options = InstrumentOptions(**{name: getattr(args, name) for name in names})
     return dataclasses.replace(
@@ -167,7 +167,7 @@ def pipeline_text(args: argparse.Namespace) -> str:
         text: str = args.passes
         return _read("-p", text[1:]) if text.startswith("@") else text
     if args.passes:
-        fact, expected = "the passes are given twice", "no -p beside it"
+        fact, expected = "the passes are given twice", "no -p"
         raise StepwellError(explain("--pass-pipeline-file", fact, expected=expected))
     return _read("--pass-pipeline-file", args.pass_pipeline_file)
 

@@ -1,4 +1,4 @@
-"""`stepwell bisect` and `stepwell reduce`: what is to blame, and a small program that shows it."""
+"""`stepwell bisect` and `stepwell reduce`: the pass to blame, and a small program that fails."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PassesText = Annotated[
 ]
 MaxUlp = Annotated[
     float | None,
-    typer.Option("--max-ulp", help="How far a pass may move a result, in last places."),
+    typer.Option("--max-ulp", help="How far a pass may move a result, in units in the last place."),
 ]
 
 
@@ -94,7 +94,7 @@ def bisect(
     wanted = None
     if expected:
         wanted = read_inputs(expected, case.module.outputs, "--expected")
-    with err.status("going down, step by step"):
+    with err.status("running pass by pass"):
         found = find(
             case.module,
             case.inputs,
@@ -169,7 +169,7 @@ def reduce(
 
 
 def _write(small: Reduction, output: Path | None) -> None:
-    """Write the small module to a file, or print it, and print what is to blame."""
+    """Write the small module to a file, or print it, and report the pass to blame."""
     if output is not None:
         small.save(output)
     else:
@@ -178,7 +178,7 @@ def _write(small: Reduction, output: Path | None) -> None:
 
 
 def show(found: Bisection) -> None:
-    """Print what is to blame, and the beginning of its diff."""
+    """Print the pass to blame, and the beginning of its diff."""
     print(found)
     lines = found.diff().splitlines()
     for line in lines[:_MOST_LINES]:
@@ -200,7 +200,8 @@ def _case(
     from ..diagnosis.reproducer import load as load_reproducer
 
     if passes is not None and pipeline is not None:
-        raise InputError(explain("--passes", "is given beside --pipeline", expected="one of them"))
+        fact = "is given together with --pipeline"
+        raise InputError(explain("--passes", fact, expected="one of them"))
     module = load(model, shapes)
     text = passes if passes is not None else read_passes(pipeline)
     arrays = read_inputs(inputs, module.inputs) if inputs else None

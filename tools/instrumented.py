@@ -15,15 +15,15 @@ from .instruments import InstrumentOptions, Instruments
 
 
 def instrumented(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with these options, which is given `Instruments` for them as `instruments`."""
+    """Add these options to a command, which receives `Instruments` for them as `instruments`."""
     own = inspect.signature(command, eval_str=True)
     parameters = [p for p in own.parameters.values() if p.name != "instruments"]
-    asked = dataclasses.fields(InstrumentOptions)
-    parameters += [_parameter(option) for option in asked]
+    added = dataclasses.fields(InstrumentOptions)
+    parameters += [_parameter(option) for option in added]
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        options = InstrumentOptions(**{option.name: given.pop(option.name) for option in asked})
+        options = InstrumentOptions(**{option.name: given.pop(option.name) for option in added})
         instruments = Instruments(options, passes())
         try:
             command(**given, instruments=instruments)
@@ -36,7 +36,7 @@ def instrumented(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _pass_after_comma(incomplete: str) -> list[str]:
-    """The lists that one with an unfinished name at its end may become."""
+    """The completions of a list that ends in an unfinished name."""
     done, comma, _ = incomplete.rpartition(",")
     return [f"{done}{comma}{name}" for name in sorted(passes())]
 

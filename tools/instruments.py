@@ -1,4 +1,4 @@
-"""What `stepwell-opt` and `stepwell compile` report about passes: options, and their hooks."""
+"""Reports of `stepwell-opt` and `stepwell compile` about passes: options, and their hooks."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ if TYPE_CHECKING:
     from ..core.instrumentation.remarks import Remarks
 
 ELIDED_ABOVE = 16
-"""By default, constants with more elements are left out where IR is printed."""
+"""By default, constants with more elements are omitted from printed IR."""
 
 
-def _asked(help: str, metavar: str | None = None) -> Any:
-    """A field that is an option: a switch, or one with a value where `metavar` names it."""
+def _option(help: str, metavar: str | None = None) -> Any:
+    """A field for an option: a switch, or with `metavar` one that has a value."""
     default = False if metavar is None else None
     return field(default=default, metadata={"help": help, "metavar": metavar})
 
 
 @dataclass(frozen=True)
 class InstrumentOptions:
-    """What to report about passes: the options of the command line, by name.
+    """Reports about passes: the options of the command line, by name.
 
-    A list is a text with commas; None where an option is not given.
+    A list is text with commas; None if an option is not given.
     """
 
-    print_ir_before: str | None = _asked("print the IR before these", "PASSES")
-    print_ir_after: str | None = _asked("print the IR after these", "PASSES")
-    print_ir_before_all: bool = _asked("print the IR before each pass")
-    print_ir_after_all: bool = _asked("print the IR after each pass")
-    print_ir_after_change: bool = _asked("print the IR after a pass only if that changed it")
-    print_ir_after_failure: bool = _asked("print what is left when a pass fails")
-    print_ir_diff: bool = _asked("print how the functions that a pass changed differ instead")
-    elide_constants: str | None = _asked(
-        "leave out constants of more elements where IR is printed (else 16; none: print all)", "N"
+    print_ir_before: str | None = _option("print the IR before these", "PASSES")
+    print_ir_after: str | None = _option("print the IR after these", "PASSES")
+    print_ir_before_all: bool = _option("print the IR before each pass")
+    print_ir_after_all: bool = _option("print the IR after each pass")
+    print_ir_after_change: bool = _option("print the IR after a pass only if that changed it")
+    print_ir_after_failure: bool = _option("print the IR after a pass that fails")
+    print_ir_diff: bool = _option("print a diff of the functions that a pass changed instead")
+    elide_constants: str | None = _option(
+        "omit constants with more elements from printed IR (else 16; none: print all)", "N"
     )
-    print_ir_tree_dir: str | None = _asked("write the IR after each pass into this folder", "DIR")
-    timing: bool = _asked("report where the time went")
-    statistics: bool = _asked("report what each pass counted: patterns, operations, decisions")
-    remarks: str | None = _asked(
+    print_ir_tree_dir: str | None = _option("write the IR after each pass into this folder", "DIR")
+    timing: bool = _option("report where the time went")
+    statistics: bool = _option("report what each pass counted: patterns, operations, decisions")
+    remarks: str | None = _option(
         "report what passes decided, by node: passed, missed, analysis or all", "KINDS"
     )
-    remarks_filter: str | None = _asked(
-        "only remarks of passes, subjects or nodes in which this is found", "REGEX"
+    remarks_filter: str | None = _option(
+        "only remarks whose pass, subject or node this matches", "REGEX"
     )
-    json: bool = _asked("report all of this as JSON, one object per line")
+    json: bool = _option("report all of this as JSON, one object per line")
 
 
 class Instruments:
@@ -107,7 +107,7 @@ class Instruments:
             yield
 
     def finish(self) -> None:
-        """Print what was counted and measured."""
+        """Print the statistics and times."""
         reports: list[Report] = []
         if self._statistics is not None:
             reports.append(self._statistics.report())
@@ -181,7 +181,7 @@ class Instruments:
         try:
             only = re.compile(options.remarks_filter) if options.remarks_filter else None
         except re.error as error:
-            fact = f"{options.remarks_filter!r} is no regular expression: {error}"
+            fact = f"{options.remarks_filter!r} is not a regular expression: {error}"
             raise StepwellError(explain("--remarks-filter", fact)) from error
         report = self._on_remark or (lambda decision: self.report(Remark(decision)))
         return Remarks(report, kinds, only)
@@ -197,7 +197,7 @@ def _listed(text: str | None) -> list[str]:
 
 
 def _limit(text: str | None) -> int | None:
-    """The elements above which a constant is left out.
+    """The number of elements above which a constant is omitted.
 
     Raises:
         StepwellError: if the text is not such a number.

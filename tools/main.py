@@ -158,7 +158,7 @@ def compile_(
 
     `stepwell compile model.onnx --emit loops`
 
-    Without `--emit`: what was compiled, how long it took, and what was decided on the way.
+    Without `--emit`, prints inputs and outputs, the compile time, and the decisions of passes.
     """
     if emit is not None:
         pipelines.check_stage(emit)
@@ -169,7 +169,7 @@ def compile_(
         show(*compiled(module, level, target, threads, passes, hooks))
         return
     compilation = _compilation(module, emit, level, target, threads, passes, hooks)
-    with err.status(f"going down to {emit}"):
+    with err.status(f"lowering to {emit}"):
         reached = compilation.at(emit) if emit in pipelines.IR_STAGES else compilation.text(emit)
     if output is None:
         sys.stdout.write(reached if isinstance(reached, str) else reached.text())
@@ -200,7 +200,7 @@ def bench(
     threads: Threads = None,
     passes: PipelineFile = None,
 ) -> None:
-    """Time a model on random inputs, beside other runtimes in the same process.
+    """Time a model on random inputs, along with other runtimes in the same process.
 
     `stepwell bench model.onnx --vs onnxruntime`
     """
@@ -238,7 +238,7 @@ def explain(
     threads: Threads = None,
     passes: PipelineFile = None,
 ) -> None:
-    """Report what the passes decided about a model, why, and at which cost.
+    """Report what the passes decided about a model, why, and at what cost.
 
     `stepwell explain model.onnx`
     """
@@ -256,7 +256,7 @@ def demo(
         typer.Option("--save", help="A folder for both models as MLIR text, to play with."),
     ] = None,
 ) -> None:
-    """Compile and run a graph neural network and a digit classifier that ship here."""
+    """Compile and run a graph neural network and a digit classifier of this package."""
     from .demo import demonstrate
 
     demonstrate(out, save)
@@ -275,8 +275,8 @@ def pipeline(
 
     `stepwell-opt model.mlir -p "$(stepwell pipeline --level 3)"`
 
-    These passes produce what `compile` does; `compile`, `run` and `explain` take an edited text by
-    `--pipeline FILE`.
+    These are the passes that `compile` runs; `compile`, `run` and `explain` take an edited text
+    with `--pipeline FILE`.
     """
     count = default_threads(named(target)) if threads is None else threads
     texts = pipelines.pipeline(level, count)
@@ -360,7 +360,7 @@ for command in (profile, why, tune, finding.bisect, finding.reduce):
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command; exits with 1 after an error, of which it prints one line."""
+    """Run the command; an error is printed as one line, with exit status 1."""
     arguments = sys.argv[1:] if args is None else list(args)
     try:
         app(args=arguments, prog_name="stepwell")

@@ -1,6 +1,6 @@
 """Error messages of the commands: never a traceback.
 
-One line, except where a frontend reports everything that it does not support, a line each.
+One line, except that a frontend lists everything that it does not support, a line each.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..core.errors import StepwellError
 
 
 def worded(error: BaseException) -> str:
-    """An error as users see it; one that only a defect of the compiler can cause is labelled so."""
+    """The message of an error; one due to a defect of the compiler is labelled as internal."""
     if isinstance(error, StepwellError):
         return str(error)
     if isinstance(error, ParseError):

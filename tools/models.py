@@ -73,7 +73,7 @@ def read_inputs(
     Args:
         texts: the values of the option.
         specs: the inputs, or the results, of a program.
-        option: the option that they were given by.
+        option: the option that takes them.
 
     Raises:
         InputError: if an input is missing, unknown or given twice, or a file cannot be read.
@@ -93,7 +93,7 @@ def read_inputs(
     missing = [str(spec) for spec in specs if spec.name not in given]
     if missing:
         raise InputError(
-            explain(option, f"missing: {', '.join(missing)}", hint=f"say {option} NAME=FILE.npy")
+            explain(option, f"missing: {', '.join(missing)}", hint=f"use {option} NAME=FILE.npy")
         )
     return [given[name] for name in names]
 

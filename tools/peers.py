@@ -79,7 +79,7 @@ PEERS = {"numpy": _numpy, "onnxruntime": _onnxruntime, "openvino": _openvino}
 def peer(
     name: str, module: Module, path: Path, inputs: Sequence[Any], threads: int | None
 ) -> tuple[Call, Any]:
-    """A call of the peer on `inputs`, and what it computes.
+    """A call of the peer on `inputs`, and its results.
 
     Raises:
         StepwellError: if there is no such peer, it is not installed, or it cannot run the model.

@@ -45,7 +45,7 @@ def profile(
         ),
     ] = None,
     repeat: Annotated[
-        int | None, typer.Option("--repeat", help="The number of runs (else for a moment).")
+        int | None, typer.Option("--repeat", help="The number of runs (else about 0.3 s of them).")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)

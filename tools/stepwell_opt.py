@@ -60,7 +60,7 @@ Reads MLIR text, runs passes on it, and prints the result.
 
   stepwell-opt m.mlir -p "graph-fold-constant,graph-fuse-ops,convert-graph-to-loop"
 
-`stepwell pipeline` prints the passes of `stepwell.compile` as text to edit and to give to `-p`.
+`stepwell pipeline` prints the passes of `stepwell.compile` as text to edit and to pass to `-p`.
 Weights beside the input (m.safetensors beside m.mlir) are loaded with it; `-o out.mlir`
 writes them beside the output. `--list-passes` names the passes, `--check` finds the one that
 changes what a program computes."""
@@ -109,7 +109,7 @@ class StepwellOptMain(xDSLOptMain):
         self.ctx = make_context()
 
     def register_all_frontends(self) -> None:
-        """Read MLIR text by the parser of this project."""
+        """Read MLIR text with the parser of this project."""
         super().register_all_frontends()
 
         def parse(stream: IO[bytes]) -> ModuleOp:
@@ -122,7 +122,7 @@ class StepwellOptMain(xDSLOptMain):
         self.available_frontends["mlir"] = parse
 
     def register_all_targets(self) -> None:
-        """xDSL's targets, of which `mlir` prints aliases."""
+        """xDSL's targets; here `mlir` also prints aliases."""
         super().register_all_targets()
         self.available_targets["mlir"] = lambda: AliasedMlirTarget
 
@@ -170,7 +170,7 @@ class StepwellOptMain(xDSLOptMain):
             raise StepwellError(f"cannot open {self.get_input_name()}: {error}") from error
 
     def _check_kind(self, path: Path) -> None:
-        """Demand a file of a kind that can be read.
+        """Check that the file is of a kind that can be read.
 
         Raises:
             StepwellError: if it is of another kind.
@@ -181,7 +181,7 @@ class StepwellOptMain(xDSLOptMain):
         if kind in self.available_frontends:
             return
         kinds = ", ".join(f".{name}" for name in self.available_frontends)
-        hint = "-f mlir reads it all the same"
+        hint = "-f mlir reads it anyway"
         if kind == "onnx":
             hint = f"stepwell compile {path} --emit graph prints it as MLIR text"
         fact = "not a file of MLIR text"
@@ -201,7 +201,7 @@ class StepwellOptMain(xDSLOptMain):
     def parse_chunk(
         self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
     ) -> ModuleOp | None:
-        """Parse a part of the input; an error is a diagnostic where these are verified."""
+        """Parse a part of the input; an error is recorded if diagnostics are verified."""
         part = self._parts if self.args.split_input_file else None
         self._parts, self._offset, self._failed = self._parts + 1, start_offset, False
         ctx = self.context
@@ -221,7 +221,7 @@ class StepwellOptMain(xDSLOptMain):
             return None
 
     def apply_passes(self, prog: ModuleOp) -> None:
-        """Run the pipeline; what a pass raises is a diagnostic where these are verified."""
+        """Run the pipeline; an error of a pass is recorded if diagnostics are verified."""
         ctx = self.context
         ctx.verify = "never" if self.args.disable_verify else "pass"
         if self._diagnostics is None:
@@ -275,7 +275,7 @@ class StepwellOptMain(xDSLOptMain):
     def _keeps_places(self) -> bool:
         """Whether operations need their lines, for diagnostics."""
         remarks = (self.args.remarks, self.args.remarks_filter)
-        return self._diagnostics is not None or any(asked is not None for asked in remarks)
+        return self._diagnostics is not None or any(option is not None for option in remarks)
 
     def _run_passes(self, prog: ModuleOp) -> None:
         ctx = self.context
@@ -291,7 +291,7 @@ class StepwellOptMain(xDSLOptMain):
     def _reproduce(self, prog: ModuleOp) -> None:
         """Run the passes that the input names, to reproduce its failure."""
         if self.args.passes:
-            fact, expected = "the file says which passes run", "no -p beside it"
+            fact, expected = "the file says which passes run", "no -p"
             raise InputError(explain("--run-reproducer", fact, expected=expected))
         ctx = self.context
         module = Module(prog, ctx.weights)
@@ -345,7 +345,7 @@ class StepwellOptMain(xDSLOptMain):
             raise StepwellError(f"cannot write {output}: {error.strerror}") from error
 
     def _demand_expected(self, diagnostics: Diagnostics) -> None:
-        """Demand that the diagnostics are those that comments of the input expect.
+        """Check that the diagnostics are those that comments of the input expect.
 
         Raises:
             StepwellError: if they are not, after printing each difference.
@@ -366,7 +366,7 @@ def _is_of_verifier(error: BaseException | None) -> bool:
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command; exits with 1 after an error, of which it prints one line."""
+    """Run the command; an error is printed as one line, with exit status 1."""
     arguments = sys.argv[1:] if args is None else list(args)
     try:
         StepwellOptMain(arguments).run()

@@ -1,4 +1,4 @@
-"""How long a call takes: interleaved rounds, the minimum and the median of each candidate."""
+"""Timing of calls: interleaved rounds, the minimum and the median of each candidate."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 ROUNDS = 15
 ROUND_SECONDS = 0.02
 REST_SECONDS = 0.005
-"""A process is idle if it uses hardly any CPU time for so long."""
+"""A process is idle if it uses hardly any CPU time for this long."""
 MOST_RESTS = 100
-"""How often to wait for that: threads of some libraries spin for 0.1 s after a call."""
+"""The number of rests to wait at most: threads of some libraries spin for 0.1 s after a call."""
 TURN_SECONDS = 1e-4
-"""The turns of a pair: shorter than a time slice on a busy machine."""
+"""The duration of a turn of a pair: shorter than a time slice on a busy machine."""
 PAIR_SECONDS = 0.4
 WARM_SECONDS = 0.003
-"""Calls for so long after a rest are not counted, as threads wake up."""
+"""Calls for this long after a rest are not counted, as threads wake up."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,16 @@ def measure(
     rounds: int = ROUNDS,
     seconds: float = ROUND_SECONDS,
 ) -> dict[str, Timing]:
-    """Time each candidate; rounds of all of them are interleaved, so that one clock serves all.
+    """Time each candidate; their rounds are interleaved, so that all see the same clock rate.
 
     A turn begins with a rest and a few calls that are not counted, so that candidates do not
     disturb each other.
 
     Args:
-        candidates: what is timed, by name.
-        progress: called after each of the rounds.
-        rounds: how many there are.
-        seconds: how long a candidate is timed in one of them.
+        candidates: the calls to time, by name.
+        progress: called after each round.
+        rounds: the number of rounds.
+        seconds: the time for a candidate in a round.
     """
     counts = {name: _calls_in(seconds, call) for name, call in candidates.items()}
     samples: dict[str, list[float]] = {name: [] for name in candidates}
@@ -77,7 +77,7 @@ class Pair:
     first: Timing
     second: Timing
     ratio: float
-    """How many times longer the second takes: the median over consecutive turns."""
+    """The time of the second relative to the first: the median over consecutive turns."""
 
 
 def measure_pair(first: Callable[[], object], second: Callable[[], object]) -> Pair:
@@ -119,7 +119,7 @@ def _rest() -> None:
 
 
 def _calls_in(seconds: float, call: Callable[[], object]) -> int:
-    """Warm up for so many seconds, and count the calls."""
+    """Call for some seconds, and count the calls."""
     call()
     count, end = 0, time.perf_counter() + seconds
     while time.perf_counter() < end:

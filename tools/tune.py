@@ -28,7 +28,7 @@ _COLUMNS = (
 def tune(
     model: ModelPath,
     budget: Annotated[
-        float, typer.Option("--budget", "-b", help="About how many seconds it may take.")
+        float, typer.Option("--budget", "-b", help="The approximate time limit, in seconds.")
     ] = 60.0,
     records: Annotated[
         Path | None,
@@ -43,7 +43,7 @@ def tune(
         typer.Option("--size", help="A symbolic size, as in `batch=64` (else 1); repeatable."),
     ] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", help="How many seconds a candidate may take.")
+        float, typer.Option("--timeout", help="The time limit of a candidate, in seconds.")
     ] = 20.0,
     shapes: Shapes = None,
     level: Level = 3,
@@ -54,8 +54,8 @@ def tune(
 
     `stepwell tune model.onnx --budget 60`
 
-    Every command, and `stepwell.compile`, then uses them. Ctrl-C ends the search and keeps what was
-    found; the next search continues from there.
+    All commands, and `stepwell.compile`, then use them. Ctrl-C ends the search and keeps its
+    results, from which the next search continues.
     """
     from ..tuning.search import Progress as Step
     from ..tuning.search import tune as tune_module

@@ -1,4 +1,4 @@
-"""`stepwell why`: what became of a node of a model."""
+"""`stepwell why`: the fate of a node of a model."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ def why(
     from ..diagnosis.why import fate
 
     compilation = way_down(load(model, shapes), level, target, threads, passes)
-    with err.status("going down"):
+    with err.status("compiling"):
         found = fate(compilation, node)
     print(found.json() if as_json else found)

@@ -1,4 +1,4 @@
-"""A process of its own that compiles and times schedules of one module.
+"""A separate process that compiles and times schedules of one module.
 
     python -c "from stepwell.tuning.measuring import serve; serve()" FOLDER
 
@@ -31,11 +31,11 @@ ROUND_SECONDS = 0.001
 """The least duration of a round: shorter than a time slice on a busy machine."""
 LEAST_ROUNDS, MOST_ROUNDS = 7, 400
 HOPELESS = 2.0
-"""A candidate so many times slower at first is not measured further."""
+"""A candidate this many times slower at first is not measured further."""
 TOLERANCE = 1e-3
 """The allowed difference from the default schedule, relative to the largest element."""
 KEPT = 8
-"""How many compiled programs are cached."""
+"""The number of compiled programs that are cached."""
 
 Traces = Mapping[str, str]
 """The trace of each kernel that does not get its default schedule."""
@@ -45,7 +45,7 @@ class Bench:
     """Compiles a module under schedules, and compares two of them.
 
     Args:
-        folder: where `module.mlir`, `inputs.pickle` and `options.json` are.
+        folder: the folder with `module.mlir`, `inputs.pickle` and `options.json`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -72,17 +72,17 @@ class Bench:
         return self.programs[name]
 
     def compared(self, base: Traces, traces: Traces, seconds: float) -> dict[str, Any]:
-        """How long a call takes under `traces` and under `base`, interleaved.
+        """Time calls under `traces` and under `base`, interleaved.
 
         Args:
             base: one schedule.
             traces: the other one.
-            seconds: about how long to measure.
+            seconds: the approximate time to measure.
 
         Returns:
-            `ratio`, the lower decile of one over that of the other (a busy machine makes some
-            rounds longer, and none shorter), `noise`, the standard error of the ratio of a round,
-            and `seconds` and `base`, the lower deciles.
+            `ratio`, the lower decile under `traces` over that under `base` (a busy machine makes
+            some rounds longer, and none shorter), `noise`, the standard error of the median ratio
+            of rounds, and `seconds` and `base`, the lower deciles.
         """
         programs = [self.program(base), self.program(traces)]
         before, after = (program(*self.inputs) for program in programs)
@@ -159,7 +159,7 @@ def _numbers(value: Any) -> np.ndarray:
 
 
 def serve() -> None:
-    """Answer comparisons until there are no more."""
+    """Answer requests for comparisons until the input ends."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # keep printed text out of the answers
 
@@ -175,8 +175,8 @@ def serve() -> None:
         return
     answer({"ready": True})
     for line in sys.stdin:
-        asked = json.loads(line)
+        request = json.loads(line)
         try:
-            answer(bench.compared(asked["base"], asked["traces"], asked["seconds"]))
+            answer(bench.compared(request["base"], request["traces"], request["seconds"]))
         except StepwellError as error:
             answer({"error": str(error)})

@@ -40,11 +40,11 @@ QUICK, FINAL = 0.15, 1.0
 FINAL_SHARE = 0.2
 """The part of the budget for the final comparisons."""
 FINALISTS = 3
-"""How many traces of a kernel are compared again, until one of them is better."""
+"""The number of traces of a kernel that are compared again, until one of them is better."""
 IDLE = 60
-"""A kernel is done after so many proposals without a new trace."""
+"""A kernel is done after this many proposals without a new trace."""
 GAIN = 0.01
-"""By how much a schedule has to be better, beyond the noise."""
+"""The least gain of a schedule that is kept, beyond the noise."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Tuned:
     """The result of tuning.
 
     `kept` are the schedules that are better than the default, `ratio` the time of a call with
-    all of them over that with none, `tried` how many candidates were measured, `failed` how many
-    of them crashed, hung or were refused, and `stopped` whether it was interrupted.
+    all of them over that with none, `tried` the number of measured candidates, `failed` the number
+    of those that crashed, hung or were refused, and `stopped` whether it was interrupted.
     """
 
     kept: tuple[Record, ...]
@@ -94,14 +94,14 @@ def tune(
 
     Args:
         module: the module.
-        budget_s: about how many seconds the search may take.
+        budget_s: the approximate time limit of the search.
         target: the machine, which has to be this one.
-        threads: how many threads a call may use, as for `compile`.
+        threads: the number of threads that a call may use, as for `compile`.
         opt_level: as for `compile`.
-        inputs: what the program is timed on; by default made-up arrays.
-        sizes: symbolic sizes of those; else 1.
+        inputs: the inputs to time the program on; by default made-up arrays.
+        sizes: symbolic sizes of made-up arrays; else 1.
         records: the database; by default that of `STEPWELL_TUNING`, or of the user.
-        timeout_s: how long a candidate may take.
+        timeout_s: the time limit of a candidate.
         progress: called for each candidate.
 
     Raises:
@@ -121,7 +121,7 @@ def tune(
     passes = dict(compilation.passes)
     if "scheduled" not in passes or "loop-schedule" not in passes_in(passes):
         fact = "nothing is scheduled"
-        raise CompileError(explain("tune", fact, expected="a module before that, opt_level 1 to 3"))
+        raise CompileError(explain("tune", fact, expected="an earlier stage, opt_level 1 to 3"))
     kernels = compilation.at("kernels")
     after = list(passes)[list(passes).index("scheduled") :]
     given = list(inputs) if inputs is not None else random_inputs(module.inputs, sizes or {})
@@ -182,7 +182,7 @@ class _Kernel:
         return sorted(found, key=lambda trace: (found[trace], trace))[:FINALISTS]
 
     def traces(self, trace: str) -> dict[str, str]:
-        """That trace for all of the kernels; none for the default."""
+        """The trace for each of the kernels; empty for the default."""
         return {} if trace == self.default else dict.fromkeys(self.names, trace)
 
 
@@ -208,7 +208,7 @@ class _Search:
         self._recall()
 
     def _recall(self) -> None:
-        """Take over what earlier searches measured."""
+        """Load the measurements of earlier searches."""
         if self.path is None:
             return
         known = read_records(self.path)
@@ -242,7 +242,7 @@ class _Search:
             left = rest
 
     def _search_kernel(self, kernel: _Kernel, end: float) -> None:
-        """Try neighbours of the default, then what the search proposes."""
+        """Try neighbours of the default, then the proposals of the sampler."""
         space = self._beside(kernel, end)
         if not space:
             return
@@ -323,7 +323,7 @@ class _Search:
                 with_it = {**used, **kernel.traces(trace)}
                 found = self._compare(used, with_it, FINAL)
                 if _is_better(found):
-                    # Not the ratio that made it the best of many, which chance favoured.
+                    # The earlier ratio, the best of many, is biased by chance.
                     kernel.ratios[trace] = found["ratio"]
                     kept.append((kernel, trace))
                     used = with_it
@@ -372,7 +372,7 @@ def _knobs(choices: Mapping[str, Any]) -> Knobs:
 
 
 def _kernels_of(module: Module, target: Target) -> list[_Kernel]:
-    """The kernels of a module by structure, those with most work first."""
+    """The kernels of a module by structure, those with the most work first."""
     found: dict[str, _Kernel] = {}
     for op in module.op.ops:
         if not isinstance(op, KernelOp):

@@ -247,7 +247,7 @@ def case(plant: Plant) -> Path:
     ("old", "new", "message"),
     [
         ('format: "1"', 'format: "7"', "unknown format of a reproducer, expected 1, got 7; it"),
-        ("mlir_reproducer", "other", "is no reproducer; the metadata at the end of the text"),
+        ("mlir_reproducer", "other", "is not a reproducer; the metadata at the end of the text"),
         ('vector_bits: "', 'vector_bits: "x', "damaged reproducer: invalid literal for int()"),
         ("target_cpu", "target_cqu", "damaged reproducer: 'target_cpu'"),
         ("(loop-schedule", "(loop-shedule", 'unknown pass "loop-shedule"; nearest names: loop-'),
@@ -268,7 +268,7 @@ def test_other_versions_are_told(case: Path, capsys: pytest.CaptureFixture[str])
     here = np.__version__
     case.write_text(text.replace(f'version_numpy: "{here}"', 'version_numpy: "1.0"'))
     note, error = run(["--run-reproducer", str(case)], capsys).splitlines()
-    assert note == f"stepwell-opt: note: it was written with numpy 1.0, here is {here}"
+    assert note == f"stepwell-opt: note: it was written with numpy 1.0, but {here} is installed"
     assert error.startswith("stepwell-opt: error: loop-schedule: internal error")
 
 
@@ -283,9 +283,7 @@ def test_a_target_of_another_version(case: Path, capsys: pytest.CaptureFixture[s
 
 def test_passes_beside_a_reproducer(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = run(["--run-reproducer", str(case), "-p", "canonicalize"], capsys)
-    assert said.endswith(
-        "--run-reproducer: the file says which passes run, expected no -p beside it"
-    )
+    assert said.endswith("--run-reproducer: the file says which passes run, expected no -p")
 
 
 def test_a_reproducer_is_a_module_like_any_other(case: Path) -> None:

@@ -160,7 +160,7 @@ def test_a_saved_module_is_compiled(tmp_path: Path) -> None:
     assert again.stages == ("llvm", "llvm-ir", "asm")
     with pytest.raises(sw.CompileError, match='no pass is left for a module of stage "llvm", got'):
         sw.compile(reread(exe, "llvm"), pipeline="canonicalize")
-    with pytest.raises(sw.StepwellError, match="no place for clocks any more, expected stage"):
+    with pytest.raises(sw.StepwellError, match="clocks can no longer be inserted, expected stage"):
         again.profile(*inputs)
 
 

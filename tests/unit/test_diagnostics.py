@@ -58,7 +58,7 @@ def test_another_kind_or_line_is_another_diagnostic() -> None:
     missing = 'm.mlir:1: error: expected warning "a" of line 2 was not produced'
     assert compared(text, ("error", "a", 2)) == [missing, "m.mlir:2: error: unexpected error: a"]
     assert compared(text, ("warning", "a", 3))[0] == missing
-    nowhere = 'm.mlir:1: error: expected remark "a" without a place was not produced'
+    nowhere = 'm.mlir:1: error: expected remark "a" without a location was not produced'
     assert compared("// expected-remark @unknown {{a}}") == [nowhere]
 
 

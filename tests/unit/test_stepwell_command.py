@@ -197,7 +197,7 @@ def test_explain_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["explain", "README.md"], "model: unknown kind of file, expected .onnx or .mlir"),
         (["explain", "{m}", "--pipeline", "no.txt"], "--pipeline: cannot read no.txt: No such"),
         (["explain", "{m}", "--pipeline", "README.md"], "pipeline: cannot read '# Stepwell"),
-        (["run", "{m}"], "--input: missing: x: batchx5xf32; say --input NAME=FILE.npy"),
+        (["run", "{m}"], "--input: missing: x: batchx5xf32; use --input NAME=FILE.npy"),
         (["run", "{m}", "-i", "z=z.npy"], "--input: no such input, expected x=FILE.npy, got z=z"),
         (["run", "{m}", "-i", "x=no.npy"], "--input: cannot read no.npy: No such file"),
         (["run", "{m}", "-i", "x={m}"], "not an array in NumPy's format"),

@@ -115,7 +115,7 @@ def test_what_is_no_mlir(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         f"stepwell-opt: error: {model}: not a file of MLIR text, expected .mlir, got m.onnx; "
         f"stepwell compile {model} --emit graph prints it as MLIR text"
     )
-    assert failure([str(text)], capsys).endswith("got m.txt; -f mlir reads it all the same")
+    assert failure([str(text)], capsys).endswith("got m.txt; -f mlir reads it anyway")
     stepwell_opt.main([str(text), "-f", "mlir"])
     assert "func.func @f" in capsys.readouterr().out
     folder = f"stepwell-opt: error: cannot open {tmp_path}: Is a directory"
@@ -198,8 +198,7 @@ def test_passes_from_no_file(
         assert failure([str(source), option, given], capsys) == expected
     twice = [str(source), "-p", "cse", "--pass-pipeline-file", str(binary)]
     assert failure(twice, capsys) == (
-        "stepwell-opt: error: --pass-pipeline-file: the passes are given twice, expected no -p "
-        "beside it"
+        "stepwell-opt: error: --pass-pipeline-file: the passes are given twice, expected no -p"
     )
 
 
@@ -281,7 +280,7 @@ def test_help_of_a_pass(capsys: pytest.CaptureFixture[str]) -> None:
         stepwell_opt.main(["--help-pass", "graph-bind-params"])
     assert stop.value.code == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("graph-bind-params\n\n  Make constants of the arguments")
+    assert printed.startswith("graph-bind-params\n\n  Replace the arguments of a program")
     assert "func.func @main" in printed
     assert '\noptions:\n  path (str, default ""): A `.safetensors`' in printed
     assert "\n  names (tuple[str, ...], default none): The arguments to bind" in printed

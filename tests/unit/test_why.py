@@ -123,7 +123,7 @@ def test_a_module_without_locations(tmp_path: Path) -> None:
         "  func.return %y : tensor<4xf32>\n}\n"
     )
     exe = sw.compile(sw.from_mlir(path), threads=1)
-    with pytest.raises(InputError, match="no operation of the module says where it comes from"):
+    with pytest.raises(InputError, match="no operation of the module has the name of a node"):
         exe.why("fc1")
     assert exe.profile(floats(4), repeat=1).nodes == ()
 

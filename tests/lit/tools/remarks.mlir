@@ -8,7 +8,7 @@
 // MISSED: {{.*}}remarks.mlir:18:3: remark (missed): graph-fuse-ops: @fused_neg: one kernel for graph.neg, because a kernel may have at most 1 operator
 // MISSED-NOT: (passed)
 // KIND: stepwell-opt: error: --remarks: unknown kind of remarks, expected passed, missed, analysis, got done
-// FILTER: stepwell-opt: error: --remarks-filter: '(' is no regular expression: missing ), unterminated subpattern at position 0
+// FILTER: stepwell-opt: error: --remarks-filter: '(' is not a regular expression: missing ), unterminated subpattern at position 0
 // JSON-NOT: graph-cse
 // JSON: {"report": "remark", "stage": null, "pass": "graph-fuse-ops", "kind": "passed", "subject": "@fused_neg_add_relu", "nodes": ["{{.*}}remarks.mlir:18", "{{.*}}remarks.mlir:19", "sum", "act"], "places": ["{{.*}}remarks.mlir:18:3", "{{.*}}remarks.mlir:19:3", "{{.*}}remarks.mlir:20:3", "{{.*}}remarks.mlir:21:3"], "what": "one kernel for graph.neg, graph.add, graph.relu",
 

@@ -8,7 +8,7 @@
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: func.return %x
 // PLAIN: arith.addi
-// BESIDE: error: --run-reproducer: the file says which passes run, expected no -p beside it
+// BESIDE: error: --run-reproducer: the file says which passes run, expected no -p
 // UNKNOWN: error: pipeline: unknown pass "canonicalise"; nearest names: canonicalize
 func.func @main(%x: i32) -> i32 {
   %0 = arith.addi %x, %x : i32

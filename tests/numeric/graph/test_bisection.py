@@ -402,7 +402,7 @@ def test_what_a_pass_does_beside_its_steps(monkeypatch: Patch) -> None:
     found = sw.bisect(model(), [numbers(3, 12)], threads=1)
     assert found is not None
     assert (found.pass_name, found.action, found.actions) == ("graph-canonicalize-ops", None, 5)
-    assert str(found).endswith("none of its 5 actions: what it does beside them")
+    assert str(found).endswith("none of its 5 actions: the rest of the pass")
     assert re.search(r"^[-+].*graph\.neg", found.diff(), re.MULTILINE)
 
 
