@@ -259,7 +259,7 @@ class PowOp(BinaryOp, HasCanonicalizationPatternsInterface):
         return (PowerOfOne(), PowerOfTwo())
 
     def jumps_with(self, operand: int) -> bool:
-        # A negative number has a power only where the exponent is whole.
+        # A negative base has a power only for whole exponents.
         return operand == 1 and is_float(element_type(self.rhs))
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -342,7 +342,7 @@ class PowerOfOne(RewritePattern):
 
 @Exactness.EXACT
 class PowerOfTwo(RewritePattern):
-    # x ** 2 == x * x, the power as it is rounded correctly
+    # x ** 2 == x * x, which is the correctly rounded power
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: PowOp, rewriter: PatternRewriter) -> None:
         if is_splat(op.rhs, 2):

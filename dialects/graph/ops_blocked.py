@@ -42,9 +42,9 @@ class BlockedConvOp(GraphOp):
     y[n, i, p, j] = bias[m] + sum over c, l, k of x[n, c, p * strides + k * dilations, l] *
     w[m, c * b + l, k]  for m = i * block + j; y has the shape [N, M/block, *places, block].
 
-    The b channels of a block are adjacent in memory, so that a vector holds channels of one place
-    whatever the strides and the number of places. Filters are as in `graph.conv`: constant ones
-    are packed for the register tile when the kernel is scheduled. There are no groups.
+    The b channels of a block are adjacent in memory, so that a vector holds channels of one
+    position for any strides and number of positions. Filters are as in `graph.conv`: constant
+    ones are packed for the register tile when the kernel is scheduled. There are no groups.
 
     %y = graph.blocked_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] block = 8
         : (tensor<?x2x9x9x4xf32>, tensor<16x8x3x3xf32>, tensor<16xf32>) -> tensor<?x2x4x4x8xf32>
@@ -109,11 +109,11 @@ class BlockedConvOp(GraphOp):
         return [(x[0], Dim.of(filters // block), *places, Dim.of(block))]
 
     def _checked_filters(self, w: Shape, width: Dim, facts: ShapeFacts) -> int:
-        """The number of filters, once all sizes that have to be numbers are."""
+        """The number of filters; checks that the sizes of filters and blocks are static."""
         if not width.is_static or width.value < 1:
-            facts.fail("a block of x is no number", "sizes of 1 or more", text([width]))
+            facts.fail("the block of x is not a number", "sizes of 1 or more", text([width]))
         if not all(dim.is_static and dim.value > 0 for dim in w):
-            facts.fail("w has a size that is no number", "sizes of 1 or more", text(w))
+            facts.fail("w has a size that is not a number", "sizes of 1 or more", text(w))
         block, filters = self.block.value.data, w[0].value
         if block < 1 or filters % block:
             facts.fail("the block does not divide the filters", f"a divisor of {filters}", block)

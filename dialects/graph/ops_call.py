@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 ResultDims = Sequence[Sequence[str]]
-"""For each result the names of its dimensions, "" for one whose type says its size."""
+"""The names of the dimensions of each result, "" for those that are static in its type."""
 
 
 class CallLikeOp(GraphOp, ABC):
-    """A call with value semantics: what it writes is its results.
+    """A call with value semantics: its results are the buffers that it writes.
 
-    `result_dims` says what the ``?`` of result types are, in the symbols of the function
-    that the call is in: ``[["batch", ""]]``.
+    `result_dims` gives the sizes of the ``?`` in result types, in symbols of the enclosing
+    function: ``[["batch", ""]]``.
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
@@ -96,10 +96,10 @@ class CallLikeOp(GraphOp, ABC):
         ]
 
     def state_dims(self, shapes: Sequence[Shape]) -> None:
-        """State the sizes that the types of the results do not say.
+        """State the sizes that are dynamic in the types of the results.
 
         Args:
-            shapes: for each result its shape in symbols of the function that the call is in.
+            shapes: the shape of each result, in symbols of the enclosing function.
         """
         rows = [
             [
@@ -182,7 +182,7 @@ class CallDpsOp(CallLikeOp):
 
     @property
     def places(self) -> list[int]:
-        """The number of the kernel's parameter at which each argument begins, and the first result.
+        """The number of the first parameter of the kernel for each argument, and for the results.
 
         A sparse matrix is several parameters.
         """
@@ -190,7 +190,7 @@ class CallDpsOp(CallLikeOp):
 
     @property
     def values(self) -> KernelValues:
-        """What the results of the kernel are at an index.
+        """The values of the kernel's results at an index.
 
         Raises:
             NoValueError: if it has no such values, with the reason.
@@ -198,14 +198,14 @@ class CallDpsOp(CallLikeOp):
         try:
             kernel = find_symbol(self, self.callee)
         except ValueError as error:
-            raise NoValueError("it is in no module") from error
+            raise NoValueError("it is not in a module") from error
         if not isinstance(kernel, KernelOp):
-            raise NoValueError("it is no kernel")
+            raise NoValueError("it is not a kernel")
         return KernelValues(kernel, self.arguments)
 
     @property
     def refusal(self) -> str | None:
-        """Why the kernel has no value at an index; None where it has one."""
+        """Why the kernel has no value at an index; None if it has one."""
         try:
             _ = self.values
         except NoValueError as error:
@@ -238,8 +238,8 @@ class CallDpsOp(CallLikeOp):
 class CallPackedOp(CallLikeOp):
     """Call a function that is registered at run time; it fills the buffers of the results.
 
-    It may be random, keep a state or write elsewhere: every call is made, in the order of the
-    program, whether its results are used or not.
+    It may be random or stateful, or write elsewhere: every call is executed, in program order,
+    even if its results are unused.
 
     %y = graph.call_packed "env.linear"(%x) dims [["batch", ""]]
         : (tensor<?x784xf32>) -> tensor<?x128xf32>

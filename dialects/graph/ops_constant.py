@@ -107,12 +107,12 @@ class ConstantOp(GraphOp):
 
     @property
     def fusion(self) -> FusionKind:
-        """A literal with one value everywhere can be fused, other constants are operands."""
+        """A splat literal can be fused, other constants are operands."""
         return FusionKind.OPAQUE if self.splat is None else FusionKind.BROADCAST
 
     @property
     def splat(self) -> float | int | bool | None:
-        """The value that all elements of a literal have, if they all have one."""
+        """The common value of all elements of a literal; None if they differ."""
         if not isinstance(self.value, DenseIntOrFPElementsAttr) or not len(self.value):
             return None
         data, count = self.value.data.data, len(self.value)
@@ -193,6 +193,6 @@ class ConstantOp(GraphOp):
 
 
 def splat_of(value: SSAValue) -> float | int | bool | None:
-    """The value that all elements of a literal constant have; None for anything else."""
+    """The common value of all elements of a literal constant; None for other values."""
     op = value.owner
     return op.splat if isinstance(op, ConstantOp) else None

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 Read = Callable[[SSAValue, Index], SSAValue]
-"""Gives the element of a factor at an index, as it is multiplied."""
+"""Reads the element of a factor at an index, in the type of the product."""
 
 
 def same_element_types(op: GraphOp, facts: ShapeFacts) -> None:
-    """Demand that all operands have the element type of the first one."""
+    """Require that all operands have the element type of the first one."""
     expected = element_type(op.operands[0])
     for operand in op.operands[1:]:
         if element_type(operand) != expected:
@@ -46,7 +46,7 @@ def same_element_types(op: GraphOp, facts: ShapeFacts) -> None:
 
 
 def summed_element_types(op: GraphOp, facts: ShapeFacts) -> None:
-    """Demand factors of one type, or of 8 and 16 bits, and a bias of the type of the sum."""
+    """Require factors of one type, or of 8 and 16 bits, and a bias of the type of the sum."""
     x, w, *bias = map(element_type, op.operands)
     narrow = all(accumulator_type(kind) != kind for kind in (x, w))
     if x != w and not narrow:
@@ -63,7 +63,7 @@ def factor(nest: Nest, value: SSAValue, index: Index) -> SSAValue:
 
 
 def factors(*arrays: Array) -> list[np.ndarray]:
-    """Arrays in the types in which they are multiplied and summed up."""
+    """Arrays in the types in which they are multiplied and summed."""
     dense = [widened(dense_array(array)) for array in arrays]
     return [a.astype(np.int32) if a.dtype.kind == "i" and a.itemsize < 4 else a for a in dense]
 
@@ -122,8 +122,8 @@ def matmul_at(
 class DenseOp(GraphOp):
     """x W^T + bias, for x of shape [..., K], w of shape [N, K] and bias of shape [N].
 
-    The sum starts at the bias. f16 is summed up in f32. Integers of 8 and 16 bits, which may
-    differ, are summed up in i32, which is then the type of the bias and of the result.
+    The sum starts at the bias. f16 is summed in f32. Integers of 8 and 16 bits, whose types may
+    differ, are summed in i32, which is then the type of the bias and of the result.
 
     %y = graph.dense %x, %w, %b
         : (tensor<?x784xf32>, tensor<128x784xf32>, tensor<128xf32>) -> tensor<?x128xf32>

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class ComparisonOp(BinaryOp, ABC):
-    """A comparison of two numbers, true or false; false for NaN, whatever the other is."""
+    """A comparison of two numbers; false if either is NaN."""
 
     lhs = operand_def(NUMERIC_TENSOR)
     rhs = operand_def(NUMERIC_TENSOR)
@@ -229,7 +229,7 @@ class LogicalNotOp(UnaryOp, HasCanonicalizationPatternsInterface):
 class WhereOp(GraphOp, HasCanonicalizationPatternsInterface):
     """a where the condition holds, else b; the three are broadcast as in NumPy.
 
-    Both are computed everywhere, and one of the two is dropped.
+    Both are computed everywhere, and one is discarded.
 
     %y = graph.where %c, %a, %b
         : (tensor<4x1xi1>, tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
@@ -304,7 +304,7 @@ class LogicalNotTwice(RewritePattern):
 
 @Exactness.EXACT
 class WhereSame(RewritePattern):
-    # where(c, x, x) == x, and where(true, a, b) == a  for a condition whose sizes are numbers
+    # where(c, x, x) == x, and where(true, a, b) == a  for a condition of static shape
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: WhereOp, rewriter: PatternRewriter) -> None:
         if not tensor_type(op.condition).has_static_shape():

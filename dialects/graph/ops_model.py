@@ -1,4 +1,4 @@
-"""Operators that only models have: batch normalisation, and dropout as it is at inference."""
+"""Operators for training and its leftovers: batch normalisation, and dropout at inference."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @irdl_op_definition
 class BatchNormOp(GraphOp):
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias, one number of each per channel.
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias, with one of each per channel.
 
     `axis` is the dimension of the channels (Ioffe and Szegedy, 2015). Scale and bias may be
     missing.
@@ -101,7 +101,7 @@ class BatchNormOp(GraphOp):
 
     @property
     def _given(self) -> list[str]:
-        """The names of the parameters that are there."""
+        """The names of the parameters that are present."""
         optional = [n for n, p in (("scale", self.scale), ("bias", self.bias)) if p is not None]
         return [*optional, "mean", "variance"]
 
@@ -134,9 +134,9 @@ class BatchNormOp(GraphOp):
 class BatchNormTrainingOp(ChannelStandardizationOp):
     """Standardize each channel over the whole batch, and return the means and variances.
 
-    This is batch normalisation as it is in training (Ioffe and Szegedy, 2015): `mean` and
-    `variance` are those of x, one number of each per channel. `axis` is the dimension of the
-    channels. `graph.batch_norm` is the same with statistics that are given.
+    This is batch normalisation in training (Ioffe and Szegedy, 2015): `mean` and `variance` are
+    those of x, one of each per channel. `axis` is the dimension of the channels.
+    `graph.batch_norm` is the same with given statistics.
 
     %y, %mean, %variance = graph.batch_norm_training %x
         scale %s : tensor<3xf32> bias %b : tensor<3xf32> axis = 1 epsilon = 1.0e-05
@@ -186,7 +186,7 @@ class BatchNormTrainingOp(ChannelStandardizationOp):
 
 @irdl_op_definition
 class DropoutOp(GraphOp, HasCanonicalizationPatternsInterface):
-    """Dropout at inference: the identity. `ratio` is kept for people who read the model.
+    """Dropout at inference: the identity. `ratio` is kept for readers of the model.
 
     %y = graph.dropout %x ratio = 5.0e-01 : (tensor<4x3xf32>) -> tensor<4x3xf32>
     """

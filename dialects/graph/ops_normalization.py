@@ -1,4 +1,4 @@
-"""Operators that bring sets of elements to a common scale: `layer_norm` and its relatives."""
+"""Normalisations by statistics of their operand: `layer_norm` and its relatives."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class GroupNormOp(ChannelStandardizationOp):
 
     @property
     def channels_of_group(self) -> int:
-        """How many channels belong together."""
+        """The number of channels of a group."""
         channels = tensor_type(self.x).get_shape()[self.axis_from_front]
         return channels // self.groups.value.data
 
@@ -183,7 +183,7 @@ class RmsNormOp(NormalizationOp):
     name = "graph.rms_norm"
     PER_ELEMENT: ClassVar[int] = 3
 
-    # Again, because operands of a base class come after those of the class.
+    # Redeclared: operands of a base class would come after those of the class.
     x = operand_def(FLOAT_TENSOR)
     scale = opt_operand_def(FLOAT_TENSOR)
     axis = prop_def(IntegerAttr.constr(i64))

@@ -35,8 +35,8 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
     """x with `low` elements before and `high` elements after it in every dimension.
 
     They are `value` in the mode `constant`. The mode `edge` repeats the first and the last
-    element, `reflect` mirrors x at them without repeating them, and `wrap` begins again at the
-    other side; these three need a size that is a number in each dimension that they pad.
+    element, `reflect` mirrors x at them without repeating them, and `wrap` continues at the
+    other side; these three need a static size in each dimension that they pad.
     `value` is an f64, or an i64 for integers and truth values.
 
     %y = graph.pad constant %x low = [0, 1] high = [0, 2] value = 0.0 : f64
@@ -149,7 +149,7 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
         return nest.at(self.x, tuple(own))
 
     def _inner(self, nest: Nest, place: AffineExpr, extent: AffineExpr, low: int) -> AffineExpr:
-        """The place in x of the element that comes to `place`; `extent` is a number."""
+        """The position in x of the element at `place` of the result; `extent` is constant."""
         size = cast(AffineConstantExpr, extent).value
         if self.mode.data == PadMode.WRAP:
             return (place + -low % size) % size
@@ -189,7 +189,7 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
     def _read(
         self, nest: Nest, own: Sequence[AffineExpr], unknown: Sequence[int], inside: SSAValue
     ) -> SSAValue:
-        """The element of x at `own`, of which the `unknown` parts are right only if `inside`."""
+        """The element of x at `own`, whose `unknown` parts are in bounds only if `inside`."""
         if not unknown:
             return nest.at(self.x, tuple(own))
 
@@ -201,7 +201,7 @@ class PadOp(GraphOp, HasCanonicalizationPatternsInterface):
         return guarded(nest, inside, read, element_type(self.x))
 
     def _fill(self) -> float | int:
-        """The number that is stored for `value`: rounded to f16, in which it may be infinite."""
+        """`value` as it is stored: rounded to the element type, in which it may be infinite."""
         with np.errstate(over="ignore"):
             return np.array(self.number).astype(dtype_of(element_type(self.x))).item()
 
@@ -225,7 +225,7 @@ class PadTwice(RewritePattern):
             return
         if op.mode.data != PadMode.CONSTANT or inner.mode != op.mode:
             return
-        # 0.0 and -0.0 are equal, and differ.
+        # 0.0 == -0.0, but they are different numbers.
         if repr(inner.number) != repr(op.number):
             return
         low, high = (

@@ -1,8 +1,8 @@
-"""Sparse matrices that are made of others, and the way back to a dense one.
+"""Sparse matrices derived from others, and their conversion to dense ones.
 
-A sparse matrix is its pattern and the values of its stored entries (see `ops_edge`). What is not
-stored is 0 and stays 0: an elementwise function of a matrix is the same pattern with other values,
-so that features stay sparse when they are scaled, cut into rows or normalised.
+A sparse matrix is its pattern and the values of its stored entries (see `ops_edge`). Elements that
+are not stored are 0 and stay 0: an elementwise function of a matrix is the same pattern with other
+values, so that features stay sparse when they are scaled, sliced by rows or normalised.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class WithEntriesOp(GraphOp):
     """The matrix with the pattern of another one, and these values of its stored entries.
 
-    Opaque: `graph-decompose-sparse` lets its users take the pattern and the values.
+    Opaque: `graph-decompose-sparse` lets its users read the pattern and the values.
 
     %b = graph.with_entries %a, %e : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?x?xf32, #csr>
     """
@@ -58,7 +58,7 @@ class WithEntriesOp(GraphOp):
         require_csr(self.a, facts)
         require_entries(facts, self.a, shapes[1], "values")
         if len(shapes[1]) != 1:
-            facts.fail("values is no vector", "rank 1", f"rank {len(shapes[1])}")
+            facts.fail("values is not a vector", "rank 1", f"rank {len(shapes[1])}")
         return [shapes[0]]
 
     def infer_element_types(self) -> list[Attribute]:
@@ -76,7 +76,7 @@ class WithEntriesOp(GraphOp):
 
 @irdl_op_definition
 class AtEntriesOp(GraphOp):
-    """What belongs to the row (axis 0) or the column (axis 1) of each stored entry.
+    """The slice of x for the row (axis 0) or the column (axis 1) of each stored entry.
 
     %e = graph.at_entries %a, %x axis = 0
         : (tensor<?x?xf32, #csr>, tensor<?xf32>) -> tensor<?xf32>
@@ -110,7 +110,7 @@ class AtEntriesOp(GraphOp):
         if not x:
             facts.fail("x has no rows", "rank 1 or more", "rank 0")
         what = ("row", "column")[axis]
-        facts.equal(a[axis], x[0], f"x has not one row for each {what} of a")
+        facts.equal(a[axis], x[0], f"x does not have one row for each {what} of a")
         return [(facts.entries(self.a), *x[1:])]
 
     def infer_element_types(self) -> list[Attribute]:
@@ -127,7 +127,7 @@ class AtEntriesOp(GraphOp):
 
 @irdl_op_definition
 class SliceRowsOp(GraphOp):
-    """The rows from `start` up to, but without, `end` of a matrix, which stay sparse.
+    """The rows from `start` up to but excluding `end` of a matrix, which stay sparse.
 
     Opaque: `graph-decompose-sparse` lets its users compute these rows only.
 
@@ -166,7 +166,7 @@ class SliceRowsOp(GraphOp):
         require_csr(self.a, facts)
         (rows, columns), (start, end) = shapes[0], self.bounds
         if not 0 <= start <= end:
-            facts.fail("the rows are no range", "0 <= start <= end", f"[{start}, {end})")
+            facts.fail("the rows are not a range", "0 <= start <= end", f"[{start}, {end})")
         if not rows.is_static:
             facts.fail("a has a symbolic number of rows", "a number", rows)
         if end > rows.value:
@@ -187,9 +187,9 @@ class SliceRowsOp(GraphOp):
 
 @irdl_op_definition
 class ToDenseOp(GraphOp):
-    """All elements of a sparse matrix, those that it does not store as 0.
+    """A sparse matrix as a dense one, with 0 for elements that are not stored.
 
-    With `values`, those are the values of its stored entries. Entries of one place are added up.
+    `values`, if given, take the place of the stored values. Duplicate entries are summed.
 
     %y = graph.to_dense %a : (tensor<?x?xf32, #csr>) -> tensor<?x?xf32>
     """
@@ -216,7 +216,7 @@ class ToDenseOp(GraphOp):
         if self.values is not None:
             require_entries(facts, self.a, shapes[1], "values")
             if len(shapes[1]) != 1:
-                facts.fail("values is no vector", "rank 1", f"rank {len(shapes[1])}")
+                facts.fail("values is not a vector", "rank 1", f"rank {len(shapes[1])}")
         return [shapes[0]]
 
     def infer_element_types(self) -> list[Attribute]:

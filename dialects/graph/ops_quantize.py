@@ -1,8 +1,8 @@
 """Numbers as integers of few bits: a number is ``scale * (q - zero_point)`` for an integer q.
 
-`quantize` and `dequantize` lead from one to the other, `requantize` from a sum of products back
-to few bits. They compute in i32 and in f32, and round in one way: to the nearest integer, of two
-to the even one, then the zero point is added, then the result is saturated.
+`quantize` and `dequantize` convert between the two, `requantize` from a sum of products back to
+few bits. They compute in i32 and in f32, and round in one way: to the nearest integer, ties to
+even, then the zero point is added, then the result is saturated.
 NaN becomes the zero point.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def saturated(values: np.ndarray, zero_point: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Quotients in f32 as quantised integers: rounded, moved by the zero point, cut to `dtype`."""
+    """Quotients in f32 as quantised integers: rounded, shifted by the zero point, saturated."""
     nearest = np.where(np.isnan(values), np.float32(0), np.rint(values))
     limits = np.iinfo(dtype)
     return np.clip(nearest + zero_point.astype(np.float32), limits.min, limits.max).astype(dtype)
@@ -39,7 +39,7 @@ def saturated(values: np.ndarray, zero_point: np.ndarray, dtype: np.dtype) -> np
 def saturated_scalar(
     nest: Nest, value: SSAValue, zero_point: SSAValue, source: Attribute, target: Attribute
 ) -> SSAValue:
-    """The same of one scalar; `source` is the element type of the zero point."""
+    """The same for one scalar; `source` is the element type of the zero point."""
     nearest = nest.insert(math.RoundEvenOp(value))
     zero = nest.constant(0.0, f32)
     nearest = scalars.select(nest, scalars.equal(nest, nearest, nearest), nearest, zero)
@@ -53,7 +53,7 @@ def saturated_scalar(
 class ScaledOp(GraphOp, ABC):
     """An elementwise operator with a scale and a zero point, for all elements or along an axis.
 
-    Each is a scalar, or a vector along the `axis` of `x`, which is there if one of them is.
+    Each is a scalar, or a vector along the `axis` of `x`, which is present if either is a vector.
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
@@ -77,7 +77,7 @@ class ScaledOp(GraphOp, ABC):
 
     @property
     def along(self) -> int | None:
-        """The axis counted from the front; None where one scale is for all elements."""
+        """The axis counted from the front; None if one scale applies to all elements."""
         axis = self.properties.get("axis")
         return axis.value.data % rank(self.operands[0]) if isinstance(axis, IntegerAttr) else None
 
@@ -85,14 +85,14 @@ class ScaledOp(GraphOp, ABC):
         x, *parameters = shapes
         axis = self.properties.get("axis")
         if isinstance(axis, IntegerAttr) and not any(parameters):
-            facts.fail("there is an axis and no vector along it", "no axis", axis.value.data)
+            facts.fail("there is an axis but no vector along it", "no axis", axis.value.data)
         for what, shape in zip(("scale", "zero_point"), parameters, strict=True):
             if not shape:
                 continue
             if not isinstance(axis, IntegerAttr):
-                facts.fail(f"{what} is no scalar and there is no axis", "rank 0", _rank(shape))
+                facts.fail(f"{what} is not a scalar but there is no axis", "rank 0", _rank(shape))
             if len(shape) != 1:
-                facts.fail(f"{what} is no scalar and no vector", "rank 0 or 1", _rank(shape))
+                facts.fail(f"{what} is neither a scalar nor a vector", "rank 0 or 1", _rank(shape))
             number = facts.axis(axis.value.data, len(x))
             facts.equal(x[number], shape[0], f"length of {what} differs from axis {number} of x")
         return [x]
@@ -134,7 +134,7 @@ _SCALED_FORMAT = (
 class QuantizeOp(ScaledOp):
     """saturate(round(x / scale) + zero_point), in the element type of the zero point.
 
-    Of two integers that are as near, the even one is taken; f16 is computed in f32.
+    Ties are rounded to even; f16 is computed in f32.
 
     %q = graph.quantize %x, %s, %z axis = 1
         : (tensor<?x8xf32>, tensor<8xf32>, tensor<8xui8>) -> tensor<?x8xui8>
@@ -165,7 +165,7 @@ class QuantizeOp(ScaledOp):
 class DequantizeOp(ScaledOp):
     """(x - zero_point) * scale, in the element type of the scale.
 
-    The difference is one of i32, the product one of f32.
+    The difference is computed in i32, the product in f32.
 
     %x = graph.dequantize %q, %s, %z : (tensor<?x8xi8>, tensor<f32>, tensor<i8>) -> tensor<?x8xf32>
     """

@@ -1,6 +1,6 @@
 """Products of quantised tensors: `quantized_dense`, `quantized_matmul` and `quantized_conv`.
 
-They are sums of i32, brought to the scale of the result as `graph.requantize` does it.
+They sum in i32, and convert to the scale of the result like `graph.requantize`.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 
 class QuantizedContractionOp(GraphOp, ABC):
-    """A product of quantised tensors: the operands, and what they have in common.
+    """A product of quantised tensors: the operands, and the common code.
 
     y = saturate(round(t * m) + y_zero_point)  for  m = x_scale * w_scale / y_scale
     and the sum t of (x - x_zero_point) * (w - w_zero_point), which starts at the bias.
 
-    t is summed up in i32, m and t * m are computed in f32. The scale and the zero point of w
+    t is summed in i32, m and t * m are computed in f32. The scale and the zero point of w
     are scalars, or vectors with an element for each channel of the result.
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
     WEIGHT_AXIS: ClassVar[int] = 0
-    """The axis of `w` along which the channels are."""
+    """The channel axis of `w`."""
     CHANNEL_AXIS: ClassVar[int] = -1
-    """The axis of the result along which they are."""
+    """The channel axis of the result."""
 
     x = operand_def(BYTE_TENSOR)
     x_scale = operand_def(SINGLE_TENSOR)
@@ -92,7 +92,7 @@ class QuantizedContractionOp(GraphOp, ABC):
     def sum_at(
         self, nest: Nest, index: Index, init: SSAValue, reads: tuple[Read, Read]
     ) -> SSAValue:
-        """The element of the product at an index, with what reads the elements of x and w."""
+        """The element of the product at an index; `reads` read the elements of x and w."""
 
     def infer_element_types(self) -> list[Attribute]:
         return [element_type(self.y_zero_point)]
@@ -101,17 +101,17 @@ class QuantizedContractionOp(GraphOp, ABC):
         x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, *bias = shapes
         for value, kind in ((self.x, self.x_zero_point), (self.w, self.w_zero_point)):
             if element_type(value) != element_type(kind):
-                fact = "a zero point has another element type than its tensor"
+                fact = "element types of a tensor and its zero point differ"
                 facts.fail(fact, element_type(value), element_type(kind))
         result = self.shape(x, w, bias, facts)
         of_tensors = {"x_scale": x_scale, "x_zero_point": x_zero, "y_scale": y_scale}
         for what, shape in (of_tensors | {"y_zero_point": y_zero}).items():
             if shape:
-                facts.fail(f"{what} is no scalar", "rank 0", f"rank {len(shape)}")
+                facts.fail(f"{what} is not a scalar", "rank 0", f"rank {len(shape)}")
         for what, shape in (("w_scale", w_scale), ("w_zero_point", w_zero)):
             if len(shape) > 1:
                 facts.fail(
-                    f"{what} is no scalar and no vector", "rank 0 or 1", f"rank {len(shape)}"
+                    f"{what} is neither a scalar nor a vector", "rank 0 or 1", f"rank {len(shape)}"
                 )
             if shape:
                 channels = result[self.CHANNEL_AXIS]
@@ -156,13 +156,13 @@ class QuantizedContractionOp(GraphOp, ABC):
 
 
 def multiplier(x_scale: np.ndarray, w_scale: np.ndarray, y_scale: np.ndarray) -> np.ndarray:
-    """By what a sum of products is multiplied to be one of steps of the result, in f32."""
+    """The factor that scales a sum of products to steps of the result, in f32."""
     single = np.float32
     return x_scale.astype(single) * w_scale.astype(single) / y_scale.astype(single)
 
 
 def _along(values: np.ndarray, axis: int, rank: int) -> np.ndarray:
-    """A vector as an array that is broadcast along all axes but one; a scalar as it is."""
+    """A vector as an array that broadcasts along all axes but one; a scalar unchanged."""
     if not values.ndim:
         return values
     beside = [1] * rank
@@ -244,7 +244,7 @@ class QuantizedMatmulOp(QuantizedContractionOp):
 class QuantizedConvOp(QuantizedContractionOp):
     """`graph.conv` of quantised tensors, to a quantised result: see `QuantizedContractionOp`.
 
-    There is no padding: the caller pads x with its zero point, which stands for 0.
+    There is no padding: the caller pads x with its zero point, which represents 0.
 
     %y = graph.quantized_conv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz, %b
         strides = [2, 2] dilations = [1, 1] groups = 1

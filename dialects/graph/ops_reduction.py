@@ -70,10 +70,10 @@ STEP = {
 class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
     """The sum, mean, max, min or product over some axes.
 
-    Integers wrap around, and their mean is truncated toward zero. Nothing sums up to 0 and
-    multiplies to 1; its mean is NaN (0 for integers); its max and min are an error where the
-    axis is known to be empty, and otherwise the neutral element (-inf and inf). f16 is
-    combined in f32. Without axes the result is the operand.
+    Integers wrap around, and their mean is truncated toward zero. An empty reduction yields 0
+    for sum, 1 for prod and NaN for mean (0 for integers); max and min are an error if the axis
+    is known to be empty, and otherwise yield the neutral element (-inf and inf). f16 is
+    reduced in f32. Without axes the result is the operand.
 
     %y = graph.reduce mean %x axes = [1] keepdims = false : (tensor<4x3xf32>) -> tensor<4xf32>
     """
@@ -113,7 +113,7 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @property
     def reduced_axes(self) -> tuple[int, ...]:
-        """The axes counted from the front, in rising order."""
+        """The axes counted from the front, in ascending order."""
         return tuple(sorted(axis % rank(self.x) for axis in ints(self.axes)))
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -173,7 +173,7 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
 
 
 def begins_at_zero(kind: ReduceKind, element: Attribute) -> bool:
-    """Whether a reduction adds its first element to 0.0, which -0.0 does not survive."""
+    """Whether a reduction adds its first element to 0.0, which turns -0.0 into 0.0."""
     return kind in (ReduceKind.SUM, ReduceKind.MEAN) and is_float(element)
 
 
@@ -201,9 +201,9 @@ def neutral_of(kind: ReduceKind, type: Attribute, dtype: np.dtype) -> float | in
 
 
 class NormalizedExponentialOp(GraphOp, ABC):
-    """What `softmax` and `log_softmax` share: the maximum and the sum of exp along one axis.
+    """Common code of `softmax` and `log_softmax`: the maximum and the sum of exp along one axis.
 
-    A row with a NaN or with inf, and one of -inf only, is NaN, as NumPy computes it.
+    A row with a NaN or an inf, or of -inf only, is NaN, as in NumPy.
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
@@ -233,13 +233,13 @@ class NormalizedExponentialOp(GraphOp, ABC):
         return [shapes[0]]
 
     def shifted(self, x: np.ndarray) -> np.ndarray:
-        """x minus its maximum along the axis, which is what exp is taken of."""
+        """x minus its maximum along the axis: the argument of exp."""
         return x - np.max(x, axis=self.axis_from_front, keepdims=True, initial=-np.inf)
 
     def row(self, nest: Nest, index: Index) -> tuple[SSAValue, SSAValue]:
         """The maximum of the row of an index, and the sum of `exponential` over the row.
 
-        The maximum passes over a NaN, which makes the sum NaN.
+        The maximum ignores a NaN, which makes the sum NaN.
         """
         axis = self.axis_from_front
         type = nest.compute_type(element_type(self.x))
@@ -286,7 +286,7 @@ class SoftmaxOp(NormalizedExponentialOp):
         return scalars.mul(nest, self.exponential(nest, index, maximum), scale)
 
     def exponential(self, nest: Nest, index: Index, maximum: SSAValue) -> SSAValue:
-        """exp(x - maximum) at an index, computed once for a row that runs along memory."""
+        """exp(x - maximum) at an index, computed once if the row is contiguous."""
         compute = partial(super().exponential, nest, maximum=maximum)
         if self.axis_from_front != len(index) - 1:
             return compute(index)

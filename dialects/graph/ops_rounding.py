@@ -21,7 +21,7 @@ from .rewrites import forward, replace_by
 
 @irdl_op_definition
 class AbsOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
-    """x without its sign; the smallest integer, which has no opposite, stays itself.
+    """The absolute value; the smallest integer, whose negation overflows, is unchanged.
 
     %y = graph.abs %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
     """
@@ -100,7 +100,7 @@ class FloorOp(FloatUnaryOp):
 
 @irdl_op_definition
 class RoundOp(FloatUnaryOp):
-    """The nearest whole number; of two that are as near, the even one.
+    """The nearest whole number, ties to even.
 
     %y = graph.round %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
     """

@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 WHOLE_END = (1 << 63) - 1
-"""The end of an axis that is taken whole although its size is not known."""
+"""The end of a slice that takes all of an axis of unknown size."""
 
 
 @irdl_op_definition
 class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
-    """Elements start, start + step, ... up to, but without, end of every axis.
+    """Elements start, start + step, ... up to but excluding end of every axis.
 
-    There is an entry for each axis, already cut to its size; a falling slice that goes down
-    to the first element ends at -1. A symbolic axis can only be taken whole, from 0 to
+    There is an entry for each axis, already clamped to its size; with a negative step, a slice
+    down to the first element ends at -1. A symbolic axis can only be taken whole, from 0 to
     9223372036854775807 by 1.
 
     %y = graph.slice %x starts = [1, 9] ends = [4, -1] steps = [1, -3]
@@ -102,7 +102,7 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
             facts.fail(fact, f"[0, {WHOLE_END}, 1]", [start, end, step])
         low, high = (0, dim.value) if step > 0 else (-1, dim.value - 1)
         if not (low <= start <= high and low <= end <= high):
-            fact = f"bounds of axis {axis} are not cut to its size"
+            fact = f"bounds of axis {axis} are not clamped to its size"
             facts.fail(fact, f"{low} <= start, end <= {high}", [start, end])
         return Dim.of(len(range(start, end, step)))
 
@@ -198,7 +198,7 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
         return value
 
     def _element(self, nest: Nest, operand: SSAValue, index: Index, start: AffineExpr) -> SSAValue:
-        """The element of an operand that begins at `start`; anything outside of it."""
+        """The element of an operand that begins at `start`; arbitrary outside of it."""
         axis = self.axis.value.data % rank(self.result)
         extent = nest.extent(operand, axis)
 
@@ -216,7 +216,7 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
 class GatherOp(GraphOp):
     """Slices of x at indices along one axis; a negative index counts from the back.
 
-    The shape of `indices` takes the place of the axis. An index out of range is an error.
+    The shape of `indices` replaces the axis. An index out of range is an error.
 
     %y = graph.gather %x, %i axis = 0 : (tensor<10x4xf32>, tensor<?xi64>) -> tensor<?x4xf32>
     """

@@ -89,7 +89,7 @@ class TransposeOp(GraphOp, HasCanonicalizationPatternsInterface):
 class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
     """The same elements, in row-major order, with another shape.
 
-    In `shape` 0 copies the size of that dimension of x, and -1, at most once, is inferred, as in
+    In `shape` 0 copies the size of that dimension of x, and at most one -1 is inferred, as in
     ONNX.
 
     %y = graph.reshape %x shape = [0, -1] : (tensor<?x28x28xf32>) -> tensor<?x784xf32>
@@ -123,7 +123,7 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
         if target.count(-1) > 1 or any(n < -1 for n in target):
             facts.fail("not a shape", "sizes, 0, and -1 at most once", list(target))
         if any(n == 0 and i >= len(x) for i, n in enumerate(target)):
-            facts.fail("0 copies a dimension that x has not", f"rank {len(x)}", list(target))
+            facts.fail("0 copies a dimension that x does not have", f"rank {len(x)}", list(target))
         sizes = [x[i] if n == 0 else Dim.of(n) for i, n in enumerate(target)]
         if -1 in target:
             # Copied sizes are on both sides: [0, -1] has a meaning for an x without elements too.
@@ -163,7 +163,7 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
         return nest.at(self.x, tuple(own))
 
     def result_index(self, nest: Nest, index: Index) -> Index | None:
-        """Where the element of x at an index is in the result; None if no affine map says it."""
+        """The index in the result of the element of x at an index; None if it is not affine."""
         own: list[AffineExpr] = []
         for inputs, outputs in self.groups():
             sizes = [nest.extent(self.x, i) for i in inputs]

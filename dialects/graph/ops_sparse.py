@@ -1,7 +1,7 @@
-"""Operators on sparse matrices: the product, and what graph neural networks need of a graph.
+"""Operators on sparse matrices: the product, and degrees and normalisation of graphs.
 
-A row of the matrix is a target node, its stored entries are the edges that come in. An entry may
-be stored several times: as a matrix it is their sum, as a graph it has several edges.
+A row of the matrix is a target node, its stored entries are its incoming edges. An entry may be
+stored several times: in a matrix they are summed, in a graph they are several edges.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 def require_csr(matrix: SSAValue, facts: ShapeFacts) -> None:
-    """Demand that a sparse operand is a matrix in compressed rows."""
+    """Require that a sparse operand is a matrix in compressed rows."""
     if format_of(matrix.type) != "csr" or len(tensor_type(matrix).get_shape()) != 2:
         facts.fail("a is not a matrix of compressed sparse rows", "a CSR encoding", matrix.type)
 
@@ -114,16 +114,17 @@ class SpmmOp(GraphOp):
 
 
 def require_entries(facts: ShapeFacts, matrix: SSAValue, values: Shape, what: str) -> None:
-    """Demand that dimension 0 runs over the stored entries of a matrix."""
+    """Require that dimension 0 runs over the stored entries of a matrix."""
     if not values:
         facts.fail(f"{what} has no dimension for the entries of a", "rank 1 or more", "rank 0")
-    facts.equal(facts.entries(matrix), values[0], f"{what} has not one value for each entry of a")
+    fact = f"{what} does not have one value for each entry of a"
+    facts.equal(facts.entries(matrix), values[0], fact)
 
 
 class RowOp(GraphOp, ABC):
     """An operator with one number for each row of a sparse matrix.
 
-    With `values`, those are the values of the stored entries.
+    `values`, if given, take the place of the stored values.
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
@@ -143,14 +144,14 @@ class RowOp(GraphOp, ABC):
         if self.values is not None:
             require_entries(facts, self.a, shapes[1], "values")
             if len(shapes[1]) != 1:
-                facts.fail("values is no vector", "rank 1", f"rank {len(shapes[1])}")
+                facts.fail("values is not a vector", "rank 1", f"rank {len(shapes[1])}")
         return [(facts.equal(rows, columns, "a is not square") if self.needs_square else rows,)]
 
     def infer_element_types(self) -> list[Attribute]:
         return [element_type(self.operands[-1])]
 
     def matrix(self, arrays: Sequence[Array]) -> csr_array:
-        """The matrix with the values that count, in the type in which it is computed."""
+        """The matrix with the given or stored values, in the type in which it is computed."""
         a = sparse_array(arrays[0])
         return widened_csr(with_values(a, dense_array(arrays[1])) if len(arrays) > 1 else a)
 
@@ -161,7 +162,7 @@ class RowOp(GraphOp, ABC):
         return nest.at(self.values, (position,))
 
     def missing(self, nest: Nest, row: AffineExpr) -> SSAValue:
-        """What the row lacks to one self loop."""
+        """The number to add to the diagonal of a row for one self loop."""
         type = nest.compute_type(element_type(self.operands[-1]))
         zero, none = scalars.zero(nest, type), nest.constant(-1, i64)
         place = nest.value(row)
@@ -189,7 +190,7 @@ class RowOp(GraphOp, ABC):
 
 @irdl_op_definition
 class DegreeOp(RowOp):
-    """The sum of the entries of each row, to a power; 0 where the sum is 0.
+    """The sum of the entries of each row, raised to a power; 0 where the sum is 0.
 
     With `self_loops` each row of a square matrix has one self loop: see `MissingSelfLoopsOp`.
 
@@ -256,10 +257,10 @@ class DegreeOp(RowOp):
 
 @irdl_op_definition
 class MissingSelfLoopsOp(RowOp):
-    """What has to be added to the diagonal of each row so that it has one self loop.
+    """The number to add to the diagonal of each row so that it has one self loop.
 
     1 where a row stores no diagonal entry. Of several the last one counts, and the others are
-    taken away: that is torch-geometric's `add_remaining_self_loops`.
+    subtracted, as in torch-geometric's `add_remaining_self_loops`.
 
     %m = graph.missing_self_loops %a : (tensor<?x?xf32, #csr>) -> tensor<?xf32>
     """
@@ -287,8 +288,8 @@ class MissingSelfLoopsOp(RowOp):
 class NormalizeOp(GraphOp):
     """D^-1/2 (A + I) D^-1/2 (symmetric) or D^-1 (A + I) (row), D the row sums of A + I.
 
-    I only where `self_loops` is set, and only in rows without a stored diagonal entry, of which
-    otherwise the last one counts, as torch-geometric's `gcn_norm` with
+    I is added only with `self_loops`, in rows without a stored diagonal entry; of several stored
+    ones the last one counts, as in torch-geometric's `gcn_norm` with
     `add_remaining_self_loops` (Kipf and Welling, 2017). D^-1 A may be of any shape.
     Opaque: a constant one is folded, any other is decomposed around the product that uses it.
 

@@ -1,6 +1,6 @@
 """Operators that slide a window over trailing dimensions: `conv` and `pool`.
 
-A window never leaves its operand: what a model pads is a `graph.pad` before it.
+A window never leaves its operand: padding is a `graph.pad` before it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 def check_steps(count: int, facts: ShapeFacts, **steps: Sequence[int]) -> None:
-    """Demand `count` positive numbers of each kind."""
+    """Require `count` positive numbers of each kind."""
     for what, numbers in steps.items():
         if len(numbers) != count or any(n < 1 for n in numbers):
             facts.fail(f"wrong {what}", f"{count} positive numbers", list(numbers))
@@ -71,7 +71,7 @@ def positions(
     if (extent, stride) == (1, 1):
         return dim
     if not dim.is_static:
-        # That a window fits is not known, and would have to be checked at run time.
+        # Whether a window fits would have to be checked at run time.
         expected = f"a number for a window of {extent}"
         facts.fail(f"axis {axis} has a symbolic size", expected, text([dim]))
     if dim.value < extent:
@@ -182,7 +182,7 @@ def conv_at(
 
 
 def _first_channel(x: SSAValue, w: SSAValue, groups: int, filter: AffineExpr) -> AffineExpr:
-    """The first channel of x that a filter sees."""
+    """The first channel of x that a filter reads."""
     if groups == 1:
         return AffineExpr.constant(0)
     filters, channels = tensor_type(w).get_shape()[:2]
@@ -197,9 +197,9 @@ class ConvOp(GraphOp):
 
     y[n, m, p] = bias[m] + sum over c, k of x[n, c, p * strides + k * dilations] * w[m, c, k]
 
-    With groups, the channels of x and of y are cut into as many parts, and a filter sees the
-    channels of its own part. There are one, two, three or more dimensions `sizes`, and nothing
-    is padded: see `graph.pad`. Sums, which start at the bias, are those of `graph.dense`.
+    With groups, the channels of x and of y are split into that many parts, and a filter reads
+    the channels of its own part. `sizes` are one or more dimensions. There is no padding: see
+    `graph.pad`. Sums start at the bias and are those of `graph.dense`.
 
     %y = graph.conv %x, %w, %b strides = [2, 2] dilations = [1, 1] groups = 1
         : (tensor<?x3x9x9xf32>, tensor<8x3x3x3xf32>, tensor<8xf32>) -> tensor<?x8x4x4xf32>
@@ -284,8 +284,8 @@ class ConvOp(GraphOp):
 class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
     """The sum, mean, max, min or product of each window on the trailing dimensions.
 
-    Every window has all of its elements: nothing is padded, see `graph.pad`. Elements are
-    combined as in `graph.reduce`.
+    Every window lies inside x: there is no padding, see `graph.pad`. Elements are combined as
+    in `graph.reduce`.
 
     %y = graph.pool max %x window = [2, 2] strides = [2, 2] dilations = [1, 1]
         : (tensor<?x8x6x6xf32>) -> tensor<?x8x3x3xf32>
@@ -332,7 +332,7 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     @property
     def takes_all_alone(self) -> bool:
-        """Whether a window is one element, and none is left out."""
+        """Whether windows are single elements and cover all of x."""
         return all(n == 1 for n in (*ints(self.window), *ints(self.strides)))
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -388,7 +388,7 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
 
 @Exactness.EXACT
 class PoolNothing(RewritePattern):
-    # pool(x) == x  where a window is one element, and none is left out, if it is no sum of floats
+    # pool(x) == x  where windows are single elements and cover x, except for sums of floats
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: PoolOp, rewriter: PatternRewriter) -> None:
         if op.takes_all_alone and not begins_at_zero(op.kind.data, element_type(op.x)):

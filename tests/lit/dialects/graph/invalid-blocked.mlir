@@ -33,7 +33,7 @@ func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x2x9x9x?xf32>, %w: tensor<8x6x3x3xf32>) {
-  // expected-error @+1 {{graph.blocked_conv: a block of x is no number, expected sizes of 1 or more, got [?]}}
+  // expected-error @+1 {{graph.blocked_conv: the block of x is not a number, expected sizes of 1 or more, got [?]}}
   %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x9x9x?xf32>, tensor<8x6x3x3xf32>) -> tensor<2x2x7x7x4xf32>
   func.return
 }
@@ -41,7 +41,7 @@ func.func @f(%x: tensor<2x2x9x9x?xf32>, %w: tensor<8x6x3x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x?x3xf32>) {
-  // expected-error @+1 {{graph.blocked_conv: w has a size that is no number, expected sizes of 1 or more, got [8, 6, ?, 3]}}
+  // expected-error @+1 {{graph.blocked_conv: w has a size that is not a number, expected sizes of 1 or more, got [8, 6, ?, 3]}}
   %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x9x9x3xf32>, tensor<8x6x?x3xf32>) -> tensor<2x2x7x7x4xf32>
   func.return
 }

@@ -3,7 +3,7 @@
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<7x2xf32>) {
-  // expected-error @+1 {{graph.with_entries: values is no vector, expected rank 1, got rank 2}}
+  // expected-error @+1 {{graph.with_entries: values is not a vector, expected rank 1, got rank 2}}
   %y = graph.with_entries %a, %e : (tensor<4x5xf32, #csr>, tensor<7x2xf32>) -> tensor<4x5xf32, #csr>
   func.return
 }
@@ -23,7 +23,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<f32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4xf32>) {
-  // expected-error @+1 {{graph.at_entries: x has not one row for each column of a, expected 5, got 4}}
+  // expected-error @+1 {{graph.at_entries: x does not have one row for each column of a, expected 5, got 4}}
   %y = graph.at_entries %a, %x axis = 1 : (tensor<4x5xf32, #csr>, tensor<4xf32>) -> tensor<?xf32>
   func.return
 }
@@ -53,7 +53,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<f32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>) {
-  // expected-error @+1 {{graph.slice_rows: the rows are no range, expected 0 <= start <= end, got [3, 2)}}
+  // expected-error @+1 {{graph.slice_rows: the rows are not a range, expected 0 <= start <= end, got [3, 2)}}
   %y = graph.slice_rows %a start = 3 end = 2 : (tensor<4x5xf32, #csr>) -> tensor<1x5xf32, #csr>
   func.return
 }
@@ -83,7 +83,7 @@ func.func @f(%a: tensor<?x5xf32, #csr>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<7x2xf32>) {
-  // expected-error @+1 {{graph.to_dense: values is no vector, expected rank 1, got rank 2}}
+  // expected-error @+1 {{graph.to_dense: values is not a vector, expected rank 1, got rank 2}}
   %y = graph.to_dense %a values %e : (tensor<4x5xf32, #csr>, tensor<7x2xf32>) -> tensor<4x5xf32>
   func.return
 }
@@ -93,7 +93,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<7x2xf32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x4xf32, #csr>, %e: tensor<7x2xf32>) {
-  // expected-error @+1 {{graph.degree: values is no vector, expected rank 1, got rank 2}}
+  // expected-error @+1 {{graph.degree: values is not a vector, expected rank 1, got rank 2}}
   %y = graph.degree %a values %e self_loops = false power = 1.0 : (tensor<4x4xf32, #csr>, tensor<7x2xf32>) -> tensor<4xf32>
   func.return
 }

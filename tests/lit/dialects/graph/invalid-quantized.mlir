@@ -1,7 +1,7 @@
 // RUN: stepwell-opt %s --split-input-file --verify-diagnostics
 
 func.func @per_tensor_scale(%x: tensor<2x8xf32>, %s: tensor<8xf32>, %z: tensor<8xui8>) {
-  // expected-error @+1 {{graph.quantize: scale is no scalar and there is no axis, expected rank 0, got rank 1}}
+  // expected-error @+1 {{graph.quantize: scale is not a scalar but there is no axis, expected rank 0, got rank 1}}
   %q = graph.quantize %x, %s, %z : (tensor<2x8xf32>, tensor<8xf32>, tensor<8xui8>) -> tensor<2x8xui8>
   func.return
 }
@@ -17,7 +17,7 @@ func.func @axis_range(%x: tensor<2x8xf32>, %s: tensor<8xf32>, %z: tensor<8xui8>)
 // -----
 
 func.func @no_vector(%x: tensor<2x8xf32>, %s: tensor<8x1xf32>, %z: tensor<ui8>) {
-  // expected-error @+1 {{graph.quantize: scale is no scalar and no vector, expected rank 0 or 1, got rank 2}}
+  // expected-error @+1 {{graph.quantize: scale is neither a scalar nor a vector, expected rank 0 or 1, got rank 2}}
   %q = graph.quantize %x, %s, %z axis = 1 : (tensor<2x8xf32>, tensor<8x1xf32>, tensor<ui8>) -> tensor<2x8xui8>
   func.return
 }
@@ -89,7 +89,7 @@ func.func @bias_of_sum(%x: tensor<2x8xi8>, %w: tensor<4x8xi8>, %b: tensor<4xi8>)
 // -----
 
 func.func @types_of_zero_points(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tensor<i8>, %w: tensor<4x8xi8>, %ws: tensor<f32>, %wz: tensor<i8>, %ys: tensor<f32>, %yz: tensor<ui8>) {
-  // expected-error @+1 {{graph.quantized_dense: a zero point has another element type than its tensor, expected ui8, got i8}}
+  // expected-error @+1 {{graph.quantized_dense: element types of a tensor and its zero point differ, expected ui8, got i8}}
   %y = graph.quantized_dense %x, %xs, %xz, %w, %ws, %wz, %ys, %yz : (tensor<2x8xui8>, tensor<f32>, tensor<i8>, tensor<4x8xi8>, tensor<f32>, tensor<i8>, tensor<f32>, tensor<ui8>) -> tensor<2x4xui8>
   func.return
 }
@@ -97,7 +97,7 @@ func.func @types_of_zero_points(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tens
 // -----
 
 func.func @scale_of_x(%x: tensor<2x8xui8>, %xs: tensor<8xf32>, %xz: tensor<ui8>, %w: tensor<4x8xi8>, %ws: tensor<f32>, %wz: tensor<i8>, %ys: tensor<f32>, %yz: tensor<ui8>) {
-  // expected-error @+1 {{graph.quantized_dense: x_scale is no scalar, expected rank 0, got rank 1}}
+  // expected-error @+1 {{graph.quantized_dense: x_scale is not a scalar, expected rank 0, got rank 1}}
   %y = graph.quantized_dense %x, %xs, %xz, %w, %ws, %wz, %ys, %yz : (tensor<2x8xui8>, tensor<8xf32>, tensor<ui8>, tensor<4x8xi8>, tensor<f32>, tensor<i8>, tensor<f32>, tensor<ui8>) -> tensor<2x4xui8>
   func.return
 }
@@ -105,7 +105,7 @@ func.func @scale_of_x(%x: tensor<2x8xui8>, %xs: tensor<8xf32>, %xz: tensor<ui8>,
 // -----
 
 func.func @scale_of_w(%x: tensor<2x8xui8>, %xs: tensor<f32>, %xz: tensor<ui8>, %w: tensor<4x8xi8>, %ws: tensor<4x1xf32>, %wz: tensor<i8>, %ys: tensor<f32>, %yz: tensor<ui8>) {
-  // expected-error @+1 {{graph.quantized_dense: w_scale is no scalar and no vector, expected rank 0 or 1, got rank 2}}
+  // expected-error @+1 {{graph.quantized_dense: w_scale is neither a scalar nor a vector, expected rank 0 or 1, got rank 2}}
   %y = graph.quantized_dense %x, %xs, %xz, %w, %ws, %wz, %ys, %yz : (tensor<2x8xui8>, tensor<f32>, tensor<ui8>, tensor<4x8xi8>, tensor<4x1xf32>, tensor<i8>, tensor<f32>, tensor<ui8>) -> tensor<2x4xui8>
   func.return
 }
@@ -145,7 +145,7 @@ func.func @groups(%x: tensor<2x2x8xui8>, %s: tensor<f32>, %z: tensor<ui8>, %w: t
 // -----
 
 func.func @no_vector_at_all(%x: tensor<2x8xf32>, %s: tensor<f32>, %z: tensor<ui8>) {
-  // expected-error @+1 {{graph.quantize: there is an axis and no vector along it, expected no axis, got 1}}
+  // expected-error @+1 {{graph.quantize: there is an axis but no vector along it, expected no axis, got 1}}
   %q = graph.quantize %x, %s, %z axis = 1 : (tensor<2x8xf32>, tensor<f32>, tensor<ui8>) -> tensor<2x8xui8>
   func.return
 }

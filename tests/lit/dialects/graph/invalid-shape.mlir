@@ -33,7 +33,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // expected-error @+1 {{graph.reshape: 0 copies a dimension that x has not, expected rank 2, got [4, 3, 0]}}
+  // expected-error @+1 {{graph.reshape: 0 copies a dimension that x does not have, expected rank 2, got [4, 3, 0]}}
   %y = graph.reshape %x shape = [4, 3, 0] : (tensor<4x3xf32>) -> tensor<4x3x1xf32>
   func.return
 }
@@ -105,7 +105,7 @@ func.func @f(%x: tensor<4xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @+1 {{graph.slice: bounds of axis 0 are not cut to its size, expected 0 <= start, end <= 4, got [0, 5]}}
+  // expected-error @+1 {{graph.slice: bounds of axis 0 are not clamped to its size, expected 0 <= start, end <= 4, got [0, 5]}}
   %y = graph.slice %x starts = [0] ends = [5] steps = [1] : (tensor<4xf32>) -> tensor<5xf32>
   func.return
 }
