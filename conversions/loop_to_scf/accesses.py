@@ -105,7 +105,7 @@ class Buffers:
         value = self.indices.value
         if across:
             return [self.row(buffer), value(self.linear(buffer, place))]
-        return [buffer, *(value(index) for index in place)]
+        return [buffer, *[value(index) for index in place]]
 
     def always_readable(self, buffer: SSAValue, place: Place, count: int) -> bool:
         """Whether `count` elements from a place can be read at any time, with one result."""

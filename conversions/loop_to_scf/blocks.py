@@ -164,7 +164,7 @@ class BroadcastBlock(Block):
             return self._merge(source, row)
         lead = len(self.layout.shape) - len(shape)
         place = tuple(
-            0 if size == 1 else index for size, index in zip(shape[:-1], row[lead:], strict=False)
+            [0 if size == 1 else index for size, index in zip(shape[:-1], row[lead:], strict=False)]
         )
         if shape[-1] == 1:
             return self.emitter.broadcast(source.piece(place, 0), width)

@@ -7,21 +7,23 @@ is emitted term by term, each term in the scope of its innermost variable.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import (
-    AffineBinaryOpExpr,
-    AffineBinaryOpKind,
-    AffineConstantExpr,
-    AffineDimExpr,
-    AffineExpr,
-    AffineSymExpr,
-)
+from xdsl.ir.affine import AffineBinaryOpKind, AffineDimExpr, AffineExpr
 
-from ...core.building.affine import DivisorError
+from ...core.building.affine import (
+    CEIL,
+    DIMENSION,
+    FLOOR,
+    MOD,
+    Affine,
+    Quotient,
+    Variable,
+    polynomial,
+)
 from ...core.building.arithmetic import INDEX, summed
 from ...core.building.facts import Facts
 from ...core.building.polynomials import Polynomial
@@ -165,33 +167,24 @@ class Indices:
         Raises:
             DivisorError: for a quotient by what is not a positive number.
         """
-        if isinstance(expr, AffineDimExpr):
+        if type(expr) is AffineDimExpr:  # as most are
             return dims[expr.position]
-        if isinstance(expr, AffineConstantExpr):
-            return fixed(expr.value)
-        if isinstance(expr, AffineSymExpr):
-            return symbols[expr.position]
-        assert isinstance(expr, AffineBinaryOpExpr)
-        left = self.evaluate(expr.lhs, dims, symbols)
-        right = self.evaluate(expr.rhs, dims, symbols)
-        if expr.kind == AffineBinaryOpKind.Add:
-            return left + right
-        if expr.kind == AffineBinaryOpKind.Mul:
-            return left * right
-        divisor = right.number
-        if divisor is None or divisor < 1:
-            raise DivisorError(f"cannot divide by what is not a positive constant in {expr}")
-        if expr.kind == AffineBinaryOpKind.FloorDiv:
-            return self.divide(left, divisor)
-        if expr.kind == AffineBinaryOpKind.CeilDiv:
-            return self.divide(left + (divisor - 1), divisor)
-        return self.remainder(left, divisor)
+        return self._substituted(polynomial(expr), dims, symbols)
+
+    def _substituted(self, value: Affine, dims: Sequence[Form], symbols: Sequence[Form]) -> Form:
+        def form_of(atom: Variable | Quotient) -> Form:
+            if not isinstance(atom, Quotient):
+                return (dims if atom.kind == DIMENSION else symbols)[atom.position]
+            dividend = self._substituted(atom.dividend, dims, symbols)
+            return _DIVISIONS[atom.function](self, dividend, atom.divisor)
+
+        return Form.of(value.substituted(form_of))
 
     # Emission.
 
     def depth(self, form: Form) -> int:
         """The depth of the innermost scope that `form` depends on."""
-        return max((self.table[number].depth for number in form.atoms), default=0)
+        return max([self.table[number].depth for number in form.atoms], default=0)
 
     def value(self, form: Form) -> SSAValue:
         """The SSA value of a form, made where its innermost variable is."""
@@ -213,3 +206,10 @@ class Indices:
 
     def _depth_of(self, atom: int) -> int:
         return self.table[atom].depth
+
+
+_DIVISIONS: Mapping[AffineBinaryOpKind, Callable[[Indices, Form, int], Form]] = {
+    FLOOR: Indices.divide,
+    CEIL: Indices.divide_up,
+    MOD: Indices.remainder,
+}

@@ -143,7 +143,7 @@ class Emitter(Scopes[VectorScope]):
     def depth_of(self, values: Sequence[SSAValue]) -> int:
         """The depth of the innermost scope that values come from."""
         depths = self.depths
-        return max((depths[value] for value in values), default=0)
+        return max([depths[value] for value in values], default=0)
 
     def pure(
         self,
@@ -207,7 +207,7 @@ class Emitter(Scopes[VectorScope]):
 
     def lanes(self, attrs: tuple[IntegerAttr | FloatAttr, ...]) -> SSAValue:
         """A constant machine vector with these lanes."""
-        values = tuple(attr.value.data for attr in attrs)
+        values = tuple([attr.value.data for attr in attrs])
         element = attrs[0].type
         key = (repr(values), element)
         if found := self._constants.get(key):
