@@ -32,8 +32,8 @@ def _partition_point(op: loop.PartitionPointOp, state: State) -> None:
 
     The row is one of `left` rows from `first` on, or the one after them. A step looks at
     the last row of their first half, and goes on with as many as are in the other half.
-    Where to is masked by a sign: of a choice LLVM would make a branch, which goes the wrong
-    way half of the time.
+    How far is masked by the sign of a difference: of a choice LLVM would make a branch, which goes
+    the wrong way half of the time.
     """
     emit, indices = state.emitter, state.indices
     rows = state.form(op.rows)
@@ -48,7 +48,9 @@ def _partition_point(op: loop.PartitionPointOp, state: State) -> None:
     half = indices.divide(left + 1, 2)
     cost = indices.value(_cost(state, op, first + half - 1))
     sign = emit.pure(arith.SubiOp, [cost, aim], INDEX)
-    below = emit.pure(arith.ShRSIOp, [sign, emit.index(63)], INDEX)
+    # -1 where it is negative, else 0, whatever the width of an index
+    sign = emit.pure(arith.MaxSIOp, [sign, emit.index(-1)], INDEX)
+    below = emit.pure(arith.MinSIOp, [sign, emit.index(0)], INDEX)
     taken = indices.atom(emit.pure(arith.AndIOp, [indices.value(half), below], INDEX))
     emit.emit(scf.YieldOp, [indices.value(form) for form in (first + taken, left - half)])
     emit.close()

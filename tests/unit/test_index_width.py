@@ -45,6 +45,11 @@ loop.kernel @tail(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
     loop.store %v, %y (d0)[s0] -> (d0 * 4 + s0)(%i) valid(0 : %e) : vector<4xf32>, memref<?xf32>
   }
 }
+loop.kernel @part(%indptr: memref<?xi32>, %n: index, %t: index, %p: index) -> (%y: memref<?xf32>) {
+  %a = arith.constant 1.0 : f32
+  %r = loop.partition_point %indptr rows %n part %t of %p weight 4 : memref<?xi32>
+  loop.store %a, %y (d0) -> (d0)(%r) : f32, memref<?xf32>
+}
 """
 FUNCTIONS = """
 func.func @copied(%x: memref<?xi32>, %places: memref<4xindex>, %i: index) -> index {
@@ -83,6 +88,7 @@ def test_addresses_of_32_bits(text: str) -> None:
     assert "i32" in ir
     # A constant that says which lane or how large on the stack may be of any width.
     assert not re.findall(r".*\b(?:add|mul|sub|phi|icmp \w+|define[^\n]*) i64.*", ir)
+    assert not re.findall(r"shr i32 [^\n]*, 63", ir)
     # LLVM verifies what it is given, and has instructions for all of it.
     assert "function" in jit.assembly(ir, WASM)
 

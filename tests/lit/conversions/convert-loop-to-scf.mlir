@@ -213,7 +213,8 @@ loop.kernel @hint(%w: memref<9x32xf32>) -> (%y: memref<9xf32>) {
 // CHECK-NEXT:    ^bb0(%[[F2:[a-z0-9_]+]]: index, %{{.*}}: index):
 // CHECK:           memref.load %indptr
 // CHECK:           %[[SIGN:[a-z0-9_]+]] = arith.subi
-// CHECK-NEXT:      %[[BELOW:[a-z0-9_]+]] = arith.shrsi %[[SIGN]], %{{.*}} : index
+// CHECK-NEXT:      %[[CLAMPED:[a-z0-9_]+]] = arith.maxsi %[[SIGN]], %{{.*}} : index
+// CHECK-NEXT:      %[[BELOW:[a-z0-9_]+]] = arith.minsi %[[CLAMPED]], %{{.*}} : index
 // CHECK-NEXT:      %[[STEP:[a-z0-9_]+]] = arith.andi %{{.*}}, %[[BELOW]] : index
 // CHECK-NEXT:      %[[NEW:[a-z0-9_]+]] = arith.addi %[[F2]], %[[STEP]] : index
 // CHECK:           scf.yield %[[NEW]], %{{.*}} : index, index
