@@ -6,7 +6,7 @@
     exe = sw.compile(module)
     y = exe(x)
 
-Names are loaded on first use, so that the import is quick and loads neither onnx nor LLVM.
+Names are loaded on first use: the import is fast and loads neither onnx nor LLVM.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`bind_params`: inputs of a program become constants, their sizes known numbers."""
+"""`bind_params`: replace inputs of a program by constants, and their symbolic sizes by numbers."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 def bind_params(module: Module, arrays: Mapping[str, Any]) -> Module:
     """A module in which inputs are replaced by arrays.
 
-    Symbolic sizes of these inputs become those of the arrays, in all of the module.
+    Symbolic sizes of these inputs become those of the arrays, in the whole module.
 
     Args:
         module: a module at a stage before `buffers`; it is not changed.
-        arrays: for the names of inputs an array of the dtype and the sizes of the input, for a
-            sparse one a `scipy.sparse` matrix or a graph. They are copied.
+        arrays: arrays by input name, of the dtype and shape of the input; a `scipy.sparse` matrix
+            or a graph for a sparse input. They are copied.
 
     Raises:
-        InputError: if there is no such input, an array does not fit it, two of them disagree
-            about a symbolic size, an operator cannot have these sizes, or the module is one on
-            buffers already.
+        InputError: if there is no such input, an array does not fit its input, two arrays disagree
+            about a symbolic size, an operator rejects these sizes, or the module is on buffers
+            already.
     """
     if not isinstance(arrays, Mapping):
-        fact, expected = "no table of arrays", "a mapping from names of inputs"
+        fact, expected = "arrays is not a mapping", "a mapping from names of inputs"
         got = type(arrays).__name__
         raise InputError(explain("bind_params", fact, expected=expected, got=got))
     specs = {spec.name: spec for spec in module.inputs}
@@ -52,7 +52,7 @@ def bind_params(module: Module, arrays: Mapping[str, Any]) -> Module:
 
 
 def _array(spec: ValueSpec, values: Any) -> Array:
-    """A copy of an array, as the store of weights keeps it."""
+    """A copy of an array for the weight store."""
     subject = f'argument "{spec.name}"'
     if hasattr(values, "to_csr"):
         values = values.to_csr(spec.dtype)

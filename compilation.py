@@ -1,4 +1,4 @@
-"""`Compilation`: a module, and everything that decides how it is lowered.
+"""`Compilation`: a module, and everything that determines how it is lowered.
 
 Compiling, printing a stage, running one, profiling, checking and bisecting are the same lowering
 with different observers.
@@ -31,22 +31,22 @@ from .runtime.interface import interface_of
 from .runtime.machine_code import machine_code
 
 CODE_GENERATION = "code generation"
-"""What `CompilerContext.pass_name` is while machine code is made."""
+"""`CompilerContext.pass_name` during code generation."""
 
 
 class Observer(PassHook):
-    """A hook that also sees whole compilations: how one fails, and what it produces."""
+    """A hook that also observes whole compilations: their failures and their results."""
 
     def failed(
         self, error: Exception, ctx: CompilerContext, compilation: Compilation
     ) -> StepwellError | None:
-        """The error to raise instead of one of passes or code generation; None where it stays.
+        """The error to raise instead of one of passes or code generation; None to keep it.
 
-        The context has the name of the pass that failed, or `CODE_GENERATION`.
+        The context holds the name of the pass that failed, or `CODE_GENERATION`.
         """
 
     def compiled(self, exe: Executable, compilation: Compilation) -> None:
-        """Look at a program, and at the compilation with the passes that have run."""
+        """Look at a program, and at its compilation with the passes that have run."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,13 @@ class Compilation:
     Every method lowers a new copy of the module.
 
     Args:
-        module: what is lowered.
-        target: the machine that passes look at.
+        module: the module to lower.
+        target: the target of passes and code generation.
         passes: the pass list of each stage after that of the module.
         legalize: the table of `graph-legalize`.
-        schedules: the traces that tuning has found, by the structure of a kernel.
-        observers: hooks that are notified of each pass, the last one innermost; see `Observer`.
-        verify: when the module is verified.
+        schedules: the traces that tuning has found, by kernel structure.
+        observers: hooks notified of each pass, the last one innermost; see `Observer`.
+        verify: when to verify the module.
     """
 
     module: Module
@@ -86,10 +86,10 @@ class Compilation:
         copy_indices: bool = False,
         rounding: str | None = None,
     ) -> Compilation:
-        """The compilation of a module, which may change afterwards; see `stepwell.compile`.
+        """The compilation of a copy of a module; see `stepwell.compile`.
 
         Raises:
-            CompileError: if the module is not valid, or the arguments do not fit each other.
+            CompileError: if the module is invalid, or the arguments contradict each other.
             TargetError: if the target is unknown.
         """
         chosen = target if isinstance(target, Target) else named(target)
@@ -104,12 +104,12 @@ class Compilation:
 
     @cached_property
     def start(self) -> str:
-        """The stage that the module is at."""
+        """The stage of the module."""
         return stage_of(self.module.op)
 
     @cached_property
     def listing(self) -> Listing:
-        """The lines of the module's text that belong to each node of the model."""
+        """The line of each node of the model in the text of the module."""
         name = self.module.program.sym_name.data
         return listing(self.module.op, f"{name}.{self.start}.mlir")
 
@@ -122,7 +122,7 @@ class Compilation:
         return work, ctx
 
     def descend(self, work: Module, ctx: CompilerContext) -> Iterator[str]:
-        """Lower what `begin` returns in place, and yield each stage that it reaches."""
+        """Lower the module that `begin` returned in place, and yield each stage reached."""
         with self._observed(ctx):
             for stage, _ in pipelines.walk_stages(ctx, work.op, self.passes, self.start):
                 yield stage
@@ -132,7 +132,7 @@ class Compilation:
         return [observer for observer in self.observers if isinstance(observer, Observer)]
 
     def as_run(self, ctx: CompilerContext) -> Compilation:
-        """The same with the passes that have run in a context, and no observers."""
+        """This compilation with the passes that have run in a context, and no observers."""
         later = pipelines.IR_STAGES[pipelines.IR_STAGES.index(self.start) + 1 :]
         applied = {stage: ",".join(map(str, ctx.applied.get(stage, ()))) for stage in later}
         return replace(self, passes=applied, observers=(), verify="stage")
@@ -166,7 +166,7 @@ class Compilation:
         return jit.assembly(ir, self.target, jit.effort_of(work.op))
 
     def weights(self, stage: str) -> WeightStore:
-        """The arrays that the text of a stage names; for the last stages those of `llvm`.
+        """The arrays that the text of a stage names; for text stages, those of `llvm`.
 
         Raises:
             CompileError: if the compilation has no such stage.
@@ -192,11 +192,11 @@ class Compilation:
         """Machine code that can be called.
 
         Args:
-            staircase: makes what shows the stages of the program from the compilation with the
-                passes that have run and no observers.
+            staircase: returns the `Staircase` of a compilation, which has the passes that have run
+                and no observers.
 
         Raises:
-            CompileError: if a pass refuses.
+            CompileError: if a pass refuses the module.
         """
         work, ctx = self.begin()
         for _ in self.descend(work, ctx):
@@ -213,7 +213,7 @@ class Compilation:
 
     @contextmanager
     def _observed(self, ctx: CompilerContext) -> Iterator[None]:
-        """Let observers choose the error for an exception."""
+        """Let observers replace an exception."""
         try:
             yield
         except Exception as error:
@@ -231,7 +231,7 @@ def passes_of(
     threads: int | None,
     copy_indices: bool = False,
 ) -> Mapping[str, str]:
-    """The passes of each stage after `start`, for `compile` with these arguments.
+    """The passes of each stage after `start`, for these arguments of `compile`.
 
     Raises:
         CompileError: if the arguments contradict each other, or the pipeline stops short.
@@ -240,12 +240,12 @@ def passes_of(
         count = default_threads(target) if threads is None else threads
         return pipelines.pipeline(opt_level, count, copy_indices)
     if copy_indices:
-        fact = "the pipeline says itself whether indices are copied"
-        expected = "convert-graph-to-rt{copy-indices=true} in it, and no copy_indices beside it"
+        fact = "the pipeline determines whether indices are copied"
+        expected = "convert-graph-to-rt{copy-indices=true} in it instead of copy_indices"
         raise CompileError(explain("compile", fact, expected=expected))
     if threads is not None:
-        fact = "the pipeline says itself for how many threads it compiles"
-        expected = f"convert-rt-to-llvm{{threads={threads}}} in it, and no threads beside it"
+        fact = "the pipeline determines the number of threads"
+        expected = f"convert-rt-to-llvm{{threads={threads}}} in it instead of threads"
         raise CompileError(explain("compile", fact, expected=expected))
     if isinstance(pipeline, str):
         return pipelines.split_pipeline(pipeline, start)
@@ -260,7 +260,7 @@ def passes_of(
 def _schedules(
     records: str | Path | bool | None, target: Target, threads: int | None
 ) -> Mapping[str, str]:
-    """The traces that tuning has found for a machine, by the structure of a kernel.
+    """The traces that tuning has found for a machine, by kernel structure.
 
     Raises:
         CompileError: if there is no such database, or it is corrupt.
@@ -279,14 +279,14 @@ def _schedules(
 def table_for(
     legalize: Mapping[str, Any], start: str, passes: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    """A table for `graph-legalize`, as it is now.
+    """A copy of a table for `graph-legalize`.
 
     Raises:
-        CompileError: if it is no such table, the module is past the stage where operators are
-            replaced, or the pipeline does not replace them.
+        CompileError: if it is not a mapping, the module is past the stage where operators are
+            replaced, or the pipeline lacks the pass.
     """
     if not isinstance(legalize, Mapping):
-        fact, expected = "legalize is no table", "a mapping from names of operators"
+        fact, expected = "legalize is not a mapping", "a mapping from names of operators"
         got = type(legalize).__name__
         raise CompileError(explain("compile", fact, expected=expected, got=got))
     if start != "graph":
@@ -301,7 +301,7 @@ def table_for(
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Hold the garbage collector off: with a large heap it adds some 100 ms at random."""
+    """Disable the garbage collector, which adds some 100 ms at random with a large heap."""
     enabled = gc.isenabled()
     gc.disable()
     try:

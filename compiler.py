@@ -38,47 +38,47 @@ def compile(
     """Compile a module to machine code.
 
     Args:
-        module: what a frontend built; it is not changed.
+        module: the module, from a frontend; it is not changed.
         target: "host", the name of a processor (see `core.target`), or a `Target`.
-        threads: how many threads a call may use; None for the value of the environment variable
-            `STEPWELL_NUM_THREADS`, else the number of cores.
-        opt_level: 0 (every operator a scalar kernel of its own) to 3.
-        pipeline: the passes to run instead of those that `opt_level` and `threads` call for: the
-            text that `stepwell pipeline` prints, as edited, or the text of each stage by its
-            name. See `docs/pipeline.md`.
+        threads: the maximum number of threads of a call; None for the value of the environment
+            variable `STEPWELL_NUM_THREADS`, else the number of cores.
+        opt_level: 0 (a scalar kernel for every operator) to 3.
+        pipeline: the passes to run instead of those for `opt_level` and `threads`: a text as
+            `stepwell pipeline` prints it, or the text of each stage by its name. See
+            `docs/pipeline.md`.
         legalize: replacements by operator name: a `stepwell.kernel`, or a rule. A custom pipeline
-            then has to contain `graph-legalize`. See `docs/kernels-and-functions.md`.
+            must then contain `graph-legalize`. See `docs/kernels-and-functions.md`.
         check: whether to run the module after each pass and compare its results with those before
-            it, on made-up inputs, or on these. See `docs/checking.md`.
-        max_ulp: how far a checked pass may move a result; None for a limit that other orders of
-            sums keep to.
+            the pass, on generated inputs; or the inputs to run it on. See `docs/checking.md`.
+        max_ulp: the limit for the error of a checked pass; None for a limit that allows sums to be
+            reordered.
         records: the database of schedules that `tune` has found; None for that of
             `STEPWELL_TUNING`, or of the user, False for none. See `docs/scheduling.md`.
         hooks: objects that are notified before and after each pass, and may skip it. See
             `docs/driver.md`.
-        verify_each: whether the module is verified after each pass. Otherwise it is verified at
-            the end of stages `optimized` and `kernels`, and with `pipeline` or `check` of all.
+        verify_each: whether to verify the module after each pass. Otherwise it is verified at the
+            end of stages `optimized` and `kernels`, with `pipeline` or `check` at the end of all.
         copy_indices: whether a call copies the indices of sparse matrices and of gathers before it
             checks them. By default it checks them in place, and nothing may write to them until it
             returns: a concurrent write can crash the process. See `docs/calls.md`.
-        rounding: what rewrites may do to the roundings of floats. "unseen", the default: whatever
-            no comparison, rounding to whole numbers, cast to integers or quantisation shows, and
-            everywhere what operators leave open (the order of a sum, the roundings inside of a
-            normalisation); "kept": nothing; "free": anything. None for what the module says in its
-            attribute `graph.rounding`. See `docs/canonical-forms.md`.
+        rounding: how rewrites may change the roundings of floats. "unseen", the default: freely
+            where no comparison, rounding to integers, cast to integers or quantisation follows,
+            elsewhere only if operators leave them unspecified (the order of a sum, the roundings
+            inside a normalisation); "kept": not at all; "free": freely everywhere. None for the
+            attribute `graph.rounding` of the module. See `docs/canonical-forms.md`.
 
     Raises:
-        CompileError: if the module is not valid or has something that cannot be compiled, or
+        CompileError: if the module is invalid or contains something that cannot be compiled, or
             if the pipeline is malformed, stops short, or does not use `legalize`.
         InternalError: if a pass crashes, or produces invalid IR; the error names a reproducer file.
             See `docs/debugging.md`.
-        TargetError: if the target is unknown or this machine cannot run code for it (which
-            `stepwell compile --emit asm` shows all the same), or `STEPWELL_NUM_THREADS` is no
-            number.
+        TargetError: if the target is unknown, this machine cannot run code for it
+            (`stepwell compile --emit asm` still prints the code), or `STEPWELL_NUM_THREADS` is not
+            a number.
     """
     if not isinstance(module, Module):
         got = type(module).__name__
-        raise CompileError(explain("compile", "no module", expected="stepwell.Module", got=got))
+        raise CompileError(explain("compile", "not a module", expected="stepwell.Module", got=got))
     from .backends.llvm.machine import check_runs_here
 
     chosen = target if isinstance(target, Target) else named(target)
@@ -95,7 +95,7 @@ def compile(
             copy_indices=copy_indices,
             rounding=rounding,
         )
-        # The first hook runs last after a pass, so that others do not measure the checker.
+        # The checker comes first, and so runs last after a pass: other hooks do not measure it.
         checker = _checker(found.module, check, max_ulp)
         observers = (*checker, *_checked_hooks(hooks), Reproducing())
         usual = pipeline is None and not checker
@@ -106,10 +106,10 @@ def compile(
 def _checker(
     module: Module, check: bool | Sequence[object], max_ulp: float | None
 ) -> Sequence[Checker]:
-    """The checker that runs the module after each pass, if one is wanted.
+    """The checker that runs the module after each pass, if requested.
 
     Raises:
-        CompileError: if the limit is none, or there is a limit and no check.
+        CompileError: if the limit is invalid, or given without a check.
         InputError: if the inputs do not fit.
     """
     if isinstance(check, bool) and not check:
@@ -124,13 +124,14 @@ def _checker(
 
 
 def _checked_hooks(hooks: Sequence[PassHook]) -> Sequence[PassHook]:
-    """The hooks, as they are now.
+    """The hooks, after a check of their types.
 
     Raises:
-        CompileError: if one is none.
+        CompileError: if one is not a hook.
     """
     for hook in hooks:
         if not isinstance(hook, PassHook):
             got = type(hook).__name__
-            raise CompileError(explain("compile", "no hook", expected="stepwell.PassHook", got=got))
+            error = explain("compile", "not a hook", expected="stepwell.PassHook", got=got)
+            raise CompileError(error)
     return hooks

@@ -1,4 +1,4 @@
-"""Patterns over operators: find them, say why they are not there, rewrite them, group them.
+"""Patterns over operators: match, explain why one does not match, rewrite, group.
 
     from stepwell import patterns as p
 
@@ -59,7 +59,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Callable[..., Term]:
-    """The operator of the `graph` dialect with this mnemonic, as a word of patterns."""
+    """The operator of the `graph` dialect with this mnemonic, for use in patterns."""
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return vocabulary.call(vocabulary.named(name))
@@ -80,11 +80,11 @@ def pattern(
 ) -> Pattern | Callable[[Callable[..., Any]], Pattern]:
     """Make a pattern of a function that calls operators and returns its result or results.
 
-    Its parameters are wildcards; `value` and `constant` as an annotation or a default value
-    say more of one. `when` is given a whole match and says whether it counts.
+    Its parameters are wildcards; `value` or `constant` as an annotation or a default value
+    constrains one. `when` receives a whole match and returns whether to accept it.
 
     Raises:
-        CompileError: if the function is no pattern.
+        CompileError: if the function is not a pattern.
     """
     if function is None:
         return lambda function: Pattern(function, when)
@@ -92,18 +92,18 @@ def pattern(
 
 
 def rewrite(pattern: Pattern, *, name: str | None = None) -> Callable[[Callable[..., Any]], Rule]:
-    """Make a rule of a pattern and a function that builds what replaces it.
+    """Make a rule of a pattern and a function that builds its replacement.
 
-    The function gets a `Builder` and, by name, the parts of the pattern that it has as parameters:
-    values (as `Value`; None if absent), matched operators, and the whole `match`. It returns as
-    many values as the pattern, of the same types.
+    The function receives a `Builder` and the parts of the pattern that its parameters name: values
+    (as `Value`; None if absent), matched operators, and the whole `match`. It returns as many
+    values as the pattern, of the same types.
 
     Raises:
         CompileError: if it has a parameter that the pattern lacks.
     """
     if not isinstance(pattern, Pattern):
         got = type(pattern).__name__
-        raise CompileError(explain("rewrite", "no pattern", expected="a pattern", got=got))
+        raise CompileError(explain("rewrite", "not a pattern", expected="a pattern", got=got))
 
     def rule(function: Callable[..., Any]) -> Rule:
         label = name or getattr(function, "__name__", "rewrite")
@@ -129,7 +129,7 @@ def _build(
     match: Match,
     store: WeightStore,
 ) -> tuple[list[Operation], list[SSAValue]]:
-    """Call the function of a replacement: the operators it built, and its results."""
+    """Call the function of a replacement; return the operators that it built, and its results."""
     builder = Builder(weights=store)
     arguments: dict[str, Any] = {"match": match, **match.bindings}
     for name, bound in match.bindings.items():
@@ -163,15 +163,16 @@ def apply(
     """The module after rewriting; the given one is not changed.
 
     Args:
-        module: what is rewritten.
-        rules: rewritings of patterns, and xDSL's own patterns; the first that matches is used.
-        once: visit each operator once, instead of going on until nothing matches.
-        limit: how often one rule may be applied; by default ten times the operators.
-        decisions: a list that receives what was decided, about which node and why.
+        module: the module to rewrite.
+        rules: rules, and xDSL's own patterns; the first that matches is applied.
+        once: visit each operator once, instead of until nothing matches.
+        limit: the maximum number of applications of a rule; by default ten times the number of
+            operators.
+        decisions: a list that receives the decisions, with nodes and reasons.
 
     Raises:
-        CompileError: if a rule does not terminate, fails, or returns values that do not match those
-            it replaces.
+        CompileError: if a rule does not terminate, fails, or returns values of other types than
+            those that it replaces.
     """
     return _changed(
         module,
@@ -183,16 +184,15 @@ def apply(
 def group(
     module: Module, table: Mapping[str, Pattern], *, decisions: list[Decision] | None = None
 ) -> Module:
-    """The module with each match of a pattern as a primitive function, one kernel each.
+    """The module with each match of a pattern as a primitive function, which becomes one kernel.
 
     Args:
-        module: what is grouped; it is not changed.
-        table: patterns by the names that their functions get; the first takes its matches
-            first.
-        decisions: a list that receives what was decided, about which node and why.
+        module: the module to group; it is not changed.
+        table: patterns by the names of their functions, in order of priority.
+        decisions: a list that receives the decisions, with nodes and reasons.
 
     Raises:
-        CompileError: if a name cannot be one, or a matched operator cannot be in a kernel.
+        CompileError: if a name is invalid, or a matched operator cannot be in a kernel.
     """
     return _changed(module, decisions, lambda ctx, op: group_module(ctx, op, table))
 
@@ -202,12 +202,12 @@ def _changed(
     decisions: list[Decision] | None,
     change: Callable[[Context, ModuleOp], object],
 ) -> Module:
-    """A changed copy of a module, which is verified."""
+    """A changed copy of a module, after verification."""
     if not isinstance(module, Module):
         got = type(module).__name__
         hint = "in a pass, use rewrite_module or group_module"
         raise CompileError(
-            explain("patterns", "no module", expected="stepwell.Module", got=got, hint=hint)
+            explain("patterns", "not a module", expected="stepwell.Module", got=got, hint=hint)
         )
     work = module.clone()
     ctx = make_context(work.weights)

@@ -1,4 +1,4 @@
-"""`to_mixed_precision`: 16 bits in memory where a policy allows, and the resulting error."""
+"""`to_mixed_precision`: store values in 16 bits where a policy allows, and measure the error."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a value is from what it is in f32, over all samples.
+    """The error of a value with respect to f32, over all samples.
 
-    `absolute` is the largest difference of two elements, `relative` that as a part of the
-    largest element in f32. Both are infinite or NaN where an element is and was not in f32.
+    `absolute` is the largest difference of two elements, `relative` the same relative to the
+    largest element in f32. Both are infinite or NaN if an element is, but was not in f32.
     """
 
     name: str
@@ -45,10 +45,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class MixedPrecision:
-    """A module that stores 16 bits, what was decided, and the error as it was measured.
+    """A module that stores values in 16 bits, the decisions, and the measured error.
 
-    `outputs` are the results of the program, `operators` those that store 16 bits now. The
-    error of an operator includes that of the ones before it.
+    `outputs` has the results of the program, `operators` the operators that store 16 bits now. The
+    error of an operator includes those of the operators before it.
     """
 
     module: Module
@@ -73,15 +73,15 @@ def to_mixed_precision(
     follow: Sequence[str] = (),
     never: Sequence[str] = (),
 ) -> MixedPrecision:
-    """Optimise a module, let it store 16 bits by `graph-to-mixed-precision`, and measure the error.
+    """Optimise a module, run `graph-to-mixed-precision` on it, and measure the error.
 
     Args:
         module: a module of stage `graph`; it is not changed.
-        samples: inputs such as the program will see, each a sequence with one for each input.
+        samples: representative inputs, each a sequence with a value for each input.
         type: "bf16" or "f16".
-        always: operators that store 16 bits, whatever they say themselves.
-        follow: operators that do so where their operands have 16 bits.
-        never: operators that do not.
+        always: operators that store 16 bits, whatever their own policy.
+        follow: operators that store 16 bits if their operands have 16 bits.
+        never: operators that do not store 16 bits.
 
     Raises:
         InputError: without samples, or if one does not fit the inputs.
@@ -125,7 +125,8 @@ def _measure(
     pairs: Mapping[Operation, Operation],
     samples: Sequence[Sequence[Any]],
 ) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """The differences of the results of both, and of the first results of pairs of operators."""
+    """The differences between the results of both modules, and between the first results of pairs
+    of operators."""
     left = _watching(exact, [op.results[0] for op in pairs])
     right = _watching(mixed, [op.results[0] for op in pairs.values()])
     found = [
@@ -170,7 +171,7 @@ def _results(module: Module, sample: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _distance(want: Any, have: Any) -> tuple[float, float]:
-    """The largest difference of two arrays, as it is and as a part of the largest element."""
+    """The largest difference of two arrays, absolute and relative to the largest element."""
     wide, other = (np.asarray(array, np.float64) for array in (want, have))
     with np.errstate(all="ignore"):
         difference = np.where(wide == other, 0.0, np.abs(wide - other))

@@ -213,7 +213,8 @@ class Route:
         """
         if not isinstance(module, Module):
             got = type(module).__name__
-            raise CompileError(explain("bisect", "no module", expected="stepwell.Module", got=got))
+            error = explain("bisect", "not a module", expected="stepwell.Module", got=got)
+            raise CompileError(error)
         chosen = target if isinstance(target, Target) else named(target)
         module.verify()
         start, available = stage_of(module.op), passes()

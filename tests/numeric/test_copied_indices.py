@@ -95,5 +95,5 @@ def test_the_results_are_the_same(stage: str | None, level: int) -> None:
 
 
 def test_a_pipeline_says_itself_whether_indices_are_copied() -> None:
-    with pytest.raises(sw.CompileError, match="the pipeline says itself whether indices are"):
+    with pytest.raises(sw.CompileError, match="the pipeline determines whether indices are"):
         sw.compile(rows(), pipeline={}, copy_indices=True)

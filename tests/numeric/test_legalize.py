@@ -375,7 +375,7 @@ def test_a_table_is_for_modules_of_operators() -> None:
     module = sw.from_mlir(sw.compile(model()).ir("fused"), weights=model().weights)
     with pytest.raises(CompileError, match='expected stage "graph", got stage "fused"'):
         sw.compile(module, legalize={"graph.dense": dense})
-    with pytest.raises(CompileError, match=r"legalize is no table, .* got list"):
+    with pytest.raises(CompileError, match=r"legalize is not a mapping, .* got list"):
         sw.compile(model(), legalize=[dense])  # type: ignore[arg-type]
 
 

@@ -236,7 +236,7 @@ def test_a_pass_that_is_left_out_of_a_program_is_left_out_of_its_stages(module: 
 
 
 def test_only_hooks_are_hooks(module: sw.Module) -> None:
-    message = "compile: no hook, expected stepwell.PassHook, got str"
+    message = "compile: not a hook, expected stepwell.PassHook, got str"
     with pytest.raises(sw.CompileError, match=message):
         sw.compile(module, hooks=["print"])
 

@@ -215,7 +215,7 @@ def test_sizes_in_names_of_results() -> None:
         ({"x": [["text"]]}, 'argument "x": unknown dtype'),
         ({"x": ARRAYS["x"].astype(np.float64)}, 'argument "x": wrong dtype of the array'),
         ({"x": A}, 'argument "x": wrong kind of array'),
-        ([("x", 1)], "bind_params: no table of arrays, expected a mapping .*, got list"),
+        ([("x", 1)], "bind_params: arrays is not a mapping, expected a mapping .*, got list"),
     ],
 )
 def test_arrays_that_do_not_fit(arrays: Any, message: str) -> None:

@@ -463,7 +463,7 @@ def test_a_refusal_is_a_finding() -> None:
 def test_arguments_that_do_not_fit() -> None:
     with pytest.raises(sw.CompileError, match='unknown pass "graph-simplfy"; nearest names'):
         sw.bisect(model(), pipeline="graph-simplfy")
-    with pytest.raises(sw.CompileError, match=r"bisect: no module, expected stepwell\.Module"):
+    with pytest.raises(sw.CompileError, match=r"bisect: not a module, expected stepwell\.Module"):
         sw.bisect("m.mlir")  # pyright: ignore[reportArgumentType]
     with pytest.raises(sw.InputError, match="wrong number of inputs"):
         sw.bisect(model(), [])

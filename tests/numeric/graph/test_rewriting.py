@@ -312,8 +312,11 @@ class TestRefused:
         module = program(lambda b, x: b.exp(x), (5,))
         for call, message in (
             (lambda: p.apply(module, [multiply_add]), "rewrite: wrong rule, expected a rewrite of"),
-            (lambda: p.apply(module.op, [fused]), "patterns: no module, expected stepwell.Module"),
-            (lambda: p.rewrite(fused), "rewrite: no pattern, expected a pattern, got Rule"),
+            (
+                lambda: p.apply(module.op, [fused]),
+                "patterns: not a module, expected stepwell.Module",
+            ),
+            (lambda: p.rewrite(fused), "rewrite: not a pattern, expected a pattern, got Rule"),
             (
                 lambda: p.rewrite(multiply_add)(lambda b, w: w),
                 'pattern "multiply_add" has no "w", expected x, y, z, product, match',
