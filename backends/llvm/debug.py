@@ -1,4 +1,4 @@
-"""Locations as debug information of LLVM: which node an instruction comes from.
+"""Locations as LLVM debug information: the node that an instruction comes from.
 
 Debuggers and profilers see a node of the model as an inlined function: a subprogram with its name,
 whose code is inlined into a kernel. So `gdb`, which LLVM's linker notifies of code in memory, and
@@ -10,7 +10,7 @@ whose code is inlined into a kernel. So `gdb`, which LLVM's linker notifies of c
     !6 = distinct !DILocation(line: 4, scope: !3)         ; in the kernel
     !3 = distinct !DISubprogram(name: "fused_dense_relu", ...)
 
-Several nodes in one instruction are one such function, called by all their names. Lines are
+An instruction of several nodes belongs to one such function, named after all of them. Lines are
 those of the text that the program was compiled from, see `core.printing.Listing`.
 """
 
@@ -31,14 +31,14 @@ _DWARF, _VERSION = 4, 3
 
 
 def scope_name(nodes: Sequence[str]) -> str:
-    """The name of the function that stands for several nodes in one instruction."""
+    """The name of the function that represents the nodes of an instruction."""
     shown = ", ".join(nodes[:_MOST_NAMES])
     rest = len(nodes) - _MOST_NAMES
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 
 def place(location: LocationAttr, source: Listing) -> tuple[str, int]:
-    """The file and the line of the first node of a location; line 0 where it is not known."""
+    """The file and line of the first node of a location; line 0 if unknown."""
     for leaf in leaves(location):
         if isinstance(leaf, FileLineColLoc):
             return leaf.filename.data, leaf.line.data
@@ -52,8 +52,8 @@ class DebugInfo:
     """The debug information of a module.
 
     Args:
-        module: the module of llvmlite; debug information is added to it on first use.
-        source: on which lines nodes stand.
+        module: the llvmlite module, to which debug information is added on first use.
+        source: the lines of nodes.
     """
 
     def __init__(self, module: ir.Module, source: Listing) -> None:
@@ -65,15 +65,15 @@ class DebugInfo:
         self._unit = self._begin()
 
     def function(self, op: llvm.FuncOp, function: Any) -> Callable[[LocationAttr], Any]:
-        """Describe a function; return what translates locations in it to debug locations."""
+        """Describe a function; return a translation of its locations to debug locations."""
         scope = self._subprogram(op.sym_name.data, op.location)
         function.set_metadata("dbg", scope)
         line = place(op.location, self._source)[1]
-        # Code of no node belongs to the function: a call must have a location.
+        # Code without a node gets the function's scope, because a call must have a location.
         plain = self._location(0, scope)
         inlined = self._add("DILocation", {"line": line, "scope": scope}, True)
-        # By the object, of which the operations of the function have few: the location of a fused
-        # kernel is long, and to hash it costs more than to find its metadata again.
+        # Keyed by identity: the operations of a function have few location objects, and hashing
+        # the long location of a fused kernel costs more than creating its metadata again.
         made: dict[int, tuple[LocationAttr, Any]] = {}
 
         def at(location: LocationAttr) -> Any:

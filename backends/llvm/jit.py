@@ -1,8 +1,8 @@
 """LLVM IR to machine code in this process, and its text.
 
-`compile_module` gives a `CompiledModule`: addresses of the functions that are visible from
-outside, and the text of the IR and of the assembly. The machine code lives as long as the
-object; it is read only, so any number of threads may use it.
+`compile_module` returns a `CompiledModule`: the addresses of visible functions, and the text of the
+IR and of the assembly. The machine code lives as long as the object; it is read-only, so any number
+of threads may use it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .translate import translate
 
 
 class Effort(Enum):
-    """Which of LLVM's passes run before code generation."""
+    """The LLVM passes that run before code generation."""
 
     NONE = "none"
     """None: kernels are scheduled already, and LLVM's passes cannot improve a register tile."""
@@ -60,7 +60,7 @@ def effort_of(module: ModuleOp) -> Effort:
 _LOCK = threading.Lock()
 
 _CALL = re.compile(r"^\s+(?:callq?|jmp|bl?)\s+(\w+)", re.MULTILINE)
-"""A call of a function by its name, in the assembly of x86-64 and AArch64."""
+"""A call of a function by name, in the assembly of x86-64 and AArch64."""
 
 
 class CompiledModule:
@@ -91,7 +91,7 @@ class CompiledModule:
             except RuntimeError as error:
                 raise _unlinked(module, target, error) from error
             self.addresses: Mapping[str, int] = {name: self._code[name] for name in names}
-            """Address of each function that is visible from outside."""
+            """The address of each visible function."""
 
     def address(self, name: str) -> int:
         """The address of a function.
@@ -119,7 +119,7 @@ def _is_visible(function: Any) -> bool:
 
 
 def _library(module: Any, target_machine: Any) -> Any:
-    """The machine code of a module, to be linked with what it declares and with the process."""
+    """The machine code of a module, linked against its declarations and the process."""
     library = llvm.JITLibraryBuilder().add_current_process()
     for function in module.functions:
         name = function.name
@@ -135,9 +135,9 @@ def _library(module: Any, target_machine: Any) -> Any:
 
 
 def _address_of(name: str) -> int | None:
-    """The address of a function that is registered with LLVM or part of the process; or None.
+    """The address of a function registered with LLVM or in the process; None if there is none.
 
-    LLVM by itself searches the process only once something else has made it do so.
+    LLVM alone searches the process only after something else has caused it to.
     """
     registered = llvm.address_of_symbol(name)
     if registered is not None:
@@ -150,9 +150,9 @@ def _address_of(name: str) -> int | None:
 
 
 def _unlinked(module: Any, target: Target, error: RuntimeError) -> CompileError:
-    """An error that names the functions that machine code calls and this process lacks.
+    """The error that names the functions that machine code calls but this process lacks.
 
-    LLVM emits such calls by itself for operations without an instruction.
+    LLVM emits such calls for operations without an instruction.
     """
     text = machine(target).emit_assembly(module)
     called = dict.fromkeys(_CALL.findall(text))
@@ -177,10 +177,10 @@ def compile_module(
 
     Args:
         module: the module.
-        target: what the code is for.
-        effort: which of LLVM's passes run; None for those that the module states.
-        public: the function that `boundary.code.ENTRY` is made for, if any.
-        source: on which lines the nodes of the model stand, for debug information; or none.
+        target: the target of the code.
+        effort: the LLVM passes to run; None for those that the module states.
+        public: the function that `boundary.code.ENTRY` calls, if any.
+        source: the lines of the nodes of the model; None for no debug information.
 
     Raises:
         CompileError: if the module cannot be translated, or states an unknown effort.

@@ -1,8 +1,8 @@
 """Parts of the run time in files of LLVM IR (`.ll`), which are linked with generated code.
 
-A file declares what it does not define itself, so that each is a module that LLVM's tools read.
-What only Python knows (layouts of objects, numbers that it needs itself) is in small functions that
-a builder makes, and that are inlined.
+Each file declares all functions that it does not define, and so is a module that LLVM's tools read.
+Values that only Python knows (layouts of objects, constants of Python modules) come from small
+generated functions, which are inlined.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BYTE, _WORD = ir.IntType(8), ir.IntType(64)
 
 
 class Definitions:
-    """Functions that the files declare and that are inlined: numbers, addresses and fields."""
+    """Functions that the files declare and that are inlined: constants, addresses and fields."""
 
     def __init__(self) -> None:
         self.module = ir.Module()
@@ -36,17 +36,17 @@ class Definitions:
         builder.ret(builder.inttoptr(ir.Constant(_WORD, value), PTR))
 
     def place(self, name: str, offset: int) -> None:
-        """A function that adds so many bytes to an address."""
+        """A function that adds an offset in bytes to an address."""
         builder, (base,) = self.function(name, PTR, PTR)
         builder.ret(_at(builder, base, offset))
 
     def field(self, name: str, offset: int, kind: ir.Type = _WORD) -> None:
-        """A function that loads from so many bytes after an address."""
+        """A function that loads from an offset in bytes after an address."""
         builder, (base,) = self.function(name, kind, PTR)
         builder.ret(builder.load(_at(builder, base, offset), typ=kind))
 
     def function(self, name: str, result: ir.Type, *arguments: ir.Type) -> tuple[Any, Any]:
-        """A function without a body yet: its builder, and its arguments."""
+        """Create a function with an empty body; return its builder and its arguments."""
         function = ir.Function(self.module, ir.FunctionType(result, arguments), name)
         function.attributes.add("alwaysinline")
         function.attributes.add("nounwind")
@@ -60,10 +60,7 @@ def _at(builder: ir.IRBuilder, base: Any, offset: int) -> Any:
 def linked(
     files: Iterable[Path], definitions: Definitions, exported: Iterable[str], target_machine: Any
 ) -> Any:
-    """One module for a target from files and definitions.
-
-    Only exported symbols are visible outside.
-    """
+    """One module for a target, from files and definitions; only exported symbols are visible."""
     whole = llvm.parse_assembly(str(definitions.module))
     for file in files:
         whole.link_in(llvm.parse_assembly(file.read_text()))

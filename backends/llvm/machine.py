@@ -30,8 +30,8 @@ def machine(target: Target, *, jit: bool = False, level: int = 3) -> Any:
     """LLVM's target machine for a target.
 
     Args:
-        target: what code is for.
-        jit: whether the code is run in this process.
+        target: the target of the code.
+        jit: whether the code runs in this process.
         level: the optimisation level of code generation, 0 to 3.
 
     Raises:
@@ -55,7 +55,7 @@ def machine(target: Target, *, jit: bool = False, level: int = 3) -> Any:
 
 
 def check_runs_here(target: Target) -> None:
-    """Raise where this processor lacks what code for `target` may use.
+    """Check that this processor has the features that code for `target` may use.
 
     Raises:
         TargetError: naming the missing feature.

@@ -1,4 +1,4 @@
-"""Single functions of a module as machine code, called by what interprets the rest of it."""
+"""Single functions of a module as machine code, called while the rest is interpreted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...core.target import Target
 from .jit import CompiledModule, compile_module
 
 Native = Callable[..., Any]
-"""Takes and returns numbers; an address is an integer."""
+"""A function of numbers that returns a number; an address is an integer."""
 
 _EXTERNAL = llvm.LinkageAttr("external")
 _INTEGERS = {1: ctypes.c_bool, 8: ctypes.c_int8, 16: ctypes.c_int16, 32: ctypes.c_int32}

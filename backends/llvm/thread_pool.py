@@ -1,10 +1,10 @@
-"""The threads that run tiles: a pool in LLVM IR, compiled once in a process.
+"""The threads that run tiles: a pool in LLVM IR, compiled once per process.
 
 `stepwell_parallel_tiles(body, context, count, threads)` calls `body(context, tile)` for each
 tile in [0, count) on at most `threads` threads, the caller's included, and returns when all
 are done.
 
-The code is in `thread_pool.ll`, which says how it works, and `thread_pool_linux.ll`.
+The code is in `thread_pool.ll`, which explains it, and `thread_pool_linux.ll`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .machine import machine
 
 MOST_THREADS = 256
 SPIN = 4000
-"""How often an idle worker looks for a tile before it sleeps: some 50 us."""
+"""The number of times that an idle worker looks for a tile before it sleeps: some 50 us."""
 
 _SIG_SETMASK = 3 if sys.platform == "darwin" else 2
 
@@ -62,6 +62,6 @@ def install() -> int:
     forget = engine.get_function_address(_FORGET)
     llvm.add_symbol(PARALLEL_TILES, entry)
     os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(forget))
-    # Workers run this code until the process ends: it is never freed.
+    # Workers run this code until the process ends, so it is never freed.
     engine.detach()
     return entry

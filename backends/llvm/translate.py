@@ -1,19 +1,19 @@
 """The LLVM dialect to LLVM IR, as a module of llvmlite.
 
-xDSL translates most of the dialect (`xdsl.backend.llvm`). Its translation of operations is
-closed, so additions and differences are in the one table below:
+xDSL translates most of the dialect (`xdsl.backend.llvm`). Its translation of operations cannot be
+extended, so additions and differences are in the table below:
 
 - operations that xDSL's dialect does not have (`dialects/upstream.py`);
-- intrinsics are declared with the types of their uses, since xDSL's bare names allow only one
-  type of each in a module, and keep their fast-math flags;
-- the address of a stack slot is opaque, so that a vector can be stored to it;
+- intrinsics are declared with the types of their uses, because xDSL's bare names allow only one
+  type of each per module, and keep their fast-math flags;
+- the address of a stack slot is an opaque pointer, to which a vector can be stored;
 - addresses are computed without a cast for each;
 - calls through a pointer;
 - shuffles with undefined lanes;
 - constants, loads, stores and branches, which are most of a module: xDSL tries classes one by
   one;
-- a branch whose two targets are one block selects its arguments, because LLVM requires one
-  value for each predecessor of a block;
+- a branch with two equal targets selects its arguments, because LLVM requires one value for each
+  predecessor of a block;
 - linkage of functions.
 """
 
@@ -42,17 +42,16 @@ from .debug import DebugInfo
 Values: TypeAlias = dict[SSAValue, Any]
 Blocks: TypeAlias = dict[Block, ir.Block]
 Emit: TypeAlias = Callable[[Any, ir.IRBuilder, Values, Blocks], Any]
-"""Emits an operation; what it returns is the value of the operation's result."""
+"""Emits an operation and returns the value of its result."""
 
 _I32 = ir.IntType(32)
 _OPAQUE = ir.PointerType()
 
 
 def translate(module: ModuleOp, target: Target, source: Listing | None = None) -> ir.Module:
-    """The LLVM IR of a module that holds the LLVM dialect only.
+    """The LLVM IR of a module in the LLVM dialect.
 
-    With `source`, which says on which lines nodes stand, locations become debug locations: see
-    `debug`.
+    With `source`, the lines of nodes, locations become debug locations: see `debug`.
 
     Raises:
         CompileError: naming the first operation that has no translation.
@@ -119,7 +118,7 @@ def _translate_operation(
 
 
 class _Poison(ir.Constant):
-    """llvmlite writes `undef`, which LLVM must keep apart from `poison`."""
+    """The constant `poison`, for which llvmlite only has `undef`, which means something else."""
 
     def _get_reference(self) -> str:
         return "poison"
@@ -136,7 +135,7 @@ def _type(type: Attribute) -> ir.Type:
 
 
 def _suffix(type: ir.Type) -> str:
-    """How a type is spelled in the name of an intrinsic: `v16f32`, `p0`."""
+    """The spelling of a type in the name of an intrinsic: `v16f32`, `p0`."""
     if isinstance(type, ir.VectorType):
         return f"v{type.count}{_suffix(cast(ir.Type, type.element))}"
     if isinstance(type, ir.PointerType):
@@ -166,7 +165,7 @@ def _flags(op: Operation) -> tuple[str, ...]:
     return tuple(flag.value for flag in flags.data)
 
 
-# All operands of an intrinsic have one type; a reduction may have a scalar before its vector.
+# All operands of an intrinsic have one type, but a reduction may have a scalar before its vector.
 def _emit_intrinsic(op: Operation, builder: ir.IRBuilder, values: Values) -> Any:
     arguments = [values[operand] for operand in op.operands]
     name = f"llvm.{op.name.removeprefix('llvm.intr.')}.{_suffix(arguments[-1].type)}"
@@ -229,7 +228,7 @@ def _emit_poison(
     return _Poison(_type(op.res.type), ir.Undefined)
 
 
-# A lane that a mask leaves open may be any lane; llvmlite wants one.
+# An undefined lane of a mask may be any lane; llvmlite requires one.
 def _emit_shuffle(
     op: llvm.ShuffleVectorOp, builder: ir.IRBuilder, values: Values, blocks: Blocks
 ) -> Any:

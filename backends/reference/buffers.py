@@ -1,7 +1,7 @@
-"""The meaning of `memref`, and of the casts between buffers and addresses.
+"""The semantics of `memref`, and of the casts between buffers and addresses.
 
-A buffer is a contiguous NumPy array of its shape. An allocated one holds NaN (for integers an odd
-large number) until it is filled.
+A buffer is a contiguous NumPy array of its shape. A new allocation holds NaN (for integers a large
+odd number) until it is filled.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def place(op: Operation, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[in
     """The index of an element.
 
     Raises:
-        CompileError: if it is outside of the buffer.
+        CompileError: if it is out of bounds.
     """
     index = tuple(map(int, indices))
     for dim, (number, size) in enumerate(zip(index, buffer.shape, strict=True)):
@@ -53,14 +53,14 @@ def place(op: Operation, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[in
 
 
 def shape_with(kind: Attribute, sizes: Iterator[Any]) -> tuple[int, ...]:
-    """The shape of a buffer, with the sizes that its type leaves open."""
+    """The shape of a buffer, with `sizes` for its dynamic dimensions."""
     declared = cast(MemRefType, kind).get_shape()
     return tuple(int(next(sizes)) if n == DYNAMIC_INDEX else n for n in declared)
 
 
 @register_impls
 class BufferFunctions(InterpreterFunctions):
-    """What xDSL's interpreter runs for `memref` and for casts."""
+    """Implementations of `memref` and casts for xDSL's interpreter."""
 
     @impl(memref.LoadOp)
     def run_load(
@@ -83,7 +83,7 @@ class BufferFunctions(InterpreterFunctions):
     def run_prefetch(
         self, interpreter: Interpreter, op: upstream.PrefetchOp, args: PythonValues
     ) -> PythonValues:
-        """A hint."""
+        """Do nothing: a prefetch is a hint."""
         return ()
 
     @impl(memref.DimOp)
@@ -114,7 +114,7 @@ class BufferFunctions(InterpreterFunctions):
     def run_cast(
         self, interpreter: Interpreter, op: memref.CastOp, args: PythonValues
     ) -> PythonValues:
-        """The same buffer, with more or fewer sizes in its type."""
+        """The same buffer, with more or fewer static sizes in its type."""
         (buffer,) = args
         sizes = memref_type(op.results[0]).get_shape()
         wrong = any(n not in (DYNAMIC_INDEX, m) for n, m in zip(sizes, buffer.shape, strict=True))
@@ -128,7 +128,7 @@ class BufferFunctions(InterpreterFunctions):
     def run_collapse_shape(
         self, interpreter: Interpreter, op: memref.CollapseShapeOp, args: PythonValues
     ) -> PythonValues:
-        """The elements in a row."""
+        """The elements in one dimension."""
         (buffer,) = args
         return (buffer.reshape(-1),)
 
@@ -163,7 +163,7 @@ class BufferFunctions(InterpreterFunctions):
     def run_conversion(
         self, interpreter: Interpreter, op: UnrealizedConversionCastOp, args: PythonValues
     ) -> PythonValues:
-        """A value converted for a part of the module in another dialect."""
+        """A value converted between dialects of a partially converted module."""
         sources = [operand.type for operand in op.operands]
         targets = [result.type for result in op.results]
         if len(targets) == 1 and isinstance(targets[0], MemRefType):
@@ -195,8 +195,8 @@ def _part(op: memref.ViewOp | memref.ReinterpretCastOp, raw: Any, first: int, sh
 def _buffer(op: Operation, address: Pointer, kind: MemRefType, sizes: Sequence[Any]) -> np.ndarray:
     """The memory at an address as a buffer.
 
-    A cast is no access: if there are fewer bytes, as before an arena has grown, it is a buffer of
-    undefined values.
+    A cast is not an access: if there are too few bytes, as before an arena has grown, the result is
+    a buffer of undefined values.
     """
     shape, dtype = shape_with(kind, iter(sizes)), dtype_of(kind.element_type)
     allocation, size = address.allocation, math.prod(shape) * dtype.itemsize

@@ -1,4 +1,4 @@
-"""Checks the arguments of a reference run as those of a compiled program."""
+"""Checks of the arguments of a reference run, the same as for a compiled program."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def check_inputs(module: Module, values: Sequence[object]) -> list[Array]:
     """The inputs as arrays and CSR matrices.
 
     Raises:
-        CompileError: if the module has an input that nothing can be passed for.
-        InputError: if their number, or the kind, dtype, rank or size of one is wrong, if two
-            dimensions with the same name differ, or if a CSR matrix is inconsistent.
+        CompileError: if the module has an input of a type that no argument can have.
+        InputError: if the number of inputs, or the kind, dtype, rank or size of one is wrong, if
+            two dimensions with the same name differ, or if a CSR matrix is inconsistent.
     """
     arguments = arguments_of(module.program)
     found = taken(arguments, values)
@@ -37,10 +37,10 @@ def check_inputs(module: Module, values: Sequence[object]) -> list[Array]:
 
 
 def _matrix(name: str, value: Csr) -> csr_array:
-    """A CSR matrix of arrays whose contents are checked here.
+    """A CSR matrix, after a check of the contents of its arrays.
 
     Raises:
-        InputError: with the first fact that does not hold.
+        InputError: with the first rule that does not hold.
     """
     from scipy.sparse import csr_array
 

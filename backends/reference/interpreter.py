@@ -1,9 +1,8 @@
 """Runs modules of the `graph` level on NumPy and SciPy, operator by operator.
 
-This is a plain walk and not an xDSL `Interpreter`: that one finds the implementation of an
-operation by its exact class in a table that is filled beforehand, whereas an operator here
-carries its own meaning (`GraphOp.reference`), so that one of a plug-in runs without being
-listed anywhere.
+This is a plain walk and not an xDSL `Interpreter`, which looks up the implementation of an
+operation by its exact class in a table filled beforehand. Here each operator implements its own
+semantics (`GraphOp.reference`), so operators of plug-ins run without registration.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 
 Observe = Callable[[Operation, "tuple[Array, ...]"], "tuple[Array, ...] | None"]
-"""Called with each operation that was run, and its results; may return replacements."""
+"""Called with each operation after its run, and its results; may return replacements."""
 
 
 def run(
@@ -57,8 +56,8 @@ def run(
     `observe` is called for each operation of the graph level, `listeners` for those in kernels.
 
     Raises:
-        InputError: if the inputs do not fit the arguments, or each other.
-        CompileError: if the module holds something that is not of the graph level.
+        InputError: if the inputs do not fit the arguments, or contradict each other.
+        CompileError: if the module has operations outside of the graph level.
     """
     arrays = check_inputs(module, inputs)
     return _Run(module, observe, listeners).call(module.main, arrays)
@@ -127,7 +126,7 @@ class _Run:
 def _destinations(
     op: CallPackedOp | CallDpsOp, shapes: SymbolicShapes, sizes: Mapping[str, int]
 ) -> list[np.ndarray]:
-    """The arrays that a call is to fill, with undefined values."""
+    """The arrays for the results of a call, with undefined values."""
     results: list[np.ndarray] = []
     for result in op.results:
         shape = shapes.shape(result)
@@ -149,7 +148,7 @@ def _call_dps(
     """Run a kernel of the module, operation by operation."""
     kernel = find_symbol(op, op.callee)
     if not isinstance(kernel, KernelOp):
-        fact = f"{op.callee} is no kernel"
+        fact = f"{op.callee} is not a kernel"
         raise UnsupportedError(explain(op.name, fact, expected="loop.kernel", origin=origin(op)))
     results = _destinations(op, shapes, sizes)
     values, arrays = (*op.operands, *op.results), (*operands, *results)
@@ -163,8 +162,8 @@ def _call_dps(
 
 
 def _parts(array: Array, kind: TensorType) -> list[np.ndarray | int]:
-    """The arguments of a kernel: booleans and unsigned integers as signed, CSR matrices in
-    parts."""
+    """The arguments of a kernel for an array: booleans and unsigned integers as signed ones, the
+    parts of a CSR matrix."""
     if isinstance(array, np.ndarray):
         return [array.view(f"i{array.itemsize}") if array.dtype.kind in "bu" else array]
     pointers, indices = dtype_of(position_type(kind)), dtype_of(index_type(kind))
@@ -178,7 +177,7 @@ def _call_packed(
     shapes: SymbolicShapes,
     sizes: Mapping[str, int],
 ) -> tuple[Array, ...]:
-    """Call a registered function with its inputs, read-only, and the arrays it is to fill."""
+    """Call a registered function with read-only inputs and the arrays for its results."""
     function = registered(op.callee.data)
     results = _destinations(op, shapes, sizes)
     call(op.callee.data, function, [_read_only(array) for array in operands], results)

@@ -1,6 +1,6 @@
-"""The meaning of the LLVM dialect: functions, control flow, addresses and lanes.
+"""The semantics of the LLVM dialect: functions, control flow, addresses and lanes.
 
-An address is a `Pointer`, which knows what may be accessed through it.
+An address is a `Pointer`, which bounds the accesses through it.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ def call_external(interpreter: Interpreter, op: llvm.FuncOp, args: PythonValues)
 
 
 def call_native(native: Callable[..., Any], op: llvm.FuncOp, args: PythonValues) -> PythonValues:
-    """Call machine code for a function: memory has the same addresses there."""
+    """Call machine code for a function, which sees memory at the same addresses."""
     result = native(*(_plain(arg) for arg in args))
     return () if result is None else (typed(result, op.function_type.output),)
 
 
 def _plain(value: Any) -> Any:
-    """A value as a C function takes it."""
+    """A value as an argument of a C function."""
     if isinstance(value, Pointer):
         return value.address
     return value.item() if isinstance(value, np.generic) else value
@@ -92,13 +92,13 @@ def _plain(value: Any) -> Any:
 
 @register_impls
 class LlvmFunctions(InterpreterFunctions):
-    """What xDSL's interpreter runs for `llvm`, numbers aside."""
+    """Implementations of `llvm` for xDSL's interpreter, except arithmetic."""
 
     @impl(llvm.CallOp)
     def run_call(
         self, interpreter: Interpreter, op: llvm.CallOp, args: PythonValues
     ) -> PythonValues:
-        """Call a function by its name, or one of the program's by its address."""
+        """Call a function by its name, or a registered one by its address."""
         if op.callee is not None:
             return interpreter.call_op(op.callee, args)
         function, words = args
@@ -115,14 +115,14 @@ class LlvmFunctions(InterpreterFunctions):
     def run_branch(
         self, interpreter: Interpreter, op: llvm.BrOp, args: PythonValues
     ) -> tuple[TerminatorValue, PythonValues]:
-        """Go to a block."""
+        """Branch to a block."""
         return Successor(op.successor, args), ()
 
     @impl_terminator(llvm.CondBrOp)
     def run_conditional_branch(
         self, interpreter: Interpreter, op: llvm.CondBrOp, args: PythonValues
     ) -> tuple[TerminatorValue, PythonValues]:
-        """Go to one of two blocks."""
+        """Branch to one of two blocks."""
         if args[0]:
             return Successor(op.then_block, interpreter.get_values(op.then_arguments)), ()
         return Successor(op.else_block, interpreter.get_values(op.else_arguments)), ()
@@ -146,7 +146,7 @@ class LlvmFunctions(InterpreterFunctions):
     def run_load(
         self, interpreter: Interpreter, op: llvm.LoadOp, args: PythonValues
     ) -> PythonValues:
-        """Read a number, an address or neighbours."""
+        """Read a number, an address or a vector."""
         kind = op.dereferenced_value.type
         if isinstance(kind, llvm.LLVMPointerType):
             (address,) = at(op, args[0], _WORD)
@@ -158,7 +158,7 @@ class LlvmFunctions(InterpreterFunctions):
     def run_store(
         self, interpreter: Interpreter, op: llvm.StoreOp, args: PythonValues
     ) -> PythonValues:
-        """Write a number, an address or neighbours."""
+        """Write a number, an address or a vector."""
         value, pointer = args
         if isinstance(value, Pointer):
             at(op, pointer, _WORD)[0] = value.address
@@ -184,7 +184,7 @@ class LlvmFunctions(InterpreterFunctions):
     def run_masked_load(
         self, interpreter: Interpreter, op: upstream.MaskedLoadOp, args: PythonValues
     ) -> PythonValues:
-        """Read the neighbours that the mask allows."""
+        """Read the contiguous elements that the mask enables."""
         pointer, mask, rest = args
         return (_gathered(op, _neighbours(pointer, rest), mask, rest),)
 
@@ -192,7 +192,7 @@ class LlvmFunctions(InterpreterFunctions):
     def run_masked_store(
         self, interpreter: Interpreter, op: upstream.MaskedStoreOp, args: PythonValues
     ) -> PythonValues:
-        """Write the neighbours that the mask allows."""
+        """Write the contiguous elements that the mask enables."""
         value, pointer, mask = args
         for place, number, allowed in zip(_neighbours(pointer, value), value, mask, strict=True):
             if allowed:
@@ -203,7 +203,7 @@ class LlvmFunctions(InterpreterFunctions):
     def run_masked_gather(
         self, interpreter: Interpreter, op: upstream.MaskedGatherOp, args: PythonValues
     ) -> PythonValues:
-        """Read the elements that the mask allows, wherever they are."""
+        """Read the elements that the mask enables, each at its own address."""
         return (_gathered(op, *args),)
 
     @impl(upstream.ExtractElementOp)
@@ -265,7 +265,7 @@ class LlvmFunctions(InterpreterFunctions):
     def run_intrinsic(
         self, interpreter: Interpreter, op: llvm.CallIntrinsicOp, args: PythonValues
     ) -> PythonValues:
-        """Copy bytes, scale by powers of two; hints do nothing."""
+        """Copy bytes, or scale by powers of two; prefetches do nothing."""
         if op.intrin.data == "llvm.prefetch.p0":
             return ()
         if op.intrin.data == SCALE:
@@ -286,7 +286,7 @@ def _neighbours(pointer: Pointer, lanes: np.ndarray) -> list[Pointer]:
 def _gathered(
     op: Operation, places: Sequence[Pointer], mask: np.ndarray, rest: np.ndarray
 ) -> np.ndarray:
-    """The lanes that a mask allows, and the others of `rest`."""
+    """The elements in the lanes that a mask enables, those of `rest` in the others."""
     result = rest.copy()
     for lane, allowed in enumerate(mask):
         if allowed:
@@ -297,14 +297,14 @@ def _gathered(
 def _run_tiles(
     interpreter: Interpreter, body: Function, context: Pointer, count: int, threads: int
 ) -> PythonValues:
-    """Run tiles, which may come in any order and on any thread."""
+    """Run tiles, whose order is unspecified."""
     for tile in reversed(range(int(count))):
         interpreter.call_op(body.name, (context, np.int64(tile)))
     return ()
 
 
 def _call_at(op: Operation, function: Pointer, words: Pointer) -> int:
-    """Call a registered function, whose address the context has."""
+    """Call a registered function by its address in the context."""
     if words.allocation is None:
         raise UnsupportedError(explain(op.name, "points to nothing", origin=origin(op)))
     called: Callable[[Any], int] = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int64))(

@@ -1,8 +1,8 @@
-"""The meaning of the loop dialect on NumPy arrays.
+"""The semantics of the loop dialect on NumPy arrays.
 
-Every access is checked. Undefined behaviour is made visible: lanes beyond `valid`, and a local
-buffer before it is filled, hold NaN (for integers an odd large number), and loops whose iterations
-may run in any order run backwards, so that a schedule whose results depend on any of this is wrong.
+Every access is checked. Undefined behaviour is made visible in the results: lanes beyond `valid`,
+and a local buffer before it is filled, hold NaN (for integers a large odd number), and loops whose
+iterations may run in any order run backwards.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _COMBINE: dict[Combine, np.ufunc] = {
 
 
 def kernel_arguments(kernel: KernelOp, arrays: Sequence[np.ndarray | int]) -> list[Any]:
-    """What a kernel is run with.
+    """The arguments for a run of a kernel.
 
     Args:
         kernel: the kernel, scheduled or not.
-        arrays: one array for each buffer and one integer for each size, inputs first. An
-            argument that the kernel wants packed is given as it is, and packed here.
+        arrays: one array for each buffer and one integer for each size, inputs first. The array of
+            a packed argument is given unpacked, and packed here.
 
     Raises:
         InputError: if an array has another shape or dtype than the argument.
@@ -97,7 +97,7 @@ def _check_argument(what: str, kind: MemRefType, given: np.ndarray | int) -> Non
 
 
 def outside(op: Operation, dim: int, index: int, size: int) -> CompileError:
-    """The error of an access beyond a buffer."""
+    """The error of an access out of bounds."""
     return CompileError(
         explain(
             op.name,
@@ -111,7 +111,7 @@ def outside(op: Operation, dim: int, index: int, size: int) -> CompileError:
 
 @register_impls
 class LoopFunctions(InterpreterFunctions):
-    """What xDSL's interpreter runs for the loop dialect."""
+    """Implementations of the loop dialect for xDSL's interpreter."""
 
     def __init__(self) -> None:
         self._accesses: dict[Operation, _Access] = {}
@@ -120,7 +120,7 @@ class LoopFunctions(InterpreterFunctions):
     def run_yield(
         self, interpreter: Interpreter, op: YieldOp, args: PythonValues
     ) -> tuple[TerminatorValue, PythonValues]:
-        """End a body with what it carries on."""
+        """End a body with the values that it carries."""
         return ReturnedValues(args), ()
 
     @impl(ForOp)
@@ -137,7 +137,7 @@ class LoopFunctions(InterpreterFunctions):
     def run_partition_point(
         self, interpreter: Interpreter, op: PartitionPointOp, args: PythonValues
     ) -> PythonValues:
-        """Visit the rows one after the other."""
+        """Search the rows linearly."""
         indptr, rows, part, parts = args
         if not 0 <= rows < len(indptr):
             raise outside(op, 0, rows, len(indptr))
@@ -183,7 +183,7 @@ class LoopFunctions(InterpreterFunctions):
     def run_prefetch(
         self, interpreter: Interpreter, op: PrefetchOp, args: PythonValues
     ) -> PythonValues:
-        """A hint."""
+        """Do nothing: a prefetch is a hint."""
         return ()
 
     @impl(FoldOp)
@@ -221,10 +221,10 @@ def _iterations(op: ForOp, interpreter: Interpreter) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class _Access:
-    """What a load or a store says, read once for all its runs.
+    """The decoded attributes of a load or store, computed once for all its runs.
 
-    `lanes` are the numbers of the lanes along each axis; `limited` are the axes of which only the
-    first lanes are valid.
+    `lanes` are the lane indices along each axis; `limited` are the axes along which only the first
+    lanes are valid.
     """
 
     op: LoadOp | StoreOp
@@ -245,10 +245,10 @@ class _Access:
 
 
 def _place(access: _Access, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[int, ...]:
-    """The element of a buffer that a scalar is.
+    """The index of a scalar access.
 
     Raises:
-        CompileError: if it is outside of the buffer.
+        CompileError: if it is out of bounds.
     """
     place = access.map.eval([int(index) for index in indices], [])
     for dim, (index, size) in enumerate(zip(place, buffer.shape, strict=True)):
@@ -260,17 +260,17 @@ def _place(access: _Access, buffer: np.ndarray, indices: Sequence[Any]) -> tuple
 def _places(
     access: _Access, buffer: np.ndarray, rest: Sequence[Any]
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """For each dimension of a buffer the indices of the valid lanes, and which those are.
+    """The indices of the valid lanes in each dimension of a buffer, and the mask of valid lanes.
 
     Raises:
-        CompileError: if one of them is outside of the buffer.
+        CompileError: if a valid lane is out of bounds.
     """
     valid = np.ones(access.shape, dtype=bool)
     for axis, limit in zip(access.limited, rest[access.dims :], strict=True):
         valid &= access.lanes[axis] < int(limit)
     numbers = [int(index) for index in rest[: access.dims]]
     index: list[np.ndarray] = []
-    # xDSL evaluates maps of numbers; arrays of numbers do as well.
+    # `eval` is declared for numbers, but works for arrays as well.
     places = access.map.eval(numbers, cast("list[int]", access.lanes))
     for dim, place in enumerate(places):
         inside = np.broadcast_to(np.asarray(place), access.shape)[valid]

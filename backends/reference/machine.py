@@ -39,13 +39,13 @@ from .writes import CallListener
 
 @register_impls
 class StructuredFunctions(ScfFunctions):
-    """What xDSL runs for `scf`, also for the operations that are corrected."""
+    """xDSL's implementations of `scf`, also for the operations of `upstream`."""
 
     @impl(upstream.WhileOp)
     def run_corrected_while(
         self, interpreter: Interpreter, op: upstream.WhileOp, args: PythonValues
     ) -> PythonValues:
-        """As xDSL's."""
+        """Run it like xDSL's operation."""
         return self.run_while(interpreter, op, args).values
 
 
@@ -53,8 +53,8 @@ class Machine(MemoryInterpreter):
     """Runs functions and kernels of a module, operation by operation.
 
     Args:
-        module: the module, at any stage after `fused`, or between two of them.
-        natives: machine code for functions of the LLVM dialect, which is called for them.
+        module: the module, at any stage after `fused`, or between stages.
+        natives: machine code to call instead of functions of the LLVM dialect, by name.
     """
 
     def __init__(self, module: ModuleOp, natives: Mapping[str, Callable[..., Any]] = {}) -> None:
@@ -84,7 +84,7 @@ class Machine(MemoryInterpreter):
         return results
 
     def _call(self, callee: Operation, inputs: PythonValues) -> PythonValues:
-        """xDSL knows functions of `func` as callable."""
+        """Call a kernel, or a function of `llvm` or `func`; xDSL handles those of `func`."""
         match callee:
             case KernelOp():
                 return self.run_ssacfg_region(callee.body, inputs, callee.sym_name.data)
@@ -100,7 +100,7 @@ class Machine(MemoryInterpreter):
     def run_ssacfg_region(
         self, region: Region, args: PythonValues, name: str = "unknown"
     ) -> PythonValues:
-        """Run a region in one scope: xDSL nests a new one for each block that it enters."""
+        """Run a region in one scope; xDSL would nest a new one for each block that it enters."""
         outer = self._ctx
         values: dict[Any, Any] = {}
         self._ctx = ScopedDict(parent=outer, name=name, local_scope=values)
@@ -133,7 +133,7 @@ class Machine(MemoryInterpreter):
         except RecursionError as error:
             raise CompileError(explain(op.name, "calls itself", origin=origin(op))) from error
         except (ArithmeticError, IndexError, TypeError, ValueError) as error:
-            # Values that an operation does not support: the module may be handwritten.
+            # Unsupported operands: the module may be handwritten.
             raise CompileError(explain(op.name, str(error), origin=origin(op))) from error
 
 

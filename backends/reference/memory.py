@@ -1,7 +1,7 @@
 """Memory as compiled code sees it: addresses and their contents.
 
-A pointer knows its allocation, so that an access beyond it is an error even if another allocation
-follows. Addresses are those of the NumPy arrays that hold the bytes.
+A pointer holds its allocation: an access beyond it is an error even if another allocation follows.
+Addresses are those of the NumPy arrays that hold the bytes.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Pointer:
 
     @property
     def address(self) -> int:
-        """The place as a number."""
+        """The address as a number."""
         return self.offset + (self.allocation.address if self.allocation else 0)
 
     def moved(self, bytes: int) -> Pointer:
-        """The place some bytes further on."""
+        """The pointer plus an offset in bytes."""
         return Pointer(self.allocation, self.offset + bytes)
 
 
@@ -50,9 +50,9 @@ class Memory:
     _allocations: list[Allocation] = field(default_factory=list[Allocation])
 
     def add(self, array: np.ndarray) -> Pointer:
-        """Allow access to a contiguous array, and point to it.
+        """Allow access to a contiguous array, and return a pointer to it.
 
-        An array in one that is known already is a place in that.
+        For an array inside an existing allocation, it points into that allocation.
         """
         address = array.ctypes.data
         known = self.find(address)
@@ -64,7 +64,7 @@ class Memory:
         return Pointer(allocation, 0)
 
     def find(self, address: int) -> Pointer:
-        """The place at an address."""
+        """The pointer for an address."""
         at = bisect.bisect_right(self._allocations, address, key=lambda known: known.address)
         if at:
             known = self._allocations[at - 1]
@@ -74,10 +74,10 @@ class Memory:
 
 
 def at(op: Operation, pointer: Pointer, dtype: np.dtype[Any], count: int = 1) -> np.ndarray:
-    """The elements at a place, as a view.
+    """The elements at a pointer, as a view.
 
     Raises:
-        CompileError: if one of them is outside of what the pointer points into.
+        CompileError: if one of them is outside of the allocation of the pointer.
     """
     allocation, offset, size = pointer.allocation, pointer.offset, count * dtype.itemsize
     if allocation is None:
@@ -104,6 +104,6 @@ class MemoryInterpreter(Interpreter):
 
 
 def memory_of(interpreter: Interpreter) -> Memory:
-    """The memory that addresses lead to."""
-    assert isinstance(interpreter, MemoryInterpreter), "only a machine has one"
+    """The memory of an interpreter."""
+    assert isinstance(interpreter, MemoryInterpreter), "only a machine has memory"
     return interpreter.memory

@@ -1,7 +1,7 @@
-"""The meaning of operations on numbers: `arith`, `math`, `affine` and their `llvm` versions.
+"""The semantics of operations on numbers: `arith`, `math`, `affine` and their `llvm` versions.
 
 A number is a NumPy scalar or array in the dtype of its type, an `index` a Python integer.
-(xDSL's own implementations compute floats of every width as Python's, and have no vectors.)
+(xDSL's implementations compute floats of every width as Python floats, and lack vectors.)
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from ...core.errors import UnsupportedError, explain
 from ...dialects import upstream
 
 Meaning = Callable[..., Any]
-"""From an operation and the values of its operands to the value of its result."""
+"""Maps an operation and the values of its operands to the value of its result."""
 
 
 def dtype_of(kind: Attribute) -> np.dtype[Any]:
-    """The dtype of a number, or of the elements of a vector: of at least the bits of its type."""
+    """The dtype of a number or of the elements of a vector, at least as wide as its type."""
     element = kind.element_type if isinstance(kind, VectorType) else kind
     if isinstance(element, IndexType):
         return np.dtype(np.int64)
@@ -45,14 +45,14 @@ def dtype_of(kind: Attribute) -> np.dtype[Any]:
 
 
 def typed(result: Any, kind: Attribute) -> Any:
-    """A result in the dtype of its type; an index that is a scalar as a Python number."""
+    """A result in the dtype of its type; a scalar index as a Python integer."""
     if isinstance(kind, IndexType):
         return int(result)
     return np.asarray(result).astype(dtype_of(kind), copy=False)[()]
 
 
 def unknown(shape: Sequence[int], kind: Attribute) -> np.ndarray:
-    """Undefined values: NaN, or an odd large number."""
+    """Undefined values: NaN, or a large odd number."""
     dtype = dtype_of(kind)
     if is_real(dtype):
         return np.full(shape, np.nan, dtype)
@@ -60,14 +60,14 @@ def unknown(shape: Sequence[int], kind: Attribute) -> np.ndarray:
 
 
 def shape_of(kind: Attribute) -> tuple[int, ...]:
-    """The shape of a vector; none for a number."""
+    """The shape of a vector; empty for a number."""
     return kind.get_shape() if isinstance(kind, VectorType) else ()
 
 
 def implementations(
     meanings: Mapping[str, Meaning], dialects: Iterable[Dialect]
 ) -> InterpreterFunctions:
-    """What xDSL's interpreter runs for operations with one result, by their names."""
+    """Implementations of operations with one result, by name, for xDSL's interpreter."""
     kinds = {kind for dialect in dialects for kind in dialect.operations if kind.name in meanings}
     methods = {f"run_{kind}": impl(kind)(_method(meanings[kind.name])) for kind in kinds}
     return register_impls(type("NumberFunctions", (InterpreterFunctions,), methods))()
@@ -88,7 +88,7 @@ def plain(function: Callable[..., Any]) -> Meaning:
 
 
 def _signs_dropped(function: Callable[..., Any]) -> Meaning:
-    """The meaning of an operation on integers without signs."""
+    """The meaning of an operation on unsigned integers."""
     return lambda op, *args: function(*map(unsigned, args))
 
 
@@ -98,7 +98,7 @@ def same(op: Operation, value: Any) -> Any:
 
 
 def unsigned(array: Any) -> Any:
-    """Integers as numbers without a sign."""
+    """Integers reinterpreted as unsigned."""
     array = np.asarray(array)
     if array.dtype.kind == "b" or is_real(array.dtype):
         return array
@@ -139,7 +139,7 @@ def _predicate(op: Operation) -> int:
 
 
 def compare_integers(op: Operation, a: Any, b: Any) -> Any:
-    """A comparison; the predicates from 6 on are those of numbers without signs."""
+    """A comparison; the predicates from 6 on are unsigned."""
     number = _predicate(op)
     if number < 6:
         return _INTEGER_ORDER[number](a, b)
@@ -147,12 +147,12 @@ def compare_integers(op: Operation, a: Any, b: Any) -> Any:
 
 
 def compare_floats(op: Operation, a: Any, b: Any) -> Any:
-    """A comparison; the predicates from 8 on hold for NaN."""
+    """A comparison; the predicates from 8 on are unordered: they hold for NaN."""
     number = _predicate(op)
     nan = np.isnan(a) | np.isnan(b)
     if number < 8:
         return _FLOAT_ORDER[number](a, b) & ~nan
-    # `uno` and `true` come last, the others in the order of those that do not hold for NaN.
+    # `uno` and `true` come last, the others in the order of the ordered predicates.
     if number >= 14:
         return nan if number == 14 else _all_ordered(a, b)
     return _FLOAT_ORDER[number - 7](a, b) | nan
@@ -171,7 +171,7 @@ def scaled(op: Operation, args: Sequence[Any]) -> Any:
         raise UnsupportedError(explain(op.name, "cannot be run", expected="rounding 4"))
     allowed = (int(mask) >> np.arange(a.size)) & 1 == 1
     with np.errstate(all="ignore"):
-        # Exact in f64: it is rounded where it becomes an f32.
+        # Exact in f64; the conversion to f32 rounds it.
         return typed(
             np.where(allowed, a * np.exp2(np.floor(b, dtype=np.float64)), rest), op.results[0].type
         )
@@ -362,9 +362,9 @@ _LLVM: dict[str, Meaning] = {
 
 
 def number_functions() -> list[InterpreterFunctions]:
-    """What xDSL's interpreter runs for operations on numbers."""
+    """Implementations of operations on numbers for xDSL's interpreter."""
     return [
-        # A module may hold operations of xDSL's own classes and of those that replace them.
+        # A module may hold operations of xDSL's classes and of those that replace them.
         implementations(_STANDARD, [affine.Affine, arith.Arith, upstream.Arith, math.Math]),
         implementations(_LLVM, [llvm.LLVM, upstream.Llvm]),
     ]

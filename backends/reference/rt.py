@@ -1,4 +1,4 @@
-"""The meaning of dialect `rt`: the context of a call, and its early end."""
+"""The semantics of dialect `rt`: the context of a call, and its early end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .numbers import dtype_of
 
 @dataclass(frozen=True)
 class Context:
-    """What `!rt.context` is: the tables of the program, and the words that calls share with it."""
+    """The value of an `!rt.context`: the tables of the program, and the words of the frame."""
 
     pointer: Pointer
     words: np.ndarray
@@ -40,7 +40,7 @@ class Context:
     functions: Sequence[Callable[[Any], int]]
 
 
-class CallEnds(Exception):  # noqa: N818 (it is no error)
+class CallEnds(Exception):  # noqa: N818 (it is not an error)
     """The call ends with a status."""
 
     def __init__(self, status: int) -> None:
@@ -49,7 +49,7 @@ class CallEnds(Exception):  # noqa: N818 (it is no error)
 
 
 def _fail(op: Operation, context: Context, details: Sequence[int]) -> CallEnds:
-    """End the call at an operation that can fail: its status is its place among them."""
+    """End the call at a failing operation: the status is its number among those that can fail."""
     context.words[rt.Word.DETAILS : rt.Word.DETAILS + len(details)] = details
     function = op.parent_op()
     assert function is not None
@@ -57,7 +57,7 @@ def _fail(op: Operation, context: Context, details: Sequence[int]) -> CallEnds:
 
 
 def _entry(op: rt.ConstantOp | rt.CallPackedOp, table: Sequence[Any]) -> Any:
-    """What the slot of an operation holds."""
+    """The entry of a table in the slot of an operation."""
     slot = op.slot.value.data
     if slot < len(table):
         return table[slot]
@@ -67,7 +67,7 @@ def _entry(op: rt.ConstantOp | rt.CallPackedOp, table: Sequence[Any]) -> Any:
 
 @register_impls
 class RtFunctions(InterpreterFunctions):
-    """What xDSL's interpreter runs for `rt`."""
+    """Implementations of `rt` for xDSL's interpreter."""
 
     @impl(rt.ConstantOp)
     def run_constant(
@@ -77,7 +77,7 @@ class RtFunctions(InterpreterFunctions):
         (context,) = args
         kind = memref_type(op.result)
         array = _entry(op, context.constants)
-        if array.dtype.kind in "bu":  # a boolean takes a byte, and integers have no sign
+        if array.dtype.kind in "bu":  # booleans are bytes, and integers signless
             array = array.view(f"i{array.itemsize}")
         if array.shape != kind.get_shape() or array.dtype != dtype_of(kind.element_type):
             got = f"{array.dtype} {array.shape}"
@@ -117,7 +117,7 @@ class RtFunctions(InterpreterFunctions):
     def run_check(
         self, interpreter: Interpreter, op: rt.CheckOp, args: PythonValues
     ) -> PythonValues:
-        """End the call where something does not hold."""
+        """End the call if a condition does not hold."""
         context, condition, *details = args
         if not condition:
             raise _fail(op, context, details)
@@ -127,7 +127,7 @@ class RtFunctions(InterpreterFunctions):
     def run_check_csr(
         self, interpreter: Interpreter, op: rt.CheckCsrOp, args: PythonValues
     ) -> PythonValues:
-        """End the call where a matrix is malformed."""
+        """End the call if a matrix is malformed."""
         context, indptr, indices, columns = args
         fault = fault_of(indptr, indices, int(columns))
         if fault is not None:
@@ -138,7 +138,7 @@ class RtFunctions(InterpreterFunctions):
     def run_check_index(
         self, interpreter: Interpreter, op: rt.CheckIndexOp, args: PythonValues
     ) -> PythonValues:
-        """End the call where an index is out of range."""
+        """End the call if an index is out of range."""
         context, indices, extent = args
         fault = outside(indices, int(extent))
         if fault is not None:
@@ -149,7 +149,7 @@ class RtFunctions(InterpreterFunctions):
     def run_parallel_tiles(
         self, interpreter: Interpreter, op: rt.ParallelTilesOp, args: PythonValues
     ) -> PythonValues:
-        """Run the tiles, which may come in any order."""
+        """Run the tiles, whose order is unspecified."""
         count, *captured = args
         for tile in reversed(range(int(count))):
             interpreter.run_ssacfg_region(op.body, (tile, *captured), op.name)
@@ -159,7 +159,7 @@ class RtFunctions(InterpreterFunctions):
     def run_call_tiles(
         self, interpreter: Interpreter, op: rt.CallTilesOp, args: PythonValues
     ) -> PythonValues:
-        """Call a function for the tiles, which may come in any order."""
+        """Call a function for each tile, in unspecified order."""
         count, *arguments = args
         for tile in reversed(range(int(count))):
             interpreter.call_op(op.callee, (tile, *arguments))
@@ -190,5 +190,5 @@ class RtFunctions(InterpreterFunctions):
 
 
 def call_words(function: Callable[[Any], int], words: np.ndarray) -> int:
-    """Call a registered function as compiled code does: by the address of an array of words."""
+    """Call a registered function as compiled code does: with the address of an array of words."""
     return function(words.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)))

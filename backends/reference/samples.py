@@ -1,4 +1,4 @@
-"""Made-up inputs: arrays that fit the inputs of a program, the same each time."""
+"""Generated inputs: arrays that fit the inputs of a program, the same each time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DENSITY = 0.01
 
 
 def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[Any]:
-    """Arrays of normal numbers; symbolic sizes from `sizes`, else 1.
+    """Normally distributed arrays; symbolic sizes are those in `sizes`, else 1.
 
     Integers are 0, because they tend to be indices.
 
@@ -44,15 +44,16 @@ def random_inputs(specs: Sequence[ValueSpec], sizes: Mapping[str, int]) -> list[
 
 _SMALL = (5, 3, 7, 2)
 _LARGE = (29, 31, 37, 23)
-"""More than the rows of a register tile, and no multiple of them."""
+"""More than the rows of a register tile, but not a multiple of them."""
 _EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 64.0, -64.0)
 
 
 def small_inputs(specs: Sequence[ValueSpec]) -> list[list[Any]]:
-    """Inputs that exercise all of a program: three samples, each with one for each of `specs`.
+    """Three samples of inputs that exercise all of a program, each with an array per spec.
 
-    Normal numbers in small sizes and in sizes of some 30, that all differ; zeros of both signs,
-    ones, the smallest number and large ones. Of sparse inputs a third of the entries is stored.
+    Two are normally distributed, with different small sizes and different sizes around 30; the
+    third has zeros of both signs, ones, the smallest normal number and large ones. Sparse inputs
+    store a third of their entries.
     """
     random = np.random.default_rng(0)
 

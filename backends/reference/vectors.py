@@ -1,4 +1,4 @@
-"""The meaning of `vector` on NumPy arrays: every lane that is accessed is checked."""
+"""The semantics of `vector` on NumPy arrays: every accessed lane is checked."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _COMBINE = {
     "maximumf": "fmaximum",
     "minimumf": "fminimum",
 }
-"""What LLVM calls the reductions of `vector`."""
+"""The LLVM names of the reductions of `vector`."""
 
 
 def _lanes(
     op: Operation, buffer: np.ndarray, indices: Sequence[Any], offsets: np.ndarray, mask: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The elements of a buffer in row-major order, and the positions that are accessed.
+    """The elements of a buffer in row-major order, and the accessed positions.
 
-    Lanes beyond the end of a row are in the next one.
+    Lanes beyond the end of a row continue in the next row.
 
     Raises:
-        CompileError: if one of them is outside of the buffer.
+        CompileError: if one of them is out of bounds.
     """
     elements, first = buffer.reshape(-1), 0
     for size, index in zip(buffer.shape, indices, strict=True):
@@ -63,13 +63,13 @@ def _lanes(
 
 @register_impls
 class VectorFunctions(InterpreterFunctions):
-    """What xDSL's interpreter runs for `vector`."""
+    """Implementations of `vector` for xDSL's interpreter."""
 
     @impl(vector.LoadOp)
     def run_load(
         self, interpreter: Interpreter, op: vector.LoadOp, args: PythonValues
     ) -> PythonValues:
-        """Read neighbours."""
+        """Read contiguous elements."""
         buffer, *indices = args
         shape = shape_of(op.result.type)
         elements, places = _lanes(op, buffer, indices, np.arange(*shape), ...)
@@ -79,7 +79,7 @@ class VectorFunctions(InterpreterFunctions):
     def run_store(
         self, interpreter: Interpreter, op: vector.StoreOp, args: PythonValues
     ) -> PythonValues:
-        """Write neighbours."""
+        """Write contiguous elements."""
         value, buffer, *indices = args
         elements, places = _lanes(op, buffer, indices, np.arange(value.size), ...)
         elements[places] = value
@@ -89,7 +89,7 @@ class VectorFunctions(InterpreterFunctions):
     def run_masked_load(
         self, interpreter: Interpreter, op: vector.MaskedLoadOp, args: PythonValues
     ) -> PythonValues:
-        """Read the neighbours that the mask allows."""
+        """Read the contiguous elements that the mask enables."""
         buffer, *indices, mask, rest = args
         elements, places = _lanes(op, buffer, indices, np.arange(mask.size), mask)
         result = rest.copy()
@@ -100,7 +100,7 @@ class VectorFunctions(InterpreterFunctions):
     def run_masked_store(
         self, interpreter: Interpreter, op: vector.MaskedStoreOp, args: PythonValues
     ) -> PythonValues:
-        """Write the neighbours that the mask allows."""
+        """Write the contiguous elements that the mask enables."""
         buffer, *indices, mask, value = args
         elements, places = _lanes(op, buffer, indices, np.arange(mask.size), mask)
         elements[places] = value[mask]
@@ -110,7 +110,7 @@ class VectorFunctions(InterpreterFunctions):
     def run_gather(
         self, interpreter: Interpreter, op: upstream.GatherOp, args: PythonValues
     ) -> PythonValues:
-        """Read the elements that the mask allows, wherever they are."""
+        """Read the elements that the mask enables, each at its own offset."""
         buffer, *indices, offsets, mask, rest = args
         elements, places = _lanes(op, buffer, indices, offsets.astype(np.int64), mask)
         result = rest.copy()
@@ -121,7 +121,7 @@ class VectorFunctions(InterpreterFunctions):
     def run_create_mask(
         self, interpreter: Interpreter, op: vector.CreateMaskOp, args: PythonValues
     ) -> PythonValues:
-        """The first lanes of each dimension."""
+        """Enable the first lanes of each dimension."""
         shape = shape_of(op.results[0].type)
         mask = np.ones(shape, bool)
         for axis, count in zip(np.ogrid[tuple(map(slice, shape))], args, strict=True):
@@ -172,7 +172,7 @@ class VectorFunctions(InterpreterFunctions):
     def run_scale(
         self, interpreter: Interpreter, op: x86vector.Avx512MaskScalefOp, args: PythonValues
     ) -> PythonValues:
-        """A product with a power of two with one rounding."""
+        """A product with a power of two, with one rounding."""
         rest, a, b, mask, rounding = args
         return (scaled(op, (a, b, rest, mask, rounding)),)
 
@@ -187,7 +187,7 @@ class VectorFunctions(InterpreterFunctions):
     def run_reduction(
         self, interpreter: Interpreter, op: upstream.ReductionOp, args: PythonValues
     ) -> PythonValues:
-        """Combine all lanes, and the accumulator."""
+        """Combine all lanes and the accumulator, if any."""
         value, *start = args
         fold = REDUCTIONS[_COMBINE[op.kind.data.value]]
         dtype = dtype_of(vector_type(op.vector))

@@ -1,4 +1,4 @@
-"""Which operation writes what: for one call of a function or kernel, byte by byte."""
+"""The operation that last wrote each byte, in one call of a function or kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xdsl.traits import IsTerminator
 from .memory import Pointer
 
 Memory = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""The bytes of an argument, their previous values, and the number of the last write to each."""
+"""The bytes of an argument, their last known values, and the number of the last write to each."""
 
 
 class CallListener(Interpreter.Listener):
@@ -29,8 +29,8 @@ class Writes(CallListener):
     """Watches one call.
 
     Args:
-        function: its name.
-        time: which of the calls of it, from 1.
+        function: the name of the function.
+        time: the number of the call, from 1.
     """
 
     def __init__(self, function: str, time: int) -> None:
@@ -48,12 +48,12 @@ class Writes(CallListener):
             self._watched = [_memory(arg) for arg in args]
 
     def did_call(self, name: str) -> None:
-        """End it."""
+        """Stop watching, if this was the call."""
         if name == self._function and self._watched is not None:
             self._done = True
 
     def did_interpret_op(self, op: Operation, results: PythonValues) -> None:
-        """Find out what an operation without results has changed."""
+        """Record the bytes that an operation without results has changed."""
         if self._watched is None or self._done or op.results or op.regions:
             return
         if op.has_trait(IsTerminator):
@@ -69,12 +69,12 @@ class Writes(CallListener):
         self._writers.append(op)
 
     def numbers(self, place: int, count: int, itemsize: int) -> np.ndarray:
-        """For each element of an argument the number of the last write to it, -1 for none.
+        """The number of the last write to each element of an argument, -1 for none.
 
         Args:
-            place: the argument, counted from the last one: -1.
+            place: the argument, counted backwards from the last one, -1.
             count: the number of elements.
-            itemsize: the size of one in bytes.
+            itemsize: the size of an element in bytes.
         """
         watched = self._watched or []
         memory = watched[place] if -place <= len(watched) else None

@@ -1,4 +1,4 @@
-"""Machine code of the call boundary, and the form in which it calls a program."""
+"""Machine code of the call boundary, and the entry function of a program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILES = [
     Path(__file__).with_name(f"{name}.ll") for name in ("reader", "arguments", "results", "call")
 ]
 _NEW_ARRAY = "PyArray_NewFromDescr"
-"""A function of NumPy, which is no symbol of the process."""
+"""A function of NumPy, which is not a symbol of the process."""
 
 _EXPORTED = ("stepwell_call", "stepwell_frame")
 
@@ -57,10 +57,10 @@ class Boundary:
 
 @dataclass(frozen=True)
 class Layout:
-    """The memory layout of objects of Python and NumPy, and objects that the boundary knows.
+    """The memory layout of Python's and NumPy's objects, and objects that the boundary uses.
 
-    Offsets are in bytes. `dtype_mask`, `readable` and `writable` are bits, and `objects` and
-    `new_array` addresses.
+    Offsets are in bytes. `dtype_mask`, `readable` and `writable` are bit masks, `objects` and
+    `new_array` are addresses.
     """
 
     type: int
@@ -70,16 +70,16 @@ class Layout:
     dtype: int
     flags: int
     kind: int
-    """In a dtype: the word with its kind, byte order and number, in the bits of the mask."""
+    """In a dtype: the word with its kind, byte order and number, under `dtype_mask`."""
     plan: int
     """In an executable: the offset of the address of its plan."""
     dtype_mask: int
     readable: int
-    """The flags of an array that can be read as it is."""
+    """The flags of an array that can be read in place."""
     writable: int
-    """The flags of an array that results can be written to."""
+    """The flags of an array to which results can be written."""
     objects: tuple[tuple[str, int], ...]
-    """Types, constants and names, by their names in the IR."""
+    """Types, constants and attribute names, by their names in the IR."""
     new_array: int
     """The address of NumPy's `PyArray_NewFromDescr`."""
 
@@ -112,13 +112,13 @@ def _definitions(layout: Layout) -> Definitions:
 
 
 _ENGINES: list[Any] = []
-"""Owns the machine code, which executables may use until the process ends."""
+"""Keeps the machine code alive until the process ends."""
 
 
 @functools.cache
 def install(layout: Layout) -> Boundary:
-    """The boundary as machine code, made once per process and layout."""
-    # Better code generation takes three times as long and saves a tenth of a call.
+    """The boundary as machine code, compiled once per process and layout."""
+    # Optimised code generation takes three times as long, for a tenth of the time of a call.
     target_machine = machine(host(), jit=True, level=0)
     module = linked(_FILES, _definitions(layout), _EXPORTED, target_machine)
     called = [f.name for f in module.functions if f.is_declaration and f.name.startswith("Py")]
