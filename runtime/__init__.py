@@ -1,5 +1,5 @@
 """Running compiled programs: the executable, its call boundary, constants, registered functions.
 
-It may import: `dialects`, `core`, and what puts a compiled program together.
+It may import: `dialects`, `core`, and `backends`.
 In: a compiled module, NumPy or SciPy arrays; out: NumPy arrays, or one clear error.
 """

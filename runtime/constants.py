@@ -1,4 +1,4 @@
-"""Constants as compiled code needs them: packed, contiguous, aligned."""
+"""Constants in the layout of compiled code: packed, contiguous, aligned."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _PARTS = {"indptr": "indptr", "indices": "indices", "values": "data"}
 
 
 def materialised(constants: Iterable[Constant], weights: WeightStore) -> tuple[np.ndarray, ...]:
-    """The arrays that the constants of a program point to.
+    """The arrays of the constants of a program.
 
-    Those of integers, which may be indices, belong to the program alone: what is checked cannot
-    change afterwards. Others are shared with the store where their layout allows it.
+    Arrays of integers, which may be indices, are copies: they cannot change after their check.
+    Others share memory with the store if their layout allows it.
 
     Raises:
-        CompileError: if the store lacks one, or its shape does not fit.
+        CompileError: if the store lacks an array, or its shape does not fit.
     """
     matrices: dict[str, csr_array] = {}
     return tuple(_materialise(constant, weights, matrices) for constant in constants)
@@ -39,12 +39,12 @@ def _materialise(
 ) -> np.ndarray:
     name, buffer = constant.weight, constant.type
     array, shape = _lookup(name, weights, matrices), buffer.get_shape()
-    if name not in weights:  # Indices are as wide as the type of the matrix says.
+    if name not in weights:  # The type of the matrix determines the width of its indices.
         array = array.astype(dtype_of(buffer.element_type), copy=False)
     if isinstance(constant.packing, AffineMapAttr):
         array = pack_array(array, constant.packing.data, shape)
     declared = (list(shape), str(dtype_of(buffer.element_type)))
-    # A boolean takes a byte, and integers have no sign.
+    # Booleans are bytes, and integers are signless.
     dtype = np.dtype(f"i{array.itemsize}") if array.dtype.kind in "bu" else array.dtype
     stored = (list(array.shape), str(dtype))
     if declared != stored:
@@ -67,15 +67,15 @@ def _lookup(name: str, weights: WeightStore, matrices: dict[str, csr_array]) -> 
 
 
 def _checked(name: str, matrix: csr_array) -> csr_array:
-    """A matrix with private, valid indices: calls do not check those.
+    """A matrix with private indices, which are checked here because calls do not check them.
 
     Raises:
-        CompileError: if one does.
+        CompileError: if the matrix is inconsistent.
     """
     from scipy.sparse import csr_array
 
     own = csr_array(matrix.shape, dtype=matrix.dtype)
-    # Set one by one: the constructor checks, with an error for each kind of array.
+    # Set one by one: the constructor would check them, with other errors.
     own.indptr, own.indices, own.data = matrix.indptr.copy(), matrix.indices.copy(), matrix.data
     try:
         own.check_format(full_check=True)
@@ -85,7 +85,7 @@ def _checked(name: str, matrix: csr_array) -> csr_array:
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
-    """A contiguous array of the same elements that begins at a multiple of 64 bytes."""
+    """A contiguous array of the same elements, aligned to 64 bytes."""
     if array.flags.c_contiguous and array.ctypes.data % _ALIGNMENT == 0:
         return array
     raw = np.empty(array.nbytes + _ALIGNMENT, np.uint8)

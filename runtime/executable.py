@@ -52,16 +52,16 @@ class Staircase(Protocol):
         ...
 
     def why(self, node: str) -> Fate:
-        """What becomes of a node."""
+        """The fate of a node."""
         ...
 
 
 @dataclass(frozen=True)
 class Program:
-    """Code as the run time needs it.
+    """The code of a program, and its interface.
 
-    `entry` is the address of the function of a frame that calls the public function, `keep` the
-    owner of that code.
+    `entry` is the address of a function that takes a frame and calls the public function, `keep`
+    the owner of that code.
     """
 
     interface: Interface
@@ -76,15 +76,15 @@ class Executable:
     matrices, graphs or ``(indptr, indices, values)``. One result is an array, several are a
     tuple. Arguments are only read; results are new arrays, or those given as `out`: an array, or
     a tuple with an array or None for each result, of its dtype and shape, contiguous. `out` may
-    be an argument too; an input of this name is given by position. Threads may call at once: others
-    run meanwhile. See `docs/calls.md` for what they may write to.
+    overlap arguments; an input named "out" must be given by position. Threads may call
+    concurrently, and calls release the GIL. See `docs/calls.md` for what they may write to.
 
     Raises:
         InputError: when called with arguments that do not fit `inputs`.
     """
 
     # Compiled code handles calls of an instance of the fast subtype, and falls back to `__call__`
-    # for arguments that it cannot take as they are.
+    # for arguments that need conversion.
     __slots__ = (
         "__weakref__",
         "_constants",
@@ -135,7 +135,7 @@ class Executable:
         return list(self._signature.outputs)
 
     def ir(self, stage: str) -> str:
-        """The text of one stage of the staircase, see `stages`.
+        """The text of a stage of the staircase; see `stages`.
 
         Raises:
             CompileError: if there is no stage of this name.
@@ -143,7 +143,7 @@ class Executable:
         return self._way_down.text(stage)
 
     def weights(self, stage: str) -> WeightStore:
-        """The arrays that the text of a stage names, for `stepwell.from_mlir` to take with it.
+        """The arrays that the text of a stage names, for `stepwell.from_mlir`.
 
         Raises:
             CompileError: if there is no stage of this name.
@@ -151,13 +151,13 @@ class Executable:
         return self._way_down.weights(stage)
 
     def run_at(self, stage: str, *inputs: object) -> Any:
-        """The results of a stage, as of a call: interpreted, operation by operation.
+        """The results of a call, with a stage interpreted operation by operation.
 
-        Every access to memory is checked, and uninitialised memory holds NaN. The stages after
-        `llvm` are text for people, and what runs is the compiled program.
+        Every access to memory is checked, and uninitialised memory holds NaN. For the stages after
+        `llvm`, which are text for people, the compiled program runs instead.
 
         Raises:
-            CompileError: if there is no stage of this name, or it accesses what it must not.
+            CompileError: if there is no stage of this name, or it makes an invalid access.
             InputError: if the arguments do not fit `inputs`.
         """
         if check_stage(stage) in TEXT_STAGES:
@@ -165,17 +165,18 @@ class Executable:
         return self._way_down.run(stage, inputs)
 
     def profile(self, *inputs: object, repeat: int | None = None) -> Profile:
-        """Where the time of a call goes, by kernel and by node of the model.
+        """The time of a call, by kernel and by node of the model.
 
-        The program is compiled once more, with a clock around each kernel, and run.
+        The program is compiled again with a timer around each kernel, and run.
 
         Args:
-            inputs: what it is called with.
-            repeat: the number of runs; None for as many as take a moment. See `docs/profiling.md`.
+            inputs: the arguments of the call.
+            repeat: the number of runs; None for a number that takes a moment. See
+                `docs/profiling.md`.
 
         Raises:
             InputError: if the arguments do not fit `inputs`, or `repeat` is below 1.
-            StepwellError: if this machine has no clock that can be read.
+            StepwellError: if this machine has no suitable clock.
         """
         return self._way_down.profile(inputs, repeat)
 
@@ -183,7 +184,7 @@ class Executable:
         """What became of a node of the model, at every stage and by which passes.
 
         Raises:
-            InputError: if the model has no such node; it names those with the nearest names.
+            InputError: if the model has no such node, naming the nearest ones.
         """
         return self._way_down.why(node)
 
@@ -202,7 +203,7 @@ class Executable:
         """The decisions that passes took, by stage and pass.
 
         Args:
-            format: "text", or "json" for programs: `docs/pipeline.md` says what is in it.
+            format: "text", or "json" for programs, described in `docs/pipeline.md`.
 
         Raises:
             InputError: if there is no such format.
@@ -217,7 +218,7 @@ class Executable:
     def __call__(self, /, *inputs: object, out: object = None, **named: object) -> Any:
         signature = self._signature
         if named:
-            # In order, they take the compiled path again.
+            # With arguments in order, the call takes the compiled path.
             return self(*arguments.in_order(signature.inputs, inputs, named), out=out)
         checked = self._checked(inputs)
         look_for_scipy()
@@ -236,12 +237,12 @@ class Executable:
         for array, target in zip(arrays, targets, strict=True):
             if array is not target:
                 array[...] = target
-        # Return the very object that the caller passed.
+        # Return the object that the caller passed, not a view of it.
         answers = [a if value is None else value for a, value in zip(arrays, given, strict=True)]
         return answers[0] if len(answers) == 1 else tuple(answers)
 
     def sizes_of(self, *inputs: object) -> dict[str, int]:
-        """The sizes that the symbols of the program have with these arguments.
+        """The sizes of the symbols of the program for these arguments.
 
         Raises:
             InputError: if they do not fit `inputs`.
@@ -249,7 +250,7 @@ class Executable:
         return self._sizes(self._checked(inputs))
 
     def _checked(self, inputs: Sequence[object]) -> list[np.ndarray | arguments.Csr]:
-        """Arguments as compiled code takes them.
+        """The arguments in the form of compiled code.
 
         Raises:
             InputError: if one is missing or does not fit.
@@ -257,7 +258,7 @@ class Executable:
         return arguments.taken(self._signature.arguments, inputs)
 
     def _sizes(self, checked: Sequence[np.ndarray | arguments.Csr]) -> dict[str, int]:
-        """The sizes that the symbols have in this call.
+        """The sizes of the symbols in this call.
 
         Raises:
             InputError: if two dimensions of one name differ.
@@ -279,7 +280,7 @@ class Executable:
                 )
 
     def _check_arena(self, sizes: Mapping[str, int]) -> None:
-        """Refuse sizes for which the arithmetic of compiled code would overflow."""
+        """Refuse sizes for which address arithmetic in compiled code would overflow."""
         size = self._signature.arena.evaluate(sizes)
         if size > LARGEST_ARENA:
             raise no_memory(f"an arena of {size} bytes")
@@ -315,7 +316,7 @@ class Executable:
         raise InputError(messages[status - 1](details))
 
     def _connect(self, plan: ExecutablePlan, code: Boundary) -> None:
-        """Let compiled code handle calls, by a plan."""
+        """Let compiled code handle calls, according to a plan."""
         self._plan = plan
         self._frames.claim = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(code.frame)
         plan.words[Plan.FRAMES] = self._frames.head
@@ -362,7 +363,7 @@ def _arrays(value: np.ndarray | arguments.Csr) -> tuple[np.ndarray, ...]:
 
 
 def _words(spec: ValueSpec, value: np.ndarray | arguments.Csr) -> list[int]:
-    """A buffer as compiled code takes it: its address, then its symbolic sizes."""
+    """The argument words of a buffer: its address, then its symbolic sizes."""
     passed = is_passed(spec)
     if isinstance(value, arguments.Csr):
         entries = len(value.values)

@@ -14,7 +14,7 @@ from ..dialects.rt import Word
 
 _ALIGNMENT = 64
 Claim = Callable[[int], int | None]
-"""From the address of the head of a list to a free frame in it, now claimed; or None."""
+"""Claims a free frame of the list with this head and returns its address; None if none is free."""
 
 
 class Frame:
@@ -28,7 +28,7 @@ class Frame:
         self._arena: np.ndarray | None = None
 
     def grow(self, size: int) -> None:
-        """Get an arena of at least `size` bytes.
+        """Allocate an arena of at least `size` bytes.
 
         Raises:
             StepwellError: if there is not enough memory.
@@ -48,15 +48,15 @@ class Frame:
 
 
 class Frames:
-    """The frames of a program: as many as there have been concurrent calls."""
+    """The frames of a program: as many as the largest number of concurrent calls so far."""
 
     _lock = threading.Lock()
 
     def __init__(self, size: int, constants: int, functions: int) -> None:
-        """Make the list, which is empty at first.
+        """Create the list, which is empty at first.
 
         Args:
-            size: words of a frame.
+            size: the number of words of a frame.
             constants: address of the table of constants.
             functions: address of the table of registered functions.
         """
@@ -85,7 +85,7 @@ class Frames:
         return self._known[address]
 
     def _claim(self, head: int) -> int | None:
-        """Claim a frame as the compiled boundary does, if only Python claims frames."""
+        """Claim a frame; for programs whose frames only Python claims."""
         with self._lock:
             for address, frame in self._known.items():
                 if not frame.words[Word.BUSY]:
@@ -98,10 +98,10 @@ def _renew_lock() -> None:
     Frames._lock = threading.Lock()
 
 
-# A thread that does not exist in the child of a fork may have held it.
+# Another thread, which the child of a fork does not have, may have held the lock.
 os.register_at_fork(after_in_child=_renew_lock)
 
 
 def no_memory(what: str) -> StepwellError:
-    """The error of a call for which there is not enough memory."""
+    """The error of a call without enough memory."""
     return StepwellError(explain("call", f"not enough memory for {what}"))

@@ -1,4 +1,4 @@
-"""How compiled programs call the functions that are registered by name."""
+"""Calls of registered functions from compiled programs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _raised = threading.local()
 
 
 def callback(called_function: Function) -> Any:
-    """A registered function, as compiled code calls it.
+    """A registered function, in the form that compiled code calls.
 
-    It gets the address and all sizes of each buffer, and returns 1 if the function raised; the
+    It receives the address and all sizes of each buffer, and returns 1 if the function raised; the
     error is then kept for `take_error`.
     """
     name, function = called_function.callee, registered(called_function.callee)
@@ -51,7 +51,7 @@ def guarded(function: Callable[[Any], int]) -> Callable[[Any], int]:
     def called(argument: Any) -> int:
         try:
             return function(argument)
-        except BaseException as error:  # Compiled code stands between here and the caller.
+        except BaseException as error:  # It cannot propagate through compiled code.
             _raised.error = error
             return 1
 
@@ -66,7 +66,7 @@ def _words(words: Any) -> Iterator[int]:
 
 
 def _array(words: Iterator[int], kind: TensorType, writable: bool) -> Array:
-    """A view of the memory whose addresses and sizes are the next words."""
+    """A view of the memory at the addresses and with the sizes in the next words."""
     dtype = dtype_of(kind.element_type)
     if not is_sparse(kind):
         return _view(words, dtype, kind.get_num_dims(), writable)
@@ -78,7 +78,7 @@ def _array(words: Iterator[int], kind: TensorType, writable: bool) -> Array:
     columns = kind.get_shape()[1]
     shape = (len(indptr) - 1, next(words) if columns == DYNAMIC_INDEX else columns)
     matrix = csr_array(shape, dtype=dtype)
-    # Set one by one: the constructor may convert indices, and so copy them.
+    # Set one by one: the constructor may convert, and so copy, the indices.
     matrix.indptr, matrix.indices, matrix.data = indptr, indices, values
     return matrix
 
@@ -95,7 +95,7 @@ def _view(words: Iterator[int], dtype: np.dtype[Any], rank: int, writable: bool)
 
 
 def take_error() -> BaseException | None:
-    """The error that a registered function raised in this thread, once."""
+    """The error that a registered function raised in this thread, if any; clears it."""
     error = getattr(_raised, "error", None)
     _raised.error = None
     return error

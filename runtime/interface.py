@@ -20,9 +20,9 @@ from .functions import callback
 class Interface:
     """The inputs and results of a program, and the tables of its context.
 
-    `name` is that of the public function, `buffers` are the types of its arguments after the
-    context. Entry n of `constants` and `functions` is for slot n; `messages` word failure n + 1
-    from its details.
+    `name` is the name of the public function, `buffers` are the types of its arguments after the
+    context. Entry n of `constants` and `functions` is for slot n; entry n of `messages` turns the
+    details of status n + 1 into an error text.
     """
 
     name: str
@@ -37,8 +37,8 @@ def interface_of(module: Module) -> Interface:
     """The interface of a module at a stage from `buffers` on.
 
     Raises:
-        CompileError: if its public function does not say what its buffers are, or its constants
-            or functions are not there.
+        CompileError: if its public function lacks the attributes of its signature, or constants or
+            functions are missing.
     """
     main = module.program
     needs = needs_of(module.op, main)

@@ -1,4 +1,4 @@
-"""Programs on buffers that are interpreted, and called as compiled ones are.
+"""Programs on buffers that are interpreted, but called like compiled ones.
 
 Calls use the same frames and memory as compiled code: checks, results and errors are those of an
 `Executable`.
@@ -43,9 +43,9 @@ def interpreted(
     """An executable that runs a module operation by operation.
 
     Args:
-        module: the program at stage `buffers`, `loops` or `llvm`, or between two of them.
+        module: the program at stage `buffers`, `loops` or `llvm`, or between these stages.
         interface: its interface at stage `buffers`.
-        listeners: notified of each operation that is run.
+        listeners: notified of each operation that runs.
         natives: machine code for functions of stage `llvm`, by name.
     """
     entry = _ENTRY(guarded(_Run(module, interface, listeners, natives)))
@@ -54,7 +54,7 @@ def interpreted(
 
 
 class _Run:
-    """Run a frame as compiled code would."""
+    """Runs a frame like compiled code."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class _Run:
 
 
 def _forget(arrays: list[np.ndarray], results: int) -> None:
-    """Invalidate results, the last arrays, except those that are inputs too."""
+    """Invalidate the results, the last arrays, except those that are also inputs."""
     inputs = arrays[: len(arrays) - results]
     for array in arrays[len(arrays) - results :]:
         if not any(np.may_share_memory(array, given) for given in inputs):
@@ -116,7 +116,10 @@ def _forget(arrays: list[np.ndarray], results: int) -> None:
 def _argument(
     kind: Attribute, words: Iterator[Any], memory: Memory, flat: bool, arrays: list[np.ndarray]
 ) -> list[Any]:
-    """A buffer, or its address and symbolic sizes; a number. Arrays are also recorded."""
+    """The arguments for a type: a buffer (its address and symbolic sizes if `flat`) or a number.
+
+    The array of a buffer is also appended to `arrays`.
+    """
     if not isinstance(kind, MemRefType):
         return [next(words) if flat else int(next(words))]
     address = int(next(words))

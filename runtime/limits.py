@@ -23,12 +23,12 @@ _STEPS = 500_000
 _RUNS = 60
 _QUICK_RUNS = 12
 _LEAST, _MOST = 1 << 16, 1 << 28
-"""Bytes of the smallest and of the largest buffer for which rooflines measure reads."""
+"""The sizes of the smallest and the largest buffer for which reads are measured, in bytes."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Single precision GFLOP/s on registers, and GB/s read from a buffer of given bytes.
+    """Single-precision GFLOP/s on registers, and GB/s read from a buffer of a given size.
 
     Measurements are cached in the object.
     """
@@ -38,13 +38,13 @@ class Limits:
     _reads: _Kernel
     _runs: int
     known: dict[int, float] = field(default_factory=dict[int, float])
-    """Measured GB/s, by the bytes of the buffer."""
+    """Measured GB/s, by the size of the buffer in bytes."""
 
     def seconds(self, flops: int, moved: int, among: int) -> tuple[float, float]:
-        """The least time that so many operations, and so many bytes `among` those in use, take.
+        """The least time for a number of operations, and for a number of moved bytes.
 
-        That is the roofline (Williams et al., 2009), with the bandwidth of buffers of `among`
-        bytes, in steps of powers of four.
+        This is the roofline (Williams et al., 2009), with the bandwidth of a buffer of `among`
+        bytes, those in use, rounded up to a power of four times the smallest buffer.
         """
         size = _LEAST
         while size < min(among, _MOST):
@@ -54,7 +54,7 @@ class Limits:
         return flops / self.gflops / 1e9, moved / self.known[size] / 1e9
 
     def read(self, size: int) -> float:
-        """GB/s at which `size` bytes, divided among the threads, are read repeatedly."""
+        """The GB/s of repeated reads of `size` bytes, divided among the threads."""
         share = max(4096, size // self.threads)
         buffers = [np.zeros(share + 64, np.uint8) for _ in range(self.threads)]
         vectors = share // self._reads.vector_bytes // 8 * 8
@@ -67,7 +67,7 @@ class Limits:
 
 
 def measure_limits(threads: int, runs: int = _RUNS) -> Limits:
-    """Measure the limits of this machine with so many threads; the best run counts."""
+    """Measure the limits of this machine with a number of threads; the best run counts."""
     target = host()
     kernel = _Kernel(target)
     seconds = _best(lambda _: kernel.multiply_add(_STEPS), threads, runs)
@@ -78,7 +78,7 @@ def measure_limits(threads: int, runs: int = _RUNS) -> Limits:
 
 @functools.cache
 def known_limits(threads: int) -> Limits:
-    """The limits of this machine, measured once in a process, and quickly."""
+    """The limits of this machine, measured quickly and once per process."""
     return measure_limits(threads, _QUICK_RUNS)
 
 
@@ -105,7 +105,7 @@ def _module(lanes: int) -> ir.Module:
 
 
 def _add_multiply_add(module: ir.Module, kind: ir.VectorType) -> None:
-    """`(count) -> float`: so many steps, each with a multiply-add on every accumulator."""
+    """`(count) -> float`: `count` steps, each with a multiply-add on every accumulator."""
     function = ir.Function(module, ir.FunctionType(_FLOAT, [_INDEX]), "multiply_add")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     (count,) = function.args
@@ -121,7 +121,7 @@ def _add_multiply_add(module: ir.Module, kind: ir.VectorType) -> None:
 
 
 def _add_read(module: ir.Module, kind: ir.VectorType) -> None:
-    """`(buffer, vectors, repeats) -> float`: reads all vectors of a buffer so many times."""
+    """`(buffer, vectors, repeats) -> float`: reads all vectors of a buffer `repeats` times."""
     types = [ir.PointerType(), _INDEX, _INDEX]
     function = ir.Function(module, ir.FunctionType(_FLOAT, types), "read")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
@@ -141,9 +141,9 @@ def _add_read(module: ir.Module, kind: ir.VectorType) -> None:
 def _loop(
     builder: ir.IRBuilder, count: Any, step: int, starts: Sequence[Any]
 ) -> Iterator[tuple[Any, list[Any]]]:
-    """Build a loop that runs at least once: its index, and the values that it carries.
+    """Build a loop that runs at least once; yields its index and a list of its carried values.
 
-    The body puts the next values into the list, which holds the last ones behind the loop.
+    The body replaces the values in the list; after the loop, the list holds the final values.
     """
     before, body = builder.block, builder.append_basic_block()
     builder.branch(body)
@@ -163,7 +163,7 @@ def _loop(
 
 
 def _return_sum(builder: ir.IRBuilder, vectors: Sequence[Any]) -> None:
-    """Add up vectors and return the first lane, so that none of them is dead."""
+    """Return the first lane of the sum of vectors, which keeps all of them live."""
     total = functools.reduce(builder.fadd, vectors)
     builder.ret(builder.extract_element(total, ir.Constant(ir.IntType(32), 0)))
 

@@ -1,4 +1,4 @@
-"""Modules of the LLVM dialect as code of this machine."""
+"""Machine code of modules in the LLVM dialect."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def machine_code(module: Module, target: Target, source: Listing | None = None) 
 
     Args:
         module: the module.
-        target: the machine.
+        target: the target of the code.
         source: the lines that debuggers and profilers show for its nodes.
 
     Raises:
-        CompileError: if it is no program, or cannot be translated.
+        CompileError: if it is not a program, or cannot be translated.
         TargetError: if this processor cannot run code for the target.
     """
     from ..backends.llvm.boundary.code import ENTRY

@@ -1,8 +1,8 @@
-"""The layouts of Python's and NumPy's objects that the compiled call boundary reads, verified.
+"""The layouts of Python's and NumPy's objects that the compiled call boundary reads, and a check.
 
 The layouts are those of CPython and of NumPy's ABI. They are checked on known objects before use:
-another Python, a debug build or a free-threaded build may differ, and then calls go through Python
-only.
+they may differ in another Python, a debug build or a free-threaded build, where calls go through
+Python only.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _TYPE = _HEADER - 8
 _DATA, _RANK, _SHAPE, _DESCR, _FLAGS = (_HEADER + offset for offset in (0, 8, 16, 40, 48))
 _KIND = _HEADER + 8
 _DTYPE_MASK = int.from_bytes(b"\xff\xff\xff\0\xff\xff\xff\xff", sys.byteorder, signed=True)
-"""Kind, character, byte order and number of a dtype; the byte between them is of no use."""
+"""Masks out the byte between the kind, character and byte order of a dtype and its number."""
 
 _CONTIGUOUS, _ALIGNED, _WRITABLE = 0x1, 0x100, 0x400
 _ABI_VERSION, _NDARRAY, _NEW_FROM_DESCR = 0, 2, 94
-"""Places in NumPy's table of functions, which never change."""
+"""Indices into NumPy's table of functions, which never change."""
 _ABI = 0x2000000
 
 _NAMES = {
@@ -58,7 +58,7 @@ def _int(address: int) -> int:
 
 
 def dtype_word(dtype: np.dtype[Any]) -> int:
-    """The word in a dtype with its kind, byte order and number."""
+    """The word of a dtype with its kind, byte order and number."""
     return _word(id(dtype) + _KIND) & _DTYPE_MASK
 
 
@@ -106,7 +106,7 @@ def _is_as_expected(array: np.ndarray) -> bool:
 
 
 def _dtypes_differ() -> bool:
-    """Whether the words of dtypes are equal if and only if the dtypes are."""
+    """Whether the words of two dtypes are equal exactly if the dtypes are."""
     names = ("bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64")
     dtypes = [np.dtype(name) for name in names]
     dtypes += [dtype.newbyteorder() for dtype in dtypes if dtype.itemsize > 1]
@@ -119,12 +119,12 @@ _matrix_types = (ctypes.c_int64 * 2)()
 
 
 def matrix_types() -> int:
-    """The address of two words: the types of CSR matrices, once `look_for_scipy` saw them."""
+    """The address of two words: the types of CSR matrices, once `look_for_scipy` has found them."""
     return ctypes.addressof(_matrix_types)
 
 
 def look_for_scipy() -> None:
-    """Check whether SciPy's matrices have been imported; importing them here would be slow."""
+    """Record the types of SciPy's matrices if they are imported: importing them here is slow."""
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and hasattr(sparse, "csr_array") and hasattr(sparse, "csr_matrix"):
         _matrix_types[:] = id(sparse.csr_array), id(sparse.csr_matrix)
@@ -139,10 +139,10 @@ def _numpy_functions() -> Any:
 
 
 def layout(plan: int) -> Layout:
-    """Facts about objects for the compiled boundary.
+    """The layout of objects for the compiled boundary.
 
     Args:
-        plan: where in an executable the address of its plan is.
+        plan: the offset of the address of its plan in an executable.
     """
     return Layout(
         type=_TYPE,

@@ -22,21 +22,21 @@ def argument_words(signature: Signature) -> int:
 
 
 def is_passed(spec: ValueSpec) -> list[bool]:
-    """For each dimension whether its size is an argument of compiled code."""
+    """Whether the size of each dimension is an argument of compiled code."""
     return [isinstance(dim, str) for dim in spec.shape]
 
 
 def frame_size(signature: Signature) -> int:
-    """How many words a frame has."""
+    """The number of words of a frame."""
     return _places(signature)[-1]
 
 
 def _places(signature: Signature) -> tuple[int, ...]:
-    """Where in a frame the parts are that `Plan` names, and where it ends."""
+    """The positions in a frame of the parts that `Plan` names, and its end."""
     sparse = sum(spec.format is not None for spec in signature.inputs)
     buffers = len(signature.inputs) + 2 * sparse + len(signature.outputs)
     rank = max((len(spec.shape) for spec in signature.outputs), default=0)
-    # For a sparse input a call holds the matrix, its shape and three arrays.
+    # For a sparse input, a call keeps five objects alive: matrix, shape and three arrays.
     sizes = (len(_symbols(signature)), 2 * buffers, 5 * sparse, len(signature.outputs), rank)
     places = [ARGUMENTS + argument_words(signature)]
     for size in sizes:
@@ -53,7 +53,7 @@ def _symbols(signature: Signature) -> dict[str, int]:
 
 
 def plan_of(signature: Signature, code: int, slow: object, fail: object) -> ExecutablePlan | None:
-    """The plan of an executable; None if numbers in its sizes are too large for one."""
+    """The plan of an executable; None if a number in its sizes is too large."""
     try:
         return ExecutablePlan(signature, code, slow, fail)
     except OverflowError:
@@ -138,5 +138,5 @@ class ExecutablePlan:
 
 
 def _element(dtype: Any) -> list[int]:
-    """A dtype and the bytes of an element."""
+    """The word of a dtype, and the size of an element in bytes."""
     return [dtype_word(dtype), dtype.itemsize]

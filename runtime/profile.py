@@ -1,4 +1,4 @@
-"""`Profile`: where the time of a program goes, by kernel and by node of the model."""
+"""`Profile`: the time of a program, by kernel and by node of the model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SCHEMA = 1
-"""The version of the JSON form; it grows when a key changes its meaning or goes."""
+"""The version of the JSON form; it increases when a key changes its meaning or is removed."""
 
 _LONGEST = 40
 
@@ -17,10 +17,10 @@ _LONGEST = 40
 class Row:
     """One kernel, or one node, in one run of the program.
 
-    `of` names the nodes that a kernel is made of, or the kernels that a node is in. `flops` and
-    `bytes` are None if unknown; bytes are those of operands and results, each once. `limit` is the
-    time that the machine needs at least, as a part of the time taken, and `bound` what limits it:
-    "compute" or "memory".
+    `of` names the nodes of a kernel, or the kernels of a node. `part` is the fraction of the total
+    time. `flops` and `bytes` are None if unknown; `bytes` counts operands and results once each.
+    `limit` is the least possible time as a fraction of the measured time, and `bound` the limiting
+    resource: "compute" or "memory".
     """
 
     name: str
@@ -57,7 +57,7 @@ class Row:
         )
 
     def as_dict(self, members: str) -> dict[str, Any]:
-        """The row for programs; `of` is called by `members`."""
+        """The row as a dictionary, in which `members` is the key of `of`."""
         return {
             "name": self.name,
             members: list(self.of),
@@ -74,17 +74,17 @@ class Row:
 
 
 HEADINGS = ("us", "time", "calls", "GFLOP/s", "GB/s", "of the limit")
-"""What the cells of a row between its name and its members are."""
+"""The headings of the cells of a row between its name and its members."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Where the time of a program goes.
+    """The time of a program, by kernel and by node.
 
-    `seconds` is that of one run, a mean over the faster half of `runs`: the call of the program
-    in machine code, without what Python does around it. `kernels` and `nodes` are sorted by
-    time, the longest first. `threads` is how many a call may use; `gflops` is what they can do
-    at most, and `read` how many GB/s they read from buffers of so many bytes.
+    `seconds` is the time of one run, a mean over the faster half of `runs`: the call of machine
+    code, without the Python code around it. `kernels` and `nodes` are sorted by time, the longest
+    first. `threads` is the maximum number of threads of a call, `gflops` their peak performance,
+    and `read` their bandwidth in GB/s, by the size of the buffer in bytes.
     """
 
     seconds: float
@@ -97,11 +97,11 @@ class Profile:
 
     @property
     def attributed(self) -> float:
-        """The part of the time that is attributed to nodes, from 0 to 1."""
+        """The fraction of the time that is attributed to nodes."""
         return sum(row.part for row in self.nodes)
 
     def to_dict(self) -> dict[str, Any]:
-        """What `json` writes."""
+        """The dictionary that `json` writes."""
         return {
             "schema": SCHEMA,
             "seconds": self.seconds,
@@ -114,15 +114,15 @@ class Profile:
         }
 
     def json(self) -> str:
-        """The profile as a JSON object; `docs/profiling.md` says what is in it."""
+        """The profile as a JSON object, described in `docs/profiling.md`."""
         return json.dumps(self.to_dict(), indent=2)
 
     def summary(self) -> str:
         """The first line of the text."""
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         return (
-            f"{self.seconds * 1e6:.2f} us for a run, over {self.runs} runs on {threads}; "
-            f"{self.attributed:.1%} of it is that of nodes"
+            f"{self.seconds * 1e6:.2f} us per run, over {self.runs} runs on {threads}; "
+            f"{self.attributed:.1%} of it attributed to nodes"
         )
 
     def __str__(self) -> str:
@@ -149,7 +149,7 @@ def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def short(text: str) -> str:
-    """A text of at most `_LONGEST` characters."""
+    """A text, shortened to `_LONGEST` characters."""
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 

@@ -1,4 +1,4 @@
-"""The arrays that a call writes: new ones, or those that the caller gives as `out`."""
+"""The arrays that a call writes: new ones, or those that the caller passes as `out`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def given(specs: Sequence[ValueSpec], out: object) -> Sequence[object]:
     """The caller's array for each result; None for a new one.
 
     Raises:
-        InputError: if `out` is not one thing for one result or a tuple of as many for several.
+        InputError: if `out` is a tuple of another length, or not a tuple for several results.
     """
     if out is None:
         return [None] * len(specs)
@@ -32,11 +32,11 @@ def given(specs: Sequence[ValueSpec], out: object) -> Sequence[object]:
 
 
 def array(spec: ValueSpec, shape: Sequence[int], out: object) -> np.ndarray:
-    """The array for a result: a new one, or a view of the memory of the one given.
+    """The array for a result: a new one, or a view of the given one.
 
     Raises:
-        InputError: if the given one is no array of this dtype and shape that can be written to
-            as one block of memory.
+        InputError: if the given array has another dtype or shape, is read-only, or is not
+            contiguous and aligned.
         StepwellError: if there is not enough memory.
     """
     if out is None:
@@ -74,7 +74,7 @@ def new(spec: ValueSpec, shape: Sequence[int]) -> np.ndarray:
 def targets(
     specs: Sequence[ValueSpec], arrays: Sequence[np.ndarray], read: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    """The memory of each result: its array, or a temporary if that is read as well.
+    """The memory to write each result to: its array, or a temporary if the array is also read.
 
     Raises:
         InputError: if two results overlap.

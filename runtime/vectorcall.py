@@ -1,8 +1,8 @@
-"""Executables that are called without going through Python: their type, made at run time.
+"""The type, created at run time, of executables that are called without Python code.
 
-`fast_type(Executable)` is a subtype whose instances have two words more: the address of their
-vectorcall, which is the same for all, and that of their plan. The interpreter jumps to the first;
-the code there finds the second in the object that is called.
+`fast_type(Executable)` is a subtype whose instances have two more words: the address of their
+vectorcall, the same for all, and that of their plan. The interpreter jumps to the first; the code
+there finds the second in the called object.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ def fast_type(base: type) -> type:
 
 
 _KEPT: list[Any] = []
-"""What types of the process point to."""
+"""Keeps alive the objects to which types of the process point."""
 
 
 def attach(executable: Any, plan: int, call: int) -> None:
-    """Let an instance of a fast type be called by a vectorcall and a plan, which it must keep."""
+    """Set the vectorcall and the plan of an instance of a fast type, which must keep them alive."""
     words = (ctypes.c_int64 * 2).from_address(id(executable) + type(executable).__basicsize__ - 16)
     words[:] = call, plan
