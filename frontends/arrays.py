@@ -1,4 +1,4 @@
-"""Arrays and numbers that users pass in, as what the weight store and the IR can hold."""
+"""Conversion of users' arrays and numbers to those that the weight store and the IR can hold."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def element_type_named(subject: str, name: str) -> Attribute:
 
 
 def is_scipy(array: object) -> bool:
-    """Whether it is a `scipy.sparse` array or matrix; SciPy is not imported to find out."""
+    """Whether it is a `scipy.sparse` array or matrix, without importing SciPy."""
     return type(array).__module__.partition(".")[0] == "scipy" and hasattr(array, "tocsr")
 
 
 def dense_array(values: Any, subject: str, element: Attribute | None = None) -> np.ndarray:
-    """A contiguous copy of an array or number, with the element type `element` if one is given.
+    """A contiguous copy of an array or number, converted to `element` if given.
 
-    Otherwise a NumPy array keeps its dtype, Python's floats are f32 and its integers i64.
+    Otherwise a NumPy array keeps its dtype, Python floats become f32 and Python integers i64.
 
     Raises:
-        InputError: if it is no array of a dtype that tensors have, or of one that does not go
-            into `element`.
+        InputError: if it is not an array, its dtype is not an element type of tensors, or it cannot
+            be converted.
     """
     refuse_mask(subject, values)
     try:
@@ -60,14 +60,14 @@ def dense_array(values: Any, subject: str, element: Attribute | None = None) -> 
 
 
 def csr_matrix_of(matrix: Any, subject: str, element: Attribute | None = None) -> csr_array:
-    """A copy of a `scipy.sparse` matrix in CSR form with int32 indices, each row sorted.
+    """A copy of a `scipy.sparse` matrix in CSR format with int32 indices, each row sorted.
 
-    Its values are f32 or f64, converted to `element` if one is given. What is stored stays
-    stored, zeros and entries of one place (the edges of a multigraph) as well.
+    Its values are f32 or f64, converted to `element` if given. All stored entries are kept,
+    including zeros and duplicates (the edges of a multigraph).
 
     Raises:
         InputError: if it is not two-dimensional, inconsistent, too large for int32, or of a dtype
-            that does not go into `element`.
+            that cannot be converted.
     """
     if len(matrix.shape) != 2:
         raise _error(subject, "a sparse constant has two dimensions", got=matrix.shape)
@@ -92,12 +92,12 @@ def csr_matrix_of(matrix: Any, subject: str, element: Attribute | None = None) -
 
 
 def converted(array: Array, element: Attribute, subject: str) -> Array:
-    """The array with this element type, if it can hold the elements.
+    """The array converted to an element type.
 
-    Floats may lose precision; a float never becomes an integer, and an integer has to fit.
+    Floats may lose precision; a float never becomes an integer, and integers must be in range.
 
     Raises:
-        InputError: if the elements do not go into the type.
+        InputError: if the elements cannot be converted.
     """
     dtype = dtype_of(element)
     if array.dtype == dtype:
@@ -116,12 +116,12 @@ def converted(array: Array, element: Attribute, subject: str) -> Array:
     # A float too large for the type becomes infinite, as it would in NumPy.
     with np.errstate(over="ignore"):
         data = data.astype(dtype)
-    # Not the matrix's own `astype`, which adds up the entries of one place.
+    # Not by the matrix's own `astype`, which sums duplicate entries.
     return data if isinstance(array, np.ndarray) else with_values(array, data)
 
 
 def equal(a: Array, b: Array) -> bool:
-    """Whether two arrays are the same in form, dtype and every bit."""
+    """Whether two arrays have the same format, shape, dtype and bits."""
     if type(a) is not type(b) or a.shape != b.shape or a.dtype != b.dtype:
         return False
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):

@@ -96,10 +96,10 @@ class Builder:
         """Add an argument of the program.
 
         Args:
-            name: what callers call it.
-            shape: its sizes; a str names one that is known at run time only, None gives such
-                a size a name of its own. A `TensorSpec` or `SparseSpec` says all of it.
-            dtype: its element type: f16, f32, f64, i1, i8 to i64, ui8 to ui32.
+            name: its name for callers.
+            shape: its sizes; a str names a symbolic size, None is a symbolic size with a generated
+                name. A `TensorSpec` or `SparseSpec` also replaces `dtype`.
+            dtype: its element type: f16, bf16, f32, f64, i1, i8 to i64, ui8 to ui32.
 
         Raises:
             InputError: if the name is taken, or the shape or dtype is invalid.
@@ -111,7 +111,7 @@ class Builder:
         elif isinstance(shape, (tuple, list)):
             type, attrs = argument_of(name, TensorSpec(tuple(shape), dtype))
         else:
-            raise input_error(f'input "{name}"', "the shape is no sequence", got=repr(shape))
+            raise input_error(f'input "{name}"', "the shape is not a sequence", got=repr(shape))
         self._inputs[name] = attrs
         argument = self._block.insert_arg(type, len(self._block.args))
         argument.location = named(name)
@@ -124,9 +124,9 @@ class Builder:
         Args:
             array: a number, a NumPy array, or a two-dimensional `scipy.sparse` array, which
                 stays sparse (CSR). It is copied.
-            name: what the weight store calls it; one element stays in the text.
-            dtype: its element type; by default that of the array, where Python's floats are
-                f32 and its integers i64.
+            name: its name in the weight store; a single element becomes a literal instead.
+            dtype: its element type; by default that of the array, with f32 for Python floats and
+                i64 for Python integers.
 
         Raises:
             InputError: if there is no such element type, or it cannot hold the elements.
@@ -139,7 +139,7 @@ class Builder:
         """Make `value` the next result of the program, called `name`.
 
         Raises:
-            InputError: if it is no value of this builder, or the name is taken.
+            InputError: if it is not a value of this builder, or the name is taken.
         """
         ssa = self._own(value, "output")
         label = f"result{len(self._outputs)}" if name is None else name
@@ -148,7 +148,7 @@ class Builder:
         self._outputs.append((ssa, DictionaryAttr({NAME: StringAttr(label)})))
 
     def module(self) -> Module:
-        """The program so far; the builder can go on afterwards.
+        """A module of the program so far; the builder can be used further.
 
         Raises:
             InputError: if it has no output.
@@ -166,7 +166,7 @@ class Builder:
         return module
 
     def take(self) -> list[Operation]:
-        """The operators so far, in order, which are then the caller's to put somewhere.
+        """Detach and return the operators so far, in order, for the caller to insert.
 
         Values of another function may be their operands, as `Value(builder, ssa)`.
         """
@@ -210,19 +210,19 @@ class Builder:
         results: TensorSpec | Sequence[TensorSpec],
         name: str | None = None,
     ) -> Any:
-        """Call a function that is registered as `callee` when the program is compiled.
+        """Call the function that is registered as `callee` when the program is compiled.
 
         Args:
             callee: its name; see `stepwell.register_function`.
             args: values, arrays or numbers.
-            results: what it fills. Sizes are numbers or texts in the symbols of the inputs.
+            results: the results. Sizes are numbers, or texts in the symbols of the inputs.
             name: the name of the model's node in messages; by default the caller's line.
 
         Returns:
-            Its result, or a tuple of them where `results` is a sequence.
+            Its result, or a tuple of results if `results` is a sequence.
 
         Raises:
-            InputError: if a result has no size, or an argument is no tensor.
+            InputError: if a size of a result is invalid, or an argument is not a tensor.
         """
         return self._call(CallPackedOp, callee, args, results, name)
 
@@ -233,23 +233,25 @@ class Builder:
         results: TensorSpec | Sequence[TensorSpec],
         name: str | None = None,
     ) -> Any:
-        """Call a kernel that is written in Python; see `stepwell.kernel`.
+        """Call a kernel written in Python; see `stepwell.kernel`.
 
         Args:
             kernel: the kernel; it is built for the types of the arguments.
             args: values, arrays or numbers.
-            results: what it fills. Sizes are numbers or texts in the symbols of the inputs.
+            results: the results. Sizes are numbers, or texts in the symbols of the inputs.
             name: the name of the model's node in messages; by default the caller's line.
 
         Returns:
-            Its result, or a tuple of them where `results` is a sequence.
+            Its result, or a tuple of results if `results` is a sequence.
 
         Raises:
-            InputError: if it is no kernel, a result has no size, or an argument is no tensor.
-            CompileError: if what the kernel writes is not valid.
+            InputError: if it is not a kernel, a size of a result is invalid, or an argument is not
+                a tensor.
+            CompileError: if the body of the kernel is invalid.
         """
         if not isinstance(kernel, Kernel):
-            raise input_error("call_kernel", "no kernel", "stepwell.kernel", type(kernel).__name__)
+            got = type(kernel).__name__
+            raise input_error("call_kernel", "not a kernel", "stepwell.kernel", got)
         return self._call(CallDpsOp, kernel, args, results, name)
 
     def _symbol_of(
@@ -259,7 +261,8 @@ class Builder:
         types: Sequence[TensorType],
         dims: list[list[str]],
     ) -> str:
-        """The name of the kernel for these operands and results; equal ones share one."""
+        """The name of the kernel for these operands and results, which equal calls have in
+        common."""
         region, copies = Region(), dict[SSAValue, SSAValue]()
         self._region.clone_into(region, 0, copies)
         function = self._function(region, [copies[value] for value in operands])
@@ -306,7 +309,7 @@ class Builder:
             op = kind(callee, operands, types, dims if symbolic else None)
             op.location = location
             if isinstance(op, CallPackedOp):
-                op.verify()  # the other one looks for its kernel in the module
+                op.verify()  # `CallDpsOp` looks up its kernel, which is not in a module yet
         except (VerifyException, ValueError) as error:
             raise reworded(error, kind, location) from error
         self._block.add_op(op)
@@ -316,21 +319,21 @@ class Builder:
     def apply(
         self, operator: type[GraphOp], *args: Operand, name: str | None = None, **kwargs: Operand
     ) -> Any:
-        """Append an operator, such as one of a plug-in, called as its constructor is.
+        """Append an operator, such as one of a plug-in, with the arguments of its constructor.
 
-        An operator on dense tensors also takes a sparse matrix if it maps 0 to 0: its result is
+        An operator on dense tensors also accepts a sparse matrix if it maps 0 to 0: its result is
         sparse (or dense, as for products and sums of rows).
 
         Args:
-            operator: its class. Arguments that are its operands may be arrays or numbers;
-                these take the element type of the first operand that is a `Value`.
+            operator: its class. Operands may be arrays or numbers, which are converted to the
+                element type of the first operand that is a `Value`.
             name: the name of the model's node in messages; by default the caller's line.
 
         Returns:
-            Its result, a `Value`; a tuple of them if it has several.
+            Its result, a `Value`; a tuple if it has several.
 
         Raises:
-            InputError: if the arguments do not fit; the message is the operator's own.
+            InputError: if the arguments do not fit, with the message of the operator.
         """
         location = caller_location() if name is None else named(name)
         operands, optional, signature = operands_of(operator)
@@ -355,7 +358,7 @@ class Builder:
         return last if len(results) == 1 else tuple(Value(self, r) for r in results)
 
     def _made(self, op: GraphOp, location: LocationAttr) -> list[GraphOp]:
-        """The operator, or its replacement if an operand is sparse and it takes none."""
+        """The operator, or its replacement if an operand is sparse and must be dense."""
         sparse = any(is_sparse(operand.type) for operand in op.operands)
         forms = sparse_form(op, op.operands) if sparse else None
         if forms is not None:
@@ -392,12 +395,12 @@ class Builder:
         return self._append(op, key)
 
     def _weight(self, source: object, values: Array, name: str) -> str:
-        """The name of an array in the weight store; the same array again is the same weight."""
+        """The name of an array in the weight store; a repeated array is one weight."""
         known = self._stored.get(id(source))
         if known is not None and equal(self.weights[known[1]], values):
             return known[1]
         key = self.weights.add(name, values)
-        # The source is held, so that its id stays its own.
+        # A reference to the source keeps its id unique.
         self._stored[id(source)] = (source, key)
         return key
 

@@ -1,4 +1,4 @@
-"""What is wrong with a model that is being built, and where in the user's program."""
+"""Errors in a model under construction, with their locations in the user's program."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _FOLDER = os.path.dirname(__file__)
 
 
 def input_error(subject: str, fact: str, expected: object = None, got: object = None) -> InputError:
-    """An error of what the user calls, in the house's words."""
+    """An error of a call by the user, in uniform wording."""
     return InputError(explain(subject, fact, expected=expected, got=got))
 
 
 def caller_location() -> LocationAttr:
-    """The line of the user's program that is being executed: the first one outside this folder."""
+    """The current line of the user's program: the innermost one outside this folder."""
     frame = sys._getframe(1)
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == _FOLDER:
         frame = frame.f_back
@@ -29,7 +29,7 @@ def caller_location() -> LocationAttr:
 
 
 def reworded(error: Exception, operator: type[Operation], location: LocationAttr) -> InputError:
-    """What an operator refused, as one line that says where in the model it was."""
+    """The error of an operator, as one line with its location in the model."""
     if isinstance(error, InputError):
         return error
     text = " ".join(str(error).partition("\n\n")[0].split())

@@ -1,4 +1,4 @@
-"""MLIR text of any stage into a `Module`, with the weights beside it."""
+"""`from_mlir`: MLIR text of any stage, and its weights, as a `Module`."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ..core.weights import WeightStore
 
 
 def from_mlir(source: str | os.PathLike[str], weights: WeightStore | None = None) -> Module:
-    """Read a module: a path of a ``.mlir`` file, or MLIR text itself.
+    """Read a module from the path of a ``.mlir`` file, or from MLIR text.
 
-    A str with a line break or a brace in it is text, another one is a path. The weights that
-    the text names are those given, else those of the safetensors file beside the path
-    (`m.safetensors` beside `m.mlir`).
+    A str with a line break or a brace is text, any other is a path. The weights that the text names
+    are those given, else those of the safetensors file beside the path (`m.safetensors` beside
+    `m.mlir`).
 
     Raises:
         ImportModelError: if the file cannot be read, the text is malformed (with file, line
-            and column) or does not verify, or names a weight that is not there.
+            and column) or does not verify, or names a missing weight.
     """
     text, name, beside = _read(source)
     weights = beside if weights is None else weights
@@ -45,12 +45,12 @@ def from_mlir(source: str | os.PathLike[str], weights: WeightStore | None = None
 
 
 def _read(source: str | os.PathLike[str]) -> tuple[str, str, WeightStore]:
-    """The text, what errors call it, and the weights beside it."""
+    """The text, its name in errors, and its weights."""
     if isinstance(source, str) and ("\n" in source or "{" in source):
         return source, "text", WeightStore()
     if not isinstance(source, (str, os.PathLike)):
         raise ImportModelError(
-            explain("from_mlir", "no path and no text", got=type(source).__name__)
+            explain("from_mlir", "neither a path nor text", got=type(source).__name__)
         )
     path = Path(source)
     try:
@@ -73,13 +73,13 @@ def _parse(text: str, name: str) -> ModuleOp:
 
 
 def _first_line(text: str) -> str:
-    """The line of a message with the error."""
+    """The first nonempty line of a message, which states the error."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0] if lines else ""
 
 
 def _check_weights(op: ModuleOp, weights: WeightStore, name: str) -> None:
-    """Demand that each named weight is in the store and is what its type says."""
+    """Check that each named weight is in the store and has the declared type."""
     for inner in op.walk():
         for attr in (*inner.properties.values(), *inner.attributes.values()):
             if not isinstance(attr, DenseResourceAttr):
@@ -95,7 +95,7 @@ def _weight_error(attr: DenseResourceAttr, weights: WeightStore) -> str | None:
         return f'weight "{key}" is not in the weights beside the text'
     array = weights[key]
     if not isinstance(attr.type, TensorType):
-        return f'weight "{key}" is no tensor but {attr.type}'
+        return f'weight "{key}" has type {attr.type}, expected a tensor'
     declared = (tuple(attr.type.get_shape()), str(dtype_of(attr.type.element_type)))
     stored = (tuple(array.shape), str(array.dtype))
     if declared != stored:

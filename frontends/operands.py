@@ -1,4 +1,4 @@
-"""What the constructors of operators are given: which arguments are tensors, and of which type."""
+"""The arguments of operators' constructors: which ones are tensors, and their element types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..dialects.graph.ops_quantize import ScaledOp
 from ..dialects.graph.ops_quantized import QuantizedContractionOp
 from .values import Operand, Value
 
-# Operands whose element type has nothing to do with that of the others.
+# Operands whose element type is independent of that of the others.
 _INDEPENDENT = frozenset({"condition", "indices"})
 _OF_MIXED_TYPES = (ScaledOp, QuantizedContractionOp)
 
@@ -25,7 +25,7 @@ _OF_MIXED_TYPES = (ScaledOp, QuantizedContractionOp)
 def operands_of(
     operator: type[GraphOp],
 ) -> tuple[tuple[str, ...], frozenset[str], inspect.Signature]:
-    """The operands of an operator, those that may be missing, and how its constructor is called."""
+    """The operands of an operator, the optional ones, and the signature of its constructor."""
     operands = operator.get_irdl_definition().operands
     names = tuple(name for name, _ in operands)
     optional = frozenset(name for name, kind in operands if isinstance(kind, OptOperandDef))
@@ -36,7 +36,7 @@ def operands_of(
 def shared_element_type(
     operands: Sequence[str], arguments: Mapping[str, Operand]
 ) -> Attribute | None:
-    """The element type of the first operand that is a value, also within a list."""
+    """The element type of the first operand that is a value, or has one in its list."""
     given = [arguments.get(name) for name in operands if name not in _INDEPENDENT]
     flat = [v for o in given for v in (o if isinstance(o, (list, tuple)) else [o])]
     return next((tensor_type(v.ssa).element_type for v in flat if isinstance(v, Value)), None)
@@ -45,9 +45,9 @@ def shared_element_type(
 def has_own_type(
     operator: type[GraphOp], key: str, argument: Operand, like: Attribute | None
 ) -> bool:
-    """Whether an array for an operand keeps its element type, whatever that of the others."""
+    """Whether an array for an operand keeps its element type, regardless of the others."""
     if key in _INDEPENDENT or issubclass(operator, _OF_MIXED_TYPES):
         return True
-    # Integers of few bits are multiplied with others of few bits, and summed up in i32.
+    # Narrow integers are multiplied with narrow integers, and accumulated in i32.
     narrow = like is not None and accumulator_type(like) != like
     return narrow and operator.FUSION == FusionKind.CONTRACTION and isinstance(argument, np.ndarray)

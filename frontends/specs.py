@@ -1,4 +1,4 @@
-"""Arguments and results of a program that is being built, from what users say of them."""
+"""Arguments and results of a program under construction, from users' specifications."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def argument_of(name: str, spec: TensorSpec | SparseSpec) -> tuple[TensorType, D
 
 
 def result_type(subject: str, spec: TensorSpec) -> TensorType:
-    """The type of a result that a call is said to have."""
+    """The type of a specified result of a call."""
     sizes: list[int] = []
     for size in spec.shape:
         if isinstance(size, str):
@@ -50,7 +50,7 @@ def result_type(subject: str, spec: TensorSpec) -> TensorType:
 
 
 def name_result_sizes(function: func.FuncOp) -> None:
-    """Give the results of the program the sizes that follow from its arguments."""
+    """Name the sizes of the results of the program after those of its arguments."""
     shapes, named_results = SymbolicShapes(function), []
     returned = function.body.block.last_op
     results = cast(ArrayAttr[DictionaryAttr], function.res_attrs)
@@ -64,9 +64,9 @@ def name_result_sizes(function: func.FuncOp) -> None:
 
 
 def _size(subject: str, size: object, unnamed: str) -> int | str:
-    """A size, or the symbol that stands for it; `unnamed` is that of None."""
+    """A size, or its symbol; `unnamed` is the symbol for None."""
     if size is None:
-        # The dot keeps it apart from the symbols of users.
+        # Symbols of users have no dot.
         return re.sub(r"[^\w.]", "_", f"_{unnamed}" if unnamed[0].isdigit() else unnamed)
     if isinstance(size, str) and re.fullmatch(r"[A-Za-z]\w*", size):
         return size
@@ -76,5 +76,5 @@ def _size(subject: str, size: object, unnamed: str) -> int | str:
 
 
 def identifier(name: str) -> str | None:
-    """The name as a hint for the name of a value, if it can be one."""
+    """The name as a name hint of a value; None if it is not an identifier."""
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else None

@@ -15,7 +15,7 @@ Operand = Any
 
 
 class Operators(Protocol):
-    """What values need from their `Builder`: its operators, by name."""
+    """The part of `Builder` that values use: its operators, by name."""
 
     def __getattr__(self, name: str) -> Callable[..., Value]: ...
 
@@ -23,10 +23,10 @@ class Operators(Protocol):
 
 
 class Value:
-    """A tensor in a model under construction; made by a `Builder`.
+    """A tensor in a model under construction; created by a `Builder`.
 
-    ``+ - * / @ **`` and unary ``-`` are the operators of those names. The other side may be a
-    number or an array, which becomes a constant of this value's element type.
+    ``+ - * / @ **`` and unary ``-`` append the respective operators. The other side may be a number
+    or an array, which becomes a constant of this value's element type.
     """
 
     # NumPy must leave `array + value` to this class.
@@ -38,7 +38,7 @@ class Value:
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        """The sizes; None where one is known at run time only."""
+        """The sizes; None for one that is only known at run time."""
         sizes = tensor_type(self.ssa).get_shape()
         return tuple(None if n == DYNAMIC_INDEX else n for n in sizes)
 

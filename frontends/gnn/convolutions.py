@@ -1,7 +1,7 @@
 """Graph convolutions that gather from neighbours: attention, sample and aggregate, isomorphism.
 
-Each is torch-geometric's layer of the same name, at inference, with its weights as arrays. They
-use the pattern of the adjacency matrix only: an edge that is given several times is several edges.
+Each is torch-geometric's layer of the same name, at inference, with its weights as arrays. They use
+only the sparsity pattern of the adjacency matrix: a repeated edge counts as several edges.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ class GATConv(Layer):
     """Graph attention of Velickovic et al. (2018), with H heads of C features each.
 
     With h = x W^T, the score of the edge from j to i is
-    leaky_relu(att_src . h_j + att_dst . h_i), its share p the softmax of the scores of all edges
-    that arrive at i, and the result of i the sum of p h_j, then the bias.
+    leaky_relu(att_src . h_j + att_dst . h_i), its weight p the softmax over the scores of all edges
+    into i, and the result of i the sum of p h_j, plus the bias.
 
     Args:
         weight: W, shape (H C, in).
-        att_src: shape (1, H, C) or (H, C); H and C are taken from it.
+        att_src: shape (1, H, C) or (H, C), which determines H and C.
         att_dst: the same shape.
         bias: shape (H C,), or (C,) without `concat`, or None.
-        concat: whether heads stand side by side; otherwise they are averaged.
-        negative_slope: of the leaky_relu.
-        add_self_loops: whether each node attends to itself, once, whatever loops it has.
+        concat: whether heads are concatenated; otherwise they are averaged.
+        negative_slope: the slope of the leaky_relu.
+        add_self_loops: whether each node attends to itself exactly once, regardless of its loops.
 
     Raises:
         InputError: for wrong shapes or dtypes.
@@ -89,7 +89,7 @@ class GATConv(Layer):
     def _beside_self_loops(
         self, context: Context, h: Value, source: Value, target: Value, name: str
     ) -> Value:
-        """The heads, where nodes attend to themselves and the graph comes at run time."""
+        """The heads, for nodes that attend to themselves in a graph known only at run time."""
         b, a = context.builder, context.adjacency
         scores = b.sddmm(a, target, source, "add", name=name)
         scores = b.leaky_relu(scores, self.negative_slope, name=name)
@@ -103,12 +103,12 @@ class SAGEConv(Layer):
     """GraphSAGE of Hamilton et al. (2017): aggregate(x_j) W_l^T + b + x_i W_r^T.
 
     Args:
-        weight_l: W_l, shape (out, in), for what arrives from neighbours.
+        weight_l: W_l, shape (out, in), for the aggregated neighbours.
         bias: b, shape (out,), or None.
-        weight_r: W_r, shape (out, in), for the node itself, or None to leave it out
+        weight_r: W_r, shape (out, in), for the node itself, or None to omit that term
             (torch-geometric's ``root_weight=False``).
         aggr: "mean", "sum" (or "add"), "max" or "min"; a node without neighbours gets 0.
-        normalize: whether each row of the result is divided by its Euclidean length.
+        normalize: whether each row of the result is divided by its Euclidean norm.
         project: weight (in, in) and bias (in,) of torch-geometric's ``project=True``: neighbours
             send relu(x W^T + b).
 
@@ -148,7 +148,7 @@ class SAGEConv(Layer):
             sent = b.relu(self.project.emit(context, x, f"{name}.lin"), name=name)
         left = self.left
         out, width = left.weight.shape
-        # A sum of products is the product of the sum: the narrower rows are aggregated.
+        # Aggregation commutes with the product, so the narrower rows are aggregated.
         if self.aggr in ("sum", "mean") and (is_sparse(sent.ssa.type) or out < width):
             narrow = Linear(left.weight).emit(context, sent, f"{name}.lin_l")
             y = b.aggregate(context.adjacency, narrow, kind=self.aggr, name=name)
@@ -171,18 +171,18 @@ class GINConv(Layer):
     """Graph isomorphism of Xu et al. (2019): nn((1 + eps) x_i + sum of x_j).
 
     Args:
-        nn: the layers that are applied to the sum, one after another.
-        eps: how much more the node itself counts.
+        nn: the layers applied to the sum, in order.
+        eps: the additional weight of the node itself.
 
     Raises:
-        InputError: if `nn` is no layer or list of layers.
+        InputError: if `nn` is not a layer or a list of layers.
     """
 
     def __init__(self, nn: Layer | Sequence[Layer], eps: float = 0.0) -> None:
         self.nn = (nn,) if isinstance(nn, Layer) else tuple(nn)
         for layer in self.nn:
             if not isinstance(layer, Layer):
-                raise _error("GINConv", "nn has something else than layers", "a layer", type(layer))
+                raise _error("GINConv", "nn must hold layers only", "a layer", type(layer))
         self.eps = float(eps)
 
     @property
@@ -209,7 +209,7 @@ def _attention(what: str, array: np.ndarray) -> np.ndarray:
 
 def _require_dense(subject: str, what: str, x: Value) -> None:
     if is_sparse(x.ssa.type):
-        raise _error(subject, f"{what} meets sparse features", "dense ones")
+        raise _error(subject, f"{what} gets sparse features", "dense ones")
 
 
 def _error(subject: str, fact: str, expected: object = None, got: object = None) -> InputError:

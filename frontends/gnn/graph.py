@@ -1,8 +1,8 @@
-"""`Graph`: a directed weighted graph as the matrix that message passing multiplies by.
+"""`Graph`: a directed weighted graph, as the matrix that message passing multiplies by.
 
-Row i of the matrix lists the edges that *arrive* at node i: entry (i, j) is the weight of the
-edge from j to i. That is torch-geometric's ``adj_t``, and the transpose of what networkx and
-`scipy.sparse.csgraph` write, whose entry (i, j) is the edge from i to j.
+Row i of the matrix holds the edges *into* node i: entry (i, j) is the weight of the edge from j to
+i. That is torch-geometric's ``adj_t``, and the transpose of the matrices of networkx and
+`scipy.sparse.csgraph`, whose entry (i, j) is the edge from i to j.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ _INDEX_LIMIT = np.iinfo(np.int32).max
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A graph of N nodes: what `from_networkx`, `from_edge_index` and `from_scipy` make.
+    """A graph of N nodes, created by `from_networkx`, `from_edge_index` or `from_scipy`.
 
-    `adjacency` is an N x N CSR matrix of float32 or float64 values and int32 indices, columns
-    sorted in each row. An edge that is given several times is stored as often, in the order in
-    which it was given: as a matrix that is the sum of the weights, and a mean, a softmax or a
-    number of neighbours counts each. Self loops, entries of weight 0 and nodes without edges
-    stay. `nodes` names the rows in order.
+    `adjacency` is an N x N CSR matrix of float32 or float64 values and int32 indices, with sorted
+    columns in each row. Repeated edges are stored separately, in the given order: in a matrix
+    product their weights add up, and a mean, a softmax or a number of neighbours counts each. Self
+    loops, entries of weight 0 and nodes without edges are kept. `nodes` names the rows in order.
     """
 
     adjacency: csr_array
@@ -55,11 +54,11 @@ class Graph:
         """The adjacency matrix with values of `dtype`: "f32" or "f64".
 
         Raises:
-            InputError: if `dtype` is another one.
+            InputError: for any other `dtype`.
         """
         if dtype not in _VALUES:
             raise _error("unknown dtype", expected="f32 or f64", got=dtype)
-        # `csr_array.astype` adds up the entries of one place.
+        # `csr_array.astype` sums duplicate entries.
         return with_values(self.adjacency, self.adjacency.data.astype(_VALUES[dtype], copy=False))
 
     @staticmethod
@@ -69,14 +68,14 @@ class Graph:
         weight: str | None = None,
         nodelist: Sequence[Hashable] | None = None,
     ) -> Graph:
-        """Take a networkx graph, directed or not, multigraphs included.
+        """Convert a networkx graph, directed or not, including multigraphs.
 
-        An undirected edge goes both ways. Edges weigh 1, or what their attribute `weight`
-        says. Rows follow `nodelist`, by default the order of ``graph.nodes``.
+        An undirected edge becomes one in each direction. The weight of an edge is its attribute
+        `weight`, or 1. Rows are in the order of `nodelist`, by default that of ``graph.nodes``.
 
         Raises:
-            InputError: if `graph` is no networkx graph, `nodelist` is not an order of its
-                nodes, or an edge lacks the attribute or has something that is not a number.
+            InputError: if `graph` is not a networkx graph, `nodelist` is not an order of its
+                nodes, or an edge lacks the attribute or has one that is not a number.
         """
         edges = getattr(graph, "edges", None)
         if edges is None or not hasattr(graph, "is_directed"):
@@ -106,9 +105,9 @@ class Graph:
         num_nodes: int,
         edge_weight: np.ndarray | Sequence[float] | None = None,
     ) -> Graph:
-        """Take torch-geometric's edge list: integers of shape (2, E), sources over targets.
+        """Convert torch-geometric's edge list: integers of shape (2, E), sources then targets.
 
-        `edge_weight` has shape (E,); without it every edge weighs 1.
+        `edge_weight` has shape (E,); without it, all weights are 1.
 
         Raises:
             InputError: if a shape or dtype is wrong or an index is not in [0, num_nodes).
@@ -129,10 +128,10 @@ class Graph:
 
     @staticmethod
     def from_scipy(matrix: Any) -> Graph:
-        """Take a square `scipy.sparse` matrix whose entry (i, j) is the edge from i to j.
+        """Convert a square `scipy.sparse` matrix whose entry (i, j) is the edge from i to j.
 
-        This is the reading of networkx, `scipy.sparse.csgraph` and torch-geometric's
-        ``from_scipy_sparse_matrix``; a symmetric matrix reads the same either way.
+        This is the convention of networkx, `scipy.sparse.csgraph` and torch-geometric's
+        ``from_scipy_sparse_matrix``; for a symmetric matrix both directions are the same.
 
         Raises:
             InputError: if it is not sparse, square and of real numbers, or inconsistent.
@@ -155,9 +154,9 @@ class Graph:
 class GraphSpec:
     """A graph that is an argument of the compiled program.
 
-    `num_nodes` and `num_edges` fix its sizes; None leaves them to each call. `num_edges`
-    counts stored entries of the adjacency matrix. `dtype` is that of the edge weights, by
-    default that of the features.
+    `num_nodes` and `num_edges` fix its sizes; None makes them symbolic. `num_edges` counts stored
+    entries of the adjacency matrix. `dtype` is the type of the edge weights, by default that of the
+    features.
     """
 
     num_nodes: int | None = None
@@ -189,12 +188,12 @@ def _node_count(num_nodes: int) -> int:
 
 
 def _weights(values: object, count: int) -> np.ndarray:
-    """Edge weights of shape (count,): float64 where they came so, else float32."""
+    """Edge weights of shape (count,): float64 is kept, all else becomes float32."""
     refuse_mask("Graph", values)
     try:
         weights = np.asarray(values)
     except ValueError as error:
-        raise _error(f"edge weights are no array: {error}") from error
+        raise _error(f"edge weights are not an array: {error}") from error
     if weights.shape != (count,):
         raise _error("edge weights have the wrong shape", expected=(count,), got=weights.shape)
     if weights.size and weights.dtype.kind not in "biuf":
@@ -218,14 +217,14 @@ def _assemble(
     weights: np.ndarray | None,
     nodes: tuple[Hashable, ...],
 ) -> Graph:
-    """Store the edges row by row, rows = targets, in the order of their columns."""
+    """The graph with edges stored by row (target), sorted by column (source)."""
     from scipy.sparse import csr_array
 
     if len(sources) > _INDEX_LIMIT:
         raise _error("too many edges for 32-bit indices", got=len(sources))
     if weights is None:
         weights = np.ones(len(sources), dtype=np.float32)
-    # Not by way of a COO matrix, which adds up what has one place.
+    # Not through a COO matrix, which sums duplicate entries.
     order = np.lexsort((sources, targets))
     indptr = np.zeros(len(nodes) + 1, dtype=np.int32)
     np.cumsum(np.bincount(targets, minlength=len(nodes)), out=indptr[1:])

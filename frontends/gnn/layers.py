@@ -1,7 +1,7 @@
-"""The layers of a graph neural network, with trained weights, and what each one computes.
+"""The layers of a graph neural network, with trained weights.
 
-X holds the features of a node in each row. Weights are arrays of floats; a layer takes the
-element type of the features it meets.
+Each row of X holds the features of a node. Weights are arrays of floats; a layer computes in the
+element type of its features.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..builder import Builder, Value
 
 @dataclass(frozen=True)
 class Context:
-    """Where a layer puts its operators: the builder and the adjacency matrix (CSR).
+    """The builder to which layers append operators, and the adjacency matrix (CSR).
 
-    `with_self_loops` returns the matrix with an entry at each position of the diagonal; None where
-    the graph is known at run time only.
+    `with_self_loops` returns the matrix with an entry at each position of the diagonal; it is None
+    if the graph is only known at run time.
     """
 
     builder: Builder
@@ -37,14 +37,14 @@ class Layer(ABC):
 
     @property
     def parts(self) -> tuple[Layer, ...]:
-        """The layers that it is made of; by default there are none."""
+        """The layers that this one consists of, by default none."""
         return ()
 
     @abstractmethod
     def emit(self, context: Context, x: Value, name: str) -> Value:
-        """Append the layer's operators to features `x` (N, in); returns (N, out).
+        """Append the operators of the layer on features `x` (N, in); returns (N, out).
 
-        `name` is that of the layer in the model: it names the operators and the weights.
+        `name` is the name of the layer in the model, after which operators and weights are named.
 
         Raises:
             InputError: if the layer does not fit the features.
@@ -54,16 +54,15 @@ class Layer(ABC):
 class GCNConv(Layer):
     """Graph convolution of Kipf and Welling (2017): D^-1/2 (A + I) D^-1/2 X W + b.
 
-    As torch-geometric's layer of the same name: row i of A holds the weights of the edges
-    that arrive at node i, I is added only where a node has no self loop of its own (of several
-    the last one counts), D is the diagonal of the row sums of A + I, and D^-1/2 is 0 where such
-    a sum is 0.
+    As torch-geometric's layer of the same name: row i of A holds the weights of the edges into node
+    i, I is added only for nodes without a self loop (of several self loops the last one counts), D
+    is the diagonal of the row sums of A + I, and D^-1/2 is 0 where such a sum is 0.
 
     Args:
         weight: W, shape (in, out).
         bias: b, shape (out,), or None.
-        normalize: False multiplies by A as it is.
-        add_self_loops: whether I is added; by default where `normalize` is set.
+        normalize: False multiplies by A instead.
+        add_self_loops: whether to add I; by default the same as `normalize`.
 
     Raises:
         InputError: for wrong shapes or dtypes, or self loops without normalization.
@@ -78,7 +77,7 @@ class GCNConv(Layer):
         add_self_loops: bool | None = None,
     ) -> None:
         if add_self_loops and not normalize:
-            raise _error("GCNConv", "add_self_loops has a meaning with normalize only")
+            raise _error("GCNConv", "add_self_loops requires normalize")
         self.weight = matrix_of("GCNConv", weight)
         self.bias = bias_of("GCNConv", bias, self.weight.shape[1])
         self.normalize = normalize
@@ -97,7 +96,7 @@ class GCNConv(Layer):
 
 
 class Linear(Layer):
-    """X W^T + b, as torch's layer of the same name.
+    """X W^T + b, like torch's layer of the same name.
 
     Args:
         weight: W, shape (out, in).
@@ -131,18 +130,18 @@ class ReLU(Layer):
 
 
 class Dropout(Layer):
-    """Nothing: dropout acts in training only.
+    """The identity: dropout has an effect in training only.
 
     Args:
         p: the fraction of elements that training sets to 0, in [0, 1].
 
     Raises:
-        InputError: if `p` is no probability.
+        InputError: if `p` is not a probability.
     """
 
     def __init__(self, p: float = 0.5) -> None:
         if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
-            raise _error("Dropout", "p is no probability", "0 to 1", repr(p))
+            raise _error("Dropout", "p is not a probability", "0 to 1", repr(p))
         self.p = float(p)
 
     def emit(self, context: Context, x: Value, name: str) -> Value:
@@ -163,13 +162,13 @@ def floats(subject: str, what: str, values: Any) -> np.ndarray:
     """The array of a weight.
 
     Raises:
-        InputError: if it is no array of floats.
+        InputError: if it is not an array of floats.
     """
     refuse_mask(f"{subject}: {what}", values)
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise _error(subject, f"the {what} is no array: {error}") from error
+        raise _error(subject, f"the {what} is not an array: {error}") from error
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise _error(subject, f"the {what} has the wrong dtype", "f16, f32 or f64", array.dtype)
     return array
@@ -179,11 +178,11 @@ def matrix_of(subject: str, weight: Any) -> np.ndarray:
     """The matrix of a weight.
 
     Raises:
-        InputError: if it has no floats.
+        InputError: if it is not a matrix of floats.
     """
     array = floats(subject, "weight", weight)
     if array.ndim != 2:
-        raise _error(subject, "the weight is no matrix", "two dimensions", array.shape)
+        raise _error(subject, "the weight is not a matrix", "two dimensions", array.shape)
     return array
 
 
@@ -191,7 +190,7 @@ def bias_of(subject: str, bias: Any, width: int) -> np.ndarray | None:
     """The vector of a bias of `width` elements, or None.
 
     Raises:
-        InputError: if it is something else.
+        InputError: if it has another shape, or is not an array of floats.
     """
     if bias is None:
         return None
@@ -202,7 +201,7 @@ def bias_of(subject: str, bias: Any, width: int) -> np.ndarray | None:
 
 
 def check_width(subject: str, name: str, x: Value, width: int) -> None:
-    """Demand that features have as many columns as a weight has inputs."""
+    """Check that features have as many columns as a weight has inputs."""
     if x.shape[1] not in (None, width):
         fact = f'the weight of layer "{name}" does not fit the features'
         raise _error(subject, fact, f"{x.shape[1]} inputs", width)

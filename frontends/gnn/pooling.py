@@ -1,7 +1,7 @@
-"""Readout: the features of all nodes of a graph become one row.
+"""Readout: reduce the features of all nodes of a graph to one row.
 
-Each is torch-geometric's ``global_..._pool``. Several graphs in one are distinguished by `batch`,
-which holds the number of its graph for each node; without it all nodes are of one graph.
+Each is torch-geometric's ``global_..._pool``. For a batch of graphs, `batch` holds the index of the
+graph of each node; without it, all nodes belong to one graph.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class _Pool(Layer):
     kind = ""
 
     def __init__(self, batch: np.ndarray | None = None, size: int | None = None) -> None:
-        """Take the number of the graph of each node.
+        """Create the layer.
 
         Args:
-            batch: integers of shape (N,), or None for one graph.
-            size: the number of graphs; by default the largest number in `batch` and one more.
+            batch: the index of the graph of each node, of shape (N,); None for one graph.
+            size: the number of graphs; by default the largest index in `batch` plus one.
 
         Raises:
-            InputError: if `batch` is no vector of integers from 0 to size - 1.
+            InputError: if `batch` is not a vector of integers from 0 to size - 1.
         """
-        # No field of floats: a batch is no weight.
+        # A tuple, because arrays in the fields of a layer are its weights.
         self.batch = None if batch is None else tuple(_numbers(type(self).__name__, batch))
         largest = max(self.batch, default=-1) if self.batch is not None else 0
         self.size = largest + 1 if size is None else size
@@ -41,13 +41,13 @@ class _Pool(Layer):
     def emit(self, context: Context, x: Value, name: str) -> Value:
         subject = type(self).__name__
         if is_sparse(x.ssa.type):
-            raise _error(subject, f'layer "{name}" meets sparse features', "dense ones")
+            raise _error(subject, f'layer "{name}" gets sparse features', "dense ones")
         b = context.builder
         if self.batch is None:
             return b.reduce(x, self.kind, [0], True, name=name)
         if x.shape[0] not in (None, len(self.batch)):
             raise _error(
-                subject, "batch has not one number for each node", x.shape[0], len(self.batch)
+                subject, "batch does not have one index per node", x.shape[0], len(self.batch)
             )
         from scipy.sparse import csr_array
 
@@ -82,7 +82,7 @@ def _numbers(subject: str, batch: np.ndarray) -> list[int]:
     array = np.asarray(batch)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         got = f"{array.dtype} of shape {array.shape}"
-        raise _error(subject, "batch is no vector of integers", "one number for each node", got)
+        raise _error(subject, "batch is not a vector of integers", "one index per node", got)
     if array.size and int(array.min()) < 0:
         raise _error(subject, "batch is out of range", "0 or more", int(array.min()))
     return [int(number) for number in array]

@@ -1,4 +1,4 @@
-"""`Sequential`: layers one after another, and the module that they are on a graph."""
+"""`Sequential`: a sequence of layers, and their module on a graph."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .layers import Context, Layer
 
 Spec = TensorSpec | SparseSpec
 
-# Sparse matrices, that of the graph among them, have no other values in SciPy.
+# SciPy's sparse matrices, such as that of the graph, have no other floats.
 _DTYPES = {"float32": "f32", "float64": "f64"}
 
 
 class Sequential:
-    """A model: each layer takes the result of the one before it.
+    """A model: each layer is applied to the result of the one before it.
 
     Raises:
-        InputError: if there is no layer, or something else is among them.
+        InputError: if there is no layer, or an argument is not a layer.
     """
 
     def __init__(self, *layers: Layer) -> None:
@@ -44,16 +44,16 @@ class Sequential:
 
         Args:
             graph: a `Graph`, which becomes a constant, or a `GraphSpec` for an argument.
-            features: an array of shape (N, in) or a `scipy.sparse` matrix, which become
-                constants (the matrix stays sparse), or a `TensorSpec` or `SparseSpec` for an
-                argument. None as the number of nodes means that of the graph.
+            features: an array of shape (N, in) or a `scipy.sparse` matrix, which becomes a
+                constant (the matrix stays sparse), or a `TensorSpec` or `SparseSpec` for an
+                argument. None for the number of nodes stands for that of the graph.
             name: the name of the program.
 
         Returns:
-            A program whose arguments are the graph and the features, in this order, as far as
-            they are arguments, and whose result has shape (N, out). It computes in the
-            element type of the features; arrays take part in NumPy's promotion with the
-            weights, and integers count as f32.
+            A program whose arguments are the graph and the features, in this order, unless they are
+            constants, and whose result has shape (N, out). It computes in the element type of the
+            features. Constant features are promoted with the weights as in NumPy, where integers
+            count as f32.
 
         Raises:
             InputError: if graph, features and layers do not fit together.
@@ -74,7 +74,7 @@ class Sequential:
         return builder.module()
 
     def _spec(self, features: Any) -> Spec:
-        """Shape, form and element type of the features, whether constant or argument."""
+        """The shape, format and element type of the features, constant or not."""
         if isinstance(features, (TensorSpec, SparseSpec)):
             spec = features
         elif is_scipy(features):
@@ -85,7 +85,7 @@ class Sequential:
             expected = "an array, a scipy.sparse matrix, TensorSpec or SparseSpec"
             raise _error("not features", expected, type(features).__name__)
         if len(spec.shape) != 2:
-            raise _error("features are no matrix", "(nodes, features)", tuple(spec.shape))
+            raise _error("features are not a matrix", "(nodes, features)", tuple(spec.shape))
         if spec.dtype not in _DTYPES.values():
             raise _error("features have the wrong dtype", "f32 or f64", spec.dtype)
         if spec.shape[1] is None or isinstance(spec.shape[1], str):
@@ -93,7 +93,7 @@ class Sequential:
         return spec
 
     def _promoted(self, dtype: np.dtype) -> str:
-        """The element type in which constant features and the weights are computed."""
+        """The common element type of constant features and the weights."""
         if dtype.kind not in "fiub":
             raise _error("features have the wrong dtype", "numbers", dtype)
         weights = [w for layer in self.layers for w in _weights(layer)]
@@ -114,7 +114,7 @@ def _error(fact: str, expected: object = None, got: object = None) -> InputError
 
 
 def _nodes(graph: Graph | GraphSpec, spec: Spec) -> int | str:
-    """The number of nodes: what the graph knows, else what the features know, else a symbol."""
+    """The number of nodes: that of the graph, else that of the features, else a symbol."""
     rows = spec.shape[0]
     known = graph.num_nodes
     if known is None:
@@ -136,7 +136,7 @@ def _adjacency(builder: Builder, graph: Graph | GraphSpec, nodes: int | str, dty
 def _with_self_loops(
     builder: Builder, graph: Graph | GraphSpec, dtype: str
 ) -> Callable[[], Value] | None:
-    """Makes the constant matrix with self loops on first use."""
+    """A function that returns the constant matrix with self loops, created on first use."""
     if isinstance(graph, GraphSpec):
         return None
 

@@ -1,4 +1,4 @@
-"""What can be wrong with an ONNX model: broken (one error at once) or unsupported (collected)."""
+"""Errors in ONNX models: invalid (the first error is raised) or unsupported (all are collected)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class UnsupportedNodeError(Exception):
     The importer collects these and reports all of them in one `ImportModelError`.
 
     Attributes:
-        reason: what is not supported.
-        closest: what is supported and comes closest, or None.
+        reason: the unsupported feature.
+        closest: the closest supported feature, or None.
     """
 
     def __init__(self, reason: str, closest: str | None = None) -> None:
@@ -29,13 +29,13 @@ class UnsupportedNodeError(Exception):
 
 @dataclass(frozen=True)
 class Problem:
-    """A part of a model that is not supported, and the closest thing that is.
+    """An unsupported part of a model, and the closest supported feature.
 
     Attributes:
         part: such as ``node "conv1"`` or ``input "x"``.
-        what: for a node its operator and opset.
-        reason: what is not supported.
-        closest: what is supported and comes closest, or None.
+        what: the operator and opset of a node.
+        reason: the unsupported feature.
+        closest: the closest supported feature, or None.
     """
 
     part: str
@@ -58,13 +58,13 @@ def broken(
     origin: str | None = None,
     hint: str | None = None,
 ) -> ImportModelError:
-    """The error for a model that is no valid ONNX."""
+    """The error for a model that is not valid ONNX."""
     text = explain(subject, fact, expected=expected, got=got, origin=origin, hint=hint)
     return ImportModelError(text)
 
 
 def unsupported(problems: Sequence[Problem]) -> ImportModelError:
-    """One error for everything in a model that is not supported."""
+    """One error for all unsupported parts of a model."""
     count = len(problems)
     parts = "part of the model is" if count == 1 else "parts of the model are"
     lines = [f"onnx: {count} {parts} not supported", *(f"  {p}" for p in problems[:_LISTED])]

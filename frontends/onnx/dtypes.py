@@ -11,8 +11,8 @@ from ...core.dtypes import element_type_of
 from ...core.errors import UnsupportedError
 from .diagnostics import UnsupportedNodeError
 
-# What the importer can read and compute with while it folds constants. Only some of these
-# are element types of the IR.
+# The element types that the importer can read, and compute with while it folds constants. Not all
+# of them are element types of the IR.
 _READABLE = (
     *(TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16),
     *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
@@ -34,7 +34,7 @@ _CLOSEST = {
 
 
 def type_name(number: int) -> str:
-    """ONNX's name of an element type, lower case: ``bfloat16``; the number where it has none."""
+    """ONNX's name of an element type in lower case, such as ``bfloat16``; else its number."""
     if number not in TensorProto.DataType.values():
         return f"element type {number}"
     return TensorProto.DataType.Name(number).lower()
@@ -65,4 +65,4 @@ def element_type(dtype: np.dtype) -> Attribute:
 
 def _no_element_type(name: str) -> UnsupportedNodeError:
     closest = "float16" if name.startswith("float") else _CLOSEST.get(name)
-    return UnsupportedNodeError(f"{name} is no element type of the IR", closest)
+    return UnsupportedNodeError(f"{name} is not an IR element type", closest)

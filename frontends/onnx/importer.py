@@ -44,7 +44,7 @@ from .signature import Input, Size, read_inputs
 from .tensors import array_of, check_together
 from .values import Value, static_shape
 
-_MOST_NODES = 200_000  # after the model's own functions are expanded
+_MOST_NODES = 200_000  # after the functions of the model are expanded
 _DEEPEST_CALL = 64
 
 
@@ -54,20 +54,21 @@ def from_onnx(
 ) -> Module:
     """Read an ONNX model.
 
-    Initialisers go to the weight store by name, an initialiser that is also listed as an input
-    is a constant, and the names of nodes become the locations of operators. Shapes are inferred
-    from the inputs; what the model says about other values is not used. Dropout and batch
-    normalisation have their inference meaning.
+    Initialisers go to the weight store by name (as constants even if they are also listed as
+    inputs), and the names of nodes become the locations of operators. Shapes are inferred from the
+    inputs; shapes that the model declares for other values are not used. Dropout and batch
+    normalisation have their inference semantics.
 
     Args:
         source: path of a model, a serialised model, or a `ModelProto`, which is not changed.
-            External data is read from the folder of the path only.
+            External data is only read from the folder of the path.
         shapes: input name -> shape that fixes (int) or renames (str) symbolic dimensions; None
-            leaves a dimension as it is. A symbol that is fixed for one input is fixed for all.
+            keeps a dimension. A symbol that is fixed for one input is fixed for all.
 
     Raises:
-        ImportModelError: if the model cannot be read or is no valid ONNX (the first fact), or
-            if nodes in it are not supported (all of them, each with the closest that is).
+        ImportModelError: if the model cannot be read or is not valid ONNX (with the first error),
+            or if it has unsupported nodes (with all of them, each with the closest supported
+            feature).
     """
     load_conversions()
     model, folder = load(source)
@@ -79,10 +80,10 @@ class _Scope:
     """The names of one graph, or of one call of a function of the model."""
 
     opsets: Mapping[str, int]
-    values: dict[str, Value | None] = field(default_factory=dict)  # None: of an unsupported node
+    values: dict[str, Value | None] = field(default_factory=dict)  # None for unsupported nodes
     prefix: str = ""
     attributes: Mapping[str, AttributeProto] = field(default_factory=dict)
-    absent: set[str] = field(default_factory=set)  # operands that a call leaves out
+    absent: set[str] = field(default_factory=set)  # operands that a call omits
     depth: int = 0
 
 
@@ -134,7 +135,7 @@ class _Importer:
         return Value(tensor.name, array.dtype, static_shape(array), array, stored=True)
 
     def _arguments(self, graph: GraphProto, inputs: Sequence[Input], scope: _Scope) -> None:
-        """Make the body of the program, with one argument for each input."""
+        """Create the body of the program, with one argument for each input."""
         usable: list[tuple[Input, TensorType]] = []
         for info in graph.input:
             scope.values.setdefault(info.name, None)
@@ -181,7 +182,7 @@ class _Importer:
             scope.values[name] = value
 
     def _convert(self, proto: NodeProto, scope: _Scope) -> Sequence[Value | None]:
-        """The results of a node; none where an operand is the result of an unsupported node."""
+        """The results of a node; empty if an operand is the result of an unsupported node."""
         domain = default_domain(proto.domain)
         name = scope.prefix + label(proto)
         attributes = _attributes(proto, name, scope)
@@ -283,7 +284,7 @@ def _functions(model: ModelProto) -> dict[tuple[str, str, str], FunctionProto]:
 
 
 def _attributes(proto: NodeProto, name: str, scope: _Scope) -> dict[str, AttributeProto]:
-    """The attributes of a node by name; those of an enclosing call in place of references."""
+    """The attributes of a node by name, with references resolved to those of the enclosing call."""
     result: dict[str, AttributeProto] = {}
     for attribute in proto.attribute:
         if attribute.name in result:
@@ -316,7 +317,7 @@ def _check_counts(proto: NodeProto, name: str, schema: OpSchema | None) -> None:
 
 
 def _evaluated(node: Node, evaluate: Evaluation | None, limit: int) -> list[Value] | None:
-    """The results of a node whose operands are known and small; None if it becomes an operator."""
+    """The results of a node with small, known operands; None if it becomes an operator."""
     operands = [value.contents for value in node.inputs if value is not None]
     if evaluate is None or not operands:
         return None
@@ -334,7 +335,7 @@ def _evaluated(node: Node, evaluate: Evaluation | None, limit: int) -> list[Valu
 
 
 def _checked(node: Node, results: Sequence[Value | None]) -> Sequence[Value | None]:
-    """`results`, after checking that the model uses no further results of the node."""
+    """`results`, after checks that all attributes were read and all used results are present."""
     unread = node.unread()
     if unread:
         raise node.unsupported(f"attribute {', '.join(unread)} is not supported")
@@ -356,7 +357,7 @@ def _check_outputs(graph: GraphProto) -> None:
 
 
 def _check_declared(info: ValueInfoProto, value: Value) -> None:
-    """Compare the element type of an output with the declared one, if there is one."""
+    """Compare the element type of an output with the declared one, if any."""
     declared = info.type.tensor_type.elem_type
     if declared and numpy_dtype(declared) != value.dtype:
         raise broken(
@@ -376,7 +377,7 @@ def _sizes(shape: Shape) -> list[int]:
 
 
 def _names(shape: Shape) -> list[int | str]:
-    """A shape as the attributes of the public function write it; "" has no name."""
+    """A shape for the attributes of the public function; "" is an unnamed dimension."""
     return [
         dim.value if dim.is_static else "" if any(s[0] == "_" for s in dim.symbols) else str(dim)
         for dim in shape

@@ -1,4 +1,4 @@
-"""From a path, bytes or a `ModelProto` to a model whose envelope is known to be sound."""
+"""Load a model from a path, bytes or a `ModelProto`, and check everything around its graph."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def load(source: object) -> tuple[ModelProto, Path | None]:
     """Read a model.
 
     Returns:
-        The model, and the folder in which its external data must lie (None where the model
-        did not come from a file).
+        The model, and the folder in which its external data must be (None if the model is not
+        from a file).
 
     Raises:
-        ImportModelError: if the file cannot be read or holds no ONNX model.
+        ImportModelError: if the file cannot be read or is not an ONNX model.
     """
     if isinstance(source, ModelProto):
         return _checked(source, "model"), None
@@ -60,13 +60,13 @@ def _checked(model: ModelProto, what: str) -> ModelProto:
     if not model.HasField("graph"):
         raise broken(f"{what}: not an ONNX model: it has no graph")
     if not all(isinstance(text, str) for text in _texts(model)):
-        raise broken(f"{what}: a name is no UTF-8 text")
+        raise broken(f"{what}: a name is not UTF-8 text")
     opsets(model.opset_import)
     return model
 
 
 def _texts(model: ModelProto) -> Iterator[object]:
-    """Every text of a model that is used; protobuf returns bytes for invalid UTF-8."""
+    """All texts of a model that the importer uses; protobuf returns bytes for invalid UTF-8."""
     graph = model.graph
     for entry in model.opset_import:
         yield entry.domain
@@ -93,11 +93,11 @@ def _texts_of_nodes(nodes: Iterable[NodeProto]) -> Iterator[object]:
 
 
 def opsets(imports: object) -> dict[str, int]:
-    """Domain -> opset version of a list of imports, the default domain as "".
+    """Domain -> opset version for a list of imports, with the default domain as "".
 
     Raises:
-        ImportModelError: if a domain is imported twice, or the default domain in a version
-            that is not known.
+        ImportModelError: if a domain is imported in two versions, or the default domain in an
+            unsupported one.
     """
     result: dict[str, int] = {}
     for entry in imports:  # type: ignore[attr-defined]
@@ -117,5 +117,5 @@ def opsets(imports: object) -> dict[str, int]:
 
 
 def default_domain(domain: str) -> str:
-    """A domain by its usual name: both spellings of ONNX's own become ""."""
+    """A domain by its canonical name: "" for both spellings of ONNX's own."""
     return "" if domain == "ai.onnx" else domain

@@ -1,4 +1,4 @@
-"""What a conversion sees of its node, and how it adds operators to the program."""
+"""The interface of conversions: reading a node, and adding operators to the program."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from .tensors import array_of, check_shape
 from .values import Value, is_simple, is_static, settled, static_shape
 
 LARGEST_FOLDED = 1 << 16
-"""Elements of operands up to which a result is computed at import; above, it is an operator."""
+"""The largest operand, in elements, for which a result is computed at import instead of by an
+operator."""
 
 LARGEST_CONSTANT = 1 << 24
-"""The same for what can only be computed at import."""
+"""The same for nodes that can only be computed at import."""
 
 
 class Builds(Protocol):
@@ -40,11 +41,11 @@ class Builds(Protocol):
 
 
 class Emitter:
-    """Adds operators to the body of the program and knows the symbolic shapes of their results.
+    """Adds operators to the body of the program and infers the symbolic shapes of their results.
 
     Args:
         body: the block of the public function.
-        weights: the store that initialisers go to.
+        weights: the store for initialisers.
     """
 
     def __init__(self, body: Block, weights: WeightStore) -> None:
@@ -63,7 +64,7 @@ class Emitter:
         Raises:
             VerifyException: if the operands do not fit together.
             ImportModelError: if a result is too large for any machine.
-            UnsupportedNodeError: if a dimension of a result is too involved to name.
+            UnsupportedNodeError: if a dimension of a result is too complex.
         """
         op.location = location
         op.verify()
@@ -74,13 +75,13 @@ class Emitter:
             dtype = dtype_of(element_type(result))
             check_shape([d.value if d.is_static else 1 for d in shape], dtype.itemsize, op.name)
             if not all(is_simple(d) for d in shape):
-                raise UnsupportedNodeError("a dimension of the result is too involved")
+                raise UnsupportedNodeError("a dimension of the result is too complex")
             results.append(Value("", dtype, tuple(shape), ssa=result))
         self.body.add_op(op)
         return results
 
     def ssa(self, value: Value, location: LocationAttr) -> SSAValue:
-        """The IR value of `value`; known contents become a constant where first used.
+        """The IR value of `value`; known contents become a constant at their first use.
 
         Raises:
             UnsupportedNodeError: if the contents depend on a symbolic dimension.
@@ -104,7 +105,7 @@ class Emitter:
         return value.ssa
 
     def _constant(self, value: Value, contents: np.ndarray) -> graph.ConstantOp:
-        """A scalar as a literal; anything larger in the weight store, under the value's name."""
+        """A literal for a scalar; else a weight in the store, under the name of the value."""
         kind = TensorType(element_type_of(contents.dtype), contents.shape)
         if contents.size == 1:
             return graph.ConstantOp.literal(contents)
@@ -113,16 +114,16 @@ class Emitter:
 
 
 class Node:
-    """A node of the model as a conversion sees it.
+    """A node of the model, as an input of a conversion.
 
-    Every attribute that a conversion does not read makes the node unsupported, so that none
-    is ignored by accident; `ignore` is for those without a meaning at inference.
+    An attribute that the conversion does not read makes the node unsupported: none is ignored by
+    accident. `ignore` is for those without an effect at inference.
 
     Attributes:
-        name: what the model calls the node.
+        name: the name of the node in the model.
         operator: the ONNX operator.
         opset: the version of its domain.
-        inputs: operands, None for one that is left out.
+        inputs: operands, None for an omitted one.
         outputs: names of the results, "" for an unused one.
     """
 
@@ -154,7 +155,7 @@ class Node:
         return f'node "{self.name}"'
 
     def broken(self, fact: str, expected: object = None, got: object = None) -> ImportModelError:
-        """The error for a node that is no valid ONNX; the caller raises it."""
+        """The error for a node that is not valid ONNX; the caller raises it."""
         subject = f"onnx.{self.operator}"
         return broken(fact, subject=subject, expected=expected, got=got, origin=self.origin)
 
@@ -172,11 +173,11 @@ class Node:
         return value
 
     def optional(self, index: int) -> Value | None:
-        """An operand that may be left out."""
+        """An operand that may be omitted."""
         return self.inputs[index] if index < len(self.inputs) else None
 
     def variadic(self) -> list[Value]:
-        """All operands, of which there is at least one."""
+        """All operands, at least one."""
         if not self.inputs:
             raise self.broken("operands are missing", "at least 1", 0)
         return [self.input(index) for index in range(len(self.inputs))]
@@ -186,14 +187,14 @@ class Node:
         return index < len(self.outputs) and bool(self.outputs[index])
 
     def contents(self, index: int) -> np.ndarray:
-        """The elements of an operand that must be known; an object array of `Dim` if symbolic."""
+        """The elements of an operand, which must be known; an object array of `Dim` if symbolic."""
         value = self.input(index)
         if value.contents is None:
             raise self.unsupported(f'operand {index} ("{value.name}") must be a constant')
         return value.contents
 
     def dims(self, index: int) -> list[Dim]:
-        """A known operand of integers as dimensions, symbolic ones among them."""
+        """A known operand of integers as dimensions, which may be symbolic."""
         array = self.contents(index)
         if array.dtype != object and not np.issubdtype(array.dtype, np.integer):
             raise self.broken(f"operand {index} has the wrong type", "integers", array.dtype.name)
@@ -204,7 +205,7 @@ class Node:
         return [d if isinstance(d, Dim) else Dim.of(int(d)) for d in array.flat]
 
     def integers(self, index: int) -> list[int]:
-        """A known operand of integers that no symbolic dimension decides."""
+        """A known operand of integers that does not depend on symbolic dimensions."""
         dims = self.dims(index)
         if not is_static(dims):
             raise self.unsupported(f"operand {index} depends on a symbolic dimension")
@@ -267,7 +268,7 @@ class Node:
         self._read.update(names)
 
     def insist(self, only: Mapping[str, int | str]) -> None:
-        """Allow attributes with one value alone.
+        """Require given values of attributes.
 
         Raises:
             UnsupportedNodeError: if one has another value.
@@ -303,7 +304,7 @@ class Node:
 
         Args:
             build: the class of the operator.
-            operands: its operands; None for one that is left out.
+            operands: its operands; None for an omitted one.
             attributes: keyword arguments of its constructor.
         """
         given = [value for value in operands if value is not None]
@@ -323,7 +324,7 @@ class Node:
             dtype = dtype or np.dtype(np.int64)
             numbers = settled(contents, dtype)
             if numbers is None:
-                raise self.unsupported("a symbolic dimension in the result is too involved")
+                raise self.unsupported("a symbolic dimension in the result is too complex")
             contents = numbers
         return Value("", dtype or contents.dtype, static_shape(contents), contents)
 
@@ -331,26 +332,26 @@ class Node:
         """A constant scalar of the element type of `like`.
 
         Raises:
-            UnsupportedNodeError: if the number is not whole and the element type is.
+            UnsupportedNodeError: if the number is not an integer but the element type is.
         """
         if like.dtype.kind != "f" and not float(number).is_integer():
             raise self.unsupported(f"not supported for {like.dtype.name}")
         return self.known(np.array(number, like.dtype))
 
     def _refused(self, error: VerifyException) -> ImportModelError | UnsupportedNodeError:
-        """The error for an operator that refused its operands: their shapes, or their types."""
+        """The error for an operator that rejects the shapes or types of its operands."""
         text = str(error).strip().splitlines()[-1].strip()
         if text.startswith("graph."):
             fact = text.partition(": ")[2]
             given = [value.shape for value in self.inputs if value is not None]
-            # What a symbol stands for might fit: the model need not be wrong.
+            # The actual sizes of symbols might fit: the model may be valid.
             return self.broken(fact) if all(map(is_static, given)) else self.unsupported(fact)
         types = sorted({value.dtype.name for value in self.inputs if value is not None})
         return self.unsupported(f"not supported for {', '.join(types)}")
 
 
 def hint(value: SSAValue, name: str) -> None:
-    """Let the text of the IR call a value what the model calls it, as far as it can."""
+    """Name a value in the text of the IR after its name in the model, if possible."""
     word = re.sub(r"\W", "_", name, flags=re.ASCII)
     if value.name_hint is None and word and SSAValue.is_valid_name(word):
         value.name_hint = word

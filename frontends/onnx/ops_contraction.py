@@ -16,7 +16,7 @@ def gemm(node: Node) -> Value:
     a, b, c = node.input(0), node.input(1), node.optional(2)
     for operand in (a, b):
         if operand.rank != 2:
-            raise node.broken("an operand is no matrix", "rank 2", f"rank {operand.rank}")
+            raise node.broken("an operand is not a matrix", "rank 2", f"rank {operand.rank}")
     alpha, beta = node.attr_float("alpha", 1.0), node.attr_float("beta", 1.0)
     x = _transposed(node, a) if node.attr_int("transA") else a
     w = b if node.attr_int("transB") else _transposed(node, b)
@@ -56,7 +56,7 @@ def _scaled(node: Node, x: Value, factor: float) -> Value:
 
 @converts("MatMul", since=1)
 def matmul(node: Node) -> Value:
-    # A vector on the left is a row, one on the right a column, and their 1 is dropped again.
+    # A vector on the left becomes a row, one on the right a column; the product drops their 1.
     a, b = node.input(0), node.input(1)
     for operand in (a, b):
         if operand.rank == 0:

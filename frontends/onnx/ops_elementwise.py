@@ -1,4 +1,4 @@
-"""Elementwise operators of ONNX, and activations that are made of them."""
+"""Elementwise operators of ONNX, and activations composed of them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def pow_(node: Node) -> Value:
         return node.emit(graph.PowOp, base, exponent)
     if base.dtype.kind == "f":
         return node.emit(graph.PowOp, base, cast(node, exponent, base.dtype))
-    # The result has the base's type, but the power is computed in one that holds both.
+    # The result has the type of the base, but the power is computed in the common type.
     wide = np.promote_types(base.dtype, exponent.dtype)
     power = node.emit(graph.PowOp, cast(node, base, wide), cast(node, exponent, wide))
     return cast(node, power, base.dtype)
@@ -120,7 +120,7 @@ def absolute(node: Node, x: Value) -> Value:
 
 @converts("Cast", since=6)
 def cast_to(node: Node) -> Value:
-    node.ignore("saturate", "round_mode")  # they concern 8-bit floats only
+    node.ignore("saturate", "round_mode")  # only for 8-bit floats
     return cast(node, node.input(0), node.attr_dtype("to"))
 
 
@@ -131,7 +131,7 @@ def cast_like(node: Node) -> Value:
 
 
 def cast(node: Node, x: Value, dtype: np.dtype) -> Value:
-    """`x` with elements of `dtype`; `x` itself where it has them."""
+    """`x` cast to `dtype`; `x` itself if it has this dtype."""
     if x.dtype == dtype:
         return x
     return node.emit(graph.CastOp, x, target=element_type(dtype))
@@ -264,7 +264,7 @@ def clip(node: Node) -> Value:
     x, low, high = node.input(0), node.optional(1), node.optional(2)
     for bound in (low, high):
         if bound is not None and bound.rank != 0 and bound.shape != (1,):
-            raise node.broken("a bound is no scalar", "rank 0", f"rank {bound.rank}")
+            raise node.broken("a bound is not a scalar", "rank 0", f"rank {bound.rank}")
     fixed = [None if bound is None else _number(bound) for bound in (low, high)]
     if all(b is None or f is not None for b, f in zip((low, high), fixed, strict=True)):
         return _clip(node, x, *fixed)
@@ -277,7 +277,7 @@ def clip(node: Node) -> Value:
 
 
 def _number(bound: Value) -> float | int | None:
-    """The known number in a bound; None if it comes at run time, or is no number."""
+    """The known number of a bound; None if it is only known at run time, or is NaN."""
     if bound.contents is None or bound.is_symbolic:
         return None
     number = bound.contents.reshape(()).item()

@@ -56,7 +56,7 @@ def is_nan(node: Node) -> Value:
 
 
 def _is_nan(node: Node, x: Value) -> Value:
-    # NaN alone differs from itself.
+    # Only NaN differs from itself.
     return node.emit(graph.LogicalNotOp, node.emit(graph.EqualOp, x, x))
 
 
@@ -66,7 +66,7 @@ def is_inf(node: Node) -> Value:
     negative = bool(node.attr_int("detect_negative", 1))
     positive = bool(node.attr_int("detect_positive", 1))
     if not negative and not positive:
-        # x < -inf holds for no number.
+        # x < -inf is always false.
         return node.emit(graph.LessOp, x, node.known(np.array(-math.inf, x.dtype)))
     if negative and positive:
         x = node.emit(graph.AbsOp, x)
@@ -97,7 +97,7 @@ def shrink(node: Node) -> Value:
 
 @converts("Mod", since=10)
 def mod(node: Node) -> Value:
-    # a - b * trunc(a / b), to which b is added where the signs of it and of b differ
+    # r = a - b * trunc(a / b); r + b if the signs of r and b differ, else r
     a, b = node.input(0), node.input(1)
     if a.dtype.kind not in "iu":
         raise node.unsupported(f"not supported for {a.dtype.name}")
@@ -117,7 +117,7 @@ def mod(node: Node) -> Value:
 def trilu(node: Node) -> Value:
     x, upper = node.input(0), bool(node.attr_int("upper", 1))
     if x.rank < 2:
-        raise node.broken("operand is no matrix", "rank >= 2", f"rank {x.rank}")
+        raise node.broken("operand is not a matrix", "rank >= 2", f"rank {x.rank}")
     rows, columns = x.shape[-2:]
     if not rows.is_static or not columns.is_static:
         raise node.unsupported("a triangle of a matrix with symbolic sizes")
@@ -147,13 +147,14 @@ def _arg_extremum(node: Node, kind: str) -> Value:
 
 
 def _place(node: Node, x: Value, axis: int, kind: str, last: bool = False) -> Value:
-    """The first or last place along an axis of the extremum, or of NaN where there is one.
+    """The first or last position along an axis of the extremum, or of NaN if there is one.
 
-    It is the extremum of the places of all that equals the extremum; the axis stays, with size 1.
+    It is the minimum or maximum of the positions of all elements equal to the extremum; the axis
+    is kept with size 1.
     """
     size = x.shape[axis]
     if not size.is_static:
-        raise node.unsupported(f"a place in symbolic dimension {size}")
+        raise node.unsupported(f"a position in symbolic dimension {size}")
     best = node.emit(graph.ReduceOp, x, kind=kind, axes=[axis], keepdims=True)
     chosen = node.emit(graph.EqualOp, x, best)
     if x.dtype.kind == "f":
@@ -166,7 +167,7 @@ def _place(node: Node, x: Value, axis: int, kind: str, last: bool = False) -> Va
 
 
 def _places(node: Node, count: int, trailing: int) -> Value:
-    """0, 1, 2, ... along a dimension that `trailing` others follow."""
+    """0, 1, 2, ... along a dimension before `trailing` others."""
     return node.known(np.arange(count).reshape(-1, *[1] * trailing))
 
 
@@ -186,7 +187,7 @@ def one_hot(node: Node) -> Value:
     indices, values = node.input(0), node.input(2)
     (depth,) = _whole_numbers(node, 1)
     if values.shape != (2,):
-        raise node.broken("values are not two", [2], [str(d) for d in values.shape])
+        raise node.broken("values has the wrong shape", [2], [str(d) for d in values.shape])
     axis = node.axis(node.attr_int("axis", -1), indices.rank + 1)
     wide = unsqueezed(node, cast(node, indices, np.dtype(np.int64)), [axis])
     negative = node.emit(graph.LessOp, wide, node.scalar(0, wide))
@@ -200,10 +201,10 @@ def one_hot(node: Node) -> Value:
 
 
 def _whole_numbers(node: Node, index: int) -> list[int]:
-    """A known operand of numbers that may be stored as floats, but are whole."""
+    """A known operand of integers, which may be stored as floats."""
     contents = node.contents(index)
     if contents.dtype == object:
         return node.integers(index)
     if contents.size != 1 or (contents != np.round(contents)).any():
-        raise node.broken(f"operand {index} is no whole number", got=contents.reshape(-1)[:4])
+        raise node.broken(f"operand {index} is not an integer", got=contents.reshape(-1)[:4])
     return [int(n) for n in contents.flat]

@@ -1,4 +1,4 @@
-"""Constants, and the layers that exist as such in models: normalisations, dropout, pooling."""
+"""Constants, and whole layers as operators: normalisations, dropout, global pooling."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def dropout(node: Node) -> list[Value | None]:
 
 
 def _dropout(node: Node, ratio: float | None, mask: np.dtype) -> list[Value | None]:
-    """`ratio` has no effect at inference; None if it is a run-time value."""
+    """The identity, and its mask; `ratio` is only checked, None if it is a run-time value."""
     x = node.input(0)
     if ratio is not None and not 0 <= ratio < 1:
         raise node.broken("ratio out of range", "0 <= ratio < 1", ratio)
@@ -84,13 +84,13 @@ def _dropout(node: Node, ratio: float | None, mask: np.dtype) -> list[Value | No
 
 
 def _batch_operands(node: Node) -> tuple[Value, list[Value], int]:
-    """The operand, its parameters as vectors of its element type, and the dimension of these."""
+    """The operand, its parameters as vectors of its element type, and their dimension."""
     x, *parameters = (node.input(i) for i in range(5))
     if x.rank < 1:
         raise node.broken("operand is a scalar", "rank >= 1", "rank 0")
     for operand in parameters:
         if operand.rank != 1:
-            raise node.broken("a parameter is no vector", "rank 1", f"rank {operand.rank}")
+            raise node.broken("a parameter is not a vector", "rank 1", f"rank {operand.rank}")
     return x, [cast(node, p, x.dtype) for p in parameters], 1 if x.rank > 1 else 0
 
 
@@ -170,7 +170,7 @@ def group_normalization(node: Node) -> Value:
 
 
 def _stash(node: Node, x: Value) -> np.dtype:
-    """The type in which statistics are taken: `stash_type`, or the operand's if that is wider."""
+    """The type of statistics: `stash_type`, or the type of the operand if that is wider."""
     stash = node.attr_dtype("stash_type", np.dtype(np.float32))
     return np.promote_types(stash, x.dtype) if stash.kind == "f" else x.dtype
 
@@ -187,7 +187,7 @@ def _in_stash(
 
 
 def _statistics(node: Node, x: Value, axes: list[int], epsilon: float) -> tuple[Value, Value]:
-    """The means along some axes, and 1 / sqrt(variance + epsilon)."""
+    """The mean along axes, and 1 / sqrt(variance + epsilon)."""
     mean = node.emit(graph.ReduceOp, x, kind="mean", axes=axes, keepdims=True)
     distance = node.emit(graph.SubOp, x, mean)
     square = node.emit(graph.MulOp, distance, distance)

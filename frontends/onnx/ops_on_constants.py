@@ -1,7 +1,7 @@
-"""Operators computed with NumPy at import, where their operands are constants or shapes.
+"""Operators evaluated with NumPy at import if their operands are constants or shapes.
 
-This is how the shape arithmetic that exporters write (Shape, Gather, Unsqueeze, Concat before
-a Reshape) becomes a target shape. Symbolic dimensions take part as `Dim`.
+They turn the shape arithmetic of exporters (Shape, Gather, Unsqueeze, Concat before a Reshape) into
+a target shape. Symbolic dimensions are `Dim`s.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _operands(node: Node) -> list[np.ndarray]:
 
 
 def _same_types(node: Node, first: int = 0) -> None:
-    """Demand that all operands from `first` on have one element type."""
+    """Check that all operands from `first` on have the same element type."""
     types = list(dict.fromkeys(value.dtype.name for value in node.inputs[first:] if value))
     if len(types) > 1:
         raise node.broken("element types differ", types[0], types[1])
@@ -61,7 +61,7 @@ def _same(a: Dim, b: Dim) -> bool | None:
 
 
 def _larger(a: Dim, b: Dim) -> bool | None:
-    """Whether a > b for all sizes of the symbols; sizes are not negative."""
+    """Whether a > b for all sizes of the symbols, which are nonnegative; None if that depends."""
     difference = a - b
     if difference.is_static:
         return difference.value > 0
@@ -308,7 +308,7 @@ def reshape(node: Node) -> np.ndarray | None:
     x, target = node.contents(0), node.integers(1)
     if not node.attr_int("allowzero"):
         if any(n == 0 and i >= x.ndim for i, n in enumerate(target)):
-            raise node.broken("0 copies a dimension that is not there", got=target)
+            raise node.broken("0 copies a dimension that does not exist", got=target)
         target = [x.shape[i] if n == 0 else n for i, n in enumerate(target)]
     if any(n < -1 for n in target):
         raise node.broken("negative dimension in the target", got=target)

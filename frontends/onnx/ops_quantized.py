@@ -24,14 +24,14 @@ def _parameter(node: Node, value: Value) -> Value:
 
 
 def _zero(node: Node, like: Value, dtype: np.dtype) -> Value:
-    """The zero point 0, as many as there are scales."""
+    """Zero points of 0, one for each scale."""
     if not all(dim.is_static for dim in like.shape):
         raise node.unsupported("a symbolic number of scales without zero points")
     return node.known(np.zeros([dim.value for dim in like.shape], dtype))
 
 
 def _scaled(node: Node, x: Value, dtype: np.dtype) -> tuple[Value, Value, int | None]:
-    """The scale, the zero point (by default 0 of `dtype`) and the axis along which they are."""
+    """The scale, the zero point (by default 0 of `dtype`), and their axis."""
     if node.attr_int("block_size"):
         raise node.unsupported("quantisation in blocks is not supported")
     scale, given = _parameter(node, node.input(1)), node.optional(2)
@@ -44,7 +44,7 @@ def _scaled(node: Node, x: Value, dtype: np.dtype) -> tuple[Value, Value, int | 
 
 @converts("QuantizeLinear", since=10)
 def quantize_linear(node: Node) -> Value:
-    node.ignore("saturate")  # it concerns floats of 8 bits only
+    node.ignore("saturate")  # only for 8-bit floats
     if node.attr_int("precision"):
         node.insist({"precision": 1})
     x = node.input(0)
@@ -73,7 +73,7 @@ def dequantize_linear(node: Node) -> Value:
 
 @converts("DynamicQuantizeLinear", since=11)
 def dynamic_quantize_linear(node: Node) -> list[Value]:
-    # scale == (max - min) / 255  of the range of x with 0 in it, or 1 where x is 0
+    # scale == (max - min) / 255  of the range of x extended by 0, or 1 if x is all 0
     x = node.input(0)
     zero = node.scalar(0, x)
     low, high = (
@@ -95,7 +95,7 @@ def dynamic_quantize_linear(node: Node) -> list[Value]:
 
 
 def _parameters(node: Node, count: int) -> list[Value]:
-    """The operands of a product, with scales and zero points as scalars or vectors."""
+    """The operands of a contraction, with scales and zero points as scalars or vectors."""
     inputs = [node.input(i) for i in range(count)]
     return [v if i in (0, 3) else _parameter(node, v) for i, v in enumerate(inputs)]
 
@@ -107,7 +107,7 @@ def qlinear_matmul(node: Node) -> Value:
     if a.rank == 0 or b.rank == 0:
         raise node.broken("an operand is a scalar", "rank >= 1", "rank 0")
     if any(value.rank for value in (*middle[:2], *middle[5:])):
-        raise node.unsupported("scales of the rows of a product are not supported")
+        raise node.unsupported("scales per row of a product are not supported")
     left = unsqueezed(node, a, [0]) if a.rank == 1 else a
     middle[2] = unsqueezed(node, b, [1]) if b.rank == 1 else b
     result = node.emit(graph.QuantizedMatmulOp, left, *middle)
@@ -119,7 +119,7 @@ def qlinear_matmul(node: Node) -> Value:
 def qlinear_conv(node: Node) -> Value:
     x, *middle = _parameters(node, 8)
     axes = window_axes(node, x, filter_window(node, x, middle[2]))
-    # Padding stands for 0, which is the zero point.
+    # Padding is the zero point, which represents 0.
     low, high = ([0, 0, *sizes] for sizes in zip(*((a.low, a.high) for a in axes), strict=True))
     if any((*low, *high)):
         x = padded(node, x, low, high, node.contents(2).reshape(()).item())
@@ -135,7 +135,7 @@ def qlinear_conv(node: Node) -> Value:
 
 
 def _without_zero_point(node: Node, x: Value, zero_point: Value | None) -> Value:
-    """``x - zero_point`` in 16 bits, which hold it."""
+    """``x - zero_point`` in 16 bits, where it cannot overflow."""
     if zero_point is None:
         return x
     if zero_point.contents is not None and not zero_point.contents.any():

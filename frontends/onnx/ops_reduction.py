@@ -17,7 +17,7 @@ from .registry import converts
 from .values import Value, is_static
 
 Reduction = Callable[[Node, Value, Sequence[int], bool], Value]
-_AXES_AS_OPERAND = 18  # ReduceSum has it from opset 13 on
+_AXES_AS_OPERAND = 18  # opset 13 for ReduceSum
 
 
 def _register() -> None:
@@ -82,7 +82,7 @@ def _extremum(node: Node, x: Value, axes: Sequence[int], keepdims: bool, kind: s
 def _extremum_of_nothing(
     node: Node, x: Value, axes: Sequence[int], keepdims: bool, kind: str
 ) -> Value:
-    """The neutral element, as ONNX has it from opset 20 on."""
+    """The neutral element, as ONNX specifies it since opset 20."""
     if not is_static(x.shape):
         raise node.unsupported("the extremum of an empty axis beside a symbolic one")
     if x.dtype.kind == "f":
@@ -121,8 +121,8 @@ def _log_sum(node: Node, x: Value, axes: Sequence[int], keepdims: bool) -> Value
 
 
 def _log_sum_exp(node: Node, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-    # log(sum(exp(x))) == log(sum(exp(x - m))) + m, with m = max(x) cut to finite numbers so
-    # that infinities do not meet.
+    # log(sum(exp(x))) == log(sum(exp(x - m))) + m, with m = max(x) clipped to finite numbers,
+    # because inf - inf is NaN.
     if x.dtype.kind != "f":
         raise node.unsupported(f"not supported for {x.dtype.name}")
     if any(x.shape[axis] == 0 for axis in axes):
@@ -143,7 +143,7 @@ _register()
 
 def _softmax_of_rows(build: Builds) -> Callable[[Node], Value]:
     def convert(node: Node) -> Value:
-        """Before opset 13 all dimensions from the axis on are one."""
+        """Before opset 13, softmax is over all dimensions from the axis on."""
         x = node.input(0)
         axis = node.axis(node.attr_int("axis", 1), x.rank)
         if all(d == 1 for d in x.shape[axis + 1 :]):

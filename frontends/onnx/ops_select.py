@@ -1,4 +1,4 @@
-"""Operators that pick elements out of tensors: concatenations, gathers, slices."""
+"""Operators that join or select parts of tensors: concatenations, gathers, slices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .registry import converts
 from .values import Value
 
 _BEYOND = 1_000_000_000
-"""As the start or the end of a slice, exporters mean the border of a dimension by this or more."""
+"""Exporters write a start or end of at least this magnitude for the border of a dimension."""
 
 
 @converts("Concat", since=4)
@@ -74,21 +74,21 @@ def _sliced(
 
 
 def _part(node: Node, dim: Dim, start: int, end: int, step: int) -> tuple[int, int, int]:
-    """Start, end and step of a slice, clamped as Python does it."""
+    """Start, end and step of a slice, clamped as in Python."""
     if dim.is_static:
         return slice(start, end, step).indices(dim.value)
     if step == 1 and (start == 0 or start <= -_BEYOND) and end >= _BEYOND:
         return 0, WHOLE_END, 1
-    raise node.unsupported(f"a slice of symbolic dimension {dim} that does not take it whole")
+    raise node.unsupported(f"a slice of a part of symbolic dimension {dim}")
 
 
 def whole(x: Value) -> list[tuple[int, int, int]]:
-    """Start, end and step of each dimension where all of it is taken."""
+    """Start, end and step of each dimension for a slice of the whole tensor."""
     return [(0, dim.value if dim.is_static else WHOLE_END, 1) for dim in x.shape]
 
 
 def sliced(node: Node, x: Value, parts: Sequence[tuple[int, int, int]]) -> Value:
-    """`x` cut to (start, end, step) in each dimension; `x` itself where that takes all."""
+    """The slice (start, end, step) of `x` in each dimension; `x` itself for the whole tensor."""
     if list(parts) == whole(x):
         return x
     starts, ends, steps = zip(*parts, strict=True)

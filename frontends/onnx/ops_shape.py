@@ -38,12 +38,12 @@ def transpose(node: Node) -> Value:
     order = node.attr_ints("perm")
     permutation = list(reversed(range(x.rank))) if order is None else order
     if sorted(permutation) != list(range(x.rank)):
-        raise node.broken("perm is no permutation", f"0 to {x.rank - 1}", permutation)
+        raise node.broken("perm is not a permutation", f"0 to {x.rank - 1}", permutation)
     return transposed(node, x, permutation)
 
 
 def transposed(node: Node, x: Value, permutation: Sequence[int]) -> Value:
-    """`x` with its dimensions in this order; `x` itself where that is no change."""
+    """`x` with permuted dimensions; `x` itself for the identity."""
     if list(permutation) == sorted(permutation):
         return x
     return node.emit(graph.TransposeOp, x, permutation=tuple(permutation))
@@ -60,12 +60,12 @@ def reshape(node: Node) -> Value:
 
 
 def _target(node: Node, x: Value, given: list[Dim], zero_is_zero: bool) -> list[Dim | None]:
-    """The shape that ONNX's target means; None for a dimension that only run time knows."""
+    """The shape that ONNX's target denotes; None for a dimension only known at run time."""
     target: list[Dim | None] = []
     for i, dim in enumerate(given):
         if dim == 0 and not zero_is_zero:
             if i >= x.rank:
-                raise node.broken(f"0 at {i} copies a dimension that is not there", got=x.rank)
+                raise node.broken(f"0 at {i} copies a dimension that does not exist", got=x.rank)
             dim = x.shape[i]
         elif dim.is_static and dim.value < -1:
             raise node.broken("negative dimension in the target", got=dim)
@@ -78,7 +78,7 @@ def _target(node: Node, x: Value, given: list[Dim], zero_is_zero: bool) -> list[
 
 
 def _inferred(node: Node, x: Value, target: Sequence[Dim | None]) -> Dim | None:
-    """What -1 stands for. Equal dimensions cancel first, so that 0 beside -1 has a meaning."""
+    """The size for -1. Equal dimensions cancel first, which gives 0 beside -1 a meaning."""
     elements, others = list(x.shape), []
     for dim in target:
         if dim is None:
@@ -96,10 +96,10 @@ def _inferred(node: Node, x: Value, target: Sequence[Dim | None]) -> Dim | None:
 
 
 def reshaped(node: Node, x: Value, target: Sequence[Dim | None]) -> Value:
-    """`x` in another shape; None once for a dimension that only run time knows.
+    """`x` in another shape; None, at most once, for a dimension only known at run time.
 
     Raises:
-        UnsupportedNodeError: if several symbolic dimensions move.
+        UnsupportedNodeError: if several symbolic dimensions change position.
     """
     if tuple(target) == x.shape:
         return x
@@ -112,11 +112,11 @@ def reshaped(node: Node, x: Value, target: Sequence[Dim | None]) -> Value:
     if None not in target and _without_ones(x.shape) == _without_ones(target):
         return _moved_ones(node, x, target)
     shown = ", ".join("?" if dim is None else str(dim) for dim in target)
-    raise node.unsupported(f"several symbolic dimensions change their place in [{shown}]")
+    raise node.unsupported(f"several symbolic dimensions change position in [{shown}]")
 
 
 def _size(x: Value, position: int, dim: Dim | None) -> int:
-    """A dimension as `graph.reshape` has it: a size, 0 to copy the operand's, -1 to infer it."""
+    """A dimension for `graph.reshape`: a size, 0 to copy the operand's, -1 to infer it."""
     if position < x.rank and dim == x.shape[position] and dim is not None:
         return dim.value if dim.is_static else 0
     if dim is None or not dim.is_static or dim.value == 0:
@@ -129,7 +129,7 @@ def _without_ones(shape: Sequence[Dim | None]) -> list[Dim | None]:
 
 
 def _moved_ones(node: Node, x: Value, target: Sequence[Dim | None]) -> Value:
-    """A reshape that only drops and adds ones: they are moved to the end and changed there."""
+    """A reshape that only drops and adds ones, which are moved to the end and changed there."""
     source = sorted(range(x.rank), key=lambda i: x.shape[i] == 1)
     gathered = transposed(node, x, source)
     kept = _without_ones(target)
@@ -179,7 +179,7 @@ def _squeeze(node: Node, given: list[int] | None) -> Value:
     if given is not None:
         return squeezed(node, x, node.axes(given, x.rank))
     if not is_static(x.shape):
-        raise node.unsupported("without axes, whether a symbolic dimension is 1 is not known")
+        raise node.unsupported("without axes, a symbolic dimension may or may not be 1")
     return squeezed(node, x, [i for i, dim in enumerate(x.shape) if dim == 1])
 
 

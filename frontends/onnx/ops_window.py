@@ -1,7 +1,7 @@
 """Operators with windows: padding, convolutions, pooling.
 
-Models pad inside of these operators, the dialect does it before them: requested padding,
-named (`auto_pad`) or implied (`ceil_mode`) becomes a `graph.pad`.
+ONNX pads inside these operators, the dialect before them: explicit padding, named padding
+(`auto_pad`) and that implied by `ceil_mode` become a `graph.pad`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .values import Value
 
 @dataclass(frozen=True)
 class Axis:
-    """How a window moves along one dimension, and its padding."""
+    """The movement of a window along one dimension, and its padding."""
 
     size: Dim
     window: int
@@ -36,16 +36,16 @@ class Axis:
 
     @property
     def extent(self) -> int:
-        """The elements that a window spans."""
+        """The number of elements that a window spans."""
         return self.dilation * (self.window - 1) + 1
 
     @property
     def positions(self) -> int:
-        """The number of windows; the size is a number."""
+        """The number of windows, for a static size."""
         return (self.size.value + self.low + self.high - self.extent) // self.stride + 1
 
     def rounded_up(self) -> Axis:
-        """With more padding, so that the last window is not left out, if it begins in time."""
+        """The axis with enough padding for a last partial window, if that begins in the input."""
         room = self.size.value + self.low + self.high - self.extent
         missing = -room % self.stride
         starts = (room + missing) // self.stride * self.stride
@@ -56,14 +56,14 @@ class Axis:
         )
 
     def counts(self, low: int, high: int) -> np.ndarray:
-        """How many elements of each window come before `high` and not before `low`."""
+        """The number of elements of each window in [low, high)."""
         starts = np.arange(self.positions) * self.stride - self.low
         places = starts[:, None] + np.arange(self.window) * self.dilation
         return ((places >= low) & (places < high)).sum(axis=1)
 
 
 def window_axes(node: Node, x: Value, window: Sequence[int]) -> list[Axis]:
-    """The attributes that all operators with windows have, by dimension."""
+    """The attributes common to all operators with windows, by dimension."""
     count = x.rank - 2
     if count < 1:
         raise node.broken("operand has no spatial dimension", "rank >= 3", f"rank {x.rank}")
@@ -85,7 +85,7 @@ def _positive(node: Node, what: str, numbers: Sequence[int], count: int) -> Sequ
 
 
 def _pads(node: Node, axes: Sequence[Axis]) -> list[tuple[int, int]]:
-    """What is padded before and after each dimension."""
+    """The padding before and after each dimension."""
     mode, count = node.attr_string("auto_pad", "NOTSET"), len(axes)
     given = node.attr_ints("pads") or [0] * (2 * count)
     if mode == "NOTSET":
@@ -100,7 +100,7 @@ def _pads(node: Node, axes: Sequence[Axis]) -> list[tuple[int, int]]:
 
 
 def _missing(axis: Axis) -> int:
-    """The padding for size / stride windows, rounded up."""
+    """The padding for ceil(size / stride) windows."""
     if not axis.size.is_static:
         return 0
     positions = -(-axis.size.value // axis.stride)
@@ -113,7 +113,7 @@ def _halved(total: int, more_at_the_end: bool) -> tuple[int, int]:
 
 
 def _padded(node: Node, x: Value, axes: Sequence[Axis], value: float) -> Value:
-    """`x` with the padding of its trailing dimensions."""
+    """`x` with padded trailing dimensions."""
     leading = [0] * (x.rank - len(axes))
     low, high = leading + [axis.low for axis in axes], leading + [axis.high for axis in axes]
     return padded(node, x, low, high, value)
@@ -127,17 +127,17 @@ def padded(
     value: float | int = 0,
     mode: str = "constant",
 ) -> Value:
-    """`x` with elements around it; negative numbers take elements away first."""
+    """`x` with padding; negative numbers remove elements first."""
     parts = whole(x)
     for axis, (before, after) in enumerate(zip(low, high, strict=True)):
         if before >= 0 and after >= 0:
             continue
         if not x.shape[axis].is_static:
-            raise node.unsupported(f"cutting symbolic dimension {x.shape[axis]}")
+            raise node.unsupported(f"cropping symbolic dimension {x.shape[axis]}")
         size = x.shape[axis].value
         start, end = max(0, -before), size - max(0, -after)
         if start > end:
-            raise node.broken("more is cut than there is", f"at most {size}", [before, after])
+            raise node.broken("negative pads exceed the size", f"at most {size}", [before, after])
         parts[axis] = start, end, 1
     x = sliced(node, x, parts)
     low, high = [max(0, n) for n in low], [max(0, n) for n in high]
@@ -161,13 +161,13 @@ def pad(node: Node) -> Value:
 
 
 def _fill(node: Node) -> float:
-    """The constant that a tensor is padded with."""
+    """The constant for the padding of a tensor."""
     value = node.optional(2)
     if value is None:
         return 0
     contents = node.contents(2)
     if value.is_symbolic or contents.size != 1:
-        raise node.unsupported("the constant is no number")
+        raise node.unsupported("the constant is not a number")
     return contents.reshape(()).item()
 
 
@@ -189,7 +189,7 @@ def _pad(node: Node, pads: Sequence[int], value: float, axes: Sequence[int] | No
 
 
 def filter_window(node: Node, x: Value, w: Value) -> list[int]:
-    """The size of a filter, which `kernel_shape` may say again."""
+    """The size of a filter, which `kernel_shape` may repeat."""
     if w.rank != x.rank:
         raise node.broken("filters do not fit the operand", f"rank {x.rank}", f"rank {w.rank}")
     sizes = [dim.value if dim.is_static else 0 for dim in w.shape[2:]]
@@ -237,7 +237,7 @@ def conv_transpose(node: Node) -> Value:
         if wanted is not None:
             full = axis.stride * (axis.size.value - 1) + spread[i] + axis.extent
             before, after = _halved(full - wanted[i], mode == "SAME_UPPER")
-        # The zeros after the last element are there already.
+        # `_apart` has already added stride - 1 zeros after the last element.
         low.append(axis.extent - 1 - before)
         high.append(axis.extent - axis.stride - after + spread[i])
     return node.emit(
@@ -262,7 +262,7 @@ def _apart(node: Node, x: Value, axes: Sequence[Axis]) -> Value:
 
 
 def _mirrored(node: Node, w: Value) -> Value:
-    """Filters [C, M/groups, *window] as those of the opposite convolution, [M, C/groups, ...]."""
+    """Filters [C, M/groups, *window], mirrored and as [M, C/groups, *window]."""
     groups = node.attr_int("group", 1)
     channels = w.shape[0].exact_div(groups) if groups > 0 else None
     if channels is None:
@@ -289,7 +289,7 @@ def _pool_axes(node: Node, x: Value) -> list[Axis]:
 
 
 def _pooled(node: Node, x: Value, axes: Sequence[Axis], kind: str) -> Value:
-    """The combination of each window, with neutral padding."""
+    """The reduction of each window, with neutral padding."""
     neutral: float = 0
     if kind == "max":
         neutral = -math.inf if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
@@ -305,14 +305,14 @@ def _pooled(node: Node, x: Value, axes: Sequence[Axis], kind: str) -> Value:
 
 @converts("MaxPool", since=1)
 def max_pool(node: Node) -> list[Value | None]:
-    node.ignore("storage_order")  # it concerns the indices of the maxima only
+    node.ignore("storage_order")  # only for the indices of the maxima
     x = node.input(0)
     return [_pooled(node, x, _pool_axes(node, x), "max")]
 
 
 @converts("AveragePool", since=1)
 def average_pool(node: Node) -> Value:
-    # The mean of a window over its elements, or over those that are not padding.
+    # The mean of all elements of a window, or of those that are not padding.
     x = node.input(0)
     axes, everything = _pool_axes(node, x), bool(node.attr_int("count_include_pad"))
     window = math.prod(axis.window for axis in axes)
@@ -332,7 +332,7 @@ def _counts(node: Node, axes: Sequence[Axis], everything: bool) -> np.ndarray:
         if not axis.size.is_static:
             result.append(np.array([axis.window]))
             continue
-        # What ceil_mode adds never counts.
+        # Padding for ceil_mode never counts.
         high = (axis.high if ends is None else ends[i]) if everything else 0
         result.append(axis.counts(-axis.low if everything else 0, axis.size.value + high))
     return functools.reduce(np.multiply.outer, result)
@@ -356,7 +356,7 @@ def global_lp_pool(node: Node) -> Value:
 
 @converts("LpNormalization", since=1)
 def lp_normalization(node: Node) -> Value:
-    # x / |x|, and 0 where the norm is 0: what the smallest number bounds is then 0 itself
+    # x / |x|, and 0 where the norm is 0: the smallest number as epsilon only avoids 0 / 0
     x = node.input(0)
     axis = node.axis(node.attr_int("axis", -1), x.rank)
     if node.attr_int("p", 2) == 2:

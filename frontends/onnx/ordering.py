@@ -1,4 +1,4 @@
-"""Nodes in an order in which every value is defined before it is read."""
+"""Topological order of nodes: every value is defined before its uses."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .diagnostics import broken
 
 
 def label(node: NodeProto) -> str:
-    """How a node is called in errors and locations: its name, or its operator and first output."""
+    """The name of a node in errors and locations; else its operator and first output."""
     if node.name:
         return node.name
     return f"{node.op_type}:{next((name for name in node.output if name), '')}"
 
 
 def ordered(nodes: Sequence[NodeProto], defined: Collection[str]) -> list[NodeProto]:
-    """Sort nodes topologically; nodes that are sorted already keep their order.
+    """Sort nodes topologically; sorted nodes keep their order.
 
     Args:
         nodes: the nodes of one graph.
@@ -55,7 +55,7 @@ def ordered(nodes: Sequence[NodeProto], defined: Collection[str]) -> list[NodePr
 def _cycle(
     nodes: Sequence[NodeProto], producer: dict[str, int], waiting: list[int]
 ) -> list[NodeProto]:
-    """One cycle among the nodes that still wait, in the direction of the data."""
+    """One cycle among the waiting nodes, in the direction of data flow."""
     trail: dict[int, None] = {}
     index = next(index for index, count in enumerate(waiting) if count)
     while index not in trail:
@@ -71,7 +71,7 @@ def _cycle(
 def _edges(
     nodes: Sequence[NodeProto], producer: dict[str, int], defined: Collection[str]
 ) -> tuple[list[int], list[list[int]]]:
-    """For each node, how many nodes it waits for, and which nodes wait for it."""
+    """For each node, the number of nodes that it waits for, and the nodes that wait for it."""
     waiting = [0] * len(nodes)
     readers: list[list[int]] = [[] for _ in nodes]
     for index, node in enumerate(nodes):

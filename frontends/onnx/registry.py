@@ -1,10 +1,10 @@
-"""Conversions by ONNX operator: one small function each, with the opset it begins with.
+"""Conversions by ONNX operator: one small function each, with its first opset.
 
     @converts("Softmax", since=13)
     def softmax(node: Node) -> Value: ...
 
-The files `ops_*.py` beside this one are imported when a model is first read. A third party
-registers operators of its own domain, or better conversions of ONNX's, with the same decorator.
+The files `ops_*.py` beside this one are imported when a model is first read. Other packages
+register operators of their own domains, or better conversions of ONNX's, with the same decorator.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _REASONS = {
     "If": "control flow is not in the graph dialect",
     "Loop": "control flow is not in the graph dialect",
     "Scan": "control flow is not in the graph dialect",
-    "NonZero": "its result has a size that depends on data",
-    "Unique": "its result has a size that depends on data",
-    "Compress": "its result has a size that depends on data",
-    "NonMaxSuppression": "its result has a size that depends on data",
+    "NonZero": "the size of its result depends on data",
+    "Unique": "the size of its result depends on data",
+    "Compress": "the size of its result depends on data",
+    "NonMaxSuppression": "the size of its result depends on data",
     "LSTM": "recurrences are not in the graph dialect",
     "GRU": "recurrences are not in the graph dialect",
     "RNN": "recurrences are not in the graph dialect",
@@ -61,7 +61,7 @@ _CLOSEST = {
 
 @dataclass(frozen=True)
 class Converter:
-    """A registered conversion and the attribute values that it insists on."""
+    """A registered conversion, and the attribute values that it requires."""
 
     convert: Conversion
     only: Mapping[str, int | str]
@@ -74,10 +74,10 @@ def converts(
 
     Args:
         operator: the ONNX operator.
-        since: the first opset version that the conversion is right for.
+        since: the first opset version of the conversion.
         domain: the operator's domain; ONNX's own is "".
-        only: attributes that may be given with this value alone; the conversion need not read
-            them, and a node that has another value is not supported.
+        only: required values of attributes, which the conversion need not read; a node with another
+            value is not supported.
     """
 
     def register(conversion: Conversion) -> Conversion:
@@ -89,9 +89,9 @@ def converts(
 
 
 def evaluates(operator: str, *, since: int, domain: str = "") -> Callable[[Evaluation], Evaluation]:
-    """Register how `operator` is computed with NumPy where all its operands are known.
+    """Register the evaluation of `operator` with NumPy, for known operands.
 
-    The function returns None where the result depends on a symbolic dimension.
+    The function returns None if the result depends on a symbolic dimension.
     """
 
     def register(evaluation: Evaluation) -> Evaluation:
@@ -114,7 +114,7 @@ def converter(domain: str, operator: str, opset: int) -> Converter | None:
 
 
 def evaluation(domain: str, operator: str, opset: int) -> Evaluation | None:
-    """The NumPy meaning of an operator in an opset, or None."""
+    """The evaluation of an operator in an opset, or None."""
     return _newest(_EVALUATIONS.get((domain, operator), {}), opset)
 
 
@@ -124,7 +124,7 @@ def _newest(versions: dict[int, _T], opset: int) -> _T | None:
 
 
 def supported(domain: str = "", opset: int | None = None) -> list[str]:
-    """The operators of a domain that can be converted (in an opset, if one is given), sorted."""
+    """The operators of a domain that can be converted (in an opset, if given), sorted."""
     return sorted(
         operator
         for (known, operator), versions in _CONVERSIONS.items()
@@ -133,14 +133,14 @@ def supported(domain: str = "", opset: int | None = None) -> list[str]:
 
 
 def not_supported(domain: str, operator: str, opset: int) -> UnsupportedNodeError:
-    """The error for an operator without a conversion: the reason, and the closest that has one."""
+    """The error for an operator without a conversion: the reason, and the closest supported one."""
     return UnsupportedNodeError(
         _why_not(domain, operator, opset), _closest(operator, None if domain else opset)
     )
 
 
 def schema_of(domain: str, operator: str, opset: int) -> defs.OpSchema | None:
-    """ONNX's own declaration of an operator; None for what ONNX does not declare.
+    """ONNX's own declaration of an operator; None if it has none.
 
     Raises:
         UnsupportedNodeError: if ONNX has the operator only in later opsets.
@@ -163,7 +163,7 @@ def _why_not(domain: str, operator: str, opset: int) -> str:
     if operator in _REASONS:
         return _REASONS[operator]
     if (domain, operator) in _EVALUATIONS:
-        return "only supported where all its operands are constants"
+        return "only supported if all its operands are constants"
     return "no conversion"
 
 

@@ -1,4 +1,4 @@
-"""The inputs of a model: which there are, and their shapes once `shapes` has fixed symbols."""
+"""The inputs of a model, and their shapes after `shapes` has fixed symbols."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .tensors import check_shape
 Size = int | str | None
 
 _UNKNOWN: tuple[Size, ...] = (-1, "", "-1", "?")
-"""What exporters write for an unknown dimension. Two of them need not be equal,
-which two dimensions of the same name are."""
+"""The spellings of an unknown dimension by exporters. Two unknown dimensions need not be equal,
+unlike two of the same name."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """A run-time input: what callers call it, its element type and its shape."""
+    """A run-time input: its name for callers, its element type and its shape."""
 
     name: str
     dtype: np.dtype
@@ -36,10 +36,10 @@ def read_inputs(
     initialised: set[str],
     shapes: Mapping[str, Sequence[Size]] | None,
 ) -> tuple[list[Input], list[Problem]]:
-    """The inputs of `graph` that are no initialisers, and those that are not supported.
+    """The inputs of `graph` that are not initialisers, and the unsupported ones.
 
     Raises:
-        ImportModelError: if a shape is missing or absurd, or `shapes` does not fit the model.
+        ImportModelError: if a shape is missing or too large, or `shapes` does not fit the model.
     """
     if shapes is not None and not isinstance(shapes, Mapping):
         got = type(shapes).__name__
@@ -65,7 +65,7 @@ def _declared(
     infos: Sequence[ValueInfoProto],
     shapes: dict[str, Sequence[Size]],
 ) -> tuple[dict[str, tuple[np.dtype, list[Size]]], list[Problem]]:
-    """Input name -> element type and dimensions (a str is a symbol, None has no name)."""
+    """Input name -> element type and dimensions (a str is a symbol, None is unnamed)."""
     result: dict[str, tuple[np.dtype, list[Size]]] = {}
     problems: list[Problem] = []
     known = [info.name for info in infos]
@@ -110,7 +110,7 @@ def _dimensions(info: ValueInfoProto, given: Sequence[Size] | None) -> list[Size
 
 
 def _given(name: str, dims: Sequence[Size], shapes: Mapping[str, Sequence[Size]]) -> Sequence[Size]:
-    """The sizes that the caller gives for an input; None for each that is left to the model."""
+    """The sizes that the caller gives for an input; None for each one left to the model."""
     given = shapes.get(name)
     if given is None:
         return [None] * len(dims)
@@ -132,7 +132,7 @@ def _bindings(
     sizes: Mapping[str, tuple[np.dtype, Sequence[Size]]],
     declared: Mapping[str, Sequence[Size]],
 ) -> dict[str, int | str]:
-    """Symbol of the model -> the number or the name that the caller gives it."""
+    """Symbol of the model -> the number or name that the caller gives it."""
     bound: dict[str, int | str] = {}
     for name, (_, dims) in sizes.items():
         for axis, (dim, given) in enumerate(zip(dims, declared[name], strict=True)):
@@ -154,7 +154,7 @@ def _bindings(
 
 
 class _Symbols:
-    """Names of dimensions as the IR can write them, each for one symbol of the model."""
+    """Names of dimensions that are valid in the IR, one for each symbol of the model."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""`TensorProto` to NumPy: every size is checked before anything is allocated."""
+"""`TensorProto` to NumPy: every size is checked before allocation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...core.reading import ReadingError, check_size, memory, opened, size_of
 from .diagnostics import UnsupportedNodeError, broken
 from .dtypes import numpy_dtype
 
-LARGEST_TENSOR = 1 << 40  # bytes; more than any machine this compiles for has
+LARGEST_TENSOR = 1 << 40  # bytes; more than the memory of any target
 LARGEST_RANK = 64  # NumPy's
 
 _BITS_IN_INT32 = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
@@ -39,7 +39,7 @@ def check_shape(dims: Sequence[int], itemsize: int, subject: str) -> None:
         )
     if any(d < 0 for d in dims):
         raise broken("negative dimension", subject=subject, got=_shown(dims))
-    # A dimension of 0 beside an absurd one is absurd as well: strides overflow.
+    # A dimension of 0 does not excuse an absurd one, because strides overflow.
     if math.prod(max(d, 1) for d in dims) * itemsize > LARGEST_TENSOR:
         raise broken(
             "absurd dimensions", subject=subject, expected="at most 1 TiB", got=_shown(dims)
@@ -51,12 +51,11 @@ def array_of(tensor: TensorProto, folder: Path | None, subject: str) -> np.ndarr
 
     Args:
         tensor: an initialiser or an attribute of a model.
-        folder: where external data must lie, or None where there can be none.
-        subject: how errors call the tensor.
+        folder: the folder of external data; None if there can be none.
+        subject: the name of the tensor in errors.
 
     Raises:
-        ImportModelError: if dimensions and data do not go together, or external data cannot be
-            read.
+        ImportModelError: if data does not fill the dimensions, or external data cannot be read.
         UnsupportedNodeError: if the element type or the segmentation is not supported.
     """
     dtype = numpy_dtype(tensor.data_type)
@@ -156,10 +155,10 @@ def _external(
 def check_together(tensors: Iterable[TensorProto]) -> None:
     """Refuse tensors whose external data together takes more memory than the machine has.
 
-    A file may be long and take no room on disk, and tensors may all name the same part of it.
+    A long file may be sparse on disk, and many tensors may name the same part of it.
 
     Raises:
-        ImportModelError: if they do.
+        ImportModelError: if it takes too much.
     """
     try:
         check_size(sum(map(_external_bytes, tensors)), memory())
@@ -168,7 +167,7 @@ def check_together(tensors: Iterable[TensorProto]) -> None:
 
 
 def _external_bytes(tensor: TensorProto) -> int:
-    """How many bytes a tensor takes from a file; 0 where `array_of` refuses it at once."""
+    """The bytes of a tensor from a file; 0 if `array_of` refuses it before reading."""
     if tensor.data_location != TensorProto.EXTERNAL or any(d < 0 for d in tensor.dims):
         return 0
     try:
@@ -179,7 +178,7 @@ def _external_bytes(tensor: TensorProto) -> int:
 
 
 def _inside(location: str, folder: Path | None, subject: str) -> Path:
-    """The file at `location`, which must lie in the model's folder, links resolved."""
+    """The file at `location`, which must be in the model's folder after links are resolved."""
     if folder is None:
         raise broken(
             "external data without a folder", subject=subject, hint="give the path of the model"
@@ -194,10 +193,10 @@ def _inside(location: str, folder: Path | None, subject: str) -> Path:
         raise broken(f"external data: bad location: {error}", subject=subject) from error
     if outside:
         raise broken(
-            "external data lies outside the model's folder", subject=subject, got=f'"{location}"'
+            "external data is outside the model's folder", subject=subject, got=f'"{location}"'
         )
     if not readable:
-        raise broken(f'external data "{location}" is no readable file', subject=subject)
+        raise broken(f'external data "{location}" is not a readable file', subject=subject)
     return path
 
 

@@ -1,8 +1,8 @@
-"""What the importer knows about a value: element type, symbolic shape, and contents if known.
+"""Values of the importer: element type, symbolic shape, and contents if known.
 
-Contents are known for initialisers, for what is computed from them, and for shapes: an
-exporter computes the target of a Reshape with Shape, Gather and Concat, and all of that is
-evaluated here. Contents in which a dimension is symbolic are object arrays of `Dim`.
+Contents are known for initialisers, for values computed from them, and for shapes: exporters
+compute the target of a Reshape with Shape, Gather and Concat, which the importer evaluates.
+Contents with symbolic dimensions are object arrays of `Dim`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Value:
         name: its ONNX name.
         dtype: element type.
         shape: dimensions, some of them symbolic.
-        contents: the elements if they are known; `is_symbolic` where they are dimensions.
+        contents: the elements if known; see `is_symbolic`.
         stored: whether it is an initialiser, which goes to the weight store by name.
-        ssa: its value in the IR, once an operator has used it.
+        ssa: its value in the IR, set at its first use.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Value:
 
     @property
     def is_symbolic(self) -> bool:
-        """Whether the contents are known, with symbolic dimensions among them."""
+        """Whether the contents are known, and include symbolic dimensions."""
         return self.contents is not None and self.contents.dtype == object
 
 
@@ -62,7 +62,7 @@ def static_shape(array: np.ndarray) -> Shape:
 
 
 def is_simple(dim: Dim) -> bool:
-    """Whether a dimension is small enough to compute with: models do not need larger ones."""
+    """Whether a dimension is small enough to compute with; real models have no larger ones."""
     return len(dim.terms) <= _MOST_TERMS and all(
         len(factors) <= _MOST_FACTORS and abs(coefficient) < _LARGEST_COEFFICIENT
         for factors, coefficient in dim.terms
@@ -70,7 +70,7 @@ def is_simple(dim: Dim) -> bool:
 
 
 def as_dims(array: np.ndarray) -> np.ndarray | None:
-    """An integer array as an object array of `Dim`; None where it is too long for dimensions."""
+    """An integer array as an object array of `Dim`; None if it is too long."""
     if array.size > _MOST_SYMBOLIC:
         return None
     if array.dtype == object:
@@ -87,7 +87,7 @@ def from_dims(dims: Iterable[Dim], shape: tuple[int, ...]) -> np.ndarray:
 
 
 def settled(array: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
-    """An object array of dimensions as numbers where none is symbolic; None if one is too big."""
+    """An object array of dimensions, as numbers if none is symbolic; None if one is too complex."""
     if array.dtype != object:
         return array
     if not all(is_simple(dim) for dim in array.flat):
@@ -107,11 +107,11 @@ def combine(
 
     Args:
         numbers: the operator on NumPy arrays.
-        dims: the operator on two dimensions: a `Dim`, a bool, or None where it depends on
-            the value of a symbol.
+        dims: the operator on two dimensions: a `Dim`, a bool, or None if it depends on the value
+            of a symbol.
 
     Returns:
-        The result, or None where an element of it is not known.
+        The result, or None if any element is unknown.
     """
     if a.dtype != object and b.dtype != object:
         return np.asarray(numbers(a, b))
@@ -135,5 +135,5 @@ def differ(a: Dim, b: Dim) -> bool | None:
         return difference.value != 0
     signs = {coefficient > 0 for _, coefficient in difference.terms}
     constant = any(not factors for factors, _ in difference.terms)
-    # A sum of terms of one sign with a constant among them cannot be zero: sizes are not negative.
+    # A sum of terms of one sign that include a constant is not zero, because sizes are nonnegative.
     return True if constant and len(signs) == 1 else None

@@ -175,20 +175,20 @@ CONV = gnn.Sequential(gnn.GCNConv(np.ones((4, 2), np.float32)))
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: gnn.GCNConv(np.ones(3)), "GCNConv: the weight is no matrix, expected two"),
+        (lambda: gnn.GCNConv(np.ones(3)), "GCNConv: the weight is not a matrix, expected two"),
         (lambda: gnn.GCNConv(np.ones((2, 2), int)), "the weight has the wrong dtype"),
         (lambda: gnn.GCNConv(np.ones((2, 3)), np.ones(2)), r"expected \(3,\), got \(2,\)"),
         (lambda: gnn.Linear(np.ones((2, 3)), np.ones(3)), r"expected \(2,\), got \(3,\)"),
         (
             lambda: gnn.GCNConv(np.ones((2, 2)), normalize=False, add_self_loops=True),
-            "add_self_loops has a meaning with normalize only",
+            "add_self_loops requires normalize",
         ),
-        (lambda: gnn.Dropout(1.5), "Dropout: p is no probability, expected 0 to 1, got 1.5"),
+        (lambda: gnn.Dropout(1.5), "Dropout: p is not a probability, expected 0 to 1, got 1.5"),
         (gnn.Sequential, "Sequential: there is no layer"),
         (lambda: gnn.Sequential(gnn.ReLU), "not a layer, .*got ReLU"),  # type: ignore[arg-type]
         (lambda: CONV.to_module(nx.path_graph(3), np.ones((3, 4))), "not a graph, .*got Graph"),  # type: ignore[arg-type]
         (lambda: CONV.to_module(GRAPH, [[1.0]]), "not features, .*got list"),
-        (lambda: CONV.to_module(GRAPH, np.ones(3)), "features are no matrix"),
+        (lambda: CONV.to_module(GRAPH, np.ones(3)), "features are not a matrix"),
         (lambda: CONV.to_module(GRAPH, np.ones((2, 4))), "expected 3 rows, got 2"),
         (lambda: CONV.to_module(GRAPH, TensorSpec((2, 4))), "expected 3 rows, got 2"),
         (lambda: CONV.to_module(GRAPH, np.ones((3, 5))), "expected 5 inputs, got 4"),

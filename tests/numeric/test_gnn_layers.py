@@ -196,21 +196,21 @@ ONES = np.ones((4, 3), np.float32)
         (lambda: gnn.GATConv(ONES, np.ones(4), np.ones(4)), r"expected \(1, heads, out\)"),
         (lambda: gnn.SAGEConv(ONES, aggr="median"), "unknown aggr, expected mean, sum"),
         (lambda: gnn.SAGEConv(ONES, weight_r=ONES.T), "weight_l and weight_r differ in shape"),
-        (lambda: gnn.GINConv([gnn.ReLU]), "nn has something else than layers"),  # type: ignore[list-item]
-        (lambda: gnn.GlobalAddPool(np.ones(3)), "batch is no vector of integers"),
+        (lambda: gnn.GINConv([gnn.ReLU]), "nn must hold layers only"),  # type: ignore[list-item]
+        (lambda: gnn.GlobalAddPool(np.ones(3)), "batch is not a vector of integers"),
         (lambda: gnn.GlobalAddPool(np.array([0, -1])), "batch is out of range"),
         (lambda: gnn.GlobalAddPool(np.array([0, 5]), 2), "expected 0 to 1, got 5"),
         (
             lambda: gnn.Sequential(gnn.GlobalAddPool(np.zeros(2, int))).to_module(
                 gnn.Graph.from_edge_index([[0], [1]], 3), np.ones((3, 3), np.float32)
             ),
-            "batch has not one number for each node, expected 3, got 2",
+            "batch does not have one index per node, expected 3, got 2",
         ),
         (
             lambda: gnn.Sequential(gnn.GINConv(gnn.Linear(ONES))).to_module(
                 gnn.Graph.from_edge_index([[0], [1]], 3), sp.csr_array((3, 3), dtype=np.float32)
             ),
-            "meets sparse features",
+            "gets sparse features",
         ),
     ],
 )

@@ -401,5 +401,5 @@ def test_a_kernel_is_called_by_name() -> None:
         exe = sw.compile(module, threads=1, opt_level=level)
         for got, expected in zip(exe(x), module.run_reference(x), strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-5)
-    with pytest.raises(sw.InputError, match=r"call_kernel: no kernel, .* got function"):
+    with pytest.raises(sw.InputError, match=r"call_kernel: not a kernel, .* got function"):
         b.call_kernel(lambda k: None, x, results=specs)  # type: ignore[arg-type]

@@ -245,7 +245,7 @@ def program() -> tuple[Builder, Value, Value]:
         (lambda b, x, i: b.input("z", (2.5,)), "bad size, .*got 2.5"),
         (lambda b, x, i: b.input("z", (2**70,)), "bad size"),
         (lambda b, x, i: b.input("z", ("a b",)), "bad size, .*got 'a b'"),
-        (lambda b, x, i: b.input("z", 3), 'input "z": the shape is no sequence'),
+        (lambda b, x, i: b.input("z", 3), 'input "z": the shape is not a sequence'),
         (lambda b, x, i: b.input("z", (2,), "float"), 'input "z": unknown dtype, expected f16'),
         (lambda b, x, i: b.input("z", SparseSpec((2,))), "a CSR matrix has two dimensions"),
         (lambda b, x, i: b.constant(np.array(["a"])), "constant: unknown dtype"),

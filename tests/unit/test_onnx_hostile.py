@@ -116,7 +116,7 @@ def _varint(number: int) -> bytes:
 
 
 def test_name_that_is_no_text() -> None:
-    refused(relu().SerializeToString().replace(b"Relu", b"R\x80lu"), "a name is no UTF-8 text")
+    refused(relu().SerializeToString().replace(b"Relu", b"R\x80lu"), "a name is not UTF-8 text")
 
 
 @settings(
@@ -350,8 +350,8 @@ def tensor(dims: list[int], raw: bytes = b"", kind: int = TensorProto.FLOAT) -> 
         (tensor([1] * 1000, b"\0" * 4), "absurd rank"),
         (tensor([2**30]), "data does not fill shape"),
         (make_tensor("w", TensorProto.FLOAT, [3], [1.0, 2.0, 3.0]), ""),
-        (tensor([1], b"\0", 77), "element type 77 is no element type of the IR"),
-        (tensor([1], b"\0", TensorProto.STRING), "string is no element type of the IR"),
+        (tensor([1], b"\0", 77), "element type 77 is not an IR element type"),
+        (tensor([1], b"\0", TensorProto.STRING), "string is not an IR element type"),
     ],
 )
 def test_initialiser(weight: TensorProto, text: str) -> None:
@@ -454,14 +454,14 @@ def test_external_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("location", "text"),
     [
-        ("../secret", "lies outside the model's folder"),
-        ("sub/../../secret", "lies outside the model's folder"),
-        ("/etc/hostname", "lies outside the model's folder"),
-        ("link", "lies outside the model's folder"),
+        ("../secret", "is outside the model's folder"),
+        ("sub/../../secret", "is outside the model's folder"),
+        ("/etc/hostname", "is outside the model's folder"),
+        ("link", "is outside the model's folder"),
         ("loop", "external data"),
-        ("none", "is no readable file"),
-        ("", "is no readable file"),
-        (".", "is no readable file"),
+        ("none", "is not a readable file"),
+        ("", "is not a readable file"),
+        (".", "is not a readable file"),
         ("a\0b", "bad location"),
         ("x" * 5000, "external data"),
     ],
@@ -500,4 +500,4 @@ def test_external_data_without_folder(tmp_path: Path) -> None:
 
 def test_external_data_in_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "weights")
-    refused(external(tmp_path, "weights"), "is no readable file")
+    refused(external(tmp_path, "weights"), "is not a readable file")

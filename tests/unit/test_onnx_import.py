@@ -294,11 +294,11 @@ def test_everything_unsupported_is_reported_at_once() -> None:
         message(model(nodes, {"x": (1, 3, 8, 8)}, weights))
         == """\
 onnx: 5 parts of the model are not supported
-  node "where1": NonZero (opset 17): its result has a size that depends on data
+  node "where1": NonZero (opset 17): the size of its result depends on data
   node "odd": MatMull (opset 17): no such operator in ONNX; closest supported: MatMul, QLinearMatMul
   node "early": Gelu (opset 17): the operator begins with opset 20; closest supported: Erf, Tanh
   node "soft": Softmax (opset 17): attribute beta is not supported
-  node "narrow": Cast (opset 17): uint64 is no element type of the IR; closest supported: int64"""
+  node "narrow": Cast (opset 17): uint64 is not an IR element type; closest supported: int64"""
     )
 
 
@@ -341,8 +341,8 @@ def test_inputs_that_are_no_tensors() -> None:
 onnx: 4 parts of the model are not supported
   input "s": sequence inputs are not supported; closest supported: tensor inputs
   input "p": sparse tensor inputs are not supported; closest supported: tensor inputs
-  input "t": string is no element type of the IR
-  input "u": uint64 is no element type of the IR; closest supported: int64"""
+  input "t": string is not an IR element type
+  input "u": uint64 is not an IR element type; closest supported: int64"""
     )
 
 
@@ -355,7 +355,7 @@ def test_sparse_and_string_initialisers() -> None:
         [make_node("Identity", ["w"], ["y"])],
         weights=[make_tensor("w", TensorProto.STRING, [1], [b"a"])],
     )
-    assert "string is no element type of the IR" in message(source)
+    assert "string is not an IR element type" in message(source)
 
 
 def test_long_reports_are_cut() -> None:
@@ -369,7 +369,7 @@ def test_long_reports_are_cut() -> None:
     ("node", "text"),
     [
         (make_node("Softmax", ["x"], ["y"], axis=2), "axis out of range"),
-        (make_node("Transpose", ["x"], ["y"], perm=[0, 0]), "perm is no permutation"),
+        (make_node("Transpose", ["x"], ["y"], perm=[0, 0]), "perm is not a permutation"),
         (
             make_node("Reshape", ["x", "i"], ["y"]),
             "elements of [2, 3] do not fit, expected 6",
@@ -377,7 +377,7 @@ def test_long_reports_are_cut() -> None:
         (make_node("Concat", ["x"], ["y"]), 'attribute "axis" is missing'),
         (make_node("Squeeze", ["x"], ["y"], axes=[0]), "attribute axes is not supported"),
         (make_node("Gelu", ["x"], ["y"], approximate="x"), 'attribute "approximate" is unknown'),
-        (make_node("Gemm", ["x", "w"], ["y"]), "an operand is no matrix"),
+        (make_node("Gemm", ["x", "w"], ["y"]), "an operand is not a matrix"),
         (make_node("MatMul", ["x", "s"], ["y"]), "an operand is a scalar"),
         (make_node("Exp", ["i"], ["y"]), "not supported for int64"),
         (make_node("Add", ["x", "i"], ["y"]), "element types differ"),
@@ -387,7 +387,7 @@ def test_long_reports_are_cut() -> None:
         (make_node("Slice", ["x", "i", "i", "zero", "zero"], ["y"]), "a step is 0"),
         (make_node("Constant", [], ["y"]), "one value is needed"),
         (make_node("Unsqueeze", ["x", "twice"], ["y"]), "an axis is named twice"),
-        (make_node("Clip", ["x", "w"], ["y"]), "a bound is no scalar"),
+        (make_node("Clip", ["x", "w"], ["y"]), "a bound is not a scalar"),
         (make_node("Dropout", ["x", "two"], ["y"]), "ratio out of range"),
         (make_node("ConstantOfShape", ["minus"], ["y"]), "negative dimension"),
         (make_node("Tile", ["x", "i"], ["y"]), "repeats do not fit"),
