@@ -24,7 +24,6 @@ _NUMPY: dict[int, np.dtype] = {
 }
 
 _CLOSEST = {
-    "bfloat16": "float16 or float32",
     "uint64": "int64",
     "int2": "int8",
     "int4": "int8",
@@ -44,7 +43,8 @@ def numpy_dtype(number: int) -> np.dtype:
     """The NumPy dtype of ONNX element type `number`.
 
     Raises:
-        UnsupportedNodeError: for strings, complex numbers and types of 8 bits and less.
+        UnsupportedNodeError: for strings, complex numbers, and floats and integers too narrow for
+            NumPy.
     """
     if number not in _NUMPY:
         raise _no_element_type(type_name(number))
@@ -55,7 +55,7 @@ def element_type(dtype: np.dtype) -> Attribute:
     """The element type of the IR for a NumPy dtype.
 
     Raises:
-        UnsupportedNodeError: for unsigned integers of 64 bits and bfloat16.
+        UnsupportedNodeError: for unsigned integers of 64 bits.
     """
     try:
         return element_type_of(dtype)
