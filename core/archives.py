@@ -30,7 +30,7 @@ def read_archive(
     Args:
         path: the file.
         specs: the inputs, or the results, of a program.
-        subject: what errors begin with.
+        subject: the beginning of error messages.
 
     Raises:
         InputError: if the file is not an archive, or lacks one of the arrays.

@@ -169,7 +169,7 @@ def parse_passes(
 
 @lru_cache(maxsize=1024)
 def _step(kind: type[ModulePass], text: str) -> ModulePass:
-    """A pass with its options; it never changes, so that one serves all pipelines of this text."""
+    """A pass with its options, which is immutable and so common to all pipelines with this text."""
     (spec,) = parse_pipeline(text)
     return kind.from_spec(spec)
 
