@@ -1,4 +1,8 @@
-"""What is known of values at compile time: their elements, their sign, their types."""
+"""What is known of values at compile time: their elements, their sign, their types.
+
+The range of a result is not part of what an operator says of itself, so the operators whose results
+are never negative are named here.
+"""
 
 from __future__ import annotations
 
