@@ -51,8 +51,9 @@ def distribute(kernel: Consumed, loop: str, after: str) -> KernelOp:
             for ia to 8: for a to n: h[ia, a] = f(ia, a)
             for ib to 8: for j to n: y[ib, j] = h[ib, j] + 1
 
-    A local buffer that both parts use gets a dimension for the iterations. Scalars of the first
-    part that the second one needs are computed in both.
+    The first part is the nest, what stores before it, and what these need. A local buffer that
+    both parts use gets a dimension for the iterations. Scalars that both need are computed in
+    both.
 
     Args:
         kernel: the kernel.
@@ -61,8 +62,8 @@ def distribute(kernel: Consumed, loop: str, after: str) -> KernelOp:
 
     Raises:
         ScheduleError: if the loop is not parallel, the nest is not in its body or is the last
-            one there, no limit of the iterations is known where a buffer needs one, or the second
-            part needs a value of the first that cannot be computed again.
+            one there, no limit of the iterations is known where a buffer needs one, or both
+            parts need a value that cannot be computed again.
     """
     target = plain_loop(STEP, kernel, loop, [LoopKind.PARALLEL])
     parts = _parts(kernel, target, loop_named(STEP, kernel, after))
@@ -82,7 +83,7 @@ class _Parts:
 
     first: Sequence[Operation]
     second: Sequence[Operation]
-    """What of the first is computed again comes first."""
+    """What is computed in both comes first."""
     expanded: Collection[LocalOp]
     """The buffers that both use."""
     size: int
@@ -100,45 +101,54 @@ def _parts(kernel: KernelOp, target: ForOp, after: ForOp) -> _Parts:
     if after not in ops:
         raise refusal(STEP, kernel, target, f'"{name}" is not one of the nests of its body')
     cut = ops.index(after) + 1
-    first, second = ops[:cut], ops[cut:]
-    if not second:
+    if cut == len(ops):
         raise refusal(STEP, kernel, target, f'nothing comes after "{name}"')
-    shared = _used_after(first, second)
-    written = {op.buffer for op in target.walk() if isinstance(op, StoreOp)}
-    written |= {kernel.body.block.args[number] for number in sharing(kernel)}
-    again: set[Operation] = set()
-    for op in reversed(first):
-        if isinstance(op, LocalOp) or op not in shared:
-            continue
-        again.add(op)
-        if not _is_computable_again(op, written):
+    needed = _needed_by({after, *(op for op in ops[:cut] if _stored_in(op))})
+    first = [op for op in ops[:cut] if op in needed]
+    moved = [op for op in ops[:cut] if op not in needed]
+    _check_moved(kernel, target, moved, first)
+    shared = _needed_by({*moved, *ops[cut:]}).intersection(first)
+    written = _stored_in(target) | {kernel.body.block.args[number] for number in sharing(kernel)}
+    for op in shared:
+        if not isinstance(op, LocalOp) and not _is_computable_again(op, written):
             fact = f'what comes after "{name}" needs a value of {op.name}'
             raise refusal(STEP, kernel, target, fact, "a scalar that can be computed again")
-        shared |= {o.owner for o in op.operands if isinstance(o.owner, Operation)}
-    buffers = [op for op in first if isinstance(op, LocalOp)]
-    own = [op for op in buffers if op in shared and not _is_used_in(op, first)]
-    expanded = [op for op in buffers if op in shared and op not in own]
+    expanded = [op for op in first if isinstance(op, LocalOp) and op in shared]
     size = most_iterations(target) if expanded else 0
     if size is None:
         raise refusal(STEP, kernel, target, "no limit of its iterations is known")
-    kept = [op for op in first if op not in own and op not in expanded]
-    return _Parts(
-        kept, [*(op for op in first if op in again or op in own), *second], expanded, size
-    )
+    first = [op for op in first if op not in expanded]
+    second = [op for op in ops[:cut] if op in moved or (op in shared and op not in expanded)]
+    return _Parts(first, [*second, *ops[cut:]], expanded, size)
 
 
-def _used_after(first: Sequence[Operation], second: Sequence[Operation]) -> set[Operation]:
-    """The operations of the first part of which a result is used in the second one."""
-    inside = set(first)
-    found: set[Operation] = set()
-    for op in second:
-        for inner in op.walk():
-            found |= {o.owner for o in inner.operands if isinstance(o.owner, Operation)}
-    return found & inside
+def _stored_in(op: Operation) -> set[SSAValue]:
+    """The buffers that are stored to in an operation."""
+    return {inner.buffer for inner in op.walk() if isinstance(inner, StoreOp)}
 
 
-def _is_used_in(local: LocalOp, ops: Sequence[Operation]) -> bool:
-    return any(op.is_ancestor(use.operation) for use in local.result.uses for op in ops)
+def _needed_by(ops: set[Operation]) -> set[Operation]:
+    """Some operations of a block and those of it whose results they use, directly or not."""
+    block, found, waiting = next(iter(ops)).parent, set(ops), list(ops)
+    while waiting:
+        for inner in waiting.pop().walk():
+            for owner in (operand.owner for operand in inner.operands):
+                if isinstance(owner, Operation) and owner.parent is block and owner not in found:
+                    found.add(owner)
+                    waiting.append(owner)
+    return found
+
+
+def _check_moved(
+    kernel: KernelOp, target: ForOp, moved: Sequence[Operation], first: Sequence[Operation]
+) -> None:
+    """Raise if what moves to the second part reads what the first one stores to after it."""
+    for op in moved:
+        read = {inner.buffer for inner in op.walk() if isinstance(inner, LoadOp)}
+        for other in first:
+            if op.is_before_in_block(other) and not read.isdisjoint(_stored_in(other)):
+                fact = f"{op.name} reads what is stored to before the second part"
+                raise refusal(STEP, kernel, target, fact)
 
 
 def _is_computable_again(op: Operation, written: Collection[SSAValue]) -> bool:
