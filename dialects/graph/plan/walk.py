@@ -8,7 +8,7 @@ says in words why there is no plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -68,7 +68,7 @@ class Walk:
             self._demand(value, Demand(index, self.root))
         for op in reversed(self.values.ops):
             for result in op.results:
-                for demand in list(self._demands.get(result, {}).values()):
+                for demand in self._demands_of(result):
                     self._compute(op, result, demand)
                     if self.entries != self.nest.entries:
                         return self
@@ -120,10 +120,42 @@ class Walk:
         if value.owner in self.values.inside:
             self._demands.setdefault(value, {}).setdefault(demand.index, demand)
 
+    def _demands_of(self, value: SSAValue) -> list[Demand]:
+        """The uses of a value; first those for which it is staged, as all others read that."""
+        found = list(self._demands.get(value, {}).values())
+        if len(found) > 1 and self.values.is_deep(value):
+            found.sort(key=lambda demand: self._reduced_again(value, demand) is None)
+            if value not in self.staged and self._reduced_again(value, found[0]) is None:
+                self._stage_for_all(value, found)
+        return found
+
+    def _stage_for_all(self, value: SSAValue, demands: Sequence[Demand]) -> None:
+        """Stage a value whose reductions several uses would run, under the loops they share."""
+        first, *others = demands
+        depth = 0
+        while depth < rank(value) and all(
+            (first.index[depth], first.loops[depth : depth + 1])
+            == (other.index[depth], other.loops[depth : depth + 1])
+            for other in others
+        ):
+            depth += 1
+        reduced = self.loops_of(self.values.reduced(value, first.index))
+        own = self.loops_of(first.index[depth:])
+        shared = self.loops_of(first.index[:depth]) <= set(first.loops[:depth])
+        kept = shared and not self.ends and local_type(tensor_type(value), depth) is not None
+        if 0 < depth < rank(value) and kept and not reduced.isdisjoint(own):
+            self.staged[value] = depth
+
+    def _reduced_again(self, value: SSAValue, demand: Demand) -> int | None:
+        """The outermost loop in each iteration of which reductions would be computed again."""
+        if any(end in demand.index for _, end in self.ends):
+            return None
+        return self._computed_again(demand, self.values.reduced(value, demand.index))
+
     def _compute(self, op: GraphOp, value: SSAValue, demand: Demand) -> None:
         """Note what computing a value at an index needs."""
         if self.values.is_deep(value) and not any(end in demand.index for _, end in self.ends):
-            again = self._computed_again(demand, self.values.reduced(value, demand.index))
+            again = self._reduced_again(value, demand)
             if again is not None or value in self.staged:
                 self._compute_staged(op, value, demand, again)
                 return
