@@ -36,8 +36,11 @@ from .register_tile import choose_tile
 from .steps import Schedule
 from .thread_tiles import cut_thread_tiles
 
-IN_CACHE = 4
+IN_CACHE = 2
 """The buffer for the rows of a tile is at most one part in so many of the first-level cache."""
+LARGE = 4
+"""Tiles of at least so many register tiles have a number of rows that leaves none over, if there
+is one: that is one nest to compile in place of two."""
 MANY = 1 << 20
 """A number of rows for which the largest register tile is best."""
 
@@ -137,7 +140,10 @@ def _rows_of_a_tile(schedule: Schedule, nest: Sequence[ForOp], fill: ForOp, heig
     if small and known[-1] <= cached:
         return known[-1]
     wanted = int(TILE_WORK * schedule.knobs.tile_scale) // of_row
-    return height * max(1, min(cached, wanted) // height)
+    most = height * max(1, min(cached, wanted) // height)
+    if counts[-1] is None or most < LARGE * height:
+        return most
+    return next((n for n in range(most, most // 2, -1) if counts[-1] % n == 0), most)
 
 
 def _contract(

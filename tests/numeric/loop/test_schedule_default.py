@@ -88,7 +88,7 @@ def test_tiles_of_rows_are_work_for_a_thread(kernels, kernel_of) -> None:
         heights.append(local.result.type.get_shape()[0])
         assert f"{heights[-1]} rows of 10 columns at a time stay in the cache" in reasons
         assert "tiles(i0" in trace_of(after.kernel)
-    assert heights == [300, 72, 12, 12]
+    assert heights == [512, 64, 12, 12]
 
 
 def test_large_weights_are_asked_for_whatever_the_batch(
