@@ -148,7 +148,8 @@ class GraphFuseOpsPass(ModulePass):
     """The largest number of operators in a group; 0 sets no limit, 1 fuses nothing."""
 
     max_staged_width: int = 64
-    """The largest width of a dense product that goes into one kernel with a sparse one."""
+    """The largest width of a dense product that goes into one kernel with a sparse one, or with
+    what reads its rows again."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         _dissolve_refused(ctx, op)

@@ -31,7 +31,7 @@ def residual(width: int, blocks: int) -> sw.Module:
     for _ in range(blocks):
         t = b.relu(b.dense(h, weight(width, width)))
         h = b.relu(b.dense(t, weight(width, width)) + h)
-    b.output(b.softmax(h, axis=1), name="y")
+    b.output(b.softmax(h, axis=0), name="y")
     return b.module()
 
 

@@ -52,7 +52,7 @@ def test_instructions_lead_to_nodes_and_their_lines(threads: int) -> None:
         assert f"graph.{kind}" in lines[line - 1]
     body = found.get("fused_dense_relu_tiles0", found["fused_dense_relu"])
     assert {"fc1", "act"} <= {name for name, _ in body}
-    assert {"fc1, act", "fc2", "probabilities"} <= {name for name, _ in found["net"]}
+    assert {"fc1, act", "fc2, probabilities"} <= {name for name, _ in found["net"]}
 
 
 def test_llvm_accepts_it() -> None:

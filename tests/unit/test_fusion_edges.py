@@ -26,8 +26,20 @@ def ones(*shape: int) -> np.ndarray:
 
 def perceptron() -> sw.Module:
     b = sw.Builder("main")
-    h = b.relu(b.dense(b.input("x", ("n", 40)), ones(48, 40)))
-    b.output(b.dense(b.softmax(h), ones(10, 48)))
+    h = b.relu(b.dense(b.input("x", ("n", 40)), ones(72, 40)))
+    b.output(b.dense(b.softmax(h), ones(10, 72)))
+    return b.module()
+
+
+def products() -> sw.Module:
+    """Products whose results are read in other ways than row by row."""
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 40))
+    b.output(b.transpose(b.dense(x, ones(7, 40)), [1, 0]))
+    b.output(b.softmax(b.dense(x, ones(8, 40)), axis=0))
+    b.output(b.softmax(b.dense(x, b.input("w", (9, 40)))))
+    scores = b.softmax(b.add(b.dense(x, ones(10, 40)), b.dense(x, b.neg(ones(10, 40)))))
+    b.output(scores)
     return b.module()
 
 
@@ -115,7 +127,7 @@ def calls_between(module: sw.Module) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "model", [perceptron, branches, long_chain, attention, wide_product, column_shares]
+    "model", [perceptron, products, branches, long_chain, attention, wide_product, column_shares]
 )
 @pytest.mark.parametrize("max_ops", [0, 1, 2])
 def test_each_edge_between_kernels_has_a_reason(
@@ -130,7 +142,11 @@ def test_each_edge_between_kernels_has_a_reason(
 @pytest.mark.parametrize(
     ("model", "max_ops", "expected"),
     [
-        (perceptron, 0, "only operators that read it at their own index can follow a contraction"),
+        (perceptron, 0, "only rows of 2 to 64 columns are read again beside their product"),
+        (products, 0, "only operators that read it at their own index can follow a contraction"),
+        (products, 0, "the kernel that reads it does not read its rows one after the other"),
+        (products, 0, "the contraction has no register tile of rows and columns"),
+        (products, 0, "a kernel has at most one dense product"),
         (perceptron, 0, "a contraction reads each element many times and would compute it each"),
         (branches, 0, "an element of it is read more than once"),
         (long_chain, 2, "a kernel may have at most 2 operators"),

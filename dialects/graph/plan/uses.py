@@ -10,6 +10,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ...sparse_tensor import is_sparse
 from ..interfaces import FusionKind, GraphOp, tensor_type
+from ..ops_constant import ConstantOp
 from .accesses import AtomKind, LoopKind, Read, Recording, atoms_in
 from .injective import is_injective
 from .recording import Recorder, is_reshape, names_a_symbol
@@ -112,6 +113,30 @@ class Uses:
             for v in (op.operands[0], op.results[0])
         )
         return given == wanted and given.count(DYNAMIC_INDEX) <= 1
+
+    def is_tileable(self, op: GraphOp) -> bool:
+        """Whether an operator is a sum of products that tiles of rows and columns reuse.
+
+        That is a sum in one loop of what only the rows need and what only the columns need, which
+        are the last two indices. Of two neighbouring columns the latter is contiguous, or a
+        constant, whose layout is free.
+        """
+        recordings = self._recordings(op)
+        if len(recordings) != 1 or len(recordings[0].loops) != 1 or recordings[0].rank < 2:
+            return False
+        (recording,) = recordings
+        row, column = (AffineExpr.dimension(recording.rank - n) for n in (2, 1))
+        found = set[AffineExpr]()
+        for read in (read for read in recording.reads if read.around):
+            used = {e for expr in read.index for e in expr.dfs()} & {row, column}
+            if len(used) != 1:
+                return False
+            found |= used
+            layout_is_free = isinstance(op.operands[read.operand].owner, ConstantOp)
+            contiguous = read.index[-1] == column
+            if column in used and not layout_is_free and not contiguous:
+                return False
+        return found == {row, column} and recording.loops[0].kind == LoopKind.REDUCTION
 
     def walked(self, op: GraphOp) -> set[SSAValue]:
         """The matrices of which an operator visits the entries of the row of its element."""

@@ -20,6 +20,7 @@ _LONGEST_ROW_OF_ENTRY = 128
 _LONGEST_DOT_OF_ENTRY = 16
 
 _MANY_TIMES = "a contraction reads each element many times and would compute it each time"
+_OTHER_ROWS = "the kernel that reads it has other rows"
 _TWICE = "an element of it is read more than once"
 
 
@@ -28,7 +29,8 @@ class Costs:
 
     Args:
         uses: how operators use their operands.
-        max_width: the largest width of a dense product that goes into a sparse one's kernel.
+        max_width: the largest width of a dense product that goes into a sparse one's kernel, or
+            into that of what reads its rows again.
     """
 
     def __init__(self, uses: Uses, max_width: int) -> None:
@@ -44,6 +46,8 @@ class Costs:
             return [*found, Gain.SHARES]
         if all(value in self.uses.entries(user) for user in users):
             return [*found, Gain.ENTRIES]
+        if self._is_reread(maker, reader):
+            return [Gain.REREAD]
         return found or [Gain.ROWS]
 
     def objection(self, proposal: Proposal) -> str | None:
@@ -59,6 +63,8 @@ class Costs:
                 return self._against_product(maker, reader, proposal.value)
             case Gain.ENTRIES:
                 return self._against_entries(proposal)
+            case Gain.REREAD:
+                return self._against_reread(maker, reader, proposal.value)
             case Gain.ROWS:
                 return self._against_rows(proposal)
             case _:
@@ -67,6 +73,11 @@ class Costs:
     def objection_to(self, plan: NestPlan, proposal: Proposal) -> str | None:
         """What speaks against the plan of a merged group; None where nothing does."""
         value = proposal.value
+        if proposal.gain == Gain.REREAD:
+            row_by_row = plan.staged.get(value) == tensor_type(value).get_num_dims() - 1
+            same_order = not any(nest.reordered for nest in plan.nests)
+            if not row_by_row or not same_order or value in plan.repeated:
+                return "the kernel that reads it does not read its rows one after the other"
         if proposal.gain not in (Gain.USER, Gain.ROWS, Gain.SHARES):
             return None
         if proposal.gain != Gain.USER:
@@ -132,6 +143,30 @@ class Costs:
             return "a kernel has at most one dense product"
         return None
 
+    # What reads the rows of a product again.
+
+    def _is_reread(self, maker: Group, reader: Group) -> bool:
+        """Whether a group with reductions reads what a contraction over a bound makes."""
+        product = maker.anchor
+        if product is None or not _is_contraction(product) or self.uses.of_entries(product):
+            return False
+        if self.uses.walked(product):
+            return False
+        return any(op.fusion == FusionKind.REDUCTION for op in reader.ops)
+
+    def _against_reread(self, maker: Group, reader: Group, value: SSAValue) -> str | None:
+        # softmax(dense(x, w))[i] reads the row dense(x, w)[i] three times: the rows of some
+        # register tiles are computed, then read while they are in the first-level cache
+        if any(map(_is_contraction, reader.ops)):
+            return "a kernel has at most one dense product"
+        if any(map(self.uses.walked, reader.ops)):
+            return "the entries of the rows of a matrix are visited by a kernel of their own"
+        if not 1 < tensor_type(value).get_shape()[-1] <= self.max_width:
+            return f"only rows of 2 to {self.max_width} columns are read again beside their product"
+        if maker.anchor is None or not self.uses.is_tileable(maker.anchor):
+            return "the contraction has no register tile of rows and columns"
+        return None if self._keeps_rows(reader, value) else _OTHER_ROWS
+
     # The entries of a row of a sparse matrix.
 
     def _is_share(self, maker: Group, reader: Group) -> bool:
@@ -181,9 +216,9 @@ class Costs:
             return "the entries of the rows of a matrix are visited by a kernel of their own"
         if any(self.uses.overlaps(user, value) for user in proposal.users):
             return _TWICE
-        return (
-            None if self._keeps_rows(reader, value) else "the kernel that reads it has other rows"
-        )
+        if any(map(_is_contraction, reader.ops)):
+            return "a reduction before a contraction is in another kernel"
+        return None if self._keeps_rows(reader, value) else _OTHER_ROWS
 
     def _keeps_rows(self, reader: Group, value: SSAValue) -> bool:
         """Whether what a group makes of a value has its rows, but for a last reshape."""

@@ -38,7 +38,8 @@ class Grouping:
         block: the body of a function.
         shapes: the symbolic shapes of the function.
         max_ops: the largest number of operators in a group; 0 sets no limit.
-        max_width: the largest width of a dense product that goes into a sparse one's kernel.
+        max_width: the largest width of a dense product that goes into a sparse one's kernel, or
+            into that of what reads its rows again.
     """
 
     def __init__(self, block: Block, shapes: Sizes, max_ops: int, max_width: int) -> None:

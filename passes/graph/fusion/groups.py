@@ -20,6 +20,7 @@ class Gain(Enum):
     SHARES = "what reduces the same entries of a row is computed together"
     ENTRIES = "the values of the entries of a row are computed where they are read"
     ROWS = "what a row needs of itself is computed before the row is visited"
+    REREAD = "rows of the product are read again while they are in the cache"
     SIBLINGS = "the rows of one matrix are visited once"
 
 

@@ -1,0 +1,117 @@
+"""A dense layer of few columns and what reads its rows again are one kernel of register tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from xdsl.ir import SSAValue
+
+import stepwell as sw
+
+Rows = Callable[[sw.Builder, SSAValue, np.ndarray], SSAValue]
+
+DEPTH = 5
+
+
+def softmax(b: sw.Builder, x: SSAValue, scale: np.ndarray) -> SSAValue:
+    return b.softmax(x, axis=-1)
+
+
+def log_softmax(b: sw.Builder, x: SSAValue, scale: np.ndarray) -> SSAValue:
+    return b.log_softmax(b.relu(x), axis=-1)
+
+
+def layer_norm(b: sw.Builder, x: SSAValue, scale: np.ndarray) -> SSAValue:
+    return b.layer_norm(b.relu(x), b.constant(scale), b.constant(scale), epsilon=1e-2)
+
+
+def rms_norm(b: sw.Builder, x: SSAValue, scale: np.ndarray) -> SSAValue:
+    return b.rms_norm(x, b.constant(scale), epsilon=1e-2)
+
+
+FORMS = [softmax, log_softmax, layer_norm, rms_norm]
+
+
+def module_of(form: Rows, rows: int | str, columns: int, dtype: str = "f32") -> sw.Module:
+    """A dense layer with a bias, and `form` of its rows."""
+    rng = np.random.default_rng(0)
+    b = sw.Builder("main")
+
+    def weights(*shape: int) -> np.ndarray:
+        values = rng.uniform(-1, 1, shape)
+        return values.astype({"f32": np.float32, "f64": np.float64}.get(dtype, np.float32))
+
+    arrays = [weights(columns, DEPTH), weights(columns), weights(columns)]
+    w, bias, scale = arrays
+    x = b.input("x", (rows, DEPTH), dtype)
+    b.output(form(b, b.dense(x, b.constant(w), b.constant(bias)), scale))
+    return b.module()
+
+
+def check(
+    exe: sw.Executable, module: sw.Module, shape: tuple[int, ...], dtype: str = "f32"
+) -> None:
+    """One kernel, which computes some rows at a time, and the numbers of the reference."""
+    assert exe.ir("fused").count("graph.primitive") == 1
+    one_row = f"memref<1x{DEPTH}x" in exe.ir("kernels")
+    assert one_row or "distribute(" in exe.ir("scheduled")
+    x = np.random.default_rng(1).uniform(-2, 2, shape).astype(dtype.replace("f", "float"))
+    # A few dozen terms of size 1, in another order.
+    tolerance = 2e-5 if dtype == "f32" else 1e-10
+    expected = module.run_reference(x)
+    np.testing.assert_allclose(exe(x), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("columns", [10, 16, 64])
+def test_known_rows(form: Rows, columns: int) -> None:
+    for rows in (1, 2, 65):
+        module = module_of(form, rows, columns)
+        check(sw.compile(module, threads=1), module, (rows, DEPTH))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("columns", "dtype"), [(3, "f32"), (17, "f64"), (40, "f32")])
+def test_any_rows(form: Rows, columns: int, dtype: str) -> None:
+    module = module_of(form, "n", columns, dtype)
+    exe = sw.compile(module, threads=1)
+    for rows in (0, 1, 2, 7, 64, 65, 600):
+        check(exe, module, (rows, DEPTH), dtype)
+
+
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("rows", [1500, "n"])
+def test_threads_take_tiles_of_rows(rows: int | str, target: str) -> None:
+    module = module_of(layer_norm, rows, 40)
+    exe = sw.compile(module, target=target, threads=2)
+    assert "tiles(i0" in exe.ir("scheduled")
+    check(exe, module, (1500, DEPTH))
+
+
+def test_matrices_that_come_with_the_call() -> None:
+    """Those of a batch, whose columns are contiguous."""
+    b = sw.Builder("main")
+    x, w = b.input("x", (2, "n", DEPTH)), b.input("w", (2, DEPTH, 10))
+    b.output(b.softmax(b.matmul(x, w), axis=-1))
+    module = b.module()
+    exe = sw.compile(module, threads=1)
+    rng = np.random.default_rng(1)
+    arrays = [rng.uniform(-2, 2, shape).astype(np.float32) for shape in ((2, 13, 5), (2, 5, 10))]
+    assert exe.ir("fused").count("graph.primitive") == 1
+    assert "distribute(" in exe.ir("scheduled")
+    # Sums of ten terms of size 1.
+    np.testing.assert_allclose(exe(*arrays), module.run_reference(*arrays), rtol=2e-5, atol=2e-5)
+
+
+def test_half_precision_has_one_kernel_too() -> None:
+    b = sw.Builder("main")
+    w = np.random.default_rng(0).uniform(-1, 1, (10, DEPTH)).astype(np.float16)
+    b.output(b.softmax(b.dense(b.input("x", (7, DEPTH), "f16"), b.constant(w)), axis=-1))
+    module = b.module()
+    exe = sw.compile(module, threads=1)
+    x = np.random.default_rng(1).uniform(-2, 2, (7, DEPTH)).astype(np.float16)
+    assert exe.ir("fused").count("graph.primitive") == 1
+    # The reference rounds the product to 11 bits.
+    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=5e-3, atol=1e-3)
