@@ -20,7 +20,7 @@ from xdsl.traits import Pure
 from ...core.building.arithmetic import INDEX, computed, constant
 from ...core.building.scopes import Scope, Scopes
 from ...core.provenance import fuse
-from ...dialects.graph.nest import Index, PlaceStep, Step
+from ...dialects.graph.nest import Index, PlaceStep, Steps
 from ...dialects.graph.plan.nest_plan import NAMES
 from ...dialects.loop import ops as loop
 from ...dialects.loop.loops import reduction
@@ -79,23 +79,26 @@ class LoopNest(Scopes[Frame]):
             self.scopes[-1].dependences |= frame.dependences - {frame}
 
     def reduce(
-        self, extents: Sequence[AffineExpr], combine: str, init: SSAValue, step: Step
-    ) -> SSAValue:
+        self,
+        extents: Sequence[AffineExpr],
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: Steps,
+    ) -> Sequence[SSAValue]:
         """Fold over an iteration space."""
 
-        def level(index: Index, accumulator: SSAValue) -> SSAValue:
+        def level(index: Index, accumulators: Sequence[SSAValue]) -> Sequence[SSAValue]:
             if len(index) == len(extents):
-                return step(index, accumulator)
+                return step(index, accumulators)
             map, operands = compress([extents[len(index)]], self.variables)
-            op = reduction(self._name("k"), map, operands, combine, accumulator)
+            op = reduction(self._name("k"), map, operands, combines, accumulators)
             op.variable.name_hint = op.loop_name.data
             frame = self._open(op.body.block, extents[len(index)])
             variable = self._bind(op.variable, frame)
-            (total,) = op.carried
-            self.depends[total] = frozenset({frame})
-            return self._close(op, frame, level((*index, variable), total))
+            self.depends |= dict.fromkeys(op.carried, frozenset({frame}))
+            return self._close(op, frame, level((*index, variable), op.carried))
 
-        return level((), init)
+        return level((), inits)
 
     def reduce_entries(
         self,
@@ -108,13 +111,13 @@ class LoopNest(Scopes[Frame]):
     ) -> SSAValue:
         """Fold over the places of the stored entries of a row."""
         map, operands = compress([row], self.variables)
-        op = reduction(self._name("e"), map, operands, combine, init, [indptr, indices])
+        op = reduction(self._name("e"), map, operands, [combine], [init], [indptr, indices])
         op.variable.name_hint, op.column.name_hint = "p", "c"
         frame = self._open(op.body.block)
         position, column = self._bind(op.variable, frame), self._bind(op.column, frame)
         (total,) = op.carried
         self.depends[total] = frozenset({frame})
-        return self._close(op, frame, step(position, column, total))
+        return self._close(op, frame, [step(position, column, total)])[0]
 
     def _open(
         self, block: Block, extent: AffineExpr | None = None, parallel: bool = False
@@ -125,22 +128,23 @@ class LoopNest(Scopes[Frame]):
         self.scopes.append(frame)
         return frame
 
-    def _close(self, op: loop.ForOp, frame: Frame, result: SSAValue) -> SSAValue:
+    def _close(
+        self, op: loop.ForOp, frame: Frame, results: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
         """End the body of a reduction and place it where its operands are."""
-        frame.block.add_op(loop.YieldOp(result))
-        frame.dependences |= self.depends.get(result, frozenset())
+        frame.block.add_op(loop.YieldOp(*results))
+        frame.dependences |= self._depends_of(results)
         self.scopes.pop()
         needed = (frame.dependences - {frame}) | self._depends_of(op.operands)
         home = self.home_of(needed)
         for other in home.block.ops:
             if _is_same_reduction(other, op):
                 op.drop_all_references()
-                return other.results[0]
+                return other.results
         home.dependences |= needed
-        (last,) = op.results
-        self.depends[last] = frozenset(needed)
+        self.depends |= dict.fromkeys(op.results, frozenset(needed))
         self._place(op, home)
-        return last
+        return op.results
 
     def _parallel_name(self) -> str:
         depth = sum(frame.parallel for frame in self.scopes)

@@ -25,7 +25,7 @@ from ...core.provenance import origin
 from ...core.typed import tensor_type
 from ...dialects.graph import scalars
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, rank
-from ...dialects.graph.nest import Index, Nest, PlaceStep, Step
+from ...dialects.graph.nest import Index, Nest, PlaceStep, Steps
 from ...dialects.graph.plan.local_buffers import local_type
 from ...dialects.graph.shapes import SymbolicShapes
 from .arguments import Argument, SparseArgument
@@ -173,11 +173,15 @@ class NestBuilder(Nest):
 
     # Loops.
 
-    def reduce(
-        self, extents: Sequence[AffineExpr], combine: str, init: SSAValue, step: Step
-    ) -> SSAValue:
+    def reduce_several(
+        self,
+        extents: Sequence[AffineExpr],
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: Steps,
+    ) -> Sequence[SSAValue]:
         """Fold over an iteration space."""
-        return self.body.reduce(extents, combine, init, step)
+        return self.body.reduce(extents, combines, inits, step)
 
     def pattern(
         self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep

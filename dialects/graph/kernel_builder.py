@@ -7,7 +7,7 @@ by `y[i, j] = value`. See `kernels.py` for who calls it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -40,6 +40,7 @@ from .interfaces import GraphOp, tensor_type
 from .kernel_buffers import Buffer, Index, Row, Scalar, SparseBuffer
 
 INDEX = IndexType()
+Scalars = tuple[Scalar, ...]
 _LOOPS = "ijlmnpqrstuv"
 
 
@@ -173,51 +174,80 @@ class KernelBuilder:
             step: the new result from the index (or indices; of a row the column and the
                 stored value), and then the result so far.
         """
-        if not isinstance(init, Scalar):
-            raise self.error("wrong start of a reduction", "a scalar", type(init).__name__)
+        return self.reduce_several(over, [combine], [init], lambda *given: (step(*given),))[0]
+
+    def reduce_several(
+        self,
+        over: int | Index | Row | tuple[int | Index, ...],
+        combines: Sequence[str],
+        inits: Sequence[Any],
+        step: Callable[..., Any],
+    ) -> Scalars:
+        """A reduction of several values at once, such as a maximum and a sum.
+
+        Args:
+            over: what to iterate over; see `reduce`.
+            combines: how partial results of each value join; "custom" for one that depends on
+                another one.
+            inits: what each starts at, a `Scalar`.
+            step: the new results, as many, from the index and then all results so far.
+        """
+        for init in inits:
+            if not isinstance(init, Scalar):
+                raise self.error("wrong start of a reduction", "a scalar", type(init).__name__)
+        if len(combines) != len(inits):
+            raise self.error("wrong number of combiners", len(inits), len(combines))
         if isinstance(over, Row):
-            return self._reduce_row(over, combine, init, step)
+            return self._reduce_row(over, combines, inits, step)
         extents = over if isinstance(over, tuple) else (over,)
 
-        def level(index: tuple[Index, ...], total: Scalar) -> Scalar:
+        def level(index: tuple[Index, ...], totals: Scalars) -> Scalars:
             if len(index) == len(extents):
-                return Scalar(self, self.scalar(step(*index, total), total.ssa.type))
+                return self._stepped(step, index, totals)
             map, operands = compress([self.index(extents[len(index)]).expr], self.variables)
             name = self._loop_name("k")
-            op = reduction(name, map, operands, combine, total.ssa)
+            op = reduction(name, map, operands, combines, [total.ssa for total in totals])
             op.variable.name_hint = name
-            (result,) = op.carried
-            return self._reduction(
-                op, lambda: level((*index, self.variable(op.variable)), Scalar(self, result))
-            )
+            inside = tuple(Scalar(self, value) for value in op.carried)
+            return self._reduction(op, lambda: level((*index, self.variable(op.variable)), inside))
 
-        return level((), init)
+        return level((), tuple(inits))
 
-    def _reduce_row(self, row: Row, combine: str, init: Scalar, step: Callable[..., Any]) -> Scalar:
+    def _stepped(self, step: Callable[..., Any], index: Sequence[Any], totals: Scalars) -> Scalars:
+        results = step(*index, *totals)
+        if not isinstance(results, tuple) or len(results) != len(totals):
+            raise self.error("wrong results of a step", f"a tuple of {len(totals)}", results)
+        pairs = zip(results, totals, strict=True)
+        return tuple(Scalar(self, self.scalar(new, old.ssa.type)) for new, old in pairs)
+
+    def _reduce_row(
+        self, row: Row, combines: Sequence[str], inits: Sequence[Scalar], step: Callable[..., Any]
+    ) -> Scalars:
         matrix = row.matrix
         map, operands = compress([row.index.expr], self.variables)
         pointers, indices, values = matrix.parts[:3]
         name, places = self._loop_name("e"), [pointers, indices]
-        op = reduction(name, map, operands, combine, init.ssa, places)
+        op = reduction(name, map, operands, combines, [init.ssa for init in inits], places)
         op.variable.name_hint, op.column.name_hint = "p", "c"
 
-        def body() -> Scalar:
+        def body() -> Scalars:
             position, column = self.variable(op.variable), self.variable(op.column)
             stored = Buffer(self, values, matrix.kind, (Dim.of(0),))[position]
-            total = Scalar(self, op.carried[0])
-            return Scalar(self, self.scalar(step(column, stored, total), init.ssa.type))
+            totals = tuple(Scalar(self, value) for value in op.carried)
+            return self._stepped(step, (column, stored), totals)
 
         return self._reduction(op, body)
 
-    def _reduction(self, op: ForOp, body: Callable[[], Scalar]) -> Scalar:
+    def _reduction(self, op: ForOp, body: Callable[[], Scalars]) -> Scalars:
         self._blocks.append(op.body.block)
-        result = body()
-        self.append(YieldOp(result.ssa))
+        results = body()
+        self.append(YieldOp(*(result.ssa for result in results)))
         self._blocks.pop()
-        kind = op.inits[0].type
-        if result.ssa.type != kind:
-            raise self.error("a reduction changes its type", kind, result.ssa.type)
-        return Scalar(self, self.insert(op))
+        for init, result in zip(op.inits, results, strict=True):
+            if result.ssa.type != init.type:
+                raise self.error("a reduction changes its type", init.type, result.ssa.type)
+        self.append(op)
+        return tuple(Scalar(self, last) for last in op.results)
 
     def sum(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
         """The sum of `term(index)`, iterating as `reduce` does."""

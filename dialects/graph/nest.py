@@ -36,6 +36,8 @@ class Scalars(Protocol):
 
 Step = Callable[[Index, SSAValue], SSAValue]
 """From the iteration indices and the accumulator to the new accumulator."""
+Steps = Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]]
+"""The same of several accumulators at once."""
 PlaceStep = Callable[[AffineExpr, AffineExpr, SSAValue], SSAValue]
 """The same of stored entries: from the position of one, its column, and the accumulator."""
 EntryStep = Callable[[AffineExpr, SSAValue, SSAValue], SSAValue]
@@ -57,13 +59,31 @@ class Nest(Scalars):
     def extent(self, value: SSAValue, dim: int) -> AffineExpr:
         """The size of a dimension: a constant, or a dim bound to a size."""
 
-    @abstractmethod
     def reduce(
         self, extents: Sequence[AffineExpr], combine: str, init: SSAValue, step: Step
     ) -> SSAValue:
         """Fold over the iteration space `extents`, starting at `init`.
 
         `combine` says how partial accumulators join: add, mul, max or min.
+        """
+
+        def steps(index: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return [step(index, totals[0])]
+
+        return self.reduce_several(extents, [combine], [init], steps)[0]
+
+    @abstractmethod
+    def reduce_several(
+        self,
+        extents: Sequence[AffineExpr],
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: Steps,
+    ) -> Sequence[SSAValue]:
+        """Fold several accumulators at once over `extents`, each with how its parts join.
+
+        One that depends on another, as a sum does that is rescaled by a running maximum, joins
+        in a way of its own: "custom".
         """
 
     @abstractmethod

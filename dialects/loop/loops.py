@@ -17,19 +17,19 @@ def reduction(
     name: str,
     bound: AffineMap,
     operands: Sequence[SSAValue],
-    combine: str,
-    init: SSAValue,
+    combines: Sequence[str],
+    inits: Sequence[SSAValue],
     matrix: Sequence[SSAValue] = (),
 ) -> ForOp:
-    """A reduction of one value over a bound; with the index arrays of a matrix, over a row."""
+    """A reduction over a bound; with the index arrays of a matrix, over a row."""
     return ForOp(
         name,
         bound,
         operands,
         LoopKind.REDUCTION,
         matrix=matrix,
-        inits=[init],
-        combines=[Combine(combine)],
+        inits=inits,
+        combines=[Combine(combine) for combine in combines],
     )
 
 

@@ -13,6 +13,7 @@ from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.parser import Parser
 
+from stepwell.backends.reference.machine import run_kernel
 from stepwell.core.dims import Shape
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
@@ -29,6 +30,8 @@ from stepwell.dialects.graph.interfaces import (
     element_type,
 )
 from stepwell.dialects.graph.sparse_forms import sparse_form
+from stepwell.dialects.loop.loops import loops_in
+from stepwell.dialects.loop.ops import KernelOp
 
 
 class Outside(GraphOp):
@@ -118,6 +121,38 @@ class RowSumOp(Outside):
 
 
 @irdl_op_definition
+class LogSumExpOp(Outside):
+    """The running maximum of a row, and the sum that it rescales, in one reduction."""
+
+    name = "outside.log_sum_exp"
+    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        return [(shapes[0][0], shapes[0][1] * 0 + 1)]
+
+    def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
+        return self.stored(np.log(np.exp(arrays[0]).sum(axis=1, keepdims=True)))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        kind = element_type(self.x)
+
+        def steps(k: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            top, total = totals
+            value = nest.at(self.x, (index[0], *k))
+            higher = scalars.maximum(nest, top, value)
+            before, own = (
+                nest.insert(math.ExpOp(scalars.sub(nest, one, higher))) for one in (top, value)
+            )
+            return [higher, scalars.fma(nest, total, before, own)]
+
+        lowest = nest.constant(-1e30, kind)
+        inits = [lowest, scalars.zero(nest, kind)]
+        extents = [nest.extent(self.x, 1)]
+        top, total = nest.reduce_several(extents, ["max", "custom"], inits, steps)
+        return scalars.add(nest, top, nest.insert(math.LogOp(total)))
+
+
+@irdl_op_definition
 class GapOp(GraphOp):
     """The distance of the ends of each stored entry of a matrix."""
 
@@ -141,7 +176,9 @@ class GapOp(GraphOp):
         return nest.insert(arith.SubfOp(nest.at(self.x, (row,)), nest.at(self.x, (column,))))
 
 
-DIALECT = Dialect("outside", [TwiceOp, ShiftedOp, SlowOp, StatedOp, SwapOp, RowSumOp, GapOp])
+DIALECT = Dialect(
+    "outside", [TwiceOp, ShiftedOp, SlowOp, StatedOp, SwapOp, RowSumOp, LogSumExpOp, GapOp]
+)
 X, ROW = "tensor<8x6xf32>", "tensor<8x1xf32>"
 CSR = (
     "#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), "
@@ -151,6 +188,10 @@ A, NUMBERS, ENTRIES = "tensor<8x8xf32, #csr>", "tensor<8xf32>", "tensor<?xf32>"
 
 
 def after(passes: str, body: str, arguments: str, result: str) -> str:
+    return str(module_after(passes, body, arguments, result))
+
+
+def module_after(passes: str, body: str, arguments: str, result: str) -> ModuleOp:
     ctx = make_context(WeightStore(), named("x86-64-v4"))
     ctx.load_dialect(DIALECT)
     text = f"{CSR}func.func @main({arguments}) -> {result} {{\n{body}\n}}"
@@ -158,7 +199,7 @@ def after(passes: str, body: str, arguments: str, result: str) -> str:
     assert isinstance(module, ModuleOp)
     module.verify()
     run_passes(ctx, module, passes)
-    return str(module)
+    return module
 
 
 @pytest.mark.parametrize(
@@ -288,3 +329,23 @@ def test_operators_that_keep_zero_work_on_stored_values(by: int, kept: bool) -> 
     forms = sparse_form(shifted, [function.args[0]])
     names = None if forms is None else [op.name for op in forms]
     assert names == (["graph.entries", "outside.shifted", "graph.with_entries"] if kept else None)
+
+
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_several_values_are_accumulated_in_one_reduction(scheduled: bool) -> None:
+    """A log-softmax: the reduction is before the row that what follows it visits."""
+    body = (
+        f"%s = outside.log_sum_exp %x : ({X}) -> {ROW}\n"
+        f"%y = graph.sub %x, %s : ({X}, {ROW}) -> {X}\nfunc.return %y : {X}"
+    )
+    passes = "graph-fuse-ops,convert-graph-to-loop" + (",loop-schedule" if scheduled else "")
+    module = module_after(passes, body, f"%x: {X}", X)
+    (kernel,) = (op for op in module.ops if isinstance(op, KernelOp))
+    carrying = [loop for loop in loops_in(kernel.body.block) if loop.is_reduction]
+    assert [loop.combines for loop in carrying] == [["max", "custom"]]
+    x = np.random.default_rng(5).standard_normal((8, 6)).astype(np.float32)
+    got = np.empty_like(x)
+    run_kernel(kernel, [x, got])
+    expected = x - np.log(np.exp(x).sum(axis=1, keepdims=True))
+    # Sums of 6 exponentials, rescaled at each larger one.
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)

@@ -28,7 +28,7 @@ from ....core.building.arithmetic import constant
 from ...loop.bounds import constant_index
 from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, rank, tensor_type
-from ..nest import Index, Nest, PlaceStep, Step
+from ..nest import Index, Nest, PlaceStep, Steps
 from .accesses import (
     NOTHING,
     Atom,
@@ -96,16 +96,20 @@ class RecordingNest(Nest):
 
     # The loops.
 
-    def reduce(
-        self, extents: Sequence[AffineExpr], combine: str, init: SSAValue, step: Step
-    ) -> SSAValue:
+    def reduce_several(
+        self,
+        extents: Sequence[AffineExpr],
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: Steps,
+    ) -> Sequence[SSAValue]:
         """Note a loop for each extent."""
         kinds = [LoopKind.GUARD if e in self._conditions else LoopKind.REDUCTION for e in extents]
         opened = [RecordedLoop(kind, (), e) for kind, e in zip(kinds, extents, strict=True)]
         with self._opened(opened) as loops:
             index = tuple(self._variable(loop, AtomKind.LOOP) for loop in loops)
-            result = step(index, self._placeholder(init.type, self._sources_of(init)))
-            return self._closed(loops, init, result)
+            totals = [self._placeholder(init.type, self._sources_of(init)) for init in inits]
+            return self._closed(loops, inits, step(index, totals))
 
     def pattern(
         self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep
@@ -118,7 +122,7 @@ class RecordingNest(Nest):
             column = self._variable(loops[0], AtomKind.COLUMN)
             self._entries[operand, position] = row, column
             result = step(position, column, self._placeholder(init.type, self._sources_of(init)))
-            return self._closed(loops, init, result)
+            return self._closed(loops, [init], [result])[0]
 
     def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
         """Note a loop that fills a row, where there is room for one."""
@@ -131,7 +135,7 @@ class RecordingNest(Nest):
             outside, self._open = self._open, ()
             with self._opened([RecordedLoop(LoopKind.ROW, (), extent, row=row)]) as loops:
                 scalar = compute((*row, self._variable(loops[0], AtomKind.LOOP)))
-                self._known[key] = self._closed(loops, None, scalar)
+                self._known[key] = self._closed(loops, [], [scalar])[0]
             self._open = outside
         filled = self._known[key]
         return self._placeholder(filled.type, self._sources_of(filled) | self._used(index[-1:]))
@@ -148,18 +152,20 @@ class RecordingNest(Nest):
         yield numbers
         self._open = outside
 
-    def _closed(self, loops: Sequence[int], init: SSAValue | None, result: SSAValue) -> SSAValue:
-        """The result of a loop, which depends on everything that its body uses from outside."""
-        sources = self._sources_of(result)
-        if init is not None:
-            sources |= self._sources_of(init)
+    def _closed(
+        self, loops: Sequence[int], inits: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """The results of a loop, which depend on everything that its body uses from outside."""
+        sources = NOTHING
+        for value in (*inits, *results):
+            sources |= self._sources_of(value)
         own = {atom for number in loops for atom in self._loops[number].atoms}
         outer = Sources(sources.atoms - own, sources.reads)
         for number in loops:
             row = self._used(self._loops[number].row)
             self._loops[number].sources = outer | row
             outer |= row
-        return self._placeholder(result.type, outer)
+        return [self._placeholder(result.type, outer) for result in results]
 
     # The scalars.
 

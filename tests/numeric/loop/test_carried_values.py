@@ -394,3 +394,60 @@ def test_loops_keep_their_order(kernel_of) -> None:
     kernel.detach()
     after = schedule_kernel(kernel, named("x86-64-v4"))[0].kernel
     assert loop_named("test", after, "k").kind.data == "serial"
+
+
+@sw.kernel
+def moments_in_python(k, x, y):
+    columns = x.shape[1]
+    with k.loops(x.shape[0]) as i:
+        zero = k.cast(0 * i, "f32")
+        total, square, most = k.reduce_several(
+            columns,
+            ["add", "add", "max"],
+            [zero, zero, zero - 1e30],
+            lambda j, a, b, top: (a + x[i, j], b + x[i, j] * x[i, j], k.maximum(top, x[i, j])),
+        )
+        mean = total / k.cast(columns, "f32")
+        y[i, 0] = mean
+        y[i, 1] = square / k.cast(columns, "f32") - mean * mean
+        y[i, 2] = most
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 35), (3, 130)])
+def test_several_values_from_python(normal, shape) -> None:
+    b = sw.Builder("main")
+    x = b.input("x", ("m", "n"), "f32")
+    spec = sw.TensorSpec(("m", 3), "f32")
+    b.output(b.call_kernel(moments_in_python, x, results=spec), name="y")
+    exe = sw.compile(b.module())
+    assert exe.ir("kernels").count(" reduction carry(") == 1
+    given = normal(*shape)
+    np.testing.assert_allclose(exe(given), moments(given), rtol=1e-4, atol=1e-4)
+
+
+@sw.kernel
+def too_few_in_python(k, x, y):
+    with k.loops(x.shape[0]) as i:
+        zero = k.cast(0 * i, "f32")
+        y[i, 0], y[i, 1] = k.reduce_several(3, ["add", "max"], [zero, zero], lambda j, s, m: (s,))
+
+
+@sw.kernel
+def one_combiner_in_python(k, x, y):
+    with k.loops(x.shape[0]) as i:
+        zero = k.cast(0 * i, "f32")
+        y[i, 0], y[i, 1] = k.reduce_several(3, ["add"], [zero, zero], lambda j, s, m: (s, m))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (too_few_in_python, "wrong results of a step, expected a tuple of 2"),
+        (one_combiner_in_python, "wrong number of combiners, expected 2, got 1"),
+    ],
+)
+def test_wrong_numbers_of_values_from_python(kernel, message) -> None:
+    b = sw.Builder("main")
+    x = b.input("x", ("m", 3), "f32")
+    with pytest.raises(sw.StepwellError, match=message):
+        b.call_kernel(kernel, x, results=sw.TensorSpec(("m", 2), "f32"))
