@@ -25,6 +25,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ...core.arguments import Argument
 from ...core.dims import Dim, Shape
+from ...core.dtypes import dtype_named
 from ...core.errors import CompileError, explain
 from ...core.module import ARGUMENTS, RESULTS, SIGNATURE, Program, ValueSpec, face_of, specs_of
 from ...core.typed import tensor_type
@@ -214,7 +215,7 @@ class _Reader:
         if format_of(kind) != "csr" or widths not in (("i32", "i32"), ("i64", "i64")):
             expected = "CSR with posWidth = crdWidth = 32 or 64"
             raise self.fail("sparse format that cannot be called", expected, kind)
-        return np.dtype(np.int32 if widths[0] == "i32" else np.int64)
+        return dtype_named(widths[0])
 
     def check_symbols(self, signature: Signature) -> None:
         """Demand that inputs are of plain symbols, and all else of those symbols."""

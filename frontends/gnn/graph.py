@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.arrays import is_integer, refuse_mask
+from ...core.dtypes import dtype_named
 from ...core.errors import InputError, explain
 from ...dialects.graph.matrices import with_values
 from ..arrays import is_scipy
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     import networkx
     from scipy.sparse import csr_array
 
-# SciPy has no sparse matrices of float16.
-_VALUES = {"f32": np.float32, "f64": np.float64}
+DTYPES = ("f32", "f64")
+"""The element types of what SciPy has sparse matrices of, float16 not among them."""
 _INDEX_LIMIT = np.iinfo(np.int32).max
 
 
@@ -56,10 +57,11 @@ class Graph:
         Raises:
             InputError: for any other `dtype`.
         """
-        if dtype not in _VALUES:
+        if dtype not in DTYPES:
             raise _error("unknown dtype", expected="f32 or f64", got=dtype)
         # `csr_array.astype` sums duplicate entries.
-        return with_values(self.adjacency, self.adjacency.data.astype(_VALUES[dtype], copy=False))
+        values = self.adjacency.data.astype(dtype_named(dtype), copy=False)
+        return with_values(self.adjacency, values)
 
     @staticmethod
     def from_networkx(
@@ -169,7 +171,7 @@ class GraphSpec:
                 raise InputError(
                     explain("GraphSpec", f"{name} is wrong", expected="a count or None", got=size)
                 )
-        if self.dtype is not None and self.dtype not in _VALUES:
+        if self.dtype is not None and self.dtype not in DTYPES:
             raise InputError(
                 explain("GraphSpec", "unknown dtype", expected="f32 or f64", got=self.dtype)
             )

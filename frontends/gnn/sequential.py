@@ -8,19 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from ...core.dtypes import dtype_named
 from ...core.errors import InputError, explain
 from ...core.module import Module, SparseSpec, TensorSpec
 from ...dialects.graph.matrices import with_remaining_self_loops
 from ...dialects.sparse_tensor import is_sparse
 from ..arrays import is_scipy
 from ..builder import Builder, Value
-from .graph import Graph, GraphSpec
+from .graph import DTYPES, Graph, GraphSpec
 from .layers import Context, Layer
 
 Spec = TensorSpec | SparseSpec
-
-# SciPy's sparse matrices, such as that of the graph, have no other floats.
-_DTYPES = {"float32": "f32", "float64": "f64"}
 
 
 class Sequential:
@@ -86,7 +84,7 @@ class Sequential:
             raise _error("not features", expected, type(features).__name__)
         if len(spec.shape) != 2:
             raise _error("features are not a matrix", "(nodes, features)", tuple(spec.shape))
-        if spec.dtype not in _DTYPES.values():
+        if spec.dtype not in DTYPES:
             raise _error("features have the wrong dtype", "f32 or f64", spec.dtype)
         if spec.shape[1] is None or isinstance(spec.shape[1], str):
             raise _error("the width of the features is not known", "a number", spec.shape[1])
@@ -99,9 +97,10 @@ class Sequential:
         weights = [w for layer in self.layers for w in _weights(layer)]
         floats = [d for d in (dtype, *(w.dtype for w in weights)) if d.kind == "f"]
         promoted = np.result_type(*floats) if floats else np.dtype(np.float32)
-        if str(promoted) not in _DTYPES:
+        name = next((name for name in DTYPES if dtype_named(name) == promoted), None)
+        if name is None:
             raise _error("features have the wrong dtype", "f32 or f64", promoted)
-        return _DTYPES[str(promoted)]
+        return name
 
 
 def _weights(layer: Layer) -> list[np.ndarray]:
