@@ -10,12 +10,12 @@ from __future__ import annotations
 from .ops_binary import AddOp, BinaryOp, DivOp, MaxOp, MinOp, MulOp, PowOp, SubOp
 from .ops_blocked import BlockedConvOp
 from .ops_call import CallDpsOp, CallPackedOp
+from .ops_cast import CastOp
+from .ops_clip import ClipOp
 from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
 from .ops_edge import AggregateOp, EdgeSoftmaxOp, EntriesOp, OwnSoftmaxOp, SddmmOp
 from .ops_elementwise import (
-    CastOp,
-    ClipOp,
     CosOp,
     ErfOp,
     ExpOp,

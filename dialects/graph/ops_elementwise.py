@@ -9,44 +9,19 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import math
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f64, i64
+from xdsl.dialects.builtin import FloatAttr, f64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import (
-    AttrConstraint,
-    irdl_op_definition,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-)
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Shape
-from ...core.dtypes import dtype_of, is_real
 from ...core.exactness import Exactness
-from ...core.typed import dense_array, tensor_type
+from ...core.typed import dense_array
 from . import scalars
-from .attrs import (
-    DENSE_TENSOR,
-    FLOAT_TENSOR,
-    NUMERIC_TENSOR,
-    Approximation,
-    ApproximationAttr,
-    holds_all_values,
-    is_float,
-)
-from .interfaces import (
-    FusionKind,
-    GraphOp,
-    Index,
-    Nest,
-    Precision,
-    ShapeFacts,
-    element_type,
-    widened,
-)
-from .ops_binary import larger, smaller
+from .attrs import FLOAT_TENSOR, NUMERIC_TENSOR, Approximation, ApproximationAttr
+from .interfaces import FusionKind, GraphOp, Index, Nest, Precision, ShapeFacts, widened
+from .ops_binary import larger
 from .rewrites import forward
 
 if TYPE_CHECKING:
@@ -379,148 +354,6 @@ class GeluOp(FloatUnaryOp):
 _GELU_SCALE = scalar_math.sqrt(2.0 / scalar_math.pi)
 _GELU_CUBIC = 0.044715
 
-_BOUND: AttrConstraint = FloatAttr.constr(f64) | IntegerAttr.constr(i64)
-
-
-@irdl_op_definition
-class ClipOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
-    """min(max(x, minimum), maximum), each where it is given; NaN stays NaN.
-
-    Where minimum > maximum everything is maximum. Bounds are f64, or i64 for integers, whose
-    bounds are cut to the range of their type.
-
-    %y = graph.clip %x minimum = 0.0 : f64 maximum = 6.0 : f64 : (tensor<3xf32>) -> tensor<3xf32>
-    """
-
-    name = "graph.clip"
-    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
-
-    minimum = opt_prop_def(_BOUND)
-    maximum = opt_prop_def(_BOUND)
-
-    assembly_format = (
-        "$x (`minimum` `=` $minimum^)? (`maximum` `=` $maximum^)? attr-dict `:` "
-        "functional-type(operands, results)"
-    )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        minimum: float | int | None = None,
-        maximum: float | int | None = None,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "minimum": _bound(minimum),
-            "maximum": _bound(maximum),
-        }
-        GraphOp.__init__(self, operands=[x], properties=properties, result_type=result_type)
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (ClipNothing(),)
-
-    @property
-    def bounds(self) -> tuple[float | int | None, float | int | None]:
-        """The lower and the upper bound as numbers of the element type."""
-        return self._number(self.minimum), self._number(self.maximum)
-
-    def _number(self, attr: Attribute | None) -> float | int | None:
-        if not isinstance(attr, FloatAttr | IntegerAttr):
-            return None
-        element, value = element_type(self.x), attr.value.data
-        if is_float(element):
-            return float(value)
-        limits = np.iinfo(dtype_of(element))
-        if value == scalar_math.inf or value == -scalar_math.inf:
-            return int(limits.max if value > 0 else limits.min)
-        return min(max(int(value), int(limits.min)), int(limits.max))
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        for what, attr in (("minimum", self.minimum), ("maximum", self.maximum)):
-            if not isinstance(attr, FloatAttr | IntegerAttr):
-                continue
-            value = attr.value.data
-            if scalar_math.isnan(value):
-                facts.fail(f"{what} is not a number", got=value)
-            whole = scalar_math.isinf(value) or value == int(value)
-            if not is_float(element_type(self.x)) and not whole:
-                facts.fail(f"{what} of an integer tensor is not whole", "a whole number", value)
-        return [shapes[0]]
-
-    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
-        low, high = self.bounds
-        if low is not None:
-            x = scalars.maximum(nest, x, nest.constant(low, x.type))
-        if high is not None:
-            x = scalars.minimum(nest, x, nest.constant(high, x.type))
-        return x
-
-    def array(self, x: np.ndarray) -> np.ndarray:
-        low, high = self.bounds
-        if low is not None:
-            x = larger(x, x.dtype.type(low))
-        return x if high is None else smaller(x, x.dtype.type(high))
-
-
-def _bound(value: float | int | None) -> Attribute | None:
-    if value is None:
-        return None
-    return IntegerAttr(value, i64) if isinstance(value, int) else FloatAttr(float(value), f64)
-
-
-@irdl_op_definition
-class CastOp(GraphOp, HasCanonicalizationPatternsInterface):
-    """The elements in another type.
-
-    Floats are truncated toward zero to integers, integers keep their low bits, and i1 is
-    true for all that is not 0. A float outside the range of i32 (of i64, if the target is that
-    or ui32) and NaN become its smallest integer first, as on x86.
-
-    %y = graph.cast %x : (tensor<4x3xi64>) -> tensor<4x3xf32>
-    """
-
-    name = "graph.cast"
-    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
-
-    x = operand_def(DENSE_TENSOR)
-    result = result_def(DENSE_TENSOR)
-
-    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
-
-    def __init__(self, x: SSAValue | Operation, target: Attribute) -> None:
-        """Cast to an element type."""
-        source = tensor_type(SSAValue.get(x))
-        super().__init__(operands=[x], result_type=TensorType(target, source.get_shape()))
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (CastToSame(), CastWiderAndBack())
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        return [shapes[0]]
-
-    def infer_element_types(self) -> list[Attribute]:
-        return [element_type(self.result)]
-
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, target = dense_array(arrays[0]), dtype_of(element_type(self.result))
-        with np.errstate(all="ignore"):
-            if is_real(x.dtype) and target.kind in "iu":
-                wide = np.int64 if target in (np.int64, np.uint32) else np.int32
-                x = _float_to_integer(widened(x), wide)
-            return (x.astype(target),)
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        value = nest.at(self.x, index)
-        return scalars.convert(nest, value, element_type(self.x), element_type(self.result))
-
-
-def _float_to_integer(x: np.ndarray, wide: type[np.signedinteger]) -> np.ndarray:
-    limits = np.iinfo(wide)
-    inside = (x >= float(limits.min)) & (x < -float(limits.min))
-    return np.where(inside, np.where(inside, x, 0).astype(wide), limits.min)
-
 
 @Exactness.EXACT
 class NegateTwice(RewritePattern):
@@ -538,32 +371,3 @@ class ReluTwice(RewritePattern):
     def match_and_rewrite(self, op: ReluOp, rewriter: PatternRewriter) -> None:
         if isinstance(op.x.owner, ReluOp):
             forward(op, op.x, rewriter)
-
-
-@Exactness.EXACT
-class ClipNothing(RewritePattern):
-    # clip(x) without bounds == x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ClipOp, rewriter: PatternRewriter) -> None:
-        if op.minimum is None and op.maximum is None:
-            forward(op, op.x, rewriter)
-
-
-@Exactness.EXACT
-class CastToSame(RewritePattern):
-    # cast(x) == x  for x of that type
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: CastOp, rewriter: PatternRewriter) -> None:
-        forward(op, op.x, rewriter)
-
-
-@Exactness.EXACT
-class CastWiderAndBack(RewritePattern):
-    # cast(cast(x)) == x  where the type between holds all values of x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: CastOp, rewriter: PatternRewriter) -> None:
-        inner = op.x.owner
-        if not isinstance(inner, CastOp):
-            return
-        if holds_all_values(element_type(inner.result), element_type(inner.x)):
-            forward(op, inner.x, rewriter)

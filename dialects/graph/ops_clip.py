@@ -1,0 +1,122 @@
+"""The operator that limits elements to a range."""
+
+from __future__ import annotations
+
+import math as scalar_math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import AttrConstraint, irdl_op_definition, opt_prop_def
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+from ...core.dims import Shape
+from ...core.dtypes import dtype_of
+from ...core.exactness import Exactness
+from . import scalars
+from .attrs import is_float
+from .interfaces import GraphOp, Nest, Precision, ShapeFacts, element_type
+from .ops_binary import larger, smaller
+from .ops_elementwise import NumericUnaryOp
+from .rewrites import forward
+
+_BOUND: AttrConstraint = FloatAttr.constr(f64) | IntegerAttr.constr(i64)
+
+
+@irdl_op_definition
+class ClipOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
+    """min(max(x, minimum), maximum), each where it is given; NaN stays NaN.
+
+    Where minimum > maximum everything is maximum. Bounds are f64, or i64 for integers, whose
+    bounds are cut to the range of their type.
+
+    %y = graph.clip %x minimum = 0.0 : f64 maximum = 6.0 : f64 : (tensor<3xf32>) -> tensor<3xf32>
+    """
+
+    name = "graph.clip"
+    PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
+
+    minimum = opt_prop_def(_BOUND)
+    maximum = opt_prop_def(_BOUND)
+
+    assembly_format = (
+        "$x (`minimum` `=` $minimum^)? (`maximum` `=` $maximum^)? attr-dict `:` "
+        "functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        minimum: float | int | None = None,
+        maximum: float | int | None = None,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {
+            "minimum": _bound(minimum),
+            "maximum": _bound(maximum),
+        }
+        GraphOp.__init__(self, operands=[x], properties=properties, result_type=result_type)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return (ClipNothing(),)
+
+    @property
+    def bounds(self) -> tuple[float | int | None, float | int | None]:
+        """The lower and the upper bound as numbers of the element type."""
+        return self._number(self.minimum), self._number(self.maximum)
+
+    def _number(self, attr: Attribute | None) -> float | int | None:
+        if not isinstance(attr, FloatAttr | IntegerAttr):
+            return None
+        element, value = element_type(self.x), attr.value.data
+        if is_float(element):
+            return float(value)
+        limits = np.iinfo(dtype_of(element))
+        if value == scalar_math.inf or value == -scalar_math.inf:
+            return int(limits.max if value > 0 else limits.min)
+        return min(max(int(value), int(limits.min)), int(limits.max))
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        for what, attr in (("minimum", self.minimum), ("maximum", self.maximum)):
+            if not isinstance(attr, FloatAttr | IntegerAttr):
+                continue
+            value = attr.value.data
+            if scalar_math.isnan(value):
+                facts.fail(f"{what} is not a number", got=value)
+            whole = scalar_math.isinf(value) or value == int(value)
+            if not is_float(element_type(self.x)) and not whole:
+                facts.fail(f"{what} of an integer tensor is not whole", "a whole number", value)
+        return [shapes[0]]
+
+    def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
+        low, high = self.bounds
+        if low is not None:
+            x = scalars.maximum(nest, x, nest.constant(low, x.type))
+        if high is not None:
+            x = scalars.minimum(nest, x, nest.constant(high, x.type))
+        return x
+
+    def array(self, x: np.ndarray) -> np.ndarray:
+        low, high = self.bounds
+        if low is not None:
+            x = larger(x, x.dtype.type(low))
+        return x if high is None else smaller(x, x.dtype.type(high))
+
+
+def _bound(value: float | int | None) -> Attribute | None:
+    if value is None:
+        return None
+    return IntegerAttr(value, i64) if isinstance(value, int) else FloatAttr(float(value), f64)
+
+
+@Exactness.EXACT
+class ClipNothing(RewritePattern):
+    # clip(x) without bounds == x
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ClipOp, rewriter: PatternRewriter) -> None:
+        if op.minimum is None and op.maximum is None:
+            forward(op, op.x, rewriter)
