@@ -82,7 +82,7 @@ def test_an_inaccurate_polynomial_is_blamed(
 ) -> None:
     x = np.linspace(-0.34, 0.3465, 15, dtype=np.float32).reshape(3, 5)
     monkeypatch.setattr(polynomials, "_EXP", (*polynomials._EXP[:-1], 0.0260))
-    with pytest.raises(sw.MiscompilationError, match=r"; it may by \d+(\.\d+)? ulp") as caught:
+    with pytest.raises(sw.MiscompilationError, match=r"; the limit is \d+(\.\d+)? ulp") as caught:
         sw.compile(program(), threads=1, check=[x])
     assert caught.value.pass_name == "convert-math-to-arith"
     assert 50 < caught.value.ulp < 1024
@@ -161,5 +161,5 @@ def test_budgets_add_up_against_results_that_are_given(monkeypatch: pytest.Monke
         assert len(checked(b.module(), names, given, given).changes) == 5
     spoiled(monkeypatch, "graph-simplify-inference", scaled(1 + 9 * 2.0**-23))
     # The operator may be off by 4, and its operand as well.
-    with pytest.raises(sw.MiscompilationError, match=r"by 9 ulp .*; it may by 8 ulp"):
+    with pytest.raises(sw.MiscompilationError, match=r"by 9 ulp .*; the limit is 8 ulp"):
         checked(b.module(), names, given, given)
