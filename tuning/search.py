@@ -113,8 +113,9 @@ def tune(
     _optuna()
     chosen = target if isinstance(target, Target) else named(target)
     check_runs_here(chosen)
-    if not budget_s > 0 or not timeout_s > 0:
-        raise CompileError(explain("tune", "wrong budget", expected="above 0", got=budget_s))
+    for what, seconds in (("budget", budget_s), ("timeout", timeout_s)):
+        if not seconds > 0:
+            raise CompileError(explain("tune", f"wrong {what}", expected="above 0", got=seconds))
     count = default_threads(chosen) if threads is None else threads
     path = default_path() if records is None else Path(records)
     compilation = Compilation.of(module, chosen, count, opt_level)
@@ -378,9 +379,9 @@ def _kernels_of(module: Module, target: Target) -> list[_Kernel]:
         if not isinstance(op, KernelOp):
             continue
         key, name = structure_of(op), op.sym_name.data
-        if key in found:
-            found[key].names += (name,)
-            found[key].work += found[key].work
+        if (known := found.get(key)) is not None:
+            known.work += known.work // len(known.names)
+            known.names += (name,)
             continue
         default = str(schedule_kernel(op.clone(), target)[0])
         loops = [inner for inner in op.body.block.ops if isinstance(inner, ForOp)]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import StringAttr
 
 import stepwell as sw
 from stepwell.compilation import Compilation
@@ -208,10 +209,24 @@ def test_names_are_no_part_of_a_structure() -> None:
     assert kernel_keys(c.module()) != kernel_keys(dense())
 
 
+def test_work_of_kernels_of_one_structure_is_their_sum() -> None:
+    module = Compilation.of(dense(), host(), 1, 3).at("kernels")
+    (one,) = search._kernels_of(module, host())
+    for name in ("second", "third"):
+        copy = one.op.clone()
+        copy.sym_name = StringAttr(name)
+        module.op.body.block.add_op(copy)
+    (three,) = search._kernels_of(module, host())
+    assert three.names == (*one.names, "second", "third")
+    assert three.work == 3 * one.work
+
+
 def test_what_cannot_be_tuned(monkeypatch, tmp_path) -> None:
     path = tmp_path / "tuning.jsonl"
     with pytest.raises(CompileError, match=r"^tune: wrong budget, expected above 0, got 0$"):
         tune(dense(), 0, records=path)
+    with pytest.raises(CompileError, match=r"^tune: wrong timeout, expected above 0, got -1$"):
+        tune(dense(), 1, records=path, timeout_s=-1)
     with pytest.raises(CompileError, match=r"^tune: nothing is scheduled, expected an earlier "):
         tune(dense(), 1, records=path, opt_level=0)
     with pytest.raises(sw.TargetError, match=r"rv64gcv: cannot run here"):
