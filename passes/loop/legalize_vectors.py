@@ -15,11 +15,12 @@ from ...core.budgets import EXACT
 from ...core.context import decide, target_of
 from ...core.refusal import refused
 from ...core.target import Target, named
-from ...core.typed import bits, vector_type
+from ...core.typed import bits
 from ...core.walks import operations_in
+from ...dialects import upstream
 from ...dialects.loop.nests import EXPENSIVE
 from ...dialects.loop.ops import FoldOp, KernelOp, LoadOp, StoreOp, block_shape
-from ...dialects.loop.vectors import INTERLEAVE, VECTORS, Cut, Vectors, VectorsAttr
+from ...dialects.loop.vectors import INTERLEAVE, VECTORS, Cut, Shape, Vectors, VectorsAttr
 
 _REGISTERS_OF_A_FUNCTION = 3
 """The registers that an expensive function needs for each vector it is computed on."""
@@ -37,8 +38,8 @@ def legalize_vectors(kernel: KernelOp, target: Target) -> Vectors | None:
     if () in shapes:
         raise refused(kernel, "a vector has no axis", subject=LoopLegalizeVectorsPass.name)
     most = target.lanes(_widest(types))
-    folded = _folded(ops)
-    merged = [shape for shape in shapes if shape in folded and _fits(shape[-2:], most)]
+    found = _merged(ops, most)
+    merged = [shape for shape in shapes if shape in found]
     masks = target.vector_bits >= 512
     lanes = dict.fromkeys(shape[-1] for shape in shapes if shape not in merged)
     cuts = [_cut(number, most, masks) for number in lanes if number > 1]
@@ -60,24 +61,33 @@ def _widest(types: Sequence[VectorType]) -> int:
     return max([8, *(bits(element) for element in elements if isinstance(element, IntegerType))])
 
 
-def _folded(ops: Sequence[Operation]) -> set[tuple[int, ...]]:
-    """The shapes whose last axis but one is folded, and is never limited."""
-    folded: set[tuple[int, ...]] = set()
-    limited: set[tuple[int, ...]] = set()
+def _merged(ops: Sequence[Operation], most: int) -> set[Shape]:
+    """The shapes whose last axis but one is folded, and which fit into a machine vector."""
+    folded: set[Shape] = set()
+    limited: set[Shape] = set()
+    rows_of: list[tuple[Shape, Shape]] = []
     for op in ops:
-        if isinstance(op, FoldOp):
-            shape = vector_type(op.value).get_shape()
-            if op.axis.value.data == len(shape) - 2:
-                folded.add(shape)
-        elif isinstance(op, LoadOp | StoreOp) and op.limits:
+        if isinstance(op, LoadOp | StoreOp) and op.limits:
             limited.add(block_shape((op.result if isinstance(op, LoadOp) else op.value).type))
-    return folded - limited
+        elif isinstance(op, FoldOp):
+            shape, axis = block_shape(op.value.type), op.axis.value.data
+            if axis == len(shape) - 2:
+                folded.add(shape)
+            elif axis < len(shape) - 2:
+                rows_of.append((shape, block_shape(op.result.type)))
+        elif isinstance(op, upstream.BroadcastOp):
+            rows_of.append((block_shape(op.source.type), block_shape(op.vector.type)))
+    merged = {shape for shape in folded - limited if _fits(shape[-2:], most)}
+    # Rows of such shapes are combined, or copied, as a whole: into one of the same kind.
+    while apart := {one for one, other in rows_of if one in merged and other not in merged}:
+        merged -= apart
+    return merged
 
 
 def _fits(axes: Sequence[int], most: int) -> bool:
     """Whether two axes share a machine vector, of which each row is a part."""
     rows, lanes = axes
-    return all(1 < n <= most and n & (n - 1) == 0 for n in (lanes, rows * lanes))
+    return min(axes) > 1 and rows * lanes <= most and not (rows * lanes) & (rows * lanes - 1)
 
 
 def _cut(lanes: int, most: int, masks: bool) -> Cut:

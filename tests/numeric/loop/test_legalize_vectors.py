@@ -48,3 +48,32 @@ def test_a_legalised_program_is_one_of_stage_buffers() -> None:
     assert "#loop.vectors<" in text
     again = sw.from_mlir(text, weights=exe.weights("buffers"))
     assert sw.compile(again, threads=1).ir("llvm") == exe.ir("llvm")
+
+
+def test_axes_are_merged_for_folds_only(kernel_of, compiled_kernel, normal) -> None:
+    """Blocks of which other blocks are made row by row keep their rows apart."""
+    stretched = """
+    loop.kernel @stretched(%x: memref<2x4xf32>) -> (%y: memref<4xf32>, %z: memref<3x2x4xf32>) {
+      %v = loop.load %x ()[s0, s1] -> (s0, s1)() : memref<2x4xf32>, vector<2x4xf32>
+      %f = loop.fold %v axis 0 add : vector<2x4xf32> -> vector<1x4xf32>
+      loop.store %f, %y ()[s0, s1] -> (s0 + s1)() : vector<1x4xf32>, memref<4xf32>
+      %b = vector.broadcast %v : vector<2x4xf32> to vector<3x2x4xf32>
+      loop.store %b, %z ()[s0, s1, s2] -> (s0, s1, s2)() : vector<3x2x4xf32>, memref<3x2x4xf32>
+    }"""
+    x, y, z = normal(2, 4), normal(4), normal(3, 2, 4)
+    compiled_kernel(kernel_of(stretched), [x, y, z])
+    np.testing.assert_array_equal(y, x[0] + x[1])
+    np.testing.assert_array_equal(z, np.broadcast_to(x, z.shape))
+    twice = """
+    loop.kernel @twice(%x: memref<3x2x4xf32>) -> (%y: memref<3x4xf32>, %z: memref<2x4xf32>) {
+      %v = loop.load %x ()[s0, s1, s2] -> (s0, s1, s2)() : memref<3x2x4xf32>, vector<3x2x4xf32>
+      %f = loop.fold %v axis 1 add : vector<3x2x4xf32> -> vector<3x1x4xf32>
+      loop.store %f, %y ()[s0, s1, s2] -> (s0, s1 + s2)() : vector<3x1x4xf32>, memref<3x4xf32>
+      %g = loop.fold %v axis 0 add : vector<3x2x4xf32> -> vector<1x2x4xf32>
+      loop.store %g, %z ()[s0, s1, s2] -> (s0 + s1, s2)() : vector<1x2x4xf32>, memref<2x4xf32>
+    }"""
+    x, y, z = normal(3, 2, 4), normal(3, 4), normal(2, 4)
+    compiled_kernel(kernel_of(twice), [x, y, z])
+    np.testing.assert_array_equal(y, x[:, 0] + x[:, 1])
+    # Pairs first: the third row comes last.
+    np.testing.assert_array_equal(z, x[0] + x[1] + x[2])
