@@ -115,3 +115,9 @@ def test_half_precision_has_one_kernel_too() -> None:
     assert exe.ir("fused").count("graph.primitive") == 1
     # The reference rounds the product to 11 bits.
     np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=5e-3, atol=1e-3)
+
+
+def test_what_is_cheap_to_make_of_a_staged_row_is_not_staged_too() -> None:
+    """A layer norm keeps the row and its squares, not the differences from the mean."""
+    kernel = sw.compile(module_of(layer_norm, 64, 40), threads=1).ir("kernels")
+    assert kernel.count("loop.local") == 2

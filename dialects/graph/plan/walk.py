@@ -125,9 +125,21 @@ class Walk:
         found = list(self._demands.get(value, {}).values())
         if len(found) > 1 and self.values.is_deep(value):
             found.sort(key=lambda demand: self._reduced_again(value, demand) is None)
-            if value not in self.staged and self._reduced_again(value, found[0]) is None:
+            again = value in self.staged or self._reduced_again(value, found[0]) is not None
+            if not again and not self._follows_shared(value):
                 self._stage_for_all(value, found)
         return found
+
+    def _follows_shared(self, value: SSAValue) -> bool:
+        """Whether what a value is made of, all of it reduced, has other uses: then stage that."""
+        op = value.owner
+        assert isinstance(op, GraphOp)
+        for operand in op.operands:
+            index = [AffineExpr.dimension(place) for place in range(rank(operand))]
+            users = {use.operation for use in operand.uses} - {op}
+            if self.values.reduced(operand, index) == index and users & self.values.inside:
+                return True
+        return False
 
     def _stage_for_all(self, value: SSAValue, demands: Sequence[Demand]) -> None:
         """Stage a value whose reductions several uses would run, under the loops they share."""
