@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 DTYPES = ("f32", "f64")
-"""The element types of what SciPy has sparse matrices of, float16 not among them."""
+"""SciPy has sparse matrices of these element types, and none of float16."""
 _INDEX_LIMIT = np.iinfo(np.int32).max
 
 
