@@ -281,7 +281,7 @@ PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
     ),
     (
         "loop-schedule",
-        "vectorize(i1, j1",
+        "vectorize(",
         "loop.kernel",
         lambda patch: wrapped(patch, steps, "vectorize", same_place, DENSE),
     ),
