@@ -18,9 +18,9 @@ from stepwell.core.pipelines import STAGES
 
 # The same examples on every run, unless HYPOTHESIS_PROFILE=random. A test states how many it takes
 # as a percentage of its profile's.
-settings.register_profile("fixed", derandomize=True, max_examples=100)
-settings.register_profile("quick", derandomize=True, max_examples=40)
-settings.register_profile("random", derandomize=False, max_examples=100)
+settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=100)
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("random", derandomize=False, deadline=None, max_examples=100)
 # What tests compile is scheduled by default, whatever was tuned on this machine.
 os.environ["STEPWELL_TUNING"] = ""
 

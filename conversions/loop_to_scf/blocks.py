@@ -8,7 +8,7 @@ scope where the block was defined, wherever they are used, and only once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from xdsl.dialects import arith
@@ -43,15 +43,30 @@ class Block(ABC):
 
     def piece(self, row: Row, chunk: int) -> SSAValue:
         """A machine vector of the block; a scalar where its width is 1."""
-        key = (row, chunk)
-        found = self._pieces.get(key)
-        if found is None:
-            emitter = self.emitter
-            outside = emitter.location, emitter.origin
-            emitter.location, emitter.origin = self.location, self.depth
-            found = self._pieces[key] = self.make(row, chunk)
-            emitter.location, emitter.origin = outside
-        return found
+        if (row, chunk) not in self._pieces:
+            # Depth first, but not by recursion: hundreds of operations may follow each other.
+            waiting = [Demand(self, row, chunk)]
+            while waiting:
+                demand = waiting[-1]
+                operand = next(demand.operands, None)
+                if operand is None:
+                    waiting.pop()
+                    demand.block.emit_piece(demand.row, demand.chunk)
+                elif not operand.block.has_piece(operand.row, operand.chunk):
+                    waiting.append(operand)
+        return self._pieces[row, chunk]
+
+    def has_piece(self, row: Row, chunk: int) -> bool:
+        """Whether a machine vector of the block is there already."""
+        return (row, chunk) in self._pieces
+
+    def emit_piece(self, row: Row, chunk: int) -> None:
+        """Make a machine vector in the scope of the block."""
+        emitter = self.emitter
+        outside = emitter.location, emitter.origin
+        emitter.location, emitter.origin = self.location, self.depth
+        self._pieces[row, chunk] = self.make(row, chunk)
+        emitter.location, emitter.origin = outside
 
     def pieces(self) -> list[SSAValue]:
         """All machine vectors of the block, in order."""
@@ -61,9 +76,23 @@ class Block(ABC):
         """The type of a piece."""
         return self.emitter.machine(self.element, self.layout.chunks[chunk].width)
 
+    def operands_of(self, row: Row, chunk: int) -> Iterator[Demand]:
+        """Pieces of other blocks to make before a piece of this one; `make` may use more."""
+        return iter(())
+
     @abstractmethod
     def make(self, row: Row, chunk: int) -> SSAValue:
         """Emit a piece."""
+
+
+class Demand:
+    """A piece that is needed, and those that it still needs."""
+
+    __slots__ = ("block", "chunk", "operands", "row")
+
+    def __init__(self, block: Block, row: Row, chunk: int) -> None:
+        self.block, self.row, self.chunk = block, row, chunk
+        self.operands = block.operands_of(row, chunk)
 
 
 class GivenBlock(Block):
@@ -123,9 +152,17 @@ class MappedBlock(Block):
         self.operands = operands
         self.together = together
 
-    def make(self, row: Row, chunk: int) -> SSAValue:
+    def operands_of(self, row: Row, chunk: int) -> Iterator[Demand]:
+        blocks = [operand for operand in self.operands if isinstance(operand, Block)]
+        return (Demand(block, row, n) for n in self._with(chunk) for block in blocks)
+
+    def _with(self, chunk: int) -> Sequence[int]:
+        """The chunks that are made together with one."""
         first = chunk - chunk % self.together
-        chunks = range(first, min(first + self.together, len(self.layout.chunks)))
+        return range(first, min(first + self.together, len(self.layout.chunks)))
+
+    def make(self, row: Row, chunk: int) -> SSAValue:
+        chunks = self._with(chunk)
         operands = {n: self._operands(row, n) for n in chunks}
         made = {(row, n): self._make(n, operands[n]) for n in chunks}
         self._pieces |= made

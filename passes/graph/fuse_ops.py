@@ -145,7 +145,7 @@ class GraphFuseOpsPass(ModulePass):
     budget = EXACT
 
     max_ops: int = 0
-    """The largest number of operators in a group; 0 sets no limit, 1 fuses nothing."""
+    """The largest number of operators in a group, at most 100; 0 is 100, 1 fuses nothing."""
 
     max_staged_width: int = 64
     """The largest width of a dense product that goes into one kernel with a sparse one, or with

@@ -90,7 +90,7 @@ def column_shares() -> sw.Module:
 def diamonds() -> sw.Module:
     b = sw.Builder("main")
     y = b.reduce(b.input("x", (4, 5)), "sum", [1])
-    for _ in range(150):
+    for _ in range(49):
         y = b.mul(y, b.sigmoid(y))
     b.output(y)
     return b.module()
@@ -183,4 +183,4 @@ def test_few_plans_are_made_of_a_long_chain(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(grouping, "plan_nests", counted)
     module, _ = fused(diamonds())
     assert str(module.op).count("graph.primitive") == 1
-    assert sum(made) < 300
+    assert sum(made) <= 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.dialects import func
@@ -13,7 +14,7 @@ from xdsl.parser import Parser
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.plan.injective import is_injective
-from stepwell.dialects.graph.plan.nest_plan import NestPlan
+from stepwell.dialects.graph.plan.nest_plan import MOST_OPERATORS, NestPlan
 from stepwell.dialects.graph.plan.planner import plan_nests
 from stepwell.dialects.graph.plan.recording import Recorder
 from stepwell.dialects.graph.plan.uses import Uses
@@ -214,8 +215,10 @@ def test_loops_that_run_once_do_not_count_as_reordered() -> None:
     assert not plan.staged
 
 
-def test_a_long_chain_is_planned() -> None:
-    lines = [f"%{n + 1} = graph.neg %{n} : (tensor<4xf32>) -> tensor<4xf32>" for n in range(1500)]
+@pytest.mark.parametrize("count", [MOST_OPERATORS, MOST_OPERATORS + 1, 1500])
+def test_a_long_chain_is_planned_or_refused(count: int) -> None:
+    kind = "tensor<4xf32>"
+    lines = [f"%{n + 1} = graph.neg %{n} : ({kind}) -> {kind}" for n in range(count - 1)]
     text = "\n".join(
         [
             "func.func @main(%x: tensor<4x5xf32>) {",
@@ -226,7 +229,12 @@ def test_a_long_chain_is_planned() -> None:
             "}",
         ]
     )
-    assert plan_of(text)[1].refusal is None
+    refusal = plan_of(text)[1].refusal
+    if count <= MOST_OPERATORS:
+        assert refusal is None
+    else:
+        assert refusal is not None
+        assert refusal.why == f"a kernel may have at most {MOST_OPERATORS} operators"
 
 
 INDEX = st.recursive(

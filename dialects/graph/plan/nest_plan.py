@@ -9,6 +9,8 @@ from xdsl.ir.affine import AffineExpr
 
 from ....core.dims import Dim
 
+MOST_OPERATORS = 100
+"""A kernel is built by recursion from its results, and a longer one gains nothing."""
 NAMES = "ijlmnpqrstuv"
 """The names of parallel loops, by their depth."""
 

@@ -17,7 +17,7 @@ from ....core.errors import UnsupportedError, explain
 from ..interfaces import GraphOp, Sizes, rank, tensor_type
 from ..shapes import SymbolicShapes
 from .group_values import GroupValues
-from .nest_plan import NestPlan, PlannedLoop, Refusal, ResultNest
+from .nest_plan import MOST_OPERATORS, NestPlan, PlannedLoop, Refusal, ResultNest
 from .recording import Recorder, is_reshape
 from .walk import Walk
 
@@ -71,6 +71,11 @@ class _Planner:
 
     def planned(self) -> NestPlan:
         """The plan, or the first reason against it."""
+        if len(self.values.ops) > MOST_OPERATORS:
+            middle = self.values.ops[len(self.values.ops) // 2 - 1]
+            why = f"a kernel may have at most {MOST_OPERATORS} operators"
+            self.plan.refusal = Refusal(middle.results[0], why)
+            return self.plan
         self.plan.refusal = next(filter(None, map(self._refusal_of, self.values.ops)), None)
         if self.plan.refusal is not None:
             return self.plan

@@ -13,13 +13,12 @@ Only siblings have no edge between them; before they are merged, paths are looke
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects.graph.interfaces import FusionKind, GraphOp, Sizes, tensor_type
-from ....dialects.graph.plan.nest_plan import NestPlan
+from ....dialects.graph.plan.nest_plan import MOST_OPERATORS, NestPlan
 from ....dialects.graph.plan.planner import plan_nests
 from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
@@ -37,13 +36,13 @@ class Grouping:
     Args:
         block: the body of a function.
         shapes: the symbolic shapes of the function.
-        max_ops: the largest number of operators in a group; 0 sets no limit.
+        max_ops: the largest number of operators in a group; 0 for what a kernel can hold.
         max_width: the largest width of a dense product that goes into a sparse one's kernel, or
             into that of what reads its rows again.
     """
 
     def __init__(self, block: Block, shapes: Sizes, max_ops: int, max_width: int) -> None:
-        self.max_ops = max_ops or math.inf
+        self.max_ops = min(max_ops or MOST_OPERATORS, MOST_OPERATORS)
         self.shapes, self.recorder = shapes, Recorder()
         self.uses = Uses(self.recorder)
         self.costs = Costs(self.uses, max_width)

@@ -312,5 +312,7 @@ func.func private @two(%a: tensor<5x4xf32, #csr>, %x: tensor<4x8xf32>) -> tensor
 func.func private @columns(%x: tensor<?x?xf32>) -> tensor<?x?xf32> attributes {graph.primitive} {
   %0 = graph.reduce sum %x axes = [1] keepdims = false : (tensor<?x?xf32>) -> tensor<?xf32>
   %1 = graph.sub %x, %0 : (tensor<?x?xf32>, tensor<?xf32>) -> tensor<?x?xf32>
-  func.return %1 : tensor<?x?xf32>
+  %2 = graph.reduce sum %x axes = [1] keepdims = true : (tensor<?x?xf32>) -> tensor<?x1xf32>
+  %3 = graph.mul %1, %2 : (tensor<?x?xf32>, tensor<?x1xf32>) -> tensor<?x?xf32>
+  func.return %3 : tensor<?x?xf32>
 }
