@@ -25,8 +25,8 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ..core.budgets import EXACT
-from ..dialects import upstream
 from ..dialects.program import kept_attributes
+from ..dialects.upstream import ops as upstream
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
 from .to_llvm.types import NO_FLAGS, numbers_attr
 

@@ -27,7 +27,7 @@ from ..core.budgets import APPROXIMATION
 from ..core.context import target_of
 from ..core.target import Target, named
 from ..core.walks import operations_in
-from ..dialects import upstream
+from ..dialects.upstream import ops as upstream
 from .math_to_arith import halves, polynomials
 from .math_to_arith.arithmetic import Arithmetic
 from .math_to_arith.widening import widen

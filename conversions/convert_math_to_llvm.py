@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..core.budgets import APPROXIMATION
-from ..dialects import upstream
+from ..dialects.upstream import ops as upstream
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
 from .to_llvm.types import dense, element_of, fastmath_of, lanes_of
 

@@ -27,8 +27,8 @@ from xdsl.passes import ModulePass
 
 from ..core.budgets import EXACT
 from ..core.typed import memref_type
-from ..dialects import upstream
 from ..dialects.program import EFFORT
+from ..dialects.upstream import ops as upstream
 from .to_llvm.addresses import element_address, number_of_elements, offset_address, sum_of
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
 from .to_llvm.types import PTR, alignment, byte_size, check_contiguous, int_attr, stored

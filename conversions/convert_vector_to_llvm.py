@@ -26,7 +26,8 @@ from xdsl.passes import ModulePass
 
 from ..core.budgets import SUMS
 from ..core.typed import vector_type
-from ..dialects import upstream, x86vector
+from ..dialects import x86vector
+from ..dialects.upstream import ops as upstream
 from .to_llvm.addresses import element_address
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
 from .to_llvm.types import (

@@ -41,11 +41,11 @@ _DIALECTS = {
 }
 
 _CORRECTED = {
-    "arith": ("dialects.upstream", "Arith"),
-    "llvm": ("dialects.upstream", "Llvm"),
-    "memref": ("dialects.upstream", "MemRef"),
-    "scf": ("dialects.upstream", "Scf"),
-    "vector": ("dialects.upstream", "Vector"),
+    "arith": ("dialects.upstream.dialect", "Arith"),
+    "llvm": ("dialects.upstream.dialect", "Llvm"),
+    "memref": ("dialects.upstream.dialect", "MemRef"),
+    "scf": ("dialects.upstream.dialect", "Scf"),
+    "vector": ("dialects.upstream.dialect", "Vector"),
 }
 """xDSL's dialects, extended by operations that they lack or restrict to scalars."""
 

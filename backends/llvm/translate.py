@@ -3,7 +3,7 @@
 xDSL translates most of the dialect (`xdsl.backend.llvm`). Its translation of operations cannot be
 extended, so additions and differences are in the table below:
 
-- operations that xDSL's dialect does not have (`dialects/upstream.py`);
+- operations that xDSL's dialect does not have (`dialects/upstream`);
 - intrinsics are declared with the types of their uses, because xDSL's bare names allow only one
   type of each per module, and keep their fast-math flags;
 - the address of a stack slot is an opaque pointer, to which a vector can be stored;
@@ -36,7 +36,7 @@ from ...core.errors import CompileError, explain
 from ...core.printing import Listing
 from ...core.provenance import origin
 from ...core.target import Target
-from ...dialects import upstream
+from ...dialects.upstream import ops as upstream
 from .debug import DebugInfo
 
 Values: TypeAlias = dict[SSAValue, Any]

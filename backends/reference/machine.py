@@ -25,8 +25,8 @@ from xdsl.utils.scoped_dict import ScopedDict
 
 from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.provenance import origin
-from ...dialects import upstream
 from ...dialects.loop.ops import KernelOp
+from ...dialects.upstream import ops as upstream
 from .buffers import BufferFunctions
 from .llvm import LlvmFunctions, call_external, call_native
 from .loop import LoopFunctions, kernel_arguments

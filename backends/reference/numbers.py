@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Dialect, Operation
 from ...core import dtypes
 from ...core.dtypes import is_real
 from ...core.errors import UnsupportedError, explain
-from ...dialects import upstream
+from ...dialects.upstream import dialect as upstream
 
 Meaning = Callable[..., Any]
 """Maps an operation and the values of its operands to the value of its result."""

@@ -18,7 +18,8 @@ from xdsl.interpreter import (
 from xdsl.ir import Operation
 
 from ...core.typed import vector_type
-from ...dialects import upstream, x86vector
+from ...dialects import x86vector
+from ...dialects.upstream import ops as upstream
 from .loop import outside
 from .numbers import REDUCTIONS, dtype_of, fused, reinterpret, scaled, shape_of, typed
 

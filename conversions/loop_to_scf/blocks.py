@@ -23,10 +23,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...core.typed import vector_type
-from ...dialects import upstream
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.combiners import combining, neutral_value
 from ...dialects.loop.vectors import INTERLEAVE, Chunk, Layout, Row
+from ...dialects.upstream import ops as upstream
 from .scopes import PLAIN, Emitter, number
 
 

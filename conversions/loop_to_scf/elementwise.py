@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation
 
 from ...core.typed import vector_type
-from ...dialects import upstream
 from ...dialects.loop import ops as loop
 from ...dialects.loop.vectors import INTERLEAVE
+from ...dialects.upstream import ops as upstream
 from .blocks import Block, BroadcastBlock, ConstantBlock, FoldBlock, MappedBlock
 from .indices import Form, Indices, fixed
 from .state import State, StateTable, refuse

@@ -27,7 +27,7 @@ from ...core.building.affine import (
 from ...core.building.arithmetic import INDEX, summed
 from ...core.building.facts import Facts
 from ...core.building.polynomials import Polynomial
-from ...dialects import upstream
+from ...dialects.upstream import ops as upstream
 from .scopes import Emitter
 
 

@@ -11,9 +11,9 @@ from xdsl.ir.affine import AffineMap
 
 from ...core.building.arithmetic import INDEX
 from ...core.typed import float_type
-from ...dialects import upstream
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine, LoopKind
+from ...dialects.upstream import ops as upstream
 from .blocks import join, neutral
 from .indices import ZERO, Form
 from .searches import entry

@@ -16,8 +16,8 @@ from xdsl.ir import Attribute
 
 from ...core.building.affine import DivisorError
 from ...core.typed import memref_type
-from ...dialects import upstream
 from ...dialects.loop import ops as loop
+from ...dialects.upstream import ops as upstream
 from .accesses import Access
 from .blocks import Block
 from .indices import Form

@@ -26,7 +26,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...core.building.arithmetic import INDEX
 from ...core.building.scopes import Scope, Scopes
-from ...dialects import upstream
+from ...dialects.upstream import ops as upstream
 
 _EXACT = {"overflowFlags": arith.IntegerOverflowAttr("none")}
 _STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}

@@ -8,8 +8,8 @@ from xdsl.ir import Region, SSAValue
 
 from ...core.building.arithmetic import INDEX
 from ...core.typed import memref_type
-from ...dialects import upstream
 from ...dialects.loop import ops as loop
+from ...dialects.upstream import ops as upstream
 from .indices import ZERO, Form
 from .state import State, StateTable
 

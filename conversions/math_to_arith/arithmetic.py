@@ -27,7 +27,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
 from ...core.target import Target
-from ...dialects import upstream, x86vector
+from ...dialects import x86vector
+from ...dialects.upstream import ops as upstream
 
 _NO_FAST_MATH: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 _NO_OVERFLOW: dict[str, Attribute] = {"overflowFlags": arith.IntegerOverflowAttr("none")}

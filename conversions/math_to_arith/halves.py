@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import f16, i16
 from xdsl.ir import SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
-from ...dialects.upstream import with_element_type
+from ...dialects.upstream.element_types import with_element_type
 from .arithmetic import Arithmetic
 
 _SIGN, _MAGNITUDE = 0x8000, 0x7FFF

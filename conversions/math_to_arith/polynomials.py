@@ -22,7 +22,7 @@ import math as scalar_math
 from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
-from ...dialects import upstream
+from ...dialects.upstream import ops as upstream
 from .arithmetic import Arithmetic
 
 # Algebraic functions, of any float type

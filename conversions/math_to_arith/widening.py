@@ -11,7 +11,8 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.type import get_element_type_or_self
 
 from ...core.walks import operations_in
-from ...dialects.upstream import SelectOp, with_element_type
+from ...dialects.upstream.element_types import with_element_type
+from ...dialects.upstream.ops import SelectOp
 
 _MOVES = (
     arith.BitcastOp,

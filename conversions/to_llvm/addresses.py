@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from ...core.typed import memref_type
-from ...dialects import upstream
+from ...dialects.upstream import ops as upstream
 from .lowering import Lowering, Parts
 from .types import PTR, int_attr, numbers_attr, stored
 

@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...core.indices import RULES, CsrFault, CsrRule, Wrong
-from ...dialects import upstream
+from ...dialects.upstream import ops as upstream
 from ..convert_cf_to_llvm import conditional_branch
 from ..convert_func_to_llvm import direct_call
 from .types import PTR, int_attr, vector_of

@@ -36,7 +36,7 @@ from xdsl.dialects.utils import FastMathAttrBase
 from xdsl.ir import Attribute, Operation
 
 from ...dialects.rt import ContextType
-from ...dialects.upstream import with_element_type
+from ...dialects.upstream.element_types import with_element_type
 
 PTR = LLVMPointerType()
 

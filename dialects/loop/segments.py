@@ -11,7 +11,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineExpr
 
 from ...core.building.affine import ADD
-from ..upstream import IndexCastOp
+from ..upstream.ops import IndexCastOp
 from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp
 

@@ -25,7 +25,7 @@ from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import FusionKind, GraphOp, Precision, element_type
 from ...dialects.graph.known import elements_of, is_constant
 from ...dialects.sparse_tensor import is_sparse
-from ...dialects.upstream import with_element_type
+from ...dialects.upstream.element_types import with_element_type
 
 TYPES = {"f16": f16, "bf16": bf16}
 LARGEST = {"f16": 65504.0, "bf16": 3.38e38}

@@ -17,10 +17,10 @@ from ...core.refusal import refused
 from ...core.target import Target, named
 from ...core.typed import bits
 from ...core.walks import operations_in
-from ...dialects import upstream
 from ...dialects.loop.nests import EXPENSIVE
 from ...dialects.loop.ops import FoldOp, KernelOp, LoadOp, StoreOp, block_shape
 from ...dialects.loop.vectors import INTERLEAVE, VECTORS, Cut, Shape, Vectors, VectorsAttr
+from ...dialects.upstream import ops as upstream
 
 _REGISTERS_OF_A_FUNCTION = 3
 """The registers that an expensive function needs for each vector it is computed on."""

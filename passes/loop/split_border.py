@@ -23,7 +23,7 @@ from ...dialects.loop.nests import Consumed, kernel_named, loop_names, plain_loo
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.ranges import RangedRebuild
 from ...dialects.loop.trace import noted
-from ...dialects.upstream import CmpiOp
+from ...dialects.upstream.ops import CmpiOp
 from .split import loops_of_body
 
 STEP = "loop-split-border"

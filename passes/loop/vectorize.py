@@ -40,7 +40,8 @@ from ...dialects.loop.ops import (
 )
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
-from ...dialects.upstream import Arith, BroadcastOp
+from ...dialects.upstream.dialect import Arith
+from ...dialects.upstream.ops import BroadcastOp
 
 STEP = "loop-vectorize"
 

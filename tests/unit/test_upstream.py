@@ -15,7 +15,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
 from stepwell.core.registry import make_context
-from stepwell.dialects import upstream
+from stepwell.dialects.upstream import ops as upstream
 
 STANDARD = """
 func.func @f(%v: vector<4xf32>, %i: vector<4xi32>, %m: memref<?xf32>, %at: index, %c: i1, %s: i32) {

@@ -13,7 +13,7 @@ from ....dialects.loop.bounds import constant_index
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import loop_names
 from ....dialects.loop.ops import ForOp
-from ....dialects.upstream import CmpiOp
+from ....dialects.upstream.ops import CmpiOp
 from .accesses import cost
 from .steps import Schedule
 
