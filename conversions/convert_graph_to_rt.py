@@ -23,8 +23,8 @@ from ..core.dims import Dim
 from ..core.module import is_public
 from ..core.refusal import refused
 from ..core.weights import WeightStore
-from ..dialects import rt
 from ..dialects.graph.signature import signature_attributes
+from ..dialects.rt import ops as rt
 from .graph_to_rt.arena import allocate, total_size
 from .graph_to_rt.calls import Calls
 from .graph_to_rt.checks import check_inputs, indices_of

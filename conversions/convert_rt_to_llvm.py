@@ -36,9 +36,9 @@ from ..core.context import index_bits_of
 from ..core.errors import explain
 from ..core.refusal import refused
 from ..core.typed import integer_type, memref_type
-from ..dialects import rt
 from ..dialects.loop.ops import KernelOp
 from ..dialects.program import needs_attributes
+from ..dialects.rt import ops as rt
 from ..dialects.upstream import ops as upstream
 from .convert_func_to_llvm import direct_call
 from .to_llvm import checks, clock

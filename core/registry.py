@@ -35,7 +35,7 @@ _ROOT = Path(__file__).parent.parent
 _DIALECTS = {
     "graph": ("dialects.graph.dialect", "Graph"),
     "loop": ("dialects.loop.dialect", "Loop"),
-    "rt": ("dialects.rt", "Rt"),
+    "rt": ("dialects.rt.dialect", "Rt"),
     "sparse_tensor": ("dialects.sparse_tensor", "SparseTensor"),
     "x86vector": ("dialects.x86vector", "X86Vector"),
 }

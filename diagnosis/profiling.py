@@ -24,10 +24,10 @@ from ..core.context import Work
 from ..core.dims import Dim
 from ..core.errors import InputError, StepwellError, explain
 from ..core.provenance import names
-from ..dialects import rt
 from ..dialects.graph.moved import bytes_of
 from ..dialects.graph.ops_call import CallDpsOp, CallLikeOp
 from ..dialects.graph.shapes import SymbolicShapes
+from ..dialects.rt import ops as rt
 from ..passes.rt.profile import timed_operations
 from ..runtime.executable import Executable, executable
 from ..runtime.limits import Limits, known_limits

@@ -30,9 +30,9 @@ from xdsl.transforms.dead_code_elimination import region_dce
 
 from ..core.dtypes import dtype_of
 from ..core.module import NAME, Module, argument_attrs, is_public
-from ..dialects import rt
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.ops import CallDpsOp, ConstantOp
+from ..dialects.rt import ops as rt
 from ..dialects.sparse_tensor import is_sparse
 from ..passes.graph.dce import references
 

@@ -14,8 +14,8 @@ from xdsl.ir import Operation
 
 from ..backends.reference.memory import Pointer
 from ..core.provenance import names
-from ..dialects import rt
 from ..dialects.graph.ops import CallDpsOp
+from ..dialects.rt import ops as rt
 
 
 @dataclass

@@ -42,7 +42,9 @@ from ..core.module import Program, face_of
 from ..core.walks import operations_in
 from .graph.buffers import buffer_types
 from .graph.signature import Signature, arguments_of, signature_of
-from .rt import CallPackedOp, ConstantOp, ContextType, Failure, failing_operations
+from .rt.attrs import ContextType
+from .rt.failures import Failure, failing_operations
+from .rt.ops import CallPackedOp, ConstantOp
 
 CONSTANTS, FUNCTIONS, FAILURES = "rt.constants", "rt.functions", "rt.failures"
 EFFORT = "rt.effort"

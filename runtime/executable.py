@@ -15,7 +15,7 @@ from ..core.errors import CompileError, InputError, StepwellError, explain
 from ..core.explanation import explanation
 from ..core.module import ValueSpec
 from ..core.pipelines import TEXT_STAGES, check_stage
-from ..dialects.rt import ARENA_TOO_SMALL, DETAIL_WORDS, Word
+from ..dialects.rt.abi import ARENA_TOO_SMALL, DETAIL_WORDS, Word
 from . import results
 from .frames import Frame, Frames, no_memory
 from .functions import take_error

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.errors import StepwellError, explain
-from ..dialects.rt import Word
+from ..dialects.rt.abi import Word
 
 _ALIGNMENT = 64
 Claim = Callable[[int], int | None]

@@ -22,7 +22,7 @@ from ...core.errors import CompileError, InternalError, explain
 from ...core.printing import Listing
 from ...core.target import Target
 from ...dialects.program import EFFORT
-from ...dialects.rt import PARALLEL_TILES
+from ...dialects.rt.abi import PARALLEL_TILES
 from . import thread_pool
 from .boundary.code import add_entry
 from .machine import check_runs_here, machine

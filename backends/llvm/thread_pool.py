@@ -19,7 +19,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ...core.target import host
-from ...dialects.rt import PARALLEL_TILES
+from ...dialects.rt.abi import PARALLEL_TILES
 from .linking import Definitions, linked
 from .machine import machine
 

@@ -33,7 +33,7 @@ from xdsl.ir import Attribute, Operation
 from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.provenance import origin
 from ...core.typed import memref_type
-from ...dialects import rt
+from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from .loop import outside
 from .memory import Pointer, at, memory_of

@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, Operation
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from ...core.typed import vector_type
-from ...dialects import rt
+from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from ...dialects.x86vector import SCALE
 from .memory import Pointer, at, memory_of

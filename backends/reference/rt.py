@@ -25,7 +25,7 @@ from ...core.errors import CompileError, explain
 from ...core.indices import fault_of, outside
 from ...core.provenance import origin
 from ...core.typed import memref_type
-from ...dialects import rt
+from ...dialects.rt import ops as rt
 from .memory import Pointer
 from .numbers import dtype_of
 

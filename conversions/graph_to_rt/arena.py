@@ -17,9 +17,9 @@ from ...core.errors import explain
 from ...core.provenance import fuse
 from ...core.refusal import refused
 from ...core.typed import memref_type, tensor_type
-from ...dialects import rt
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
+from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .function import BufferFunction, Call, location_of
 from .slots import ArenaPlan, Lifetime, plan_arena

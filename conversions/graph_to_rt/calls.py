@@ -9,9 +9,9 @@ from xdsl.ir import Operation, SSAValue
 
 from ...core.refusal import refused
 from ...core.typed import tensor_type
-from ...dialects import rt
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import storage_type
+from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .checks import check_bounds
 from .constants import Constants, as_type

@@ -10,10 +10,10 @@ from xdsl.ir import SSAValue
 from ...core.dims import Dim
 from ...core.provenance import origin
 from ...core.typed import tensor_type
-from ...dialects import rt
 from ...dialects.graph import ops as graph
 from ...dialects.loop import ops as loop
 from ...dialects.loop.arguments import BOUNDS
+from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .function import BufferFunction
 

@@ -11,11 +11,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...core.refusal import refused
 from ...core.typed import owned, tensor_type
 from ...core.weights import WeightStore
-from ...dialects import rt
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.loop import ops as loop
 from ...dialects.loop.arguments import PACKING
+from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .function import BufferFunction
 

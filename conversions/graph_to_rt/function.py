@@ -22,11 +22,11 @@ from ...core.provenance import origin
 from ...core.refusal import refused
 from ...core.symbols import find_symbol
 from ...core.typed import returned, tensor_type
-from ...dialects import rt
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.shapes import SymbolicShapes, argument_attributes
 from ...dialects.loop import ops as loop
+from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .sizes import Sizes
 

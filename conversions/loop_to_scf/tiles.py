@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...core.building.arithmetic import INDEX
-from ...dialects import rt
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import LoopKind
+from ...dialects.rt import ops as rt
 from .elementwise import INDEX_ARITHMETIC
 from .indices import ZERO, Form, fixed
 from .state import State

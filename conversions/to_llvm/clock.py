@@ -8,7 +8,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import SymbolRefAttr, i32, i64
 from xdsl.ir import Block, Region
 
-from ...dialects import rt
+from ...dialects.rt import ops as rt
 from ..convert_func_to_llvm import direct_call
 from .checks import Assembler
 from .types import PTR, int_attr

@@ -35,7 +35,7 @@ from xdsl.dialects.llvm import FastMathAttr, LLVMPointerType
 from xdsl.dialects.utils import FastMathAttrBase
 from xdsl.ir import Attribute, Operation
 
-from ...dialects.rt import ContextType
+from ...dialects.rt.attrs import ContextType
 from ...dialects.upstream.element_types import with_element_type
 
 PTR = LLVMPointerType()

@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass
 from ...core.actions import allowed
 from ...core.budgets import EXACT
 from ...core.walks import operations_in
-from ...dialects import rt
+from ...dialects.rt import ops as rt
 
 
 def _outline(op: rt.ParallelTilesOp, function: func.FuncOp, name: str) -> func.FuncOp:

@@ -17,8 +17,8 @@ from ...core.budgets import EXACT
 from ...core.context import weights_of
 from ...core.errors import explain
 from ...core.module import is_public
-from ...dialects import rt
 from ...dialects.program import is_on_buffers
+from ...dialects.rt import ops as rt
 
 TABLE = "profile"
 """The name of the table among the constants of the program, or its prefix."""

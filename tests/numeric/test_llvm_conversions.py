@@ -23,7 +23,7 @@ from stepwell.core.indices import CsrFault
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host
-from stepwell.dialects import rt
+from stepwell.dialects.rt import ops as rt
 
 ONE_WALK = "rt-outline-tiles,convert-scf-to-cf,convert-rt-to-llvm,convert-to-llvm"
 ONE_BY_ONE = (

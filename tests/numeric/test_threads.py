@@ -15,7 +15,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.target import default_threads, host
-from stepwell.dialects.rt import PARALLEL_TILES
+from stepwell.dialects.rt.abi import PARALLEL_TILES
 
 
 def mlp() -> sw.Module:

@@ -12,7 +12,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ....core.target import host
-from ....dialects import rt
+from ....dialects.rt import ops as rt
 from ..linking import PTR, Definitions, linked
 from ..machine import machine
 from .plan import ARGUMENTS, LARGEST_ARENA, POLYNOMIAL, RECORDS, Plan

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from ....dialects import rt
+from ....dialects.rt import ops as rt
 
 DENSE, CSR = 0, 1
 POLYNOMIAL = -(1 << 63)

@@ -32,10 +32,10 @@ from stepwell.compilation import Compilation
 from stepwell.core.pipelines import pipeline
 from stepwell.core.registry import passes
 from stepwell.core.target import host
-from stepwell.dialects import rt
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.loop import ops as loop
 from stepwell.dialects.loop.attrs import Combine, CombineAttr
+from stepwell.dialects.rt import ops as rt
 from stepwell.dialects.upstream import ops as upstream
 from stepwell.frontends import gnn
 

@@ -26,7 +26,7 @@ from stepwell.core.exactness import Exactness
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.loop.dialect import Loop
-from stepwell.dialects.rt import Rt
+from stepwell.dialects.rt.dialect import Rt
 from stepwell.passes.graph.rules import legalization
 from stepwell.passes.graph.rules.rooted import ByClass
 

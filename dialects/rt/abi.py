@@ -1,0 +1,44 @@
+"""What compiled code and the run time agree on: words of the context, functions, numbers."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+ARENA_TOO_SMALL = -1
+"""What the public function returns when the arena must grow before anything can run."""
+
+PARALLEL_TILES = "stepwell_parallel_tiles"
+"""The function of the run time that compiled code calls to run tiles on several threads:
+`(body, context, count, threads)`, where `body` is called with the context and a tile."""
+
+SYSTEM_CLOCK = "clock_gettime"
+"""The function of the system (POSIX) that compiled code reads a clock by."""
+
+DETAIL_WORDS = 3
+"""How many words a failed check may leave in the context."""
+
+RECORD_WORDS = 2
+"""Words of a row that `rt.record` keeps: nanoseconds, and how often they were taken."""
+
+
+class Word(IntEnum):
+    """Where things are in the context, in 8-byte words."""
+
+    CONSTANTS = 0
+    """Address of the table of addresses of constants."""
+    FUNCTIONS = 1
+    """Address of the table of addresses of registered functions."""
+    ARENA = 2
+    """Address of the arena, aligned to 64 bytes."""
+    ARENA_BYTES = 3
+    """Size of the arena."""
+    BUSY = 4
+    """For the run time's own use: 1 while a call has the context."""
+    NEXT = 5
+    """For the run time's own use: address of another context of the program."""
+    DETAILS = 6
+    """First of `DETAIL_WORDS` words about the check that failed."""
+
+
+WORDS = Word.DETAILS + DETAIL_WORDS
+"""Size of the context in words."""

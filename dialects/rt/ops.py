@@ -1,0 +1,59 @@
+"""All of the `rt` dialect, under the one name by which others import it.
+
+from stepwell.dialects.rt import ops as rt
+
+arena = rt.ArenaOp(context, size)
+"""
+
+from __future__ import annotations
+
+from .abi import (
+    ARENA_TOO_SMALL,
+    DETAIL_WORDS,
+    PARALLEL_TILES,
+    RECORD_WORDS,
+    SYSTEM_CLOCK,
+    WORDS,
+    Word,
+)
+from .attrs import ARENA_TYPE, ContextType
+from .buffers import verify_contiguous, verify_index_buffer
+from .failures import FailingOp, Failure, failing_operations
+from .ops_call import CalleeExists, CallOp, CallPackedOp, CallTilesOp
+from .ops_check import CheckCsrOp, CheckIndexOp, CheckOp, DropTrueCheck
+from .ops_clock import ClockOp, RecordOp
+from .ops_memory import ArenaOp, ConstantOp
+from .ops_tiles import CaptureConstant, DropCapture, ParallelTilesOp, YieldOp
+
+__all__ = [
+    "ARENA_TOO_SMALL",
+    "ARENA_TYPE",
+    "DETAIL_WORDS",
+    "PARALLEL_TILES",
+    "RECORD_WORDS",
+    "SYSTEM_CLOCK",
+    "WORDS",
+    "ArenaOp",
+    "CallOp",
+    "CallPackedOp",
+    "CallTilesOp",
+    "CalleeExists",
+    "CaptureConstant",
+    "CheckCsrOp",
+    "CheckIndexOp",
+    "CheckOp",
+    "ClockOp",
+    "ConstantOp",
+    "ContextType",
+    "DropCapture",
+    "DropTrueCheck",
+    "FailingOp",
+    "Failure",
+    "ParallelTilesOp",
+    "RecordOp",
+    "Word",
+    "YieldOp",
+    "failing_operations",
+    "verify_contiguous",
+    "verify_index_buffer",
+]

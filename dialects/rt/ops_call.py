@@ -1,0 +1,182 @@
+"""Calls of kernels, of bodies of parallel tiles, and of registered functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    I64,
+    FlatSymbolRefAttrConstr,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    SymbolRefAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    ParsePropInAttrDict,
+    base,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import SymbolUserOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from ...core.errors import explain
+from ...core.symbols import find_symbol
+from ..sparse_tensor import part_count
+from .attrs import ContextType
+from .buffers import verify_contiguous
+from .failures import FailingOp, Failure
+
+
+class CalleeExists(SymbolUserOpInterface):
+    """The callee is a symbol in scope; where it is a `func.func`, its arguments agree."""
+
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, CallOp | CallTilesOp)
+        callee = find_symbol(op, op.callee)
+        if callee is None:
+            raise VerifyException(f"{op.name}: unknown function, got {op.callee}")
+        if not isinstance(callee, func.FuncOp):
+            return
+        expected = callee.function_type.inputs.data
+        got = (*op.LEADING_TYPES, *(operand.type for operand in op.arguments))
+        if expected != got:
+            raise VerifyException(
+                f"{op.name}: arguments of {op.callee} differ, expected "
+                f"({', '.join(map(str, expected))}), got ({', '.join(map(str, got))})"
+            )
+        if callee.function_type.outputs.data:
+            raise VerifyException(
+                f"{op.name}: {op.callee} returns values, expected none, "
+                f"got {len(callee.function_type.outputs)}"
+            )
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """Calls a kernel or a function that returns nothing: inputs, then results.
+
+    `rt.call @dense(%x, %w, %y) : memref<?x784xf32>, memref<128x784xf32>, memref<?x128xf32>`
+    """
+
+    name = "rt.call"
+
+    callee = prop_def(FlatSymbolRefAttrConstr)
+    arguments = var_operand_def()
+
+    assembly_format = "$callee `(` $arguments `)` attr-dict (`:` type($arguments)^)?"
+
+    traits = traits_def(CalleeExists())
+
+    LEADING_TYPES: ClassVar[tuple[Attribute, ...]] = ()
+
+    def __init__(self, callee: str, arguments: Sequence[SSAValue | Operation]):
+        super().__init__(operands=[arguments], properties={"callee": SymbolRefAttr(callee)})
+
+
+@irdl_op_definition
+class CallTilesOp(IRDLOperation):
+    """Calls a function for each tile in [0, count): the tile, then the arguments.
+
+    `rt.call_tiles %n, @dense_tile(%x, %y) : memref<?xf32>, memref<?xf32>`
+
+    `rt.parallel_tiles` after its body has become a function.
+    """
+
+    name = "rt.call_tiles"
+
+    count = operand_def(IndexType)
+    arguments = var_operand_def()
+    callee = prop_def(FlatSymbolRefAttrConstr)
+
+    assembly_format = "$count `,` $callee `(` $arguments `)` attr-dict (`:` type($arguments)^)?"
+
+    traits = traits_def(CalleeExists())
+
+    LEADING_TYPES: ClassVar[tuple[Attribute, ...]] = (IndexType(),)
+
+    def __init__(
+        self,
+        count: SSAValue | Operation,
+        callee: str,
+        arguments: Sequence[SSAValue | Operation],
+    ):
+        super().__init__(operands=[count, arguments], properties={"callee": SymbolRefAttr(callee)})
+
+
+@irdl_op_definition
+class CallPackedOp(FailingOp):
+    """Calls the function registered as `callee`, entry `slot` of the context's table.
+
+    `rt.call_packed %ctx, 0 "env.linear" ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)`
+
+    The function takes the address of an array of words, for each buffer its address and
+    all its sizes, for each index itself, and returns an i32 that is not 0 when it failed.
+    `as (tensor<4xi1>) -> tensor<4xf32>` says which tensors the buffers are, where they do not
+    say it themselves: a byte may be a boolean, and a sparse matrix is several buffers.
+    """
+
+    name = "rt.call_packed"
+
+    context = operand_def(ContextType)
+    inputs = var_operand_def(base(MemRefType) | base(IndexType))
+    outputs = var_operand_def(MemRefType)
+    slot = prop_def(IntegerAttr[I64])
+    callee = prop_def(StringAttr)
+    tensors = opt_prop_def(FunctionType)
+
+    assembly_format = (
+        "$context `,` $slot $callee (`ins` `(` $inputs^ `:` type($inputs) `)`)? "
+        "(`outs` `(` $outputs^ `:` type($outputs) `)`)? (`as` $tensors^)? attr-dict"
+    )
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+
+    def __init__(
+        self,
+        context: SSAValue | Operation,
+        slot: int,
+        callee: str,
+        inputs: Sequence[SSAValue | Operation],
+        outputs: Sequence[SSAValue | Operation],
+        tensors: FunctionType | None = None,
+    ):
+        super().__init__(
+            operands=[context, inputs, outputs],
+            properties={
+                "slot": IntegerAttr(slot, i64),
+                "callee": StringAttr(callee),
+                "tensors": tensors,
+            },
+        )
+
+    def verify_(self) -> None:
+        if self.slot.value.data < 0:
+            raise VerifyException(f"{self.name}: negative slot, got {self.slot.value.data}")
+        for operand in (*self.inputs, *self.outputs):
+            if isinstance(operand.type, MemRefType):
+                verify_contiguous(self, operand.type)
+        if self.tensors is not None:
+            types = (self.tensors.inputs, self.tensors.outputs)
+            expected = [sum(map(part_count, kinds)) for kinds in types]
+            got = [len(self.inputs), len(self.outputs)]
+            if expected != got:
+                fact = f"wrong numbers of buffers for {self.tensors}"
+                raise VerifyException(explain(self.name, fact, expected=expected, got=got))
+
+    @property
+    def failure(self) -> Failure:
+        return Failure("function", self.callee.data)

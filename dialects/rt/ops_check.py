@@ -1,0 +1,174 @@
+"""Checks that end a call with an error number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import I1, IndexType, IntegerAttr, MemRefType, StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import (
+    ParsePropInAttrDict,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.traits import ConstantLike, HasCanonicalizationPatternsTrait
+from xdsl.utils.exceptions import VerifyException
+
+from ...core.exactness import Exactness
+from ...core.typed import memref_type
+from .abi import DETAIL_WORDS
+from .attrs import ContextType
+from .buffers import verify_index_buffer
+from .failures import FailingOp, Failure
+
+
+class _CheckCanonicalization(HasCanonicalizationPatternsTrait):
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return (DropTrueCheck(),)
+
+
+@irdl_op_definition
+class CheckOp(FailingOp):
+    """Ends the call where `condition` is false. `{0}`, `{1}`, `{2}` in the message are details.
+
+    `rt.check %ctx, %ok, "x: sizes of dimension 0 differ, expected {0}, got {1}"(%m, %n)`
+    """
+
+    name = "rt.check"
+
+    context = operand_def(ContextType)
+    condition = operand_def(I1)
+    details = var_operand_def(IndexType)
+    message = prop_def(StringAttr)
+
+    assembly_format = "$context `,` $condition `,` $message (`(` $details^ `)`)? attr-dict"
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+    traits = traits_def(_CheckCanonicalization())
+
+    def __init__(
+        self,
+        context: SSAValue | Operation,
+        condition: SSAValue | Operation,
+        message: str,
+        details: Sequence[SSAValue | Operation] = (),
+    ):
+        super().__init__(
+            operands=[context, condition, details],
+            properties={"message": StringAttr(message)},
+        )
+
+    def verify_(self) -> None:
+        if len(self.details) > DETAIL_WORDS:
+            raise VerifyException(
+                f"{self.name}: too many details, expected at most {DETAIL_WORDS}, "
+                f"got {len(self.details)}"
+            )
+
+    @property
+    def failure(self) -> Failure:
+        return Failure("check", self.message.data, len(self.details))
+
+
+@irdl_op_definition
+class CheckCsrOp(FailingOp):
+    """Ends the call where a CSR matrix is malformed, so that no loop over it leaves a buffer.
+
+    `rt.check_csr %ctx, %indptr, %indices, %columns "graph" : memref<?xi32>, memref<?xi32>`
+
+    Row pointers start at 0, never decrease and end at the number of entries; column indices
+    lie in [0, columns). Indices need not be sorted.
+    """
+
+    name = "rt.check_csr"
+
+    context = operand_def(ContextType)
+    indptr = operand_def(MemRefType)
+    indices = operand_def(MemRefType)
+    columns = operand_def(IndexType)
+    subject = prop_def(StringAttr)
+
+    assembly_format = (
+        "$context `,` $indptr `,` $indices `,` $columns $subject attr-dict `:` "
+        "type($indptr) `,` type($indices)"
+    )
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+    def __init__(
+        self,
+        context: SSAValue | Operation,
+        indptr: SSAValue | Operation,
+        indices: SSAValue | Operation,
+        columns: SSAValue | Operation,
+        subject: str,
+    ):
+        super().__init__(
+            operands=[context, indptr, indices, columns],
+            properties={"subject": StringAttr(subject)},
+        )
+
+    def verify_(self) -> None:
+        for operand in (self.indptr, self.indices):
+            buffer = memref_type(operand)
+            verify_index_buffer(self, buffer)
+            if buffer.get_num_dims() != 1:
+                raise VerifyException(f"{self.name}: wrong rank, expected 1, got {buffer}")
+
+    @property
+    def failure(self) -> Failure:
+        return Failure("csr", self.subject.data)
+
+
+@irdl_op_definition
+class CheckIndexOp(FailingOp):
+    """Ends the call where an index i does not satisfy -extent <= i < extent.
+
+    `rt.check_index %ctx, %indices, %extent "ids" : memref<?x?xi64>`
+    """
+
+    name = "rt.check_index"
+
+    context = operand_def(ContextType)
+    indices = operand_def(MemRefType)
+    extent = operand_def(IndexType)
+    subject = prop_def(StringAttr)
+
+    assembly_format = "$context `,` $indices `,` $extent $subject attr-dict `:` type($indices)"
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+    def __init__(
+        self,
+        context: SSAValue | Operation,
+        indices: SSAValue | Operation,
+        extent: SSAValue | Operation,
+        subject: str,
+    ):
+        super().__init__(
+            operands=[context, indices, extent], properties={"subject": StringAttr(subject)}
+        )
+
+    def verify_(self) -> None:
+        verify_index_buffer(self, memref_type(self.indices))
+
+    @property
+    def failure(self) -> Failure:
+        return Failure("index", self.subject.data)
+
+
+@Exactness.EXACT
+class DropTrueCheck(RewritePattern):
+    # check(true) ==
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: CheckOp, rewriter: PatternRewriter) -> None:
+        value = ConstantLike.get_constant_value(op.condition)
+        if not isinstance(value, IntegerAttr) or not value.value.data:
+            return
+        rewriter.erase(op)

@@ -1,0 +1,69 @@
+"""Clocks and tables of times, for profiles."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import I64, IntegerAttr, MemRefType, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    ParsePropInAttrDict,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from ...core.errors import explain
+from ...core.typed import memref_type
+from .abi import RECORD_WORDS
+from .buffers import verify_contiguous
+
+
+@irdl_op_definition
+class ClockOp(IRDLOperation):
+    """Nanoseconds on a clock that only goes forward.
+
+    `%since = rt.clock : i64`
+    """
+
+    name = "rt.clock"
+
+    result = result_def(I64)
+
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[i64])
+
+
+@irdl_op_definition
+class RecordOp(IRDLOperation):
+    """Adds the time since `since` to row `row` of a table, and 1 to the number next to it.
+
+    `rt.record %since, %times 2 : memref<4x2xi64>`
+    """
+
+    name = "rt.record"
+
+    since = operand_def(I64)
+    times = operand_def(MemRefType)
+    row = prop_def(IntegerAttr[I64])
+
+    assembly_format = "$since `,` $times $row attr-dict `:` type($times)"
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+    def __init__(self, since: SSAValue | Operation, times: SSAValue | Operation, row: int):
+        super().__init__(operands=[since, times], properties={"row": IntegerAttr(row, i64)})
+
+    def verify_(self) -> None:
+        buffer = memref_type(self.times)
+        verify_contiguous(self, buffer)
+        rows, *columns = buffer.get_shape() or (0,)
+        if columns != [RECORD_WORDS] or buffer.element_type != i64:
+            expected = f"memref<?x{RECORD_WORDS}xi64>"
+            raise VerifyException(explain(self.name, "wrong table", expected=expected, got=buffer))
+        if not 0 <= self.row.value.data < rows:
+            expected, got = f"below {rows}", self.row.value.data
+            raise VerifyException(explain(self.name, "no such row", expected=expected, got=got))

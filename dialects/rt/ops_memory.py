@@ -1,0 +1,97 @@
+"""Where buffers of a program lie: packed constants, and the arena."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import I64, IndexType, IntegerAttr, MemRefType, StringAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    ParsePropInAttrDict,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from ...core.typed import memref_type
+from .attrs import ARENA_TYPE, ContextType
+from .buffers import verify_contiguous
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """A packed constant: entry `slot` of the context's table; `packing` says how it was laid out.
+
+    `%w = rt.constant %ctx, 3 "w0" : memref<128x784xf32>`
+    """
+
+    name = "rt.constant"
+
+    context = operand_def(ContextType)
+    slot = prop_def(IntegerAttr[I64])
+    weight = prop_def(StringAttr)
+    packing = opt_prop_def()
+    result = result_def(MemRefType)
+
+    assembly_format = "$context `,` $slot $weight attr-dict `:` type($result)"
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        context: SSAValue | Operation,
+        slot: int,
+        weight: str,
+        result_type: MemRefType,
+        packing: Attribute | None = None,
+    ):
+        super().__init__(
+            operands=[context],
+            result_types=[result_type],
+            properties={
+                "slot": IntegerAttr(slot, i64),
+                "weight": StringAttr(weight),
+                "packing": packing,
+            },
+        )
+
+    def verify_(self) -> None:
+        if self.slot.value.data < 0:
+            raise VerifyException(f"{self.name}: negative slot, got {self.slot.value.data}")
+        buffer = memref_type(self.result)
+        if not buffer.has_static_shape():
+            raise VerifyException(
+                f"{self.name}: symbolic size, expected a static shape, got {buffer}"
+            )
+        verify_contiguous(self, buffer)
+
+
+@irdl_op_definition
+class ArenaOp(IRDLOperation):
+    """The arena of this call, of at least `bytes`; the call ends where it is smaller.
+
+    `%arena = rt.arena %ctx, %bytes : memref<?xi8>`; buffers are `memref.view`s of it.
+    """
+
+    name = "rt.arena"
+
+    context = operand_def(ContextType)
+    bytes = operand_def(IndexType)
+    result = result_def(MemRefType)
+
+    assembly_format = "$context `,` $bytes attr-dict `:` type($result)"
+
+    def __init__(self, context: SSAValue | Operation, bytes: SSAValue | Operation):
+        super().__init__(operands=[context, bytes], result_types=[ARENA_TYPE])
+
+    def verify_(self) -> None:
+        if self.result.type != ARENA_TYPE:
+            raise VerifyException(
+                f"{self.name}: wrong result type, expected {ARENA_TYPE}, got {self.result.type}"
+            )

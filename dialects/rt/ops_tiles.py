@@ -1,0 +1,150 @@
+"""Tiles that several threads run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    lazy_traits_def,
+    operand_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.traits import (
+    ConstantLike,
+    HasCanonicalizationPatternsTrait,
+    HasParent,
+    IsolatedFromAbove,
+    IsTerminator,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from ...core.exactness import Exactness
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends the body of `rt.parallel_tiles`: `rt.yield`."""
+
+    name = "rt.yield"
+
+    assembly_format = "attr-dict"
+
+    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(ParallelTilesOp)))
+
+    def __init__(self):
+        super().__init__()
+
+
+class _TilesCanonicalization(HasCanonicalizationPatternsTrait):
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return (CaptureConstant(), DropCapture())
+
+
+@irdl_op_definition
+class ParallelTilesOp(IRDLOperation):
+    """Runs its body for each tile in [0, count), in any order and on any thread.
+
+    ```
+    rt.parallel_tiles %n captures(%x, %y : memref<?xf32>, memref<?xf32>) {
+    ^bb0(%tile: index, %a: memref<?xf32>, %b: memref<?xf32>):
+      ...
+      rt.yield
+    }
+    ```
+
+    The body uses nothing but the tile and the captures; tiles write disjoint memory.
+    """
+
+    name = "rt.parallel_tiles"
+
+    count = operand_def(IndexType)
+    captures = var_operand_def()
+    body = region_def()
+
+    assembly_format = (
+        "$count (`captures` `(` $captures^ `:` type($captures) `)`)? attr-dict-with-keyword $body"
+    )
+
+    traits = traits_def(IsolatedFromAbove(), _TilesCanonicalization())
+
+    def __init__(
+        self,
+        count: SSAValue | Operation,
+        captures: Sequence[SSAValue | Operation],
+        body: Region | None = None,
+    ):
+        """`body` is one empty block with the right arguments where it is not given."""
+        values = [SSAValue.get(value) for value in captures]
+        if body is None:
+            body = Region(Block(arg_types=[IndexType(), *(value.type for value in values)]))
+        super().__init__(operands=[count, values], regions=[body])
+
+    @property
+    def tile(self) -> SSAValue:
+        """The argument of the body that is the number of the tile."""
+        return self.body.blocks[0].args[0]
+
+    @property
+    def captured(self) -> tuple[BlockArgument, ...]:
+        """The arguments of the body that stand for the captures, in order."""
+        return tuple(self.body.blocks[0].args[1:])
+
+    def verify_(self) -> None:
+        if not self.body.blocks:
+            raise VerifyException(f"{self.name}: empty body, expected one block")
+        expected = (IndexType(), *(value.type for value in self.captures))
+        got = tuple(argument.type for argument in self.body.blocks[0].args)
+        if expected != got:
+            raise VerifyException(
+                f"{self.name}: body arguments differ from the captures, expected "
+                f"({', '.join(map(str, expected))}), got ({', '.join(map(str, got))})"
+            )
+        if not any(isinstance(block.last_op, YieldOp) for block in self.body.blocks):
+            raise VerifyException(f"{self.name}: body does not end, expected rt.yield")
+
+
+@Exactness.EXACT
+class CaptureConstant(RewritePattern):
+    # tiles captures(constant c) { use(arg) } == tiles { use(constant c) }
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ParallelTilesOp, rewriter: PatternRewriter) -> None:
+        for value, argument in zip(op.captures, op.captured, strict=True):
+            owner = value.owner
+            if not isinstance(owner, Operation) or not owner.has_trait(ConstantLike):
+                continue
+            if not argument.uses:
+                continue
+            inside = owner.clone()
+            block = op.body.blocks[0]
+            first = block.first_op
+            assert first is not None
+            block.insert_op_before(inside, first)
+            rewriter.replace_all_uses_with(argument, inside.results[0])
+            rewriter.notify_op_modified(op)
+
+
+@Exactness.EXACT
+class DropCapture(RewritePattern):
+    # tiles captures(a, b, a) { use(x, z) } == tiles captures(a) { use(x, x) }   for b unused
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ParallelTilesOp, rewriter: PatternRewriter) -> None:
+        first: dict[SSAValue, SSAValue] = {}
+        for value, argument in zip(op.captures, op.captured, strict=True):
+            if argument.uses:
+                rewriter.replace_all_uses_with(argument, first.setdefault(value, argument))
+        kept = list(first)
+        if len(kept) == len(op.captures):
+            return
+        for argument in op.captured:
+            if not argument.uses:
+                rewriter.erase_block_argument(argument)
+        body = op.detach_region(op.body)
+        rewriter.replace(op, ParallelTilesOp(op.count, kept, body))
