@@ -14,7 +14,8 @@ from .ops_cast import CastOp
 from .ops_clip import ClipOp
 from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
-from .ops_edge import AggregateOp, EdgeSoftmaxOp, EntriesOp, OwnSoftmaxOp, SddmmOp
+from .ops_edge import AggregateOp, EntriesOp, SddmmOp
+from .ops_edge_softmax import EdgeSoftmaxOp, OwnSoftmaxOp
 from .ops_elementwise import (
     CosOp,
     ErfOp,

@@ -11,22 +11,14 @@ of an entry is the node that the edge comes from.
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.dialects import math
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import (
-    irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    prop_def,
-    result_def,
-)
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape, product
@@ -62,7 +54,8 @@ if TYPE_CHECKING:
     from .interfaces import Array
 
 
-def _require_equal(facts: ShapeFacts, expected: Shape, got: Shape, fact: str) -> None:
+def require_equal(facts: ShapeFacts, expected: Shape, got: Shape, fact: str) -> None:
+    """Require that two shapes are equal; where they are not, `fact` says so."""
     if len(expected) != len(got):
         facts.fail(fact, text(expected), text(got))
     for a, b in zip(expected, got, strict=True):
@@ -147,7 +140,7 @@ class SddmmOp(GraphOp):
         if not y:
             facts.fail("y has no rows", f"rank {len(x)}", "rank 0")
         facts.equal(a[1], y[0], "y has not one row for each column of a")
-        _require_equal(facts, x[1:], y[1:], "rows of x and y differ")
+        require_equal(facts, x[1:], y[1:], "rows of x and y differ")
         kept = x[1:-1] if self.kind.data == SddmmKind.DOT else x[1:]
         return [(facts.entries(self.a), *kept)]
 
@@ -194,177 +187,6 @@ _PAIRWISE: dict[SddmmKind, Callable[[Nest, SSAValue, SSAValue], SSAValue]] = {
     SddmmKind.SUB: scalars.sub,
     SddmmKind.MUL: scalars.mul,
 }
-
-
-class SoftmaxOverEntriesOp(GraphOp, ABC):
-    """What the softmax of the stored entries of each row and that of the self loop have in common.
-
-    With `own`, each row has the score of a self loop, in place of those that are stored.
-    """
-
-    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
-
-    @property
-    def matrix(self) -> SSAValue:
-        """The matrix whose stored entries the scores belong to."""
-        return self.operands[0]
-
-    @property
-    def all_scores(self) -> tuple[SSAValue, SSAValue | None]:
-        """The scores of the entries, and those that belong to no entry."""
-        scores, *own = self.operands[1:]
-        return scores, own[0] if own else None
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        require_csr(self.matrix, facts)
-        same_element_types(self, facts)
-        a, scores = shapes[:2]
-        require_entries(facts, self.matrix, scores, "scores")
-        if len(shapes) > 2:
-            facts.equal(a[0], a[1], "a is not square, as a graph with self loops is")
-            expected = (a[0], *scores[1:])
-            _require_equal(facts, expected, shapes[2], "own has not one score for each row of a")
-        return [scores]
-
-    def parts(self, *arrays: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """exp of the scores and of the own ones, each less the row's maximum; the row's sum."""
-        a = sparse_array(arrays[0])
-        scores = widened(dense_array(arrays[1]))
-        rows, shape = rows_of(a), (a.shape[0], *scores.shape[1:])
-        own = np.full(shape, -np.inf, scores.dtype)
-        if len(arrays) > 2:
-            own = widened(dense_array(arrays[2]))
-            stored = (rows == a.indices).reshape(-1, *[1] * (scores.ndim - 1))
-            scores = np.where(stored, scores.dtype.type(-np.inf), scores)
-        maximum = own.copy()
-        np.maximum.at(maximum, rows, scores)
-        with np.errstate(all="ignore"):
-            e = np.exp(scores - maximum[rows])
-            rest = np.exp(own - maximum) if len(arrays) > 2 else np.zeros_like(maximum)
-        total = rest.copy()
-        np.add.at(total, rows, e)
-        return e, rest, total
-
-    def score(self, nest: Nest, index: Index, row: AffineExpr, column: AffineExpr) -> SSAValue:
-        """The score of a stored entry; with `own`, a self loop has none."""
-        scores, own = self.all_scores
-        score = nest.at(scores, index)
-        if own is None:
-            return score
-        loop = scalars.equal(nest, nest.value(column), nest.value(row))
-        return scalars.select(nest, loop, nest.constant(-np.inf, score.type), score)
-
-    def row(self, nest: Nest, row: AffineExpr, rest: Index) -> tuple[SSAValue, SSAValue]:
-        """The maximum of a row, and the sum of exp(score - maximum)."""
-        scores, others = self.all_scores
-        own = None if others is None else nest.at(others, (row, *rest))
-        type = nest.compute_type(element_type(scores))
-
-        def larger(position: AffineExpr, column: AffineExpr, best: SSAValue) -> SSAValue:
-            return scalars.maximum(nest, best, self.score(nest, (position, *rest), row, column))
-
-        lowest = nest.constant(-np.inf, type) if own is None else own
-        maximum = nest.pattern(self.matrix, row, "max", lowest, larger)
-
-        def accumulate(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
-            score = self.score(nest, (position, *rest), row, column)
-            return scalars.add(nest, total, exp_less(nest, score, maximum))
-
-        first = scalars.zero(nest, type)
-        if others is not None:
-            first = exp_less(nest, nest.at(others, (row, *rest)), maximum)
-        return maximum, nest.pattern(self.matrix, row, "add", first, accumulate)
-
-
-def exp_less(nest: Nest, score: SSAValue, maximum: SSAValue) -> SSAValue:
-    """exp(score - maximum)."""
-    return nest.insert(math.ExpOp(scalars.sub(nest, score, maximum)))
-
-
-@irdl_op_definition
-class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
-    """exp(score - max) / sum(exp(score - max)) over the stored entries of each row.
-
-    With `own` each row has the score of one self loop, which takes part in the maximum and in the
-    sum; stored ones are ignored and have weight 0. `graph.own_softmax` returns its weight.
-
-    %p = graph.edge_softmax %a, %e
-        : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
-    """
-
-    name = "graph.edge_softmax"
-
-    a = operand_def(SPARSE_TENSOR)
-    scores = operand_def(FLOAT_TENSOR)
-    own = opt_operand_def(FLOAT_TENSOR)
-    result = result_def(FLOAT_TENSOR)
-
-    assembly_format = (
-        "$a `,` $scores (`own` $own^)? attr-dict `:` functional-type(operands, results)"
-    )
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        scores: SSAValue | Operation,
-        own: SSAValue | Operation | None = None,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[a, scores, own], result_type=result_type)
-
-    def infer_element_types(self) -> list[Attribute]:
-        return [element_type(self.scores)]
-
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        e, _, total = self.parts(*arrays)
-        with np.errstate(all="ignore"):
-            return self.stored(e / total[rows_of(sparse_array(arrays[0]))])
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        row, column = nest.entry(self.a, index[0])
-        maximum, total = self.row(nest, row, index[1:])
-        score = self.score(nest, index, row, column)
-        return scalars.divide(nest, exp_less(nest, score, maximum), total)
-
-
-@irdl_op_definition
-class OwnSoftmaxOp(SoftmaxOverEntriesOp):
-    """The weight of the self loop of each row, which is no stored entry; see `EdgeSoftmaxOp`.
-
-    %q = graph.own_softmax %a, %e own %s
-        : (tensor<?x?xf32, #csr>, tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
-    """
-
-    name = "graph.own_softmax"
-
-    a = operand_def(SPARSE_TENSOR)
-    scores = operand_def(FLOAT_TENSOR)
-    own = operand_def(FLOAT_TENSOR)
-    result = result_def(FLOAT_TENSOR)
-
-    assembly_format = "$a `,` $scores `own` $own attr-dict `:` functional-type(operands, results)"
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        scores: SSAValue | Operation,
-        own: SSAValue | Operation,
-        result_type: Attribute | None = None,
-    ) -> None:
-        super().__init__(operands=[a, scores, own], result_type=result_type)
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        super().infer_shapes(shapes, facts)
-        return [(shapes[0][0], *shapes[1][1:])]
-
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        _, own, total = self.parts(*arrays)
-        with np.errstate(all="ignore"):
-            return self.stored(own / total)
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        maximum, total = self.row(nest, index[0], index[1:])
-        return scalars.divide(nest, exp_less(nest, nest.at(self.own, index), maximum), total)
 
 
 @irdl_op_definition
@@ -418,7 +240,7 @@ class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
             weights = shapes[2]
             require_entries(facts, self.a, weights, "weights")
             fact = "weights do not fit the leading dimensions of x"
-            _require_equal(facts, x[1 : len(weights)], weights[1:], fact)
+            require_equal(facts, x[1 : len(weights)], weights[1:], fact)
         return [(a[0], *x[1:])]
 
     def flops(self, sizes: Sizes) -> Dim:
