@@ -136,10 +136,10 @@ class SddmmOp(GraphOp):
         least = 2 if self.kind.data == SddmmKind.DOT else 1
         if len(x) < least:
             facts.fail("x has too few dimensions", f"rank {least} or more", f"rank {len(x)}")
-        facts.equal(a[0], x[0], "x has not one row for each row of a")
+        facts.equal(a[0], x[0], "x does not have one row for each row of a")
         if not y:
             facts.fail("y has no rows", f"rank {len(x)}", "rank 0")
-        facts.equal(a[1], y[0], "y has not one row for each column of a")
+        facts.equal(a[1], y[0], "y does not have one row for each column of a")
         require_equal(facts, x[1:], y[1:], "rows of x and y differ")
         kept = x[1:-1] if self.kind.data == SddmmKind.DOT else x[1:]
         return [(facts.entries(self.a), *kept)]
@@ -235,7 +235,7 @@ class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
         a, x = shapes[:2]
         if not x:
             facts.fail("x has no rows", "rank 1 or more", "rank 0")
-        facts.equal(a[1], x[0], "x has not one row for each column of a")
+        facts.equal(a[1], x[0], "x does not have one row for each column of a")
         if self.weights is not None:
             weights = shapes[2]
             require_entries(facts, self.a, weights, "weights")

@@ -53,7 +53,7 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
         if len(shapes) > 2:
             facts.equal(a[0], a[1], "a is not square, as a graph with self loops is")
             expected = (a[0], *scores[1:])
-            fact = "own has not one score for each row of a"
+            fact = "own does not have one score for each row of a"
             require_equal(facts, expected, shapes[2], fact)
         return [scores]
 

@@ -23,7 +23,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<5x2xf32>) {
-  // expected-error @+1 {{graph.sddmm: x has not one row for each row of a, expected 4, got 5}}
+  // expected-error @+1 {{graph.sddmm: x does not have one row for each row of a, expected 4, got 5}}
   %y = graph.sddmm dot %a, %x, %x : (tensor<4x5xf32, #csr>, tensor<5x2xf32>, tensor<5x2xf32>) -> tensor<?xf32>
   func.return
 }
@@ -33,7 +33,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<5x2xf32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>) {
-  // expected-error @+1 {{graph.sddmm: y has not one row for each column of a, expected 5, got 4}}
+  // expected-error @+1 {{graph.sddmm: y does not have one row for each column of a, expected 5, got 4}}
   %y = graph.sddmm add %a, %x, %x : (tensor<4x5xf32, #csr>, tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<?x2xf32>
   func.return
 }
@@ -103,7 +103,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<f32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x4xf32, #csr>, %e: tensor<?xf32>, %s: tensor<5xf32>) {
-  // expected-error @+1 {{graph.edge_softmax: own has not one score for each row of a, expected 4, got 5}}
+  // expected-error @+1 {{graph.edge_softmax: own does not have one score for each row of a, expected 4, got 5}}
   %y = graph.edge_softmax %a, %e own %s : (tensor<4x4xf32, #csr>, tensor<?xf32>, tensor<5xf32>) -> tensor<?xf32>
   func.return
 }
@@ -123,7 +123,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %e: tensor<?xf32>, %s: tensor<4xf32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x4xf32, #csr>, %e: tensor<?x2xf32>, %s: tensor<4xf32>) {
-  // expected-error @+1 {{graph.own_softmax: own has not one score for each row of a, expected [4, 2], got [4]}}
+  // expected-error @+1 {{graph.own_softmax: own does not have one score for each row of a, expected [4, 2], got [4]}}
   %y = graph.own_softmax %a, %e own %s : (tensor<4x4xf32, #csr>, tensor<?x2xf32>, tensor<4xf32>) -> tensor<4x2xf32>
   func.return
 }
@@ -143,7 +143,7 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<f32>) {
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<4x2xf32>) {
-  // expected-error @+1 {{graph.aggregate: x has not one row for each column of a, expected 5, got 4}}
+  // expected-error @+1 {{graph.aggregate: x does not have one row for each column of a, expected 5, got 4}}
   %y = graph.aggregate sum %a, %x : (tensor<4x5xf32, #csr>, tensor<4x2xf32>) -> tensor<4x2xf32>
   func.return
 }
