@@ -7,6 +7,7 @@ scope where the block was defined, wherever they are used, and only once.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import cast
@@ -243,12 +244,20 @@ class FoldBlock(Block):
     """The lanes of one axis joined: pairs first, so that it takes few steps."""
 
     def __init__(
-        self, emitter: Emitter, layout: Layout, source: Block, axis: int, combine: Combine
+        self,
+        emitter: Emitter,
+        layout: Layout,
+        source: Block,
+        axis: int,
+        combine: Combine,
+        accumulated: bool,
     ) -> None:
+        """`accumulated`: the source is what a reduction by `combine` carried at last."""
         super().__init__(emitter, layout, source.element)
         self.source = source
         self.axis = axis
         self.combine = combine
+        self.accumulated = accumulated
 
     def make(self, row: Row, chunk: int) -> SSAValue:
         source = self.source
@@ -267,9 +276,15 @@ class FoldBlock(Block):
         """A piece without effect in the lanes that are to spare."""
         if part.lanes == part.width:
             return value
-        filler = self.emitter.splat(neutral(self.combine, self.element), part.width)
+        filler = self.emitter.splat(self._filler(), part.width)
         order = [n if n < part.lanes else n + part.width for n in range(part.width)]
         return self.emitter.shuffle(value, filler, order)
+
+    def _filler(self) -> IntegerAttr | FloatAttr:
+        """What changes no result; that of nothing but NaN by `maxnum` is NaN."""
+        if not self.accumulated and combining(self.combine, self.element) is arith.MaxnumfOp:
+            return number(math.nan, self.element)
+        return neutral(self.combine, self.element)
 
     def _halve(self, values: Sequence[SSAValue]) -> SSAValue:
         """Join vectors of equal width pairwise, then halves of vectors, down to a scalar."""
@@ -303,7 +318,7 @@ class FoldBlock(Block):
         return joined
 
     def _tree(self, values: Sequence[SSAValue]) -> SSAValue:
-        return join(self.emitter, self.combine, values, self.depth)
+        return join(self.emitter, self.combine, values, self.depth, accumulated=self.accumulated)
 
 
 def _width(value: SSAValue) -> int:
@@ -311,9 +326,14 @@ def _width(value: SSAValue) -> int:
 
 
 def join(
-    emitter: Emitter, combine: Combine, values: Sequence[SSAValue], depth: int | None = None
+    emitter: Emitter,
+    combine: Combine,
+    values: Sequence[SSAValue],
+    depth: int | None = None,
+    *,
+    accumulated: bool = False,
 ) -> SSAValue:
-    """Join partial results pairwise."""
+    """Join values pairwise; if `accumulated`, partial results of a reduction by `combine`."""
     while len(values) > 1:
         kind = values[0].type
         element = kind.element_type if isinstance(kind, VectorType) else kind
@@ -322,7 +342,7 @@ def join(
         pairs = zip(values[::2], values[1::2], strict=False)
         joined = [
             _larger(emitter, a, b, depth)
-            if choice is arith.MaxnumfOp
+            if choice is arith.MaxnumfOp and accumulated
             else emitter.emit(choice, [a, b], [kind], properties, depth).results[0]
             for a, b in pairs
         ]
@@ -336,7 +356,7 @@ _GREATER: dict[str, Attribute] = {
 }
 
 
-# maxnum(a, b) == a if a > b else b  where b is no NaN, as accumulators that pass over them are not
+# maxnum(a, b) == a if a > b else b  where b is no NaN, as no accumulator of maxnum is
 def _larger(emitter: Emitter, a: SSAValue, b: SSAValue, depth: int | None) -> SSAValue:
     condition = upstream.with_element_type(a.type, i1)
     above = emitter.emit(upstream.CmpfOp, [a, b], [condition], _GREATER, depth).results[0]

@@ -13,10 +13,11 @@ from xdsl.dialects.builtin import (
     IntegerType,
     VectorType,
 )
-from xdsl.ir import Operation
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from ...core.typed import vector_type
 from ...dialects.loop import ops as loop
+from ...dialects.loop.attrs import Combine
 from ...dialects.loop.vectors import INTERLEAVE
 from ...dialects.upstream import ops as upstream
 from .blocks import Block, BroadcastBlock, ConstantBlock, FoldBlock, MappedBlock
@@ -175,7 +176,17 @@ def _extract(op: vector.ExtractOp, state: State) -> None:
 @ELEMENTWISE.on(loop.FoldOp)
 def _fold(op: loop.FoldOp, state: State) -> None:
     """The lanes of an axis joined: made where they are needed."""
-    source, layout = state.block(op.value), state.layout(op.result.type)
+    source, layout, combine = state.block(op.value), state.layout(op.result.type), op.combine.data
     state.values[op.result] = FoldBlock(
-        state.emitter, layout, source, op.axis.value.data, op.combine.data
+        state.emitter, layout, source, op.axis.value.data, combine, _accumulated(op.value, combine)
     )
+
+
+def _accumulated(value: SSAValue, combine: Combine) -> bool:
+    """Whether a value is what a reduction by a combiner carried at last, or is folded from it."""
+    owner = value.owner
+    if isinstance(owner, loop.FoldOp):
+        return owner.combine.data == combine and _accumulated(owner.value, combine)
+    if not isinstance(owner, loop.ForOp) or not isinstance(value, OpResult):
+        return False
+    return owner.is_reduction and owner.combines[value.index] == combine

@@ -23,8 +23,8 @@ from .tiles import convert_tiles
 LOOPS = StateTable()
 
 _TOGETHER_BITS = 128
-"""The most bits to load at a time for numbers that are each broadcast to a vector: within so many,
-all processors broadcast a lane cheaply."""
+"""The most bits to load at a time for numbers that are each broadcast to a vector: broadcasting a
+lane of a 128-bit vector is cheap everywhere."""
 _UNROLLED_ACCUMULATORS = 4
 """Accumulators of a completely unrolled reduction: they cover the latency of an addition."""
 
@@ -137,9 +137,10 @@ def _iterated(
         together = _loaded_together(op, state, position, len(groups))
         found: list[list[SSAValue]] = []
         for number, group in enumerate(groups):
-            state.given = {load: scalars[number] for load, scalars in together.items()}
+            state.given |= {load: scalars[number] for load, scalars in together.items()}
             found.append(_iteration(op, state, position + number, group))
-        state.given = {}
+        for load in together:
+            del state.given[load]
         return found
 
     if at_once == 1:
@@ -206,6 +207,7 @@ def _is_stretched(load: loop.LoadOp, entries: loop.ForOp) -> bool:
         and kind.bitwidth in (32, 64)
         and list(load.indices) == [entries.variable]
         and load.map.data == AffineMap.identity(1)
+        and bool(load.result.uses)
         and all(isinstance(use.operation, upstream.BroadcastOp) for use in load.result.uses)
     )
 
@@ -236,7 +238,7 @@ def _joined(op: loop.ForOp, state: State, groups: Sequence[list[SSAValue]]) -> l
     if len(groups) == 1 or not groups[0]:
         return groups[0]
     parts = zip(_combines(op, state), zip(*groups, strict=True), strict=True)
-    return [join(state.emitter, combine, several) for combine, several in parts]
+    return [join(state.emitter, combine, several, accumulated=True) for combine, several in parts]
 
 
 def _grouped(flat: Sequence[SSAValue], like: Sequence[Sequence[SSAValue]]) -> list[list[SSAValue]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from .attrs import Combine
@@ -29,6 +32,9 @@ def check_combiners(loop: ForOp) -> None:
     for number, combine in enumerate(loop.combines):
         if combine == Combine.CUSTOM:
             continue
+        if combine == Combine.MAXNUM and _has_nan(loop.inits[number]):
+            fact = f"carried value {number} starts from NaN, which maxnum passes over"
+            refuse(loop, fact, "a number", "nan")
         after = loop.yielded[number]
         if any(after in other for n, other in enumerate(affected) if n != number):
             fact = f"carried value {number} depends on another one"
@@ -37,6 +43,16 @@ def check_combiners(loop: ForOp) -> None:
             fact = f"carried value {number} is not accumulated by its combiner"
             expected = f"{combine} of it and of what does not depend on it"
             refuse(loop, fact, expected, "another value" if op is None else op.name)
+
+
+def _has_nan(value: SSAValue) -> bool:
+    """Whether a value is a constant with a NaN in it."""
+    attr = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    if isinstance(attr, FloatAttr):
+        return math.isnan(attr.value.data)
+    if not isinstance(attr, DenseIntOrFPElementsAttr):
+        return False
+    return any(math.isnan(number) for number in cast(tuple[float, ...], attr.get_values()))
 
 
 def _others(loop: ForOp, number: int, affected: set[SSAValue]) -> Iterator[Operation | None]:

@@ -26,7 +26,9 @@ class LoopKind(StrEnum):
 class Combine(StrEnum):
     """How two partial results of a reduction join; `custom` is not known and never split.
 
-    `max` and `min` of a NaN are NaN; `maxnum` passes over it, which most machines do faster.
+    `max` and `min` of a NaN are NaN. `maxnum` of a NaN and a number is the number, which most
+    machines compute faster. A reduction by `maxnum` therefore starts from a number, and carries
+    one: the maximum of that and of all that is not NaN. Started from NaN its result is undefined.
     """
 
     ADD = "add"

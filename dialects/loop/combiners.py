@@ -24,7 +24,10 @@ def combining(combine: Combine, element: Attribute) -> type[Operation]:
 
 
 def neutral_value(combine: Combine, element: Attribute) -> float | int:
-    """The number that changes no result of a combination."""
+    """The number that changes no result of a combination with a number.
+
+    NaN alone changes no result of `maxnum` with NaN; but no reduction by `maxnum` carries NaN.
+    """
     if combine in (Combine.ADD, Combine.MUL):
         return 0 if combine == Combine.ADD else 1
     is_max = combine in (Combine.MAX, Combine.MAXNUM)

@@ -244,24 +244,24 @@ loop.kernel @softmax(%x: memref<?x?xf32>) -> (%y: memref<?x?xf32>) {
 """
 
 
-@pytest.mark.parametrize(
-    "schedule",
-    [
-        "",
-        "loop-unroll{loop=k factor=3},loop-unroll{loop=l factor=2}",
-        (
-            "loop-split{loop=k factor=16},loop-vectorize{loops=k1},"
-            "loop-split{loop=l factor=16},loop-vectorize{loops=l1},"
-            "loop-split{loop=j factor=16 tail=mask},loop-vectorize{loops=j1}"
-        ),
-        (
-            "loop-split{loop=k factor=40},loop-vectorize{loops=k1},"
-            "loop-split{loop=l factor=7},loop-vectorize{loops=l1},"
-            "loop-split{loop=j factor=23 tail=split},loop-vectorize{loops=j1},"
-            "loop-vectorize{loops=j1t}"
-        ),
-    ],
-)
+SCHEDULES = [
+    "",
+    "loop-unroll{loop=k factor=3},loop-unroll{loop=l factor=2}",
+    (
+        "loop-split{loop=k factor=16},loop-vectorize{loops=k1},"
+        "loop-split{loop=l factor=16},loop-vectorize{loops=l1},"
+        "loop-split{loop=j factor=16 tail=mask},loop-vectorize{loops=j1}"
+    ),
+    (
+        "loop-split{loop=k factor=40},loop-vectorize{loops=k1},"
+        "loop-split{loop=l factor=7},loop-vectorize{loops=l1},"
+        "loop-split{loop=j factor=23 tail=split},loop-vectorize{loops=j1},"
+        "loop-vectorize{loops=j1t}"
+    ),
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_softmax(schedule: str, rng: np.random.Generator) -> None:
     kernel = compiled(SOFTMAX, schedule)
     for shape in ((0, 5), (3, 0), (1, 1), (2, 16), (3, 37), (2, 100)):
@@ -272,6 +272,52 @@ def test_softmax(schedule: str, rng: np.random.Generator) -> None:
             e = np.exp(x - x.max(axis=1, keepdims=True))
             np.testing.assert_allclose(y, e / e.sum(axis=1, keepdims=True), rtol=2e-6, atol=1e-9)
         assert untouched(whole)
+
+
+# The maximum as graph.softmax computes it: it passes over NaN, which the sum does not.
+PASSING_OVER_NAN = SOFTMAX.replace("f32 max)", "f32 maxnum)").replace(
+    "%t = arith.maximumf %p, %acc : f32",
+    "%c = arith.cmpf ogt, %p, %acc : f32\n      %t = arith.select %c, %p, %acc : f32",
+)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_softmax_of_nan(schedule: str, rng: np.random.Generator) -> None:
+    """A row with a NaN in any place, or of nothing else, is NaN throughout; others are not."""
+    kernel = compiled(PASSING_OVER_NAN, schedule)
+    for columns in (1, 5, 37, 100):
+        x = normal(rng, columns + 2, columns)
+        x[np.arange(columns), np.arange(columns)] = np.nan
+        x[columns] = np.nan
+        y, whole = guarded(x.shape)
+        kernel(x, y)
+        assert np.isnan(y[:-1]).all()
+        np.testing.assert_allclose(y[-1].sum(), 1, rtol=1e-5)
+        assert untouched(whole)
+
+
+FOLDED = """
+loop.kernel @folded(%x: memref<?x13xf32>) -> (%y: memref<?x1xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x13xf32>
+  loop.for "i" %i to %n {
+    %v = loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<?x13xf32>, vector<13xf32>
+    %f = loop.fold %v axis 0 maxnum : vector<13xf32> -> vector<1xf32>
+    loop.store %f, %y (d0)[s0] -> (d0, s0)(%i) : vector<1xf32>, memref<?x1xf32>
+  }
+}
+"""
+
+
+def test_lanes_that_are_nan(rng: np.random.Generator) -> None:
+    """The largest lane that is not NaN; NaN where all are, whatever is in lanes to spare."""
+    x = normal(rng, 200, 13)
+    x[rng.random(x.shape) < 0.8] = np.nan
+    x[0] = np.nan
+    y, whole = guarded((200, 1))
+    compiled(FOLDED)(x, y)
+    np.testing.assert_array_equal(y[:, 0], np.fmax.reduce(x, axis=1))
+    assert untouched(whole)
 
 
 SPMM = """

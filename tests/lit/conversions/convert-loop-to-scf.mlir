@@ -170,14 +170,75 @@ loop.kernel @fold(%x: memref<4xf32>) -> (%y: memref<1xf32>) {
   loop.store %f, %y ()[s0] -> (s0)() : vector<1xf32>, memref<1xf32>
 }
 
-// The larger one of accumulators, none of which is NaN: a comparison, one instruction in the end.
+// A load of entries without a use in an unrolled loop.
+
+// CHECK-LABEL: func.func private @unused_entries(
+// CHECK-NOT:     vector.load %v
+loop.kernel @unused_entries(%ip: memref<?xi32>, %ix: memref<?xi32>, %v: memref<?xf32>) -> (%y: memref<1xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %s = loop.for "e" %p, %j of %ip, %ix row () -> (0)() reduction unroll 4 carry(%acc = %zero : f32 add) : memref<?xi32>, memref<?xi32> {
+    %a = loop.load %v (d0) -> (d0)(%p) : memref<?xf32>, f32
+    %t = arith.addf %acc, %one : f32
+    loop.yield %t : f32
+  }
+  loop.store %s, %y () -> (0)() : f32, memref<1xf32>
+}
+
+// Numbers of entries read by fours in a loop and in one inside it: each is broadcast from its own
+// four, also where it is used after the inner loop.
+
+// CHECK-LABEL: func.func private @nested_fours(
+// CHECK:         scf.for %[[P:[a-z0-9_]+]] =
+// CHECK-NEXT:      %[[FOUR:[a-z0-9_]+]] = vector.load %v[%[[P]]] : memref<?xf32>, vector<4xf32>
+// CHECK:           scf.for %[[Q:[a-z0-9_]+]] =
+// CHECK-NEXT:        vector.load %w[%[[Q]]] : memref<?xf32>, vector<4xf32>
+// CHECK-NOT:       memref.load %v
+// CHECK:         scf.for %p_1 =
+// CHECK:           memref.load %v[%p_1]
+loop.kernel @nested_fours(%ip: memref<?xi32>, %ix: memref<?xi32>, %v: memref<?xf32>, %w: memref<?xf32>) -> (%y: memref<1x8xf32>) {
+  %zero = arith.constant dense<0.0> : vector<8xf32>
+  %s = loop.for "e" %p, %j of %ip, %ix row () -> (0)() reduction unroll 4 carry(%acc = %zero : vector<8xf32> add) : memref<?xi32>, memref<?xi32> {
+    %r = loop.for "f" %q, %l of %ip, %ix row (d0) -> (d0)(%j) reduction unroll 4 carry(%sum = %acc : vector<8xf32> add) : memref<?xi32>, memref<?xi32> {
+      %b = loop.load %w (d0) -> (d0)(%q) : memref<?xf32>, f32
+      %c = vector.broadcast %b : f32 to vector<8xf32>
+      %u = arith.addf %sum, %c : vector<8xf32>
+      loop.yield %u : vector<8xf32>
+    }
+    %a = loop.load %v (d0) -> (d0)(%p) : memref<?xf32>, f32
+    %d = vector.broadcast %a : f32 to vector<8xf32>
+    %t = arith.addf %r, %d : vector<8xf32>
+    loop.yield %t : vector<8xf32>
+  }
+  loop.store %s, %y ()[s0] -> (0, s0)() : vector<8xf32>, memref<1x8xf32>
+}
+
+// What reductions carry is never NaN: a comparison and a selection become one instruction.
+
+// CHECK-LABEL: func.func private @fold_accumulators(
+// CHECK:         %[[S:[a-z0-9_]+]] = scf.for
+// CHECK:         %[[A:[a-z0-9_]+]] = vector.extract %[[S]][0]
+// CHECK:         %[[B:[a-z0-9_]+]] = vector.extract %[[S]][1]
+// CHECK:         %[[ABOVE:[a-z0-9_]+]] = arith.cmpf ogt, %[[A]], %[[B]] : f32
+// CHECK:         arith.select %[[ABOVE]], %[[A]], %[[B]] : f32
+loop.kernel @fold_accumulators(%n: index, %x: memref<?x2xf32>) -> (%y: memref<1xf32>) {
+  %low = arith.constant dense<0xFF800000> : vector<2xf32>
+  %s = loop.for "k" %k to %n reduction carry(%acc = %low : vector<2xf32> maxnum) {
+    %v = loop.load %x (d0)[s0] -> (d0, s0)(%k) : memref<?x2xf32>, vector<2xf32>
+    %t = arith.maxnumf %v, %acc : vector<2xf32>
+    loop.yield %t : vector<2xf32>
+  }
+  %f = loop.fold %s axis 0 maxnum : vector<2xf32> -> vector<1xf32>
+  loop.store %f, %y ()[s0] -> (s0)() : vector<1xf32>, memref<1xf32>
+}
+
+// What is loaded may be NaN.
 
 // CHECK-LABEL: func.func private @fold_maxnum(
 // CHECK:         %[[V:[a-z0-9_]+]] = vector.load
 // CHECK:         %[[A:[a-z0-9_]+]] = vector.extract %[[V]][0]
 // CHECK:         %[[B:[a-z0-9_]+]] = vector.extract %[[V]][1]
-// CHECK:         %[[ABOVE:[a-z0-9_]+]] = arith.cmpf ogt, %[[A]], %[[B]] : f32
-// CHECK:         arith.select %[[ABOVE]], %[[A]], %[[B]] : f32
+// CHECK:         arith.maxnumf %[[A]], %[[B]] : f32
 loop.kernel @fold_maxnum(%x: memref<2xf32>) -> (%y: memref<1xf32>) {
   %v = loop.load %x ()[s0] -> (s0)() : memref<2xf32>, vector<2xf32>
   %f = loop.fold %v axis 0 maxnum : vector<2xf32> -> vector<1xf32>

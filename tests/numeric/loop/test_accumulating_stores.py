@@ -122,6 +122,25 @@ def test_blocks_and_masks(kernel_of, compiled_kernel, normal, combine, size, ste
             np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "steps",
+    ["", "split(j, 8, tail=mask); vectorize(j1)", "split(j, 4, tail=peel); vectorize(j1)"],
+)
+@pytest.mark.parametrize("size", [None, 13])
+def test_maxnum_passes_over_nan(kernel_of, compiled_kernel, normal, size, steps) -> None:
+    """On either side: in the buffer to begin with, and in what is stored."""
+    x = normal(5, 13)
+    x[1, ::2], x[:, 4], x[4, :3] = np.nan, np.nan, np.nan
+    text = columns("maxnum", size).replace("constant 1.0", "constant 0x7FC00000")
+    kernel = kernel_of(text)
+    if steps:
+        kernel = replay(kernel, steps)
+    for way in (run_kernel, compiled_kernel):
+        got = np.full(13, 77, np.float32)
+        way(kernel, [x, got])
+        np.testing.assert_array_equal(got, np.fmax.reduce(x, axis=0))
+
+
 ONE_PLACE = """
 loop.kernel @sum(%x: memref<32xf32>) -> (%y: memref<2xf32>) {
   %zero = arith.constant 0.0 : f32

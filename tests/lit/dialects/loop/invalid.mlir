@@ -475,6 +475,30 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 
 // -----
 
+// expected-error @+1 {{loop.for: carried value 0 starts from NaN, which maxnum passes over, expected a number, got nan}}
+loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
+  %nan = arith.constant 0x7FC00000 : f32
+  %s = loop.for "k" %k to %n reduction carry(%acc = %nan : f32 maxnum) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
+    %t = arith.maxnumf %v, %acc : f32
+    loop.yield %t : f32
+  }
+}
+
+// -----
+
+// expected-error @+1 {{loop.for: carried value 0 starts from NaN, which maxnum passes over, expected a number, got nan}}
+loop.kernel @k(%n: index, %x: memref<?x2xf32>) -> () {
+  %nan = arith.constant dense<[0.0, 0x7FC00000]> : vector<2xf32>
+  %s = loop.for "k" %k to %n reduction carry(%acc = %nan : vector<2xf32> maxnum) {
+    %v = loop.load %x (d0)[s0] -> (d0, s0)(%k) : memref<?x2xf32>, vector<2xf32>
+    %t = arith.maxnumf %v, %acc : vector<2xf32>
+    loop.yield %t : vector<2xf32>
+  }
+}
+
+// -----
+
 // The loop inside multiplies.
 // expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.mulf}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
