@@ -1,6 +1,6 @@
 """Primitive functions become kernels: `convert-graph-to-loop`.
 
-In `graph_to_loop/`, `kernel.py` makes a kernel of a function, with `nest.py`, `frames.py` and
+In `graph_to_loop/`, `kernel.py` makes a kernel of a function, with `nest.py`, `loops.py` and
 `sizes.py`, of the arguments that `arguments.py` pairs. `calls.py` converts calls, `marks.py` tells
 kernels what their calls have in common, and `work.py` counts what operators do.
 """

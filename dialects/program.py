@@ -161,7 +161,7 @@ def buffers_of(main: Program) -> list[Attribute]:
 
 
 def needs_attributes(function: Operation) -> dict[str, Attribute]:
-    """The attributes that say what the operations of `rt` in a function say."""
+    """The attributes equivalent to the `rt` operations in a function."""
     entries: dict[str, Iterable[DictionaryAttr]] = {
         CONSTANTS: dict.fromkeys(_constant_entry(*slot) for slot in _constants(function)),
         FUNCTIONS: dict.fromkeys(_function_entry(*slot) for slot in _functions(function)),

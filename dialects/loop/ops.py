@@ -100,9 +100,9 @@ class KernelOp(IRDLOperation):
     reduction carries is accumulated by its combiner (see `accumulators.py`).
 
     The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
-    `trace.py`); it is for readers and for replaying. Beyond it the verifier takes dependences
-    for granted, which no step changes. `loop.vectors` is what machine vectors the vectors of the
-    kernel are made of (see `vectors.py`).
+    `trace.py`); it is for readers and for replaying. The verifier checks dependences only in a
+    kernel without it, since no step changes them. `loop.vectors` is the machine vectors that each
+    vector of the kernel is made of (see `vectors.py`).
     """
 
     name = "loop.kernel"

@@ -262,7 +262,7 @@ class Rebuild:
                 self.visit(op)
 
     def visit(self, op: Operation) -> None:
-        """Emit what takes the place of an old operation."""
+        """Emit the replacement of an operation."""
         changing = self._changing
         if changing is not None and isinstance(op, ForOp):
             if op in changing:

@@ -52,7 +52,7 @@ def _same_in_each_iteration(kernel: KernelOp, target: ForOp) -> tuple[list[Opera
     held: str | None = None
     for op in target.body.block.ops:
         if not op.regions and not any(operand in own for operand in op.operands):
-            reason = _held(target, op, written)
+            reason = _why_not_hoistable(target, op, written)
             if reason is None:
                 moved.append(op)
                 continue
@@ -62,7 +62,7 @@ def _same_in_each_iteration(kernel: KernelOp, target: ForOp) -> tuple[list[Opera
     return moved, held
 
 
-def _held(target: ForOp, op: Operation, written: set[SSAValue]) -> str | None:
+def _why_not_hoistable(target: ForOp, op: Operation, written: set[SSAValue]) -> str | None:
     """Why an operation stays; "" where it is not a thing that moves."""
     if isinstance(op, StoreOp | LocalOp | YieldOp):
         return ""
@@ -72,7 +72,7 @@ def _held(target: ForOp, op: Operation, written: set[SSAValue]) -> str | None:
     elif not is_side_effect_free(op):
         return ""
     if isinstance(op, (LoadOp, *TRAPPING)) and not (extent_of(target) or 0):
-        return f"it may have no iteration, and then {op.name} is not for it to do"
+        return f"the loop may not run, and hoisting would execute {op.name} anyway"
     return None
 
 

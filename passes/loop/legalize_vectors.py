@@ -1,4 +1,4 @@
-"""Say what machine vectors a kernel's vectors are made of: `loop-legalize-vectors`."""
+"""Choose the machine vectors that each vector of a kernel is made of: `loop-legalize-vectors`."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _interleave(op: Operation, vectors: Vectors, target: Target) -> None:
 
 @dataclass(frozen=True)
 class LoopLegalizeVectorsPass(ModulePass):
-    """Say what machine vectors the vectors of kernels are made of.
+    """Choose the machine vectors that each vector of a kernel is made of.
 
     Before:
 

@@ -103,8 +103,7 @@ def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: i
 
     Raises:
         ScheduleError: for an entries loop, for a tail other than "peel" of a loop that carries
-            values, and for
-            a number of cases that is neither f - 1 nor from f + 1 to 2 * f - 1.
+            values, and for a number of cases that is neither f - 1 nor from f + 1 to 2 * f - 1.
     """
     target = loop_named(STEP, kernel, loop)
     if target.over_entries:

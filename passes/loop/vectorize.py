@@ -61,9 +61,8 @@ def vectorize(
     some are valid. The inner half of a split reduction becomes partial accumulators, which a
     `loop.fold` joins after the outer half.
 
-    `cases` says the same of the nests that the tail "cases" of a split has for 1, 2, ... of the
-    iterations, up to that many: their loops are called i1t1 and j1t1, i1t2 and j1t2, ... where
-    `suffix` is t.
+    With `cases=n`, also vectorise the nests for 1..n rows left, which the tail "cases" of a split
+    makes: their loops are called i1t1 and j1t1, i1t2 and j1t2, ... where `suffix` is t.
 
     Raises:
         ScheduleError: naming the loop that cannot be an axis, and why.

@@ -308,7 +308,7 @@ class Recorder:
 
 
 def _structure(op: GraphOp) -> object:
-    """What operators with the same value at an index have in common."""
+    """Cache key: equal for operators with equal `value_at`."""
     if names_a_symbol(op):
         return op  # what a symbol stands for is not in its name
     operands = list(op.operands)

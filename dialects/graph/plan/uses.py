@@ -71,7 +71,7 @@ class Uses:
         return len(reads) != 1 or not all(_visits_once(op, *read) for read in reads)
 
     def overlaps(self, op: Operation, value: SSAValue) -> bool:
-        """Whether an operator may name an element of an operand in several iterations.
+        """Whether an operator may read an element of an operand in several iterations.
 
         Loops that the index does not depend on do not count: reads are hoisted out of them.
         Windows that overlap do.

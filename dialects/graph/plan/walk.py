@@ -131,7 +131,7 @@ class Walk:
         return found
 
     def _follows_shared(self, value: SSAValue) -> bool:
-        """Whether what a value is made of, all of it reduced, has other uses: then stage that."""
+        """Whether an operand that this value reduces over entirely has other users."""
         op = value.owner
         assert isinstance(op, GraphOp)
         for operand in op.operands:

@@ -43,7 +43,7 @@ class Costs:
         if self._is_row_of_product(maker, reader, value):
             return [*found, Gain.PRODUCT]
         if self._is_share(maker, reader):
-            return [*found, Gain.SHARES]
+            return [*found, Gain.COMMON_REDUCTION]
         if all(value in self.uses.entries(user) for user in users):
             return [*found, Gain.ENTRIES]
         if self._is_reread(maker, reader):
@@ -78,7 +78,7 @@ class Costs:
             same_order = not any(nest.reordered for nest in plan.nests)
             if not row_by_row or not same_order or value in plan.repeated:
                 return "the kernel that reads it does not read its rows one after the other"
-        if proposal.gain not in (Gain.USER, Gain.ROWS, Gain.SHARES):
+        if proposal.gain not in (Gain.USER, Gain.ROWS, Gain.COMMON_REDUCTION):
             return None
         if proposal.gain != Gain.USER:
             if any(nest.reordered for nest in plan.nests):

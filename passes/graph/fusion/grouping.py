@@ -2,7 +2,7 @@
 
 Each operator starts as a group. Proposals come in the order of `Grouping.run`; `Costs.objection`
 and the plan of the merged group decide: the size, then what it costs, then whether there is a
-kernel. What is refused is recorded with its reason.
+kernel. Each edge that stays between two groups has the reason of its last refusal on record.
 
 A group takes in another one only where all users of that group's last operator are in it, and
 no other operator of that group is used elsewhere: a path that leaves a group leaves it at its last
@@ -79,7 +79,7 @@ class Grouping:
         backwards = self.members[::-1]
         self._propose_edges(backwards, {Gain.USER})
         self._propose_edges(self.members, {Gain.PRODUCT})
-        self._propose_edges(backwards, {Gain.SHARES, Gain.ENTRIES})
+        self._propose_edges(backwards, {Gain.COMMON_REDUCTION, Gain.ENTRIES})
         self._propose_edges(backwards, set(Gain))
         for op in self.members:
             self._propose_sibling(op)
@@ -101,10 +101,8 @@ class Grouping:
         if len(maker.ops) + len(reader.ops) > self.max_ops:
             return f"a kernel may have at most {self.max_ops} operator{'s'[: self.max_ops > 1]}"
         last = maker.ops[-1]
-        if proposal.gain == Gain.SIBLINGS:
-            if self._needs(maker, reader) or self._needs(reader, maker):
-                return "one of them needs the other by way of another kernel"
-        elif not all(user in reader.ops for user in users_of(last.results)):
+        inside = all(user in reader.ops for user in users_of(last.results))
+        if proposal.gain != Gain.SIBLINGS and not inside:
             return "it is needed outside of that kernel as well"
         why = self.costs.objection(proposal)
         if why is not None or self._is_evident(proposal):
@@ -233,13 +231,18 @@ class Grouping:
                             break
 
     def _propose_sibling(self, op: GraphOp) -> None:
-        """Propose a group together with an earlier one that visits the rows of the same matrix."""
+        """Propose a group together with an earlier one that visits the rows of the same matrix.
+
+        Neither may depend on the other, so no edge is there to record a refusal for.
+        """
         group, walked = self.group_of[op], self._numbers_of_rows(op)
         if group.anchor is not op or not walked:
             return
         for other in self.members[: self.members.index(op)]:
             target = self.group_of[other]
             if target.anchor is not other or self._numbers_of_rows(other) != walked:
+                continue
+            if self._depends_on(target, group) or self._depends_on(group, target):
                 continue
             if self._ask(Proposal(Gain.SIBLINGS, target, group, other.results[0])):
                 return
@@ -249,8 +252,8 @@ class Grouping:
         one = tensor_type(op.results[0]).get_num_dims() == 1
         return self.uses.walked(op) if one and op.fusion == FusionKind.REDUCTION else set()
 
-    def _needs(self, group: Group, other: Group) -> bool:
-        """Whether what `group` computes is made of what `other` computes, be it far away."""
+    def _depends_on(self, group: Group, other: Group) -> bool:
+        """Whether what `group` computes depends on `other`, directly or transitively."""
         seen: set[Operation] = set()
         queue: list[Operation] = list(other.ops)
         while queue:

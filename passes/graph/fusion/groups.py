@@ -17,9 +17,9 @@ class Gain(Enum):
     EPILOGUE = "its epilogue is computed while the result is in registers"
     USER = "elementwise operators are computed where they are used"
     PRODUCT = "the row of values between the products never leaves the cache"
-    SHARES = "what reduces the same entries of a row is computed together"
+    COMMON_REDUCTION = "reductions over the same entries of a row are computed together"
     ENTRIES = "the values of the entries of a row are computed where they are read"
-    ROWS = "what a row needs of itself is computed before the row is visited"
+    ROWS = "per-row statistics are computed before the row is visited"
     REREAD = "rows of the product are read again while they are in the cache"
     SIBLINGS = "the rows of one matrix are visited once"
 

@@ -22,7 +22,7 @@ from .accesses import power_of_two_from
 OTHER_ADDRESSES = 4
 """General registers for the stack, the panel, the counter and an offset."""
 AHEAD = 2
-"""Splats that a machine without operands in memory has on their way."""
+"""Splats loaded ahead on machines without memory operands."""
 MOST_UNROLLED = 4
 """Accumulators for each place of a tile; more are not worth joining."""
 ROWS_OF_ANY = 8

@@ -39,8 +39,7 @@ from .thread_tiles import cut_thread_tiles
 IN_CACHE = 2
 """The buffer for the rows of a tile is at most one part in so many of the first-level cache."""
 LARGE = 4
-"""Tiles of at least so many register tiles have a number of rows that leaves none over, if there
-is one: that is one nest to compile in place of two."""
+"""In register tiles. Tiles this large use a divisor of the row count, so there is no tail nest."""
 MANY = 1 << 20
 """A number of rows for which the largest register tile is best."""
 

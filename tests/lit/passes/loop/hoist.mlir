@@ -7,8 +7,8 @@
 
 // NOTHING: loop-hoist: loop "a" of @refused: nothing in its body stays the same from one iteration to the next
 // WRITES: loop-hoist: loop "b" of @refused: it writes to what is read in it
-// RUNS: loop-hoist: loop "c" of @refused: it may have no iteration, and then loop.load is not for it to do
-// DIVIDES: loop-hoist: loop "d" of @refused: it may have no iteration, and then arith.divsi is not for it to do
+// RUNS: loop-hoist: loop "c" of @refused: the loop may not run, and hoisting would execute loop.load anyway
+// DIVIDES: loop-hoist: loop "d" of @refused: the loop may not run, and hoisting would execute arith.divsi anyway
 // OVER: loop-hoist: loop "e" of @over: it writes to what is read in it
 
 // What depends on what is moved goes with it.
