@@ -16,6 +16,8 @@ from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp, YieldOp
 from .ops_values import refuse
 
+_KNOWN = ("arith", "math", "vector", "loop")
+"""The dialects whose operations are judged; others may have a combiner of their own."""
 _OGT = arith.CMPF_COMPARISON_OPERATIONS.index("ogt")
 
 
@@ -76,7 +78,7 @@ def _others(loop: ForOp, number: int, affected: set[SSAValue]) -> Iterator[Opera
             left += (inside, (op.inits[value.index], accumulator))
         elif parts := _accumulated(op, combine, affected):
             left += ((part, accumulator) for part in parts)
-        else:
+        elif op.dialect_name() in _KNOWN:
             yield op
 
 

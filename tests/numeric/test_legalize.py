@@ -86,7 +86,7 @@ def test_kernels_of_a_table_compute_operators(level: int) -> None:
         check(exe, module, RNG.standard_normal((n, 7), np.float32))
     kernels = exe.ir("kernels")
     assert "graph.softmax" not in exe.ir("optimized")
-    assert kernels.count("loop.kernel") == (5 if level == 0 else 4)
+    assert kernels.count("loop.kernel") == (5 if level == 0 else 3)
     if level:
         assert "loop.kernel @fused_dense_relu" in kernels  # merged with its neighbour
         assert "vector<" in exe.ir("scheduled")

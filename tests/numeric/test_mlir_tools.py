@@ -115,7 +115,7 @@ def test_mlir_translate_agrees(name: str, level: int) -> None:
     assert entry is not None
     code = CompiledModule(theirs + entry[0], host(), Effort.NONE)
     program = replace(exe._program, entry=code.address(ENTRY), keep=code)
-    again = Executable(exe._signature, program, None, (), ())
+    again = Executable(program)
     expected = module.run_reference(*inputs)
     np.testing.assert_array_equal(again(*inputs), exe(*inputs))
     np.testing.assert_allclose(again(*inputs), expected, rtol=1e-4, atol=1e-5)

@@ -39,7 +39,7 @@ from stepwell.dialects.graph.interfaces import (
     element_type,
     tensor_type,
 )
-from stepwell.dialects.graph.nest import Index, Nest, PlaceStep, Step
+from stepwell.dialects.graph.nest import Index, Nest, PlaceStep, Step, Steps
 from stepwell.dialects.graph.plan.recording import Recorder, Recording
 from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.dialects.loop.attrs import Combine
@@ -168,6 +168,18 @@ class EagerNest(Nest):
         for position in np.ndindex(*[self.evaluate(e) for e in extents]):
             init = step(tuple(self.dim(i) for i in position), init)
         return init
+
+    def reduce_several(
+        self,
+        extents: Sequence[AffineExpr],
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: Steps,
+    ) -> Sequence[SSAValue]:
+        assert len(combines) == len(inits)
+        for position in np.ndindex(*[self.evaluate(e) for e in extents]):
+            inits = step(tuple(self.dim(i) for i in position), inits)
+        return inits
 
     def pattern(
         self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep
