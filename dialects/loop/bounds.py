@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.ir.affine import AffineConstantExpr, AffineExpr, AffineMap
 
 from .linear import normalized, value_of
 from .syntax import compress
@@ -38,6 +38,20 @@ def iterations(bound: AffineMap, operands: Sequence[SSAValue]) -> int | None:
     numbers = [value_of(e) for e in filled_in(bound, operands)]
     known = [n for n in numbers if n is not None]
     return max(0, min(known)) if len(known) == len(numbers) else None
+
+
+def without_repeats(exprs: Sequence[AffineExpr]) -> list[AffineExpr]:
+    """The same minimum in fewer expressions.
+
+    The first constant stays even where another one is smaller: it says how many lanes the
+    loop has as an axis, the others how many of them are valid.
+    """
+    result: list[AffineExpr] = []
+    for expr in dict.fromkeys(exprs):
+        known = [e.value for e in result if isinstance(e, AffineConstantExpr)]
+        if not isinstance(expr, AffineConstantExpr) or not known or expr.value < min(known):
+            result.append(expr)
+    return result
 
 
 def shortened(

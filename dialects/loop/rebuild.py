@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from xdsl.dialects import affine, arith, memref
+from xdsl.dialects import affine, arith
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     DictionaryAttr,
@@ -27,25 +27,25 @@ from xdsl.ir.affine import (
     AffineMap,
 )
 from xdsl.rewriter import Rewriter
-from xdsl.traits import is_side_effect_free
 
 from ...core.building.arithmetic import INDEX, computed
 from .attrs import LoopKind
-from .bounds import constant_index
+from .bounds import constant_index, without_repeats
 from .linear import normalized, with_dims
 from .loops import enclosing
 from .ops import (
     ForOp,
     KernelOp,
     LoadOp,
-    PartitionPointOp,
     PrefetchOp,
     StoreOp,
     YieldOp,
+    block_shape,
     new_load,
     new_store,
 )
 from .syntax import compress
+from .unused import erase_unused
 
 EmittedOp = TypeVar("EmittedOp", bound=Operation)
 
@@ -329,19 +329,52 @@ class Rebuild:
         if not self._follows(op.indices):
             self.visit_other(op)
             return
-        map, operands = self._access(op)
-        limits = self._limits(op)
-        new = new_load(self.value(op.buffer), map, operands, op.result.type, limits)
-        self.bind(op.result, self.emit(new, op).results[0])
+        self.load_like(op, self.composed(op.map.data, op.indices))
 
     def visit_store(self, op: StoreOp) -> None:
         """A store, as it is."""
         if not self._follows(op.indices):
             self.visit_other(op)
             return
-        map, operands = self._access(op)
-        value, buffer = self.value(op.value), self.value(op.buffer)
-        self.emit(new_store(value, buffer, map, operands, self._limits(op), op.combine), op)
+        self.store_like(op, self.composed(op.map.data, op.indices))
+
+    def load_like(
+        self,
+        op: LoadOp,
+        exprs: Sequence[AffineExpr],
+        *,
+        buffer: SSAValue | None = None,
+        kind: Attribute | None = None,
+        limits: Sequence[tuple[int, SSAValue]] | None = None,
+    ) -> None:
+        """Emit an old load at the place `exprs`; what is not given is as it was."""
+        kind = op.result.type if kind is None else kind
+        buffer = self.value(op.buffer) if buffer is None else buffer
+        map, operands = self.map(exprs, len(block_shape(kind)))
+        limits = self._limits(op) if limits is None else limits
+        new = new_load(buffer, map, operands, kind, limits)
+        new.attributes |= op.attributes
+        self.bind(op.result, self.emit(new, op).results[0])
+
+    def store_like(
+        self,
+        op: StoreOp,
+        exprs: Sequence[AffineExpr],
+        *,
+        buffer: SSAValue | None = None,
+        value: SSAValue | None = None,
+        limits: Sequence[tuple[int, SSAValue]] | None = None,
+    ) -> None:
+        """Emit an old store at the place `exprs`, with its combiner; what is not given is as it
+        was.
+        """
+        value = self.value(op.value) if value is None else value
+        buffer = self.value(op.buffer) if buffer is None else buffer
+        map, operands = self.map(exprs, len(block_shape(value.type)))
+        limits = self._limits(op) if limits is None else limits
+        new = new_store(value, buffer, map, operands, limits, op.combine)
+        new.attributes |= op.attributes
+        self.emit(new, op)
 
     def visit_prefetch(self, op: PrefetchOp) -> None:
         """A hint, as it is."""
@@ -355,10 +388,6 @@ class Rebuild:
             if not isinstance(new, SSAValue) or isinstance(new.owner, arith.ConstantOp):
                 return True
         return False
-
-    def _access(self, op: LoadOp | StoreOp) -> tuple[AffineMap, list[SSAValue]]:
-        count = op.map.data.num_symbols
-        return self.map(self.composed(op.map.data, op.indices), count)
 
     def _limits(self, op: LoadOp | StoreOp) -> list[tuple[int, SSAValue]]:
         if len(op.operands) == len(op.indices) + (1 if isinstance(op, LoadOp) else 2):
@@ -409,34 +438,3 @@ _VISITS: Mapping[type[Operation], Callable[[Rebuild, Any], None]] = {
     affine.ApplyOp: lambda rebuild, op: rebuild.visit_affine(op),
 }
 """What visits operations of a kind: classes of operations are ABCs, for which `match` is slow."""
-
-
-def without_repeats(exprs: Sequence[AffineExpr]) -> list[AffineExpr]:
-    """The same minimum in fewer expressions.
-
-    The first constant stays even where another one is smaller: it says how many lanes the
-    loop has as an axis, the others how many of them are valid.
-    """
-    result: list[AffineExpr] = []
-    for expr in dict.fromkeys(exprs):
-        known = [e.value for e in result if isinstance(e, AffineConstantExpr)]
-        if not isinstance(expr, AffineConstantExpr) or not known or expr.value < min(known):
-            result.append(expr)
-    return result
-
-
-def erase_unused(block: Block) -> None:
-    """Erase operations without side effects whose results are unused."""
-    op = block.last_op
-    while op is not None:
-        for region in op.regions:
-            erase_unused(region.block)
-        before = op.prev_op
-        if op.results and not any(r.first_use for r in op.results) and _only_reads(op):
-            op.detach()
-            op.erase()
-        op = before
-
-
-def _only_reads(op: Operation) -> bool:
-    return isinstance(op, LoadOp | PartitionPointOp | memref.DimOp) or is_side_effect_free(op)

@@ -25,8 +25,6 @@ from ...dialects.loop.ops import (
     LoadOp,
     LocalOp,
     StoreOp,
-    new_load,
-    new_store,
 )
 from ...dialects.loop.ranges import RangedRebuild
 from ...dialects.loop.trace import noted
@@ -252,27 +250,20 @@ class _ComputeAt(RangedRebuild):
 
     def visit_store(self, op: StoreOp) -> None:
         if op is self.store:
-            self.access(op)
+            self.store_like(op, self.place(op), buffer=self.buffer)
         else:
             super().visit_store(op)
 
     def visit_load(self, op: LoadOp) -> None:
         if op in self.part.loads:
-            self.access(op)
+            self.load_like(op, self.place(op), buffer=self.buffer)
         else:
             super().visit_load(op)
 
-    def access(self, op: LoadOp | StoreOp) -> None:
+    def place(self, op: LoadOp | StoreOp) -> list[AffineExpr]:
         """The same place in the buffer of the part."""
-        assert self.buffer is not None
         exprs = self.composed(op.map.data, op.indices)
-        pairs = zip(exprs, self.starts(), strict=True)
-        map, operands = self.map([minus(expr, start) for expr, start in pairs])
-        if isinstance(op, StoreOp):
-            self.emit(new_store(self.value(op.value), self.buffer, map, operands), op)
-            return
-        new = new_load(self.buffer, map, operands, op.result.type)
-        self.bind(op.result, self.emit(new, op).results[0])
+        return [minus(expr, start) for expr, start in zip(exprs, self.starts(), strict=True)]
 
 
 @dataclass(frozen=True)

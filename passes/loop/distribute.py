@@ -33,8 +33,6 @@ from ...dialects.loop.ops import (
     LoadOp,
     LocalOp,
     StoreOp,
-    new_load,
-    new_store,
 )
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -184,23 +182,17 @@ class _Distribute(Rebuild):
         if op.buffer not in self.buffers:
             super().visit_load(op)
             return
-        map, operands = self.map(*self.place(op))
-        limits = self._limits(op)
-        new = new_load(self.value(op.buffer), map, operands, op.result.type, limits)
-        self.bind(op.result, self.emit(new, op).results[0])
+        self.load_like(op, self.place(op))
 
     def visit_store(self, op: StoreOp) -> None:
         if op.buffer not in self.buffers:
             super().visit_store(op)
             return
-        map, operands = self.map(*self.place(op))
-        value, buffer = self.value(op.value), self.value(op.buffer)
-        self.emit(new_store(value, buffer, map, operands, self._limits(op)), op)
+        self.store_like(op, self.place(op))
 
-    def place(self, op: LoadOp | StoreOp) -> tuple[list[AffineExpr], int]:
-        """The same place in the part of an iteration, and the number of axes."""
-        exprs = self.composed(op.map.data, op.indices)
-        return [self.iteration, *exprs], op.map.data.num_symbols
+    def place(self, op: LoadOp | StoreOp) -> list[AffineExpr]:
+        """The same place in the part of an iteration."""
+        return [self.iteration, *self.composed(op.map.data, op.indices)]
 
 
 @dataclass(frozen=True)

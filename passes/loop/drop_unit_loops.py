@@ -16,9 +16,9 @@ from ...dialects.loop.linear import value_of
 from ...dialects.loop.loops import bound_of, extent_of
 from ...dialects.loop.nests import Consumed, loop_names, loops_of
 from ...dialects.loop.ops import ForOp, KernelOp, YieldOp
-from ...dialects.loop.rebuild import erase_unused
 from ...dialects.loop.substitution import Substitution
 from ...dialects.loop.trace import noted
+from ...dialects.loop.unused import erase_unused
 
 
 def drop_unit_loops(kernel: Consumed) -> KernelOp:

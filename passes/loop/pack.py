@@ -21,7 +21,7 @@ from ...dialects.loop.bounds import constant_index
 from ...dialects.loop.linear import normalized
 from ...dialects.loop.loops import most_iterations
 from ...dialects.loop.nests import Consumed, ScheduleError, kernel_named, loop_named, refusal
-from ...dialects.loop.ops import KernelOp, LoadOp, new_load
+from ...dialects.loop.ops import KernelOp, LoadOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
 
@@ -151,9 +151,7 @@ class _Pack(Rebuild):
         if op.buffer is not self.kernel.body.block.args[self.argument]:
             super().visit_load(op)
             return
-        map, operands = self.map([self.expr(variable) for variable in self.variables])
-        new = new_load(self.value(op.buffer), map, operands, op.result.type)
-        self.bind(op.result, self.emit(new, op).results[0])
+        self.load_like(op, [self.expr(variable) for variable in self.variables])
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,13 @@ from xdsl.passes import ModulePass
 from ...core.budgets import SUMS
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.bounds import without_repeats
 from ...dialects.loop.linear import minus, quotient, remainder, rounded_up_quotient, value_of
 from ...dialects.loop.loops import bound_of, loops_in
 from ...dialects.loop.names import free_base, free_suffix
 from ...dialects.loop.nests import Consumed, kernel_named, loop_named, loop_names, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
-from ...dialects.loop.rebuild import Rebuild, without_repeats
+from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
 
 STEP = "loop-split"

@@ -25,7 +25,6 @@ from ...dialects.loop.ops import (
     LocalOp,
     block_shape,
     element_type,
-    new_load,
     new_store,
 )
 from ...dialects.loop.rebuild import Rebuild
@@ -144,9 +143,7 @@ class _Stage(Rebuild):
             return
         assert self.buffer is not None, "the loop around the load was visited"
         row = self.expr(read.reduction.variable)
-        map, operands = self.map(self.place(row), len(self.shape))
-        new = new_load(self.buffer, map, operands, op.result.type)
-        self.bind(op.result, self.emit(new, op).results[0])
+        self.load_like(op, self.place(row), buffer=self.buffer, limits=())
 
 
 @dataclass(frozen=True)

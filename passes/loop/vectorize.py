@@ -35,8 +35,6 @@ from ...dialects.loop.ops import (
     LoadOp,
     StoreOp,
     element_type,
-    new_load,
-    new_store,
 )
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -201,10 +199,7 @@ class _Vectorize(Rebuild):
             for axis in sorted(axes & self.limits.keys())
             if not self._is_covered(op, exprs, axis)
         ]
-        map, operands = self.map(exprs, len(self.axes.lanes))
-        kind = self.block_type(op.result.type, axes)
-        new = new_load(self.value(op.buffer), map, operands, kind, limits)
-        self.bind(op.result, self.emit(new, op).results[0])
+        self.load_like(op, exprs, kind=self.block_type(op.result.type, axes), limits=limits)
 
     def _is_covered(self, op: LoadOp, exprs: Sequence[AffineExpr], axis: int) -> bool:
         """Whether the buffer has a dimension for the axis, with a place for each lane."""
@@ -219,11 +214,9 @@ class _Vectorize(Rebuild):
             super().visit_store(op)
             return
         exprs = self.composed(op.map.data, op.indices)
-        map, operands = self.map(exprs, len(self.axes.lanes))
         limits = [(axis, self.limits[axis]) for axis in sorted(axes & self.limits.keys())]
         value = self.widened(self.value(op.value), axes)
-        new = new_store(value, self.value(op.buffer), map, operands, limits, op.combine)
-        self.emit(new, op)
+        self.store_like(op, exprs, value=value, limits=limits)
 
     def visit_other(self, op: Operation) -> None:
         axes = NONE.union(*(self.axes.of.get(operand, NONE) for operand in op.operands))

@@ -174,3 +174,27 @@ loop.kernel @scale(%x: memref<?xf32>, %s: memref<1xf32>) -> (%y: memref<?xf32>) 
         ScheduleError, match="the loop may not run, and hoisting would execute loop"
     ):
         hoist(kernel_of(text), "i")
+
+
+def test_distribute_keeps_the_combiner_of_a_store(normal, same_compiled) -> None:
+    text = """
+loop.kernel @rows(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>) {
+  %one = arith.constant 1.0 : f32
+  loop.for "i" %i to 4 {
+    %h = loop.local : memref<8xf32>
+    loop.for "z" %z to 8 {
+      loop.store %one, %h (d0) -> (d0)(%z) : f32, memref<8xf32>
+    }
+    loop.for "a" %a to 8 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %a) : memref<4x8xf32>, f32
+      loop.store add %v, %h (d0) -> (d0)(%a) : f32, memref<8xf32>
+    }
+    loop.for "j" %j to 8 {
+      %s = loop.load %h (d0) -> (-d0 + 7)(%j) : memref<8xf32>, f32
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+    }
+  }
+}"""
+    inputs = [normal(4, 8), normal(4, 8)]
+    after = same_compiled(text, inputs, lambda kernel: distribute(kernel, "i", "a"))
+    assert "loop.store add" in str(after)
