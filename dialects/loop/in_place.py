@@ -41,6 +41,31 @@ def sharing(kernel: KernelOp) -> set[int]:
     return {number for number, over in pairs.items() if over}.union(*pairs.values())
 
 
+def read_in(op: Operation) -> set[SSAValue]:
+    """The buffers that an operation reads: what it loads from, and the matrices it follows."""
+    found: set[SSAValue] = set()
+    for inner in op.walk():
+        if isinstance(inner, LoadOp):
+            found.add(inner.buffer)
+        elif isinstance(inner, ForOp):
+            found.update(inner.matrix)
+    return found
+
+
+def written_in(kernel: KernelOp, op: Operation) -> set[SSAValue]:
+    """The buffers of a kernel that an operation may write to.
+
+    These are the buffers that it stores to, and the inputs that such a buffer may be, by
+    `loop.in_place`.
+    """
+    written = {inner.buffer for inner in op.walk() if isinstance(inner, StoreOp)}
+    args, count = kernel.body.block.args, len(kernel.inputs)
+    for number, output in enumerate(kernel.outputs, count):
+        if output in written:
+            written |= {args[given] for given in kernel.may_overwrite(number)}
+    return written
+
+
 def _only_store(kernel: KernelOp, output: SSAValue) -> StoreOp | None:
     """The only store of a kernel, if it is to an output that is never read."""
     match [op for op in kernel.walk() if isinstance(op, StoreOp)]:

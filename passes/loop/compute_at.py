@@ -16,6 +16,7 @@ from ...core.building.affine import Affine, Quotient, expression, polynomial, va
 from ...core.building.polynomials import Polynomial
 from ...core.context import decide
 from ...core.typed import memref_type, resized
+from ...dialects.loop.in_place import read_in, written_in
 from ...dialects.loop.linear import minus, normalized
 from ...dialects.loop.loops import enclosing, extent_of, most_iterations
 from ...dialects.loop.nests import Consumed, kernel_named, perfect_nest, plain_loop, refusal
@@ -100,14 +101,13 @@ def _reads(kernel: KernelOp, nest: ForOp, target: ForOp, buffer: SSAValue) -> li
         loads.append(op)
     if not loads:
         raise refusal(STEP, kernel, target, f'does not read what "{nest.loop_name.data}" computes')
-    read = {op.buffer for op in nest.walk() if isinstance(op, LoadOp)}
+    read = read_in(nest)
     following, comes_after = nest.next_op, False
     while following is not None:
         comes_after |= following.is_ancestor(target)
-        for op in following.walk():
-            if isinstance(op, StoreOp) and op.buffer in read:
-                fact = f'{op.name} writes to what "{nest.loop_name.data}" reads'
-                raise refusal(STEP, kernel, target, fact)
+        if read & written_in(kernel, following):
+            fact = f'what "{nest.loop_name.data}" reads is written to after it'
+            raise refusal(STEP, kernel, target, fact)
         following = following.next_op
     if not comes_after:
         raise refusal(STEP, kernel, target, f'does not come after "{nest.loop_name.data}"')

@@ -16,7 +16,7 @@ from ...core.budgets import EXACT
 from ...core.context import decide
 from ...core.typed import memref_type, resized
 from ...dialects.loop.attrs import LoopKind
-from ...dialects.loop.in_place import sharing
+from ...dialects.loop.in_place import read_in, written_in
 from ...dialects.loop.loops import most_iterations
 from ...dialects.loop.names import free_base
 from ...dialects.loop.nests import (
@@ -101,12 +101,12 @@ def _parts(kernel: KernelOp, target: ForOp, after: ForOp) -> _Parts:
     cut = ops.index(after) + 1
     if cut == len(ops):
         raise refusal(STEP, kernel, target, f'nothing comes after "{name}"')
-    needed = _needed_by({after, *(op for op in ops[:cut] if _stored_in(op))})
+    needed = _needed_by({after, *(op for op in ops[:cut] if written_in(kernel, op))})
     first = [op for op in ops[:cut] if op in needed]
     moved = [op for op in ops[:cut] if op not in needed]
     _check_moved(kernel, target, moved, first)
     shared = _needed_by({*moved, *ops[cut:]}).intersection(first)
-    written = _stored_in(target) | {kernel.body.block.args[number] for number in sharing(kernel)}
+    written = written_in(kernel, target)
     for op in shared:
         if not isinstance(op, LocalOp) and not _is_computable_again(op, written):
             fact = f'what comes after "{name}" needs a value of {op.name}'
@@ -118,11 +118,6 @@ def _parts(kernel: KernelOp, target: ForOp, after: ForOp) -> _Parts:
     first = [op for op in first if op not in expanded]
     second = [op for op in ops[:cut] if op in moved or (op in shared and op not in expanded)]
     return _Parts(first, [*second, *ops[cut:]], expanded, size)
-
-
-def _stored_in(op: Operation) -> set[SSAValue]:
-    """The buffers that are stored to in an operation."""
-    return {inner.buffer for inner in op.walk() if isinstance(inner, StoreOp)}
 
 
 def _needed_by(ops: set[Operation]) -> set[Operation]:
@@ -142,9 +137,9 @@ def _check_moved(
 ) -> None:
     """Raise if what moves to the second part reads what the first one stores to after it."""
     for op in moved:
-        read = {inner.buffer for inner in op.walk() if isinstance(inner, LoadOp)}
+        read = read_in(op)
         for other in first:
-            if op.is_before_in_block(other) and not read.isdisjoint(_stored_in(other)):
+            if op.is_before_in_block(other) and read & written_in(kernel, other):
                 fact = f"{op.name} reads what is stored to before the second part"
                 raise refusal(STEP, kernel, target, fact)
 

@@ -14,7 +14,7 @@ from xdsl.traits import is_side_effect_free
 from ...core.budgets import EXACT
 from ...core.building.scopes import TRAPPING
 from ...core.context import decide
-from ...dialects.loop.in_place import sharing
+from ...dialects.loop.in_place import written_in
 from ...dialects.loop.loops import extent_of
 from ...dialects.loop.nests import Consumed, kernel_named, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
@@ -45,8 +45,7 @@ def hoist(kernel: Consumed, loop: str) -> KernelOp:
 
 def _same_in_each_iteration(kernel: KernelOp, target: ForOp) -> tuple[list[Operation], str | None]:
     """What can be hoisted out of a loop, and why the first other candidate cannot."""
-    written = {op.buffer for op in target.walk() if isinstance(op, StoreOp)}
-    written |= {kernel.body.block.args[number] for number in sharing(kernel)}
+    written = written_in(kernel, target)
     own: set[SSAValue] = set(target.body.block.args)
     moved: list[Operation] = []
     held: str | None = None

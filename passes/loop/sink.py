@@ -12,8 +12,9 @@ from xdsl.traits import is_side_effect_free
 
 from ...core.budgets import EXACT
 from ...core.context import decide
+from ...dialects.loop.in_place import written_in
 from ...dialects.loop.nests import Consumed, kernel_named, loop_named, refusal
-from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, StoreOp
+from ...dialects.loop.ops import ForOp, KernelOp, LoadOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
 
@@ -34,7 +35,7 @@ def sink(kernel: Consumed, loop: str) -> KernelOp:
     inner = outer.body.block.last_op
     if not outer.is_plain or not isinstance(inner, ForOp) or not inner.is_plain:
         raise refusal(STEP, kernel, outer, "its body does not end with a loop")
-    written = {op.buffer for op in inner.walk() if isinstance(op, StoreOp)}
+    written = written_in(kernel, inner)
     moved = [op for op in outer.body.block.ops if op is not inner]
     for op in moved:
         if op.regions or not (isinstance(op, LoadOp) or is_side_effect_free(op)):

@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 from ...core.budgets import EXACT
 from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.in_place import written_in
 from ...dialects.loop.loops import enclosing, extent_of
 from ...dialects.loop.names import free_name
 from ...dialects.loop.nests import Consumed, kernel_named, loop_names, plain_loop, refusal
@@ -45,7 +46,7 @@ def stage(kernel: Consumed, argument: int, loop: str) -> KernelOp:
 
     Raises:
         ScheduleError: if the argument is not read at the iterations of reductions of one size,
-            or elsewhere at each iteration of another loop inside.
+            or elsewhere at each iteration of another loop inside, or the loop may write to it.
     """
     target = plain_loop(STEP, kernel, loop)
     if not 0 <= argument < len(kernel.inputs):
@@ -55,6 +56,8 @@ def stage(kernel: Consumed, argument: int, loop: str) -> KernelOp:
     loads = [op for op in target.walk() if isinstance(op, LoadOp) and op.buffer is buffer]
     if not loads:
         raise refusal(STEP, kernel, target, f"does not read argument {argument}")
+    if buffer in written_in(kernel, target):
+        raise refusal(STEP, kernel, target, f"writes to argument {argument}")
     reads = [_read(kernel, target, load) for load in loads]
     if any(read.what() != reads[0].what() for read in reads):
         raise refusal(STEP, kernel, target, f"reads argument {argument} in several ways")
