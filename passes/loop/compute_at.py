@@ -94,8 +94,10 @@ def _reads(kernel: KernelOp, nest: ForOp, target: ForOp, buffer: SSAValue) -> li
     loads: list[LoadOp] = []
     for use in buffer.uses:
         op = use.operation
-        if nest.is_ancestor(op):
+        if isinstance(op, StoreOp) and nest.is_ancestor(op):
             continue
+        if nest.is_ancestor(op):
+            raise refusal(STEP, kernel, nest, f"{op.name} uses the buffer that it fills")
         if not isinstance(op, LoadOp) or not target.is_ancestor(op):
             raise refusal(STEP, kernel, target, f"another {op.name} uses the buffer", "loads in it")
         loads.append(op)

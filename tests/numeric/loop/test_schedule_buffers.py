@@ -198,3 +198,22 @@ loop.kernel @rows(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>) {
     inputs = [normal(4, 8), normal(4, 8)]
     after = same_compiled(text, inputs, lambda kernel: distribute(kernel, "i", "a"))
     assert "loop.store add" in str(after)
+
+
+def test_compute_at_refuses_a_nest_that_reads_its_buffer(kernel_of) -> None:
+    text = """
+loop.kernel @squares(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
+  %h = loop.local : memref<8xf32>
+  loop.for "a" %a to 8 serial {
+    %v = loop.load %x (d0) -> (d0)(%a) : memref<8xf32>, f32
+    loop.store %v, %h (d0) -> (d0)(%a) : f32, memref<8xf32>
+    %w = loop.load %h (d0) -> (d0)(%a) : memref<8xf32>, f32
+  }
+  loop.for "i" %i to 8 {
+    %s = loop.load %h (d0) -> (d0)(%i) : memref<8xf32>, f32
+    loop.store %s, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+}"""
+    refusal = r'loop "a" of @squares: loop.load uses the buffer that it fills'
+    with pytest.raises(ScheduleError, match=refusal):
+        compute_at(kernel_of(text), "a", "i")
