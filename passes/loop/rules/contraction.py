@@ -40,7 +40,6 @@ from .accesses import (
     lanes_for,
     stride,
 )
-from .knobs import Knobs
 from .panels import copy_panels, prefetch_panels, prefetch_rows, streamed
 from .register_tile import Tile, choose_tile, partial_sums
 from .steps import Schedule
@@ -170,8 +169,11 @@ def _row_loop(
     return None
 
 
-def tuned(knobs: Knobs, tile: Tile, rows: int | None) -> Tile:
-    """The tile with the choices of tuning, and no more rows than there are."""
+def tuned_tile(
+    schedule: Schedule, lanes: int, rows: int | None, columns: int | None, apart: int | None
+) -> Tile:
+    """The register tile with the choices of tuning, and no more rows than there are."""
+    knobs, tile = schedule.knobs, choose_tile(schedule.target, lanes, rows, columns, apart)
     height = tile.rows if knobs.rows is None else knobs.rows
     if rows is not None:
         height = min(height, max(1, rows))
@@ -206,7 +208,7 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         return None
     lanes = lanes_for(schedule.target, loops[0])
     apart = bytes_between_rows(schedule, roles.row)
-    tile = tuned(schedule.knobs, choose_tile(schedule.target, lanes, rows, columns, apart), rows)
+    tile = tuned_tile(schedule, lanes, rows, columns, apart)
     work = _work_of(schedule, roles, rows)
     panels = schedule.split(roles.lane, tile.columns, "mask")
     count = schedule.extent(panels.outer)

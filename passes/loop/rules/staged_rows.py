@@ -30,9 +30,10 @@ from .contraction import (
     pack_panels,
     roles_of,
     sink_all,
+    tuned_tile,
 )
 from .panels import prefetch_rows
-from .register_tile import choose_tile
+from .register_tile import Tile
 from .steps import Schedule
 from .thread_tiles import cut_thread_tiles
 
@@ -52,8 +53,10 @@ class StagedRows:
     """The loops around a row, that over rows last."""
     roles: Roles
     """The roles of the loops in the contraction that fills the buffer; its lane is filled first."""
+    tile: Tile
+    """The register tile where there are many rows."""
     height: int
-    """The rows of a tile."""
+    """The rows of a tile that stays in the cache."""
     columns: int
     lanes: int
     """The elements of a vector."""
@@ -75,9 +78,9 @@ def staged_rows(schedule: Schedule, nest: str) -> StagedRows | None:
     if roles.row != names[-1] or columns is None or columns < 2 or extent_of(loops[-1]) == 0:
         return None
     lanes, apart = lanes_for(schedule.target, fill), bytes_between_rows(schedule, roles.row)
-    tile = choose_tile(schedule.target, lanes, MANY, columns, apart)
+    tile = tuned_tile(schedule, lanes, MANY, columns, apart)
     height = _rows_of_a_tile(schedule, loops, fill, tile.rows)
-    return StagedRows(names, roles, height, columns, lanes, apart)
+    return StagedRows(names, roles, tile, height, columns, lanes, apart)
 
 
 def _filled_row(row: ForOp) -> ForOp | None:
@@ -98,8 +101,7 @@ def schedule_staged_rows(schedule: Schedule, staged: StagedRows) -> str:
 
     The nests that read what it fills are scheduled before.
     """
-    roles, row = staged.roles, staged.loops[-1]
-    tile = choose_tile(schedule.target, staged.lanes, MANY, staged.columns, staged.apart)
+    roles, row, tile = staged.roles, staged.loops[-1], staged.tile
     rows, sizes = schedule.extent(row), [schedule.extent(name) for name in roles.reductions]
     panels = schedule.split(roles.lane, tile.columns, "mask")
     pack_panels(schedule, roles, panels.outer, panels.inner)
@@ -164,5 +166,5 @@ def _contract(
     reductions = tuple(name + suffix for name in staged.roles.reductions)
     roles = replace(staged.roles, row=first, reductions=reductions)
     count = schedule.extent(first)
-    tile = choose_tile(schedule.target, staged.lanes, count, staged.columns, staged.apart)
+    tile = tuned_tile(schedule, staged.lanes, count, staged.columns, staged.apart)
     cut_rows(schedule, roles, first, lane, tile)

@@ -351,7 +351,8 @@ def run_compiled(kernel: KernelOp, arrays: Sequence[np.ndarray]) -> None:
         shape = cast(MemRefType, arg.type).get_shape()
         packing = kernel.attrs_of(number).get("loop.packing")
         if packing is not None:
-            array = pack_array(array, cast(AffineMapAttr, packing).data, shape)
+            packed = pack_array(array, cast(AffineMapAttr, packing).data, shape)
+            array = np.ascontiguousarray(packed)
         kept.append(array)
         words.append(array.ctypes.data)
         words += [n for n, known in zip(array.shape, shape, strict=True) if known < 0]

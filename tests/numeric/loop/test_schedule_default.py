@@ -77,6 +77,23 @@ def test_rows_that_are_read_again(kernels, normal, same_before_and_after, m, n, 
     assert max(len(shape) for shape in blocks(after)) == 2
 
 
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("rows", "vectors"), [(3, 1), (5, 2), (14, 8)])
+def test_tuned_tiles_of_rows_that_are_read_again(
+    kernels, normal, same_compiled, rows, vectors, known
+) -> None:
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel.detach()
+        knobs = Knobs(rows=rows, vectors=vectors, tile_scale=0.001)
+        return schedule_kernel(kernel, named("x86-64-v3"), knobs)[0].kernel
+
+    m, n = 67, 40
+    inputs = [normal(m, 4), normal(n, 4), normal(n), normal(m, n)]
+    after = same_compiled(kernels.centred(m if known else None, n, 4), inputs, schedule)
+    assert "distribute(" in trace_of(after)
+    assert (rows, 8 * vectors) in blocks(after)
+
+
 def test_tiles_of_rows_are_work_for_a_thread(kernels, kernel_of) -> None:
     """Rows of much work are fewer at a time, down to a register tile; those of little fit in L1."""
     heights = []
