@@ -29,8 +29,6 @@ ELEMENTWISE = StateTable()
 
 def elementwise(op: Operation, state: State) -> None:
     """An operation on scalars, or one that does the same to each element of a block."""
-    if op.regions:
-        refuse(op, "has a body, which this conversion does not know")
     kinds = [r.type for r in op.results if isinstance(r.type, VectorType)]
     operands = [state.values[operand] for operand in op.operands]
     if not kinds and not any(isinstance(operand, Block) for operand in operands):

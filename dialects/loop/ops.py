@@ -97,7 +97,8 @@ class KernelOp(IRDLOperation):
 
     No iteration of a loop that is not `serial` stores what another one loads or stores, and what
     is read of an output or a `loop.local` was stored before (see `dependences.py`). What a
-    reduction carries is accumulated by its combiner (see `accumulators.py`).
+    reduction carries is accumulated by its combiner (see `accumulators.py`). No operation but
+    `loop.for` has a body: schedules and conversions know no other.
 
     The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
     `trace.py`); it is for readers and for replaying. The verifier checks dependences only in a
@@ -180,6 +181,8 @@ class KernelOp(IRDLOperation):
                     refuse(self, f'two loops are called "{name}"', "unique names")
                 seen.add(name)
                 check_combiners(op)
+            elif op.regions and op is not self:
+                refuse(op, "has a body", "loop.for as the only such operation in a kernel")
         if schedule is None:
             # Primitives keep dependences as they are: the kernel that they began with has passed.
             self._check_memory()

@@ -36,12 +36,6 @@ def converted(text: str, target: str | None = "x86-64-v4") -> ModuleOp:
 
 
 REFUSED = {
-    "scf.if: has a body, which this conversion does not know": """
-        loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
-          %c = arith.constant true
-          scf.if %c {
-          }
-        }""",
     'loop.for: loop "i" cannot be unrolled, expected a constant bound, got none (node "fc1")': """
         loop.kernel @k(%n: index) -> (%y: memref<4xf32>) {
           loop.for "i" %i to %n unroll {

@@ -594,3 +594,12 @@ loop.kernel @k() -> () {
   // expected-error @+1 {{loop.local: unknown memory space, expected none, or #loop<space shared>, got 3 : i64}}
   %h = loop.local : memref<4xf32, 3 : i64>
 }
+
+// -----
+
+// expected-error @+1 {{scf.if: has a body, expected loop.for as the only such operation in a kernel}}
+loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+  %c = arith.constant true
+  scf.if %c {
+  }
+}
