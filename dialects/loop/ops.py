@@ -101,9 +101,11 @@ class KernelOp(IRDLOperation):
     `loop.for` has a body: schedules and conversions know no other.
 
     The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
-    `trace.py`); it is for readers and for replaying. The verifier checks dependences only in a
-    kernel without it, since no step changes them. `loop.vectors` is the machine vectors that each
-    vector of the kernel is made of (see `vectors.py`).
+    `trace.py`); it is for readers and for replaying. The verifier does not check a kernel that has
+    it for dependences, for reads of what was never stored, or for stores to inputs: no step adds
+    any. It cannot tell a trace that the steps wrote from one that was in the text, so a scheduled
+    kernel from outside is not checked for these either. `loop.vectors` is the machine vectors
+    that each vector of the kernel is made of (see `vectors.py`).
     """
 
     name = "loop.kernel"
