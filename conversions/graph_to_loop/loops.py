@@ -7,12 +7,12 @@ softmax outside of the loop over the row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import UNKNOWN_LOC, IndexType, MemRefType
+from xdsl.dialects.builtin import UNKNOWN_LOC, IndexType, MemRefType, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.traits import Pure
@@ -175,6 +175,36 @@ class LoopNest(Scopes[Frame]):
         self.depends[op.result] = frozenset(self.scopes[1:])
         return op.result
 
+    def fill_row(
+        self, kind: MemRefType, needed: frozenset[Frame], scalar: Callable[[AffineExpr], SSAValue]
+    ) -> tuple[SSAValue, Frame]:
+        """A new local buffer of one dimension, filled with a scalar for each index.
+
+        It is placed, like a reduction, in the outermost loop where all that the scalars are made
+        of is available, but inside of the loops `needed`. Returns the buffer and that loop.
+        """
+        local = loop.LocalOp(kind)
+        extent = AffineExpr.constant(kind.get_shape()[0])
+        map, operands = compress([extent], self.variables)
+        op = loop.ForOp("", map, operands)
+        frame = self._open(op.body.block, extent, parallel=True)
+        place = self._bind(op.variable, frame)
+        map, operands = compress([place], self.variables)
+        self._place(loop.StoreOp(scalar(place), local.result, map, operands), frame)
+        self.scopes.pop()
+        needed |= frame.dependences - {frame}
+        home = self.home_of(needed)
+        with self.under(home.depth):
+            op.properties["loop_name"] = StringAttr(self._parallel_name())
+            op.variable.name_hint = op.loop_name.data
+            self.note_write(local.result)
+        self._place(local, home)
+        self.depends[local.result] = frozenset(self.scopes[1 : home.depth + 1])
+        op.location = fuse(op.body.block.ops)
+        self._place(op, home)
+        home.dependences |= needed
+        return local.result, home
+
     @contextmanager
     def under(self, depth: int) -> Iterator[None]:
         """Leave all but the outermost `depth` loops within the context."""
@@ -241,9 +271,10 @@ class LoopNest(Scopes[Frame]):
 
     # Where a value belongs.
 
-    def frames_of(self, index: Sequence[AffineExpr]) -> frozenset[Frame]:
+    def frames_of(self, index: Sequence[AffineExpr], *values: SSAValue) -> frozenset[Frame]:
+        """The loops on which index expressions and values depend."""
         used = {e.position for expr in index for e in expr.dfs() if isinstance(e, AffineDimExpr)}
-        return self._depends_of([self.variables[position] for position in used])
+        return self._depends_of([*(self.variables[position] for position in used), *values])
 
     def _depends_of(self, values: Sequence[SSAValue]) -> frozenset[Frame]:
         none: frozenset[Frame] = frozenset()

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xdsl.ir.affine import AffineExpr
 
 from ...core.building.arithmetic import INDEX
-from ...core.errors import UnsupportedError, explain
+from ...core.errors import InternalError, UnsupportedError, explain
 from ...core.provenance import origin
 from ...core.typed import tensor_type
 from ...dialects.graph import scalars
@@ -67,14 +67,13 @@ class NestBuilder(Nest):
         for frame in self.body.scopes:
             if key in frame.memo:
                 return frame.memo[key]
-        frames = self.body.frames_of(index)
         if isinstance(value, BlockArgument):
             result = self._load_argument(value, index)
         elif value in self.staged and self._positions.isdisjoint(index):
             result = self._staged_value(value, index, self.staged[value])
         else:
             result = self._inline(value, index)
-        self.body.home_of(frames).memo[key] = result
+        self.body.home_of(self.body.frames_of(index, result)).memo[key] = result
         return result
 
     def _inline(self, value: SSAValue, index: Index) -> SSAValue:
@@ -128,30 +127,43 @@ class NestBuilder(Nest):
         outer = index[:depth]
         if not self.body.frames_of(outer) <= set(self.body.scopes[: depth + 1]):
             return self._inline(value, index)
-        frame = self.body.scopes[depth]
+        frame = self.body.home_of(self.body.frames_of(outer))
         key = ("local", value, outer)
         if key not in frame.memo:
             kind = local_type(tensor_type(value), depth)
             if kind is None:
-                return self._inline(value, index)
-            frame.memo[key] = self._fill_local(value, outer, kind, depth)
+                expected = "what fits into a local buffer"
+                fact = "the plan stages a value that is too large"
+                raise InternalError(
+                    explain("convert-graph-to-loop", fact, expected=expected, got=value.type)
+                )
+            frame.memo[key] = self._fill_local(value, outer, kind, frame.depth)
         loaded = self.body.load(frame.memo[key], index[depth:])
         if element_type(value) == i1:
             return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
         return loaded
 
-    def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
+    def keep(
+        self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
+    ) -> SSAValue:
         """A step of `value` at an index, computed once for its row; see `Nest.keep`."""
         kind = local_type(tensor_type(value), rank(value) - 1)
         if kind is None:
             return compute(index)
-        row = index[:-1]
-        frame = self.body.home_of(self.body.frames_of(row))
-        key = ("kept", value, row)
-        if key not in frame.memo:
-            depth = self.body.scopes.index(frame)
-            frame.memo[key] = self._fill(lambda inner: compute((*row, *inner)), kind, depth)
-        return self.body.load(frame.memo[key], index[-1:])
+        row, key = index[:-1], ("kept", value, index[:-1], step)
+        known = [frame.memo[key] for frame in self.body.scopes if key in frame.memo]
+        local = known[0] if known else self._keep_row(kind, key, row, compute)
+        return self.body.load(local, index[-1:])
+
+    def _keep_row(
+        self, kind: MemRefType, key: object, row: Index, compute: Callable[[Index], SSAValue]
+    ) -> SSAValue:
+        def scalar(place: AffineExpr) -> SSAValue:
+            return compute((*row, place))
+
+        local, home = self.body.fill_row(kind, self.body.frames_of(row), scalar)
+        home.memo[key] = local
+        return local
 
     def _fill_local(self, value: SSAValue, outer: Index, kind: MemRefType, depth: int) -> SSAValue:
         def scalar(inner: Index) -> SSAValue:

@@ -115,11 +115,15 @@ class Nest(Scalars):
         """The number of stored entries of a row."""
 
     @abstractmethod
-    def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
+    def keep(
+        self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
+    ) -> SSAValue:
         """The scalar that `compute` returns at an index, which more than one loop needs.
 
         `value` is the result that it is a step of, and gives shape and type. Where there is
-        room, the scalars of a row, along the last dimension, are computed once and kept.
+        room, the scalars of a row, along the last dimension, are computed once and kept: a later
+        call for the row returns what the first one computed. An operator that keeps several
+        functions of one result therefore gives each a number `step` of its own.
         """
 
     @abstractmethod

@@ -151,6 +151,17 @@ def test_softmax_over_entries(a: sp.csr_array, heads: tuple[int, ...]) -> None:
     run(lambda b, a, e: b.edge_softmax(a, e), [a, scores], softmax_by_rows(a, scores)[0])
 
 
+def test_softmax_over_entries_of_one_head_before_what_broadcasts(a: sp.csr_array) -> None:
+    scores, scales = 5 * floats(a.nnz, 1), floats(1, 3)
+    b = sw.Builder("main")
+    pattern = b.input("a", sw.SparseSpec(a.shape, "f32", nnz="edges"))
+    shares = b.edge_softmax(pattern, b.input("e", ("edges", 1)))
+    b.output(b.mul(shares, b.constant(scales)), name="y")
+    expected = softmax_by_rows(a, scores)[0] * scales
+    got = sw.compile(b.module(), threads=1)(a, scores)
+    np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-5)
+
+
 def squared(a: sp.csr_array) -> sp.csr_array:
     """The entries in a square matrix, with empty rows or columns at its end."""
     a = a.copy()

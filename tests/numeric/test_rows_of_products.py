@@ -121,3 +121,74 @@ def test_what_is_cheap_to_make_of_a_staged_row_is_not_staged_too() -> None:
     """A layer norm keeps the row and its squares, not the differences from the mean."""
     kernel = sw.compile(module_of(layer_norm, 64, 40), threads=1).ir("kernels")
     assert kernel.count("loop.local") == 2
+
+
+def scaled(b: sw.Builder, y: SSAValue, h: SSAValue, columns: np.ndarray) -> SSAValue:
+    return b.mul(y, np.float32(2))
+
+
+def subtracted(b: sw.Builder, y: SSAValue, h: SSAValue, columns: np.ndarray) -> SSAValue:
+    return b.sub(np.float32(1), y)
+
+
+def residual(b: sw.Builder, y: SSAValue, h: SSAValue, columns: np.ndarray) -> SSAValue:
+    return b.relu(b.add(y, h))
+
+
+def by_columns(b: sw.Builder, y: SSAValue, h: SSAValue, columns: np.ndarray) -> SSAValue:
+    return b.mul(y, columns)
+
+
+def chosen(b: sw.Builder, y: SSAValue, h: SSAValue, columns: np.ndarray) -> SSAValue:
+    return b.where(b.greater(h, columns), y, columns)
+
+
+def of_several_rows(b: sw.Builder, y: SSAValue, h: SSAValue, columns: np.ndarray) -> SSAValue:
+    return b.add(y, np.stack([columns, columns, columns]))
+
+
+CONSUMERS = [scaled, subtracted, residual, by_columns, chosen, of_several_rows]
+
+
+def followed(
+    consumer: Callable[..., SSAValue], form: Rows, batch: tuple[int, ...], product: bool
+) -> sw.Module:
+    """A consumer that broadcasts, behind `form` of rows of a product or of an input."""
+    rng = np.random.default_rng(0)
+    w, columns = rng.uniform(-1, 1, (4, DEPTH)), rng.uniform(-1, 1, 4)
+    b = sw.Builder("main")
+    h = b.input("x", (*batch, DEPTH if product else 4))
+    if product:
+        h = b.dense(h, b.constant(w.astype(np.float32)))
+    columns = columns.astype(np.float32)
+    b.output(consumer(b, form(b, h, columns), h, columns))
+    return b.module()
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize("form", FORMS)
+def test_dimensions_of_size_1_before_what_broadcasts(
+    consumer: Callable[..., SSAValue], form: Rows
+) -> None:
+    for batch, product in (((1,), True), ((2, 1), True), ((1, 3), False)):
+        module = followed(consumer, form, batch, product)
+        shape = (*batch, DEPTH if product else 4)
+        x = np.random.default_rng(1).uniform(-2, 2, shape).astype(np.float32)
+        # Sums of five terms of size 1.
+        np.testing.assert_allclose(
+            sw.compile(module, threads=1)(x), module.run_reference(x), rtol=2e-5, atol=2e-5
+        )
+
+
+@pytest.mark.parametrize("consumer", [scaled, residual, by_columns])
+@pytest.mark.parametrize("form", FORMS)
+def test_one_row_is_computed_once_whatever_broadcasts(
+    consumer: Callable[..., SSAValue], form: Rows
+) -> None:
+    """The sums and buffers are those of any other number of rows."""
+    one, more = (
+        sw.compile(followed(consumer, form, (rows,), True), threads=1).ir("kernels")
+        for rows in (1, 3)
+    )
+    for word in ("loop.local", "math.fma", "math.exp"):
+        assert one.count(word) == more.count(word)

@@ -206,7 +206,9 @@ class EagerNest(Nest):
         assert 0 <= p < a.nnz
         return self.constant(a.data[p], self.compute_type(element_type_of(a.dtype)))
 
-    def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
+    def keep(
+        self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
+    ) -> SSAValue:
         return compute(index)
 
     def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:

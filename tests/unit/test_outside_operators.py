@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from xdsl.context import Context
 from xdsl.dialects import arith, func, math
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Dialect, SSAValue
@@ -29,6 +30,7 @@ from stepwell.dialects.graph.interfaces import (
     ShapeFacts,
     element_type,
 )
+from stepwell.dialects.graph.plan.recording import Recorder
 from stepwell.dialects.graph.sparse_forms import sparse_form
 from stepwell.dialects.loop.loops import loops_in
 from stepwell.dialects.loop.ops import KernelOp
@@ -153,6 +155,28 @@ class LogSumExpOp(Outside):
 
 
 @irdl_op_definition
+class KeptTwiceOp(Outside):
+    """exp(x) + x * x, of which both are kept for the row, and the first is read twice."""
+
+    name = "outside.kept_twice"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        def exponential(own: Index) -> SSAValue:
+            return nest.insert(math.ExpOp(nest.at(self.x, own)))
+
+        def square(own: Index) -> SSAValue:
+            x = nest.at(self.x, own)
+            return scalars.mul(nest, x, x)
+
+        first = nest.keep(self.result, index, exponential)
+        second = nest.keep(self.result, index, square, step=1)
+        again = nest.keep(self.result, index, exponential)
+        half = nest.constant(0.5, element_type(self.x))
+        return scalars.fma(nest, scalars.add(nest, first, again), half, second)
+
+
+@irdl_op_definition
 class GapOp(GraphOp):
     """The distance of the ends of each stored entry of a matrix."""
 
@@ -177,7 +201,8 @@ class GapOp(GraphOp):
 
 
 DIALECT = Dialect(
-    "outside", [TwiceOp, ShiftedOp, SlowOp, StatedOp, SwapOp, RowSumOp, LogSumExpOp, GapOp]
+    "outside",
+    [TwiceOp, ShiftedOp, SlowOp, StatedOp, SwapOp, RowSumOp, LogSumExpOp, KeptTwiceOp, GapOp],
 )
 X, ROW = "tensor<8x6xf32>", "tensor<8x1xf32>"
 CSR = (
@@ -191,11 +216,19 @@ def after(passes: str, body: str, arguments: str, result: str) -> str:
     return str(module_after(passes, body, arguments, result))
 
 
-def module_after(passes: str, body: str, arguments: str, result: str) -> ModuleOp:
+def context() -> Context:
     ctx = make_context(WeightStore(), named("x86-64-v4"))
     ctx.load_dialect(DIALECT)
-    text = f"{CSR}func.func @main({arguments}) -> {result} {{\n{body}\n}}"
-    module = Parser(ctx, text).parse_module()
+    return ctx
+
+
+def function_of(body: str, arguments: str, result: str) -> str:
+    return f"{CSR}func.func @main({arguments}) -> {result} {{\n{body}\n}}"
+
+
+def module_after(passes: str, body: str, arguments: str, result: str) -> ModuleOp:
+    ctx = context()
+    module = Parser(ctx, function_of(body, arguments, result)).parse_module()
     assert isinstance(module, ModuleOp)
     module.verify()
     run_passes(ctx, module, passes)
@@ -349,3 +382,18 @@ def test_several_values_are_accumulated_in_one_reduction(scheduled: bool) -> Non
     expected = x - np.log(np.exp(x).sum(axis=1, keepdims=True))
     # Sums of 6 exponentials, rescaled at each larger one.
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_steps_of_one_value_are_kept_by_their_number() -> None:
+    body = f"%y = outside.kept_twice %x : ({X}) -> {X}\nfunc.return %y : {X}"
+    module = module_after("graph-fuse-ops,convert-graph-to-loop", body, f"%x: {X}", X)
+    (kernel,) = (op for op in module.ops if isinstance(op, KernelOp))
+    assert str(kernel).count("loop.local") == 2
+    (function,) = Parser(context(), function_of(body, f"%x: {X}", X)).parse_module().ops
+    kept = next(op for op in function.walk() if isinstance(op, KeptTwiceOp))
+    assert len(Recorder().recording(kept).loops) == 2
+    x = np.random.default_rng(5).standard_normal((8, 6)).astype(np.float32)
+    got = np.empty_like(x)
+    run_kernel(kernel, [x, got])
+    # One rounding of each of three operations.
+    np.testing.assert_allclose(got, np.exp(x) + x * x, rtol=1e-6)

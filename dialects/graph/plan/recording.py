@@ -124,12 +124,14 @@ class RecordingNest(Nest):
             result = step(position, column, self._placeholder(init.type, self._sources_of(init)))
             return self._closed(loops, [init], [result])[0]
 
-    def keep(self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue]) -> SSAValue:
+    def keep(
+        self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
+    ) -> SSAValue:
         """Note a loop that fills a row, where there is room for one."""
         tensor, row = tensor_type(value), tuple(index[:-1])
         if local_type(tensor, rank(value) - 1) is None:
             return compute(index)
-        key = ("row", value, row)
+        key = ("row", value, row, step)
         if key not in self._known:
             extent = AffineExpr.constant(tensor.get_shape()[-1])
             outside, self._open = self._open, ()
