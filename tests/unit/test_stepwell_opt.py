@@ -269,7 +269,7 @@ def test_list_of_passes(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"  {name} " in ours
     fuse = "Group operators and move each group into a primitive function, one kernel each"
     assert f"  graph-fuse-ops                   {fuse}\n" in ours
-    option = "max-ops (int, default 0): The largest number of operators in a group; 0 sets no limit"
+    option = "max-ops (int, default 0): The largest number of operators in a group, at most 100"
     assert option in ours
     assert "  canonicalize " in others
     assert "      inline-blocks (bool, default " not in ours
