@@ -103,7 +103,14 @@ def _summary(kind: type[ModulePass]) -> str:
 
 
 def _texts_of_fields(kind: type[ModulePass]) -> dict[str, str]:
-    """The string literal under each field of a class."""
+    """The string literal under each field of a class, inherited fields included."""
+    texts = dict[str, str]()
+    for base in reversed(kind.__mro__[: kind.__mro__.index(ModulePass)]):
+        texts |= _texts_in(base)
+    return texts
+
+
+def _texts_in(kind: type) -> dict[str, str]:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
     except (OSError, SyntaxError):

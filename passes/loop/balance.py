@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
-from xdsl.passes import ModulePass
 
 from ...core.budgets import SUMS
-from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, rounded_up_quotient
 from ...dialects.loop.loops import bound_of, enclosing
-from ...dialects.loop.nests import Consumed, kernel_named, loop_named, plain_loop, refusal
+from ...dialects.loop.nests import Consumed, loop_named, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, PartitionPointOp, StoreOp
 from ...dialects.loop.ops_partition import MOST_WEIGHT
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 from .split import SplitNames, split_names
 
 STEP = "loop-balance"
@@ -103,7 +100,7 @@ class _Balance(Rebuild):
 
 
 @dataclass(frozen=True)
-class LoopBalancePass(ModulePass):
+class LoopBalancePass(PrimitivePass):
     """Cut the rows of a sparse matrix into parts of about as many entries.
 
     Before:
@@ -147,9 +144,8 @@ class LoopBalancePass(ModulePass):
 
     name = "loop-balance"
     budget = SUMS
+    primitive = staticmethod(balance)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     loop: str = ""
     """The loop over rows that is cut."""
     entries: str = ""
@@ -158,8 +154,3 @@ class LoopBalancePass(ModulePass):
     """The rows of a part in the mean."""
     weight: int = 1
     """The cost of a row apart from its entries, in entries."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        old = kernel_named(self.name, op, self.kernel)
-        kernel = balance(old, self.loop, self.entries, self.factor, self.weight)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
-from xdsl.passes import ModulePass
 
 from ...core.budgets import EXACT
 from ...core.building.affine import Affine, Quotient, expression, polynomial, variables
 from ...core.building.polynomials import Polynomial
-from ...core.context import decide
 from ...core.typed import memref_type, resized
 from ...dialects.loop.in_place import read_in, written_in
 from ...dialects.loop.linear import minus, normalized
 from ...dialects.loop.loops import enclosing, extent_of, most_iterations
-from ...dialects.loop.nests import Consumed, kernel_named, perfect_nest, plain_loop, refusal
+from ...dialects.loop.nests import Consumed, perfect_nest, plain_loop, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
@@ -29,6 +25,7 @@ from ...dialects.loop.ops import (
 )
 from ...dialects.loop.ranges import RangedRebuild
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 
 STEP = "loop-compute-at"
 
@@ -269,7 +266,7 @@ class _ComputeAt(RangedRebuild):
 
 
 @dataclass(frozen=True)
-class LoopComputeAtPass(ModulePass):
+class LoopComputeAtPass(PrimitivePass):
     """Compute what a loop reads of a local buffer inside of that loop.
 
     Before:
@@ -314,14 +311,9 @@ class LoopComputeAtPass(ModulePass):
 
     name = "loop-compute-at"
     budget = EXACT
+    primitive = staticmethod(compute_at)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     nest: str = ""
     """The outermost loop of the nest that fills the buffer."""
     loop: str = ""
     """The loop that reads it."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = compute_at(kernel_named(self.name, op, self.kernel), self.nest, self.loop)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
 from ...core.budgets import EXACT
-from ...core.context import decide
 from ...core.typed import memref_type, resized
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.in_place import read_in, written_in
@@ -21,7 +17,6 @@ from ...dialects.loop.loops import most_iterations
 from ...dialects.loop.names import free_base
 from ...dialects.loop.nests import (
     Consumed,
-    kernel_named,
     loop_named,
     loop_names,
     plain_loop,
@@ -36,6 +31,7 @@ from ...dialects.loop.ops import (
 )
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 
 STEP = "loop-distribute"
 
@@ -191,7 +187,7 @@ class _Distribute(Rebuild):
 
 
 @dataclass(frozen=True)
-class LoopDistributePass(ModulePass):
+class LoopDistributePass(PrimitivePass):
     """Cut the body of a loop after one of its nests, and run a loop over each of the two parts.
 
     Before:
@@ -236,14 +232,9 @@ class LoopDistributePass(ModulePass):
 
     name = "loop-distribute"
     budget = EXACT
+    primitive = staticmethod(distribute)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     loop: str = ""
     """The loop."""
     after: str = ""
     """The last nest of the first part."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = distribute(kernel_named(self.name, op, self.kernel), self.loop, self.after)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

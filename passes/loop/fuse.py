@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
 from ...core.budgets import EXACT
-from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import normalized, quotient, remainder
 from ...dialects.loop.loops import extent_of
 from ...dialects.loop.names import free_name
 from ...dialects.loop.nests import (
     Consumed,
-    kernel_named,
     loop_names,
     only_loop,
     plain_loop,
@@ -25,6 +19,7 @@ from ...dialects.loop.nests import (
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 
 STEP = "loop-fuse"
 
@@ -73,7 +68,7 @@ class _Fuse(Rebuild):
 
 
 @dataclass(frozen=True)
-class LoopFusePass(ModulePass):
+class LoopFusePass(PrimitivePass):
     """Make one loop of two that are perfectly nested.
 
     Before:
@@ -109,14 +104,9 @@ class LoopFusePass(ModulePass):
 
     name = "loop-fuse"
     budget = EXACT
+    primitive = staticmethod(fuse)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     outer: str = ""
     """The loop outside."""
     inner: str = ""
     """The loop that is all there is in it."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = fuse(kernel_named(self.name, op, self.kernel), self.outer, self.inner)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

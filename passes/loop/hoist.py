@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
 from ...core.budgets import EXACT
 from ...core.building.scopes import TRAPPING
-from ...core.context import decide
 from ...dialects.loop.in_place import written_in
 from ...dialects.loop.loops import extent_of
-from ...dialects.loop.nests import Consumed, kernel_named, loop_named, refusal
+from ...dialects.loop.nests import Consumed, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 
 STEP = "loop-hoist"
 
@@ -89,7 +86,7 @@ class _Hoist(Rebuild):
 
 
 @dataclass(frozen=True)
-class LoopHoistPass(ModulePass):
+class LoopHoistPass(PrimitivePass):
     """Take what no iteration changes out of a loop.
 
     Before:
@@ -127,12 +124,7 @@ class LoopHoistPass(ModulePass):
 
     name = "loop-hoist"
     budget = EXACT
+    primitive = staticmethod(hoist)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     loop: str = ""
     """The loop that it is taken out of."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = hoist(kernel_named(self.name, op, self.kernel), self.loop)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

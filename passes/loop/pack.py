@@ -6,24 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, MemRefType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
-from xdsl.passes import ModulePass
 
 from ...core.budgets import EXACT
-from ...core.context import decide
 from ...core.errors import explain
 from ...core.provenance import origin
 from ...dialects.loop.arguments import CONSTANT, PACKING
 from ...dialects.loop.bounds import constant_index
 from ...dialects.loop.linear import normalized
 from ...dialects.loop.loops import most_iterations
-from ...dialects.loop.nests import Consumed, ScheduleError, kernel_named, loop_named, refusal
+from ...dialects.loop.nests import Consumed, ScheduleError, loop_named, refusal
 from ...dialects.loop.ops import KernelOp, LoadOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 
 STEP = "loop-pack"
 
@@ -155,7 +153,7 @@ class _Pack(Rebuild):
 
 
 @dataclass(frozen=True)
-class LoopPackPass(ModulePass):
+class LoopPackPass(PrimitivePass):
     """Lay a constant argument out as the loops that read it run.
 
     Before:
@@ -194,14 +192,9 @@ class LoopPackPass(ModulePass):
 
     name = "loop-pack"
     budget = EXACT
+    primitive = staticmethod(pack)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     argument: int = 0
     """The number of the argument."""
     loops: tuple[str, ...] = ()
     """The loops, in the order of the dimensions of the new layout."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = pack(kernel_named(self.name, op, self.kernel), self.argument, self.loops)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from ...core.budgets import EXACT
-from ...core.context import decide
 from ...core.typed import resized
-from ...dialects.loop.nests import Consumed, kernel_named, loop_named, refusal
+from ...dialects.loop.nests import Consumed, loop_named, refusal
 from ...dialects.loop.ops import KernelOp, LocalOp, StoreOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 
 STEP = "loop-pad"
 
@@ -64,7 +62,7 @@ class _Pad(Rebuild):
 
 
 @dataclass(frozen=True)
-class LoopPadPass(ModulePass):
+class LoopPadPass(PrimitivePass):
     """Make the rows of a local buffer longer than they need to be.
 
     Before:
@@ -107,14 +105,9 @@ class LoopPadPass(ModulePass):
 
     name = "loop-pad"
     budget = EXACT
+    primitive = staticmethod(pad)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     loop: str = ""
     """The loop that fills the buffer."""
     multiple: int = 1
     """The length of a row becomes a multiple of this, in elements."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = pad(kernel_named(self.name, op, self.kernel), self.loop, self.multiple)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

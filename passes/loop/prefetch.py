@@ -7,18 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import FixedBitwidthType, MemRefType, ModuleOp
+from xdsl.dialects.builtin import FixedBitwidthType, MemRefType
 from xdsl.ir import Block
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineSymExpr
-from xdsl.passes import ModulePass
 
 from ...core.budgets import EXACT
-from ...core.context import decide
 from ...core.typed import memref_type
 from ...dialects.loop.linear import normalized
 from ...dialects.loop.loops import enclosing, extent_of
-from ...dialects.loop.nests import Consumed, case_suffixes, kernel_named, loop_named, refusal
+from ...dialects.loop.nests import Consumed, case_suffixes, loop_named, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
@@ -28,6 +25,7 @@ from ...dialects.loop.ops import (
 )
 from ...dialects.loop.substitution import Substitution
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 
 STEP = "loop-prefetch"
 LINE_BITS = 512
@@ -237,7 +235,7 @@ class _Hints(Substitution):
 
 
 @dataclass(frozen=True)
-class LoopPrefetchPass(ModulePass):
+class LoopPrefetchPass(PrimitivePass):
     """Prefetch the rows of an argument before a reduction or another loop reads them.
 
     Before:
@@ -279,9 +277,8 @@ class LoopPrefetchPass(ModulePass):
 
     name = "loop-prefetch"
     budget = EXACT
+    primitive = staticmethod(prefetch)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     argument: int = 0
     """The number of the argument."""
     loop: str = ""
@@ -292,8 +289,3 @@ class LoopPrefetchPass(ModulePass):
     """Up to how many iterations there are nests for, which get the same hints."""
     suffix: str = "t"
     """What is between the name of the loop in these and those numbers."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        found = kernel_named(self.name, op, self.kernel)
-        kernel = prefetch(found, self.argument, self.loop, self.ahead, self.cases, self.suffix)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

@@ -6,17 +6,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
 from ...core.budgets import SUMS
-from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
-from ...dialects.loop.nests import Consumed, kernel_named, perfect_nest, plain_loop, refusal
+from ...dialects.loop.nests import Consumed, perfect_nest, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 
 STEP = "loop-reorder"
 
@@ -91,7 +87,7 @@ class _Reorder(Rebuild):
 
 
 @dataclass(frozen=True)
-class LoopReorderPass(ModulePass):
+class LoopReorderPass(PrimitivePass):
     """Change the order of perfectly nested loops.
 
     Before:
@@ -129,12 +125,7 @@ class LoopReorderPass(ModulePass):
 
     name = "loop-reorder"
     budget = SUMS
+    primitive = staticmethod(reorder)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     loops: tuple[str, ...] = ()
     """The loops, outermost first."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = reorder(kernel_named(self.name, op, self.kernel), self.loops)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
 from ...core.budgets import EXACT
-from ...core.context import decide
 from ...dialects.loop.in_place import written_in
-from ...dialects.loop.nests import Consumed, kernel_named, loop_named, refusal
+from ...dialects.loop.nests import Consumed, loop_named, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 
 STEP = "loop-sink"
 
@@ -74,7 +71,7 @@ class _Sink(Rebuild):
 
 
 @dataclass(frozen=True)
-class LoopSinkPass(ModulePass):
+class LoopSinkPass(PrimitivePass):
     """Move statements into the loop that comes after them.
 
     Before:
@@ -112,12 +109,7 @@ class LoopSinkPass(ModulePass):
 
     name = "loop-sink"
     budget = EXACT
+    primitive = staticmethod(sink)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     loop: str = ""
     """The outer loop."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = sink(kernel_named(self.name, op, self.kernel), self.loop)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

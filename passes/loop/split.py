@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.passes import ModulePass
 
 from ...core.budgets import SUMS
-from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.bounds import without_repeats
 from ...dialects.loop.linear import minus, quotient, remainder, rounded_up_quotient, value_of
 from ...dialects.loop.loops import bound_of, loops_in
 from ...dialects.loop.names import free_base, free_suffix
-from ...dialects.loop.nests import Consumed, kernel_named, loop_named, loop_names, refusal
+from ...dialects.loop.nests import Consumed, loop_named, loop_names, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 
 STEP = "loop-split"
 TAILS = ("peel", "mask", "split", "cases")
@@ -262,7 +259,7 @@ def _inner_kind(op: ForOp) -> LoopKind:
 
 
 @dataclass(frozen=True)
-class LoopSplitPass(ModulePass):
+class LoopSplitPass(PrimitivePass):
     """Cut a loop into chunks.
 
     Before:
@@ -298,9 +295,8 @@ class LoopSplitPass(ModulePass):
 
     name = "loop-split"
     budget = SUMS
+    primitive = staticmethod(split)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     loop: str = ""
     """The loop that is cut."""
     factor: int = 1
@@ -309,8 +305,3 @@ class LoopSplitPass(ModulePass):
     """How the remainder is handled: `peel`, `mask`, `split` or `cases`."""
     cases: int = 0
     """With `cases`, the most iterations that have their own nest; by default a chunk's - 1."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        found = kernel_named(self.name, op, self.kernel)
-        kernel = split(found, self.loop, self.factor, self.tail, self.cases)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

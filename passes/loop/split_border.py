@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, i1
+from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
-from xdsl.passes import ModulePass
 
 from ...core.budgets import EXACT
 from ...core.building.affine import variable
-from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, normalized
 from ...dialects.loop.loops import extent_of
 from ...dialects.loop.names import free_suffix
-from ...dialects.loop.nests import Consumed, kernel_named, loop_names, plain_loop, refusal
+from ...dialects.loop.nests import Consumed, loop_names, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.ranges import RangedRebuild
 from ...dialects.loop.trace import noted
 from ...dialects.upstream.ops import CmpiOp
+from ..primitive import PrimitivePass
 from .split import loops_of_body
 
 STEP = "loop-split-border"
@@ -187,7 +185,7 @@ class _SplitBorder(RangedRebuild):
 
 
 @dataclass(frozen=True)
-class LoopSplitBorderPass(ModulePass):
+class LoopSplitBorderPass(PrimitivePass):
     """Cut the first and last iterations off a loop.
 
     Before:
@@ -232,17 +230,11 @@ class LoopSplitBorderPass(ModulePass):
 
     name = "loop-split-border"
     budget = EXACT
+    primitive = staticmethod(split_border)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     loop: str = ""
     """The loop that is cut."""
     before: int = 0
     """How many iterations are cut off at its beginning."""
     after: int = 0
     """How many at its end."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = kernel_named(self.name, op, self.kernel)
-        kernel = split_border(kernel, self.loop, self.before, self.after)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import affine
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.passes import ModulePass
 
 from ...core.budgets import EXACT
-from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.in_place import written_in
 from ...dialects.loop.loops import enclosing, extent_of
 from ...dialects.loop.names import free_name
-from ...dialects.loop.nests import Consumed, kernel_named, loop_names, plain_loop, refusal
+from ...dialects.loop.nests import Consumed, loop_names, plain_loop, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
@@ -30,6 +27,7 @@ from ...dialects.loop.ops import (
 )
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 
 STEP = "loop-stage"
 
@@ -150,7 +148,7 @@ class _Stage(Rebuild):
 
 
 @dataclass(frozen=True)
-class LoopStagePass(ModulePass):
+class LoopStagePass(PrimitivePass):
     """Copy what a loop reads repeatedly into a local buffer.
 
     Before:
@@ -194,14 +192,9 @@ class LoopStagePass(ModulePass):
 
     name = "loop-stage"
     budget = EXACT
+    primitive = staticmethod(stage)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     argument: int = 0
     """The number of the argument."""
     loop: str = ""
     """The loop, each iteration of which makes a copy."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = stage(kernel_named(self.name, op, self.kernel), self.argument, self.loop)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

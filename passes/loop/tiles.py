@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
 from ...core.budgets import EXACT
-from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind, LoopKindAttr
 from ...dialects.loop.loops import enclosing
 from ...dialects.loop.nests import (
     Consumed,
     ScheduleError,
-    kernel_named,
     loop_named,
     plain_loop,
     refusal,
 )
 from ...dialects.loop.ops import KernelOp
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 
 STEP = "loop-tiles"
 
@@ -60,7 +55,7 @@ def _check(kernel: KernelOp, loop: str) -> None:
 
 
 @dataclass(frozen=True)
-class LoopTilesPass(ModulePass):
+class LoopTilesPass(PrimitivePass):
     """Share the iterations of a loop among threads.
 
     Before:
@@ -94,12 +89,7 @@ class LoopTilesPass(ModulePass):
 
     name = "loop-tiles"
     budget = EXACT
+    primitive = staticmethod(tiles)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     loop: str = ""
     """The loop whose iterations become tiles."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = tiles(kernel_named(self.name, op, self.kernel), self.loop)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

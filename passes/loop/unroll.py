@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
-from xdsl.passes import ModulePass
+from xdsl.dialects.builtin import IntegerAttr, i64
 
 from ...core.budgets import SUMS
-from ...core.context import decide
 from ...dialects.loop.attrs import LoopKind, LoopKindAttr
 from ...dialects.loop.loops import extent_of
-from ...dialects.loop.nests import Consumed, kernel_named, loop_named, refusal
+from ...dialects.loop.nests import Consumed, loop_named, refusal
 from ...dialects.loop.ops import KernelOp
 from ...dialects.loop.trace import noted
+from ..primitive import PrimitivePass
 
 STEP = "loop-unroll"
 
@@ -56,7 +54,7 @@ def unroll(kernel: Consumed, loop: str, factor: int | None = None) -> KernelOp:
 
 
 @dataclass(frozen=True)
-class LoopUnrollPass(ModulePass):
+class LoopUnrollPass(PrimitivePass):
     """Give a reduction several accumulators, or copy the iterations of a loop out.
 
     Before:
@@ -96,14 +94,9 @@ class LoopUnrollPass(ModulePass):
 
     name = "loop-unroll"
     budget = SUMS
+    primitive = staticmethod(unroll)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     loop: str = ""
     """The loop that is unrolled."""
     factor: int | None = None
     """The number of accumulators of a reduction; for another loop all of it."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernel = unroll(kernel_named(self.name, op, self.kernel), self.loop, self.factor)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

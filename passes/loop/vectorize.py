@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     FloatAttr,
     IntegerAttr,
-    ModuleOp,
     VectorType,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineSymExpr
-from xdsl.passes import ModulePass
 
 from ...core.budgets import SUMS
 from ...core.building.arithmetic import constant
-from ...core.context import decide
 from ...core.typed import memref_type
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.axes import NONE, Axes, AxisSet
 from ...dialects.loop.combiners import combining, neutral_value
 from ...dialects.loop.linear import coefficient
-from ...dialects.loop.nests import Consumed, case_suffixes, kernel_named, loops_named
+from ...dialects.loop.nests import Consumed, case_suffixes, loops_named
 from ...dialects.loop.ops import (
     FoldOp,
     ForOp,
@@ -40,6 +36,7 @@ from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
 from ...dialects.upstream.dialect import Arith
 from ...dialects.upstream.ops import BroadcastOp
+from ..primitive import PrimitivePass
 
 STEP = "loop-vectorize"
 
@@ -250,7 +247,7 @@ def _is_neutral(combine: Combine, value: SSAValue) -> bool:
 
 
 @dataclass(frozen=True)
-class LoopVectorizePass(ModulePass):
+class LoopVectorizePass(PrimitivePass):
     """Turn loops into axes of blocks.
 
     Before:
@@ -289,17 +286,11 @@ class LoopVectorizePass(ModulePass):
 
     name = "loop-vectorize"
     budget = SUMS
+    primitive = staticmethod(vectorize)
 
-    kernel: str | None = None
-    """The kernel; may be left out where there is one only."""
     loops: tuple[str, ...] = ()
     """The loops, in the order of the axes; the last one runs along the lanes."""
     cases: int = 0
     """Up to how many iterations there are nests for, which get the same axes."""
     suffix: str = "t"
     """The infix of their loop names, before the number of the case."""
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        found = kernel_named(self.name, op, self.kernel)
-        kernel = vectorize(found, self.loops, self.cases, self.suffix)
-        decide(ctx, kernel, str(self), "the pipeline asks for it")

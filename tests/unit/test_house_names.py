@@ -44,7 +44,7 @@ def pass_classes(path: Path) -> list[ast.ClassDef]:
         node
         for node in tree.body
         if isinstance(node, ast.ClassDef)
-        and any(isinstance(base, ast.Name) and base.id == "ModulePass" for base in node.bases)
+        and any(isinstance(base, ast.Name) and base.id.endswith("Pass") for base in node.bases)
     ]
 
 
