@@ -71,6 +71,13 @@ def most_iterations(loop: ForOp) -> int | None:
     return max(0, min(known)) if known else None
 
 
+def is_made_in(value: SSAValue, loop: ForOp) -> bool:
+    """Whether an iteration of a loop makes a value; the variable of the loop is given to it."""
+    owner = value.owner
+    inside = owner if isinstance(owner, Operation) else owner.parent_op()
+    return value is not loop.variable and inside is not None and loop.is_ancestor(inside)
+
+
 def enclosing(op: Operation) -> Iterator[ForOp]:
     """The loops around an operation, inner ones first."""
     parent = op.parent_op()

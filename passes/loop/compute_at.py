@@ -14,7 +14,7 @@ from ...core.building.polynomials import Polynomial
 from ...core.typed import memref_type, resized
 from ...dialects.loop.in_place import read_in, written_in
 from ...dialects.loop.linear import minus, normalized
-from ...dialects.loop.loops import enclosing, extent_of, most_iterations
+from ...dialects.loop.loops import enclosing, extent_of, is_made_in, most_iterations
 from ...dialects.loop.nests import Consumed, perfect_nest, plain_loop, refusal
 from ...dialects.loop.ops import (
     ForOp,
@@ -164,26 +164,16 @@ def _span(
     for (term,), factor in (place - place.constant).terms:
         own = Polynomial.atom(term)
         used = [operands[v.position] for v in variables(own)]
-        if not any(_is_inside(value, target) for value in used):
+        if not any(is_made_in(value, target) for value in used):
             start = start + own * factor
             continue
         bounding = extent_of if factor < 0 else most_iterations
         size = bounding(inside[used[0]]) if used[0] in inside else None
         if isinstance(term, Quotient) or size is None:
-            raise refusal(STEP, kernel, target, "reads where its body says, not at its loops")
+            raise refusal(STEP, kernel, target, "reads at an index that its body computes")
         ends = sorted((0, factor * max(0, size - 1)))
         least, most = least + ends[0], most + ends[1]
     return expression(start), least, most
-
-
-def _is_inside(value: SSAValue, target: ForOp) -> bool:
-    """Whether a value is made by an iteration of a loop, its variable aside."""
-    if value is target.variable:
-        return False
-    owner = value.owner
-    return target.is_ancestor(
-        owner if isinstance(owner, Operation) else owner.parent_op() or target
-    )
 
 
 class _ComputeAt(RangedRebuild):
@@ -219,7 +209,7 @@ class _ComputeAt(RangedRebuild):
     def starts(self) -> list[AffineExpr]:
         """Where the part begins, over new indices."""
         dims = [
-            AffineExpr.constant(0) if _is_inside(operand, self.target) else self.expr(operand)
+            AffineExpr.constant(0) if is_made_in(operand, self.target) else self.expr(operand)
             for operand in self.part.operands
         ]
         return [start.replace_dims_and_symbols(dims, []) for start in self.part.starts]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from xdsl.dialects import affine
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ...core.budgets import EXACT
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.in_place import written_in
-from ...dialects.loop.loops import enclosing, extent_of
+from ...dialects.loop.loops import enclosing, extent_of, is_made_in
 from ...dialects.loop.names import free_name
 from ...dialects.loop.nests import Consumed, loop_names, plain_loop, refusal
 from ...dialects.loop.ops import (
@@ -88,14 +88,9 @@ def _read(kernel: KernelOp, target: ForOp, load: LoadOp) -> _Read:
         raise refusal(STEP, kernel, target, f"an argument {fact}", got=names)
     others = [index for index in load.indices if index is not loop.variable]
     limits = [limit for limit in load.limits if not isinstance(limit.owner, affine.MinOp)]
-    if any(_is_inside(value, target) for value in (*others, *limits)):
-        raise refusal(STEP, kernel, target, "an argument is read where its body says")
+    if any(is_made_in(value, target) for value in (*others, *limits)):
+        raise refusal(STEP, kernel, target, "an argument is read at an index that its body computes")
     return _Read(load, loop, size)
-
-
-def _is_inside(value: SSAValue, target: ForOp) -> bool:
-    owner = value.owner
-    return isinstance(owner, Operation) and target.is_ancestor(owner)
 
 
 class _Stage(Rebuild):
@@ -123,7 +118,7 @@ class _Stage(Rebuild):
         kind = MemRefType(element_type(load.result.type), [size, *lanes])
         self.buffer = self.emit(LocalOp(kind), load).result
         for limit in load.limits:
-            if isinstance(limit.owner, affine.MinOp) and _is_inside(limit, self.target):
+            if isinstance(limit.owner, affine.MinOp) and is_made_in(limit, self.target):
                 self.visit(limit.owner)
         name = free_name(self.first.reduction.loop_name.data + "_", loop_names(self.kernel))
         with self.loop(name, [AffineExpr.constant(size)], LoopKind.PARALLEL, load) as row:

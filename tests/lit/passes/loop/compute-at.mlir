@@ -12,7 +12,7 @@
 // OTHER: loop-compute-at: loop "i" of @refused: another loop.store uses the buffer, expected loads in it
 // TWICE: loop-compute-at: loop "b" of @refused: does not store each element once, expected (8,)
 // WRITES: loop-compute-at: loop "e" of @refused: what "d" reads is written to after it
-// COLUMN: loop-compute-at: loop "g" of @refused: reads where its body says, not at its loops
+// COLUMN: loop-compute-at: loop "g" of @refused: reads at an index that its body computes
 // REDUCTION: loop-compute-at: loop "k" of @refused: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
 // ITSELF: loop-compute-at: loop "d" of @refused: another loop.load uses the buffer, expected loads in it
 

@@ -5,13 +5,15 @@
 // RUN: not stepwell-opt %s -p "loop-stage{kernel=others argument=0 loop=c}" 2>&1 | filecheck %s --check-prefix=LOOPS
 // RUN: not stepwell-opt %s -p "loop-stage{kernel=others argument=0 loop=d}" 2>&1 | filecheck %s --check-prefix=SEVERAL
 // RUN: not stepwell-opt %s -p "loop-stage{kernel=others argument=0 loop=e}" 2>&1 | filecheck %s --check-prefix=BODY
+// RUN: not stepwell-opt %s -p "loop-stage{kernel=gathered argument=2 loop=j}" 2>&1 | filecheck %s --check-prefix=COLUMN
 
 // KIND: loop-stage: loop "a" of @others: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
 // INPUT: loop-stage: loop "j" of @panels: no such input, expected below 1, got 1
 // NONE: loop-stage: loop "b" of @others: does not read argument 0
 // LOOPS: loop-stage: loop "c" of @others: an argument is read along other loops than one reduction of known size, got "c1"
 // SEVERAL: loop-stage: loop "d" of @others: reads argument 0 in several ways
-// BODY: loop-stage: loop "e" of @others: an argument is read where its body says
+// BODY: loop-stage: loop "e" of @others: an argument is read at an index that its body computes
+// COLUMN: loop-stage: loop "j" of @gathered: an argument is read at an index that its body computes
 
 // Lanes that are not there are not copied; both reductions read the copy.
 // CHECK-LABEL: loop.kernel @panels
@@ -81,5 +83,21 @@ loop.kernel @others(%w: memref<9x9xf32>, %n: index) -> (%y: memref<9xf32>) {
       loop.yield %t : f32
     }
     loop.store %e, %y (d0) -> (d0)(%i) : f32, memref<9xf32>
+  }
+}
+
+// The row that is read is the column of an entry.
+loop.kernel @gathered(%ptr: memref<?xi32>, %col: memref<?xi32>, %x: memref<50x9xf32>) -> (%y: memref<4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "j" %j to 4 {
+    %s = loop.for "e" %p, %c of %ptr, %col row (d0) -> (d0)(%j) reduction carry(%acc = %z : f32 add) : memref<?xi32>, memref<?xi32> {
+      %r = loop.for "k" %k to 9 reduction carry(%b = %acc : f32 add) {
+        %v = loop.load %x (d0, d1) -> (d0, d1)(%c, %k) : memref<50x9xf32>, f32
+        %t = arith.addf %b, %v : f32
+        loop.yield %t : f32
+      }
+      loop.yield %r : f32
+    }
+    loop.store %s, %y (d0) -> (d0)(%j) : f32, memref<4xf32>
   }
 }
