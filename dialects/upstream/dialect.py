@@ -12,44 +12,23 @@ Nothing is defined in this folder that xDSL already has right. Each class says w
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, llvm, memref, scf
-from xdsl.dialects import vector as vector_dialect
+from xdsl.dialects import arith, llvm, memref, scf, vector
 from xdsl.ir import Dialect, Operation
 
-from .ops_arith import (
-    CmpfOp,
-    CmpiOp,
-    ExtSIOp,
-    ExtUIOp,
-    FPToSIOp,
-    FPToUIOp,
-    IndexCastOp,
-    IndexCastUIOp,
-    SelectOp,
-    SIToFPOp,
-    TruncIOp,
-    UIToFPOp,
-)
-from .ops_llvm import (
-    ExtractElementOp,
-    FCmpOp,
-    GEPOp,
-    LlvmFPToSIOp,
-    LlvmFPToUIOp,
-    LlvmSelectOp,
-    LlvmUIToFPOp,
-    PoisonOp,
-)
-from .ops_llvm_intrinsics import INTRINSICS, MaskedGatherOp, MaskedLoadOp, MaskedStoreOp
-from .ops_memref import PrefetchOp
-from .ops_scf import WhileOp
-from .ops_vector import BroadcastOp, GatherOp, ReductionOp
+from . import ops
+
+_ADDED: list[type[Operation]] = [
+    value
+    for value in (*vars(ops).values(), *ops.INTRINSICS.values())
+    if isinstance(value, type) and issubclass(value, Operation) and "name" in vars(value)
+]
+"""The operations that `ops` exports; bases that several of them have in common have no name."""
 
 
-def _with(dialect: Dialect, *replacements: type[Operation]) -> Dialect:
-    """`dialect` with operations of these names replaced, and new ones added."""
+def _extended(dialect: Dialect) -> Dialect:
+    """`dialect` with our operations, which replace its own of the same names."""
     operations = {op.name: op for op in dialect.operations}
-    operations |= {op.name: op for op in replacements}
+    operations |= {op.name: op for op in _ADDED if op.name.startswith(f"{dialect.name}.")}
     return Dialect(
         dialect.name,
         list(operations.values()),
@@ -58,36 +37,8 @@ def _with(dialect: Dialect, *replacements: type[Operation]) -> Dialect:
     )
 
 
-Arith = _with(
-    arith.Arith,
-    SelectOp,
-    CmpiOp,
-    CmpfOp,
-    SIToFPOp,
-    UIToFPOp,
-    FPToSIOp,
-    FPToUIOp,
-    ExtSIOp,
-    ExtUIOp,
-    TruncIOp,
-    IndexCastOp,
-    IndexCastUIOp,
-)
-MemRef = _with(memref.MemRef, PrefetchOp)
-Scf = _with(scf.Scf, WhileOp)
-Vector = _with(vector_dialect.Vector, BroadcastOp, ReductionOp, GatherOp)
-Llvm = _with(
-    llvm.LLVM,
-    LlvmSelectOp,
-    FCmpOp,
-    GEPOp,
-    MaskedStoreOp,
-    MaskedLoadOp,
-    MaskedGatherOp,
-    ExtractElementOp,
-    PoisonOp,
-    LlvmFPToSIOp,
-    LlvmFPToUIOp,
-    LlvmUIToFPOp,
-    *INTRINSICS.values(),
-)
+Arith = _extended(arith.Arith)
+MemRef = _extended(memref.MemRef)
+Scf = _extended(scf.Scf)
+Vector = _extended(vector.Vector)
+Llvm = _extended(llvm.LLVM)
