@@ -18,26 +18,13 @@ _Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True)
-class Line:
-    """One decision of a pass, stated once for all its subjects."""
-
-    subject: str
-    what: str
-    why: str
-    cost: str | None
-
-    def __str__(self) -> str:
-        cost = f" [{self.cost}]" if self.cost else ""
-        return f"{self.subject}: {self.what}, because {self.why}{cost}"
-
-
-@dataclass(frozen=True)
 class Section:
     """The decisions of one pass in one stage."""
 
     stage: str
     pass_name: str
-    lines: tuple[Line, ...]
+    lines: tuple[Decision, ...]
+    """Equal decisions are one, whose subject names all of theirs."""
 
 
 def explanation(decisions: Iterable[Decision], format: str) -> str:
@@ -94,7 +81,9 @@ def sections(decisions: Iterable[Decision]) -> Iterator[Section]:
     for (stage, pass_name), found in _by(decisions, lambda d: (d.stage, d.pass_name)).items():
         alike = _by(found, lambda d: (d.what, d.why, d.cost))
         lines = [
-            Line(_subjects(group), what, why, f"{cost} each" if cost and len(group) > 1 else cost)
+            Decision(
+                _subjects(group), what, why, f"{cost} each" if cost and len(group) > 1 else cost
+            )
             for (what, why, cost), group in alike.items()
         ]
         yield Section(stage, pass_name, tuple(lines))
