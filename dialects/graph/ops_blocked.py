@@ -11,10 +11,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
-from ...core.dims import Dim, Shape, product
+from ...core.dims import Dim, Shape
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import I64_ARRAY, NUMERIC_TENSOR, i64_array, i64_attr, ints
+from .attrs import I64_ARRAY, NUMERIC_TENSOR, i64_attr, ints
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -28,8 +28,8 @@ from .interfaces import (
     text,
     widened,
 )
-from .ops_contraction import same_element_types
-from .ops_window import check_steps, place_in, positions, windows_of
+from .ops_contraction import flops_of_products, same_element_types
+from .ops_window import check_steps, place_in, positions, step_properties, windows_of
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -77,12 +77,8 @@ class BlockedConvOp(GraphOp):
         result_type: Attribute | None = None,
     ) -> None:
         """Without `strides` and `dilations` they are 1."""
-        ones = [1] * max(0, rank(SSAValue.get(x)) - 3)
-        properties: dict[str, Attribute | None] = {
-            "strides": i64_array(ones if strides is None else strides),
-            "dilations": i64_array(ones if dilations is None else dilations),
-            "block": i64_attr(block),
-        }
+        properties = step_properties(rank(SSAValue.get(x)) - 3, strides, dilations)
+        properties["block"] = i64_attr(block)
         super().__init__(operands=[x, w, bias], properties=properties, result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -120,7 +116,7 @@ class BlockedConvOp(GraphOp):
         return filters
 
     def flops(self, sizes: Sizes) -> Dim:
-        return product(sizes.shape(self.result)) * product(sizes.shape(self.w)[1:]) * 2
+        return flops_of_products(sizes, self.result, sizes.shape(self.w)[1:])
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, w, *bias = (widened(dense_array(array)) for array in arrays)

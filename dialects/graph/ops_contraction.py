@@ -68,6 +68,11 @@ def factors(*arrays: Array) -> list[np.ndarray]:
     return [a.astype(np.int32) if a.dtype.kind == "i" and a.itemsize < 4 else a for a in dense]
 
 
+def flops_of_products(sizes: Sizes, result: SSAValue, summed: Shape) -> Dim:
+    """A multiplication and an addition for each element of a result and of the summed axes."""
+    return product(sizes.shape(result)) * product(summed) * 2
+
+
 def dense_shape(x: Shape, w: Shape, bias: Sequence[Shape], facts: ShapeFacts) -> Shape:
     """The shape rule of a linear layer."""
     if len(x) < 1:
@@ -158,7 +163,7 @@ class DenseOp(GraphOp):
         return [accumulator_type(element_type(self.x))]
 
     def flops(self, sizes: Sizes) -> Dim:
-        return product(sizes.shape(self.result)) * sizes.shape(self.x)[-1] * 2
+        return flops_of_products(sizes, self.result, sizes.shape(self.x)[-1:])
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, w, *bias = factors(*arrays)
@@ -212,7 +217,7 @@ class MatmulOp(GraphOp):
         return [accumulator_type(element_type(self.a))]
 
     def flops(self, sizes: Sizes) -> Dim:
-        return product(sizes.shape(self.result)) * sizes.shape(self.a)[-1] * 2
+        return flops_of_products(sizes, self.result, sizes.shape(self.a)[-1:])
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         a, b = factors(*arrays)

@@ -14,10 +14,10 @@ from xdsl.dialects.builtin import IntegerAttr, f32, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
-from ...core.dims import Dim, Shape, product
+from ...core.dims import Dim, Shape
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import BYTE_TENSOR, I32_TENSOR, I64_ARRAY, SINGLE_TENSOR, i64_array, i64_attr, ints
+from .attrs import BYTE_TENSOR, I32_TENSOR, I64_ARRAY, SINGLE_TENSOR, i64_attr, ints
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -28,9 +28,9 @@ from .interfaces import (
     element_type,
     rank,
 )
-from .ops_contraction import Read, dense_at, dense_shape, matmul_at, matmul_shape
+from .ops_contraction import Read, dense_at, dense_shape, flops_of_products, matmul_at, matmul_shape
 from .ops_quantize import saturated, saturated_scalar
-from .ops_window import conv_array, conv_at, conv_shape
+from .ops_window import conv_array, conv_at, conv_shape, step_properties
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -93,6 +93,9 @@ class QuantizedContractionOp(GraphOp, ABC):
         self, nest: Nest, index: Index, init: SSAValue, reads: tuple[Read, Read]
     ) -> SSAValue:
         """The element of the product at an index; `reads` read the elements of x and w."""
+
+    def flops(self, sizes: Sizes) -> Dim:
+        return flops_of_products(sizes, self.result, sizes.shape(self.x)[-1:])
 
     def infer_element_types(self) -> list[Attribute]:
         return [element_type(self.y_zero_point)]
@@ -192,9 +195,6 @@ class QuantizedDenseOp(QuantizedContractionOp):
     def shape(self, x: Shape, w: Shape, bias: Sequence[Shape], facts: ShapeFacts) -> Shape:
         return dense_shape(x, w, bias, facts)
 
-    def flops(self, sizes: Sizes) -> Dim:
-        return product(sizes.shape(self.result)) * sizes.shape(self.x)[-1] * 2
-
     def product(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
         return np.matmul(x, w.T)
 
@@ -227,9 +227,6 @@ class QuantizedMatmulOp(QuantizedContractionOp):
                 facts.fail("bias is not a vector", "rank 1", f"rank {len(shape)}")
             facts.equal(result[-1], shape[0], "length of bias differs from the columns of w")
         return result
-
-    def flops(self, sizes: Sizes) -> Dim:
-        return product(sizes.shape(self.result)) * sizes.shape(self.x)[-1] * 2
 
     def product(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
         return np.matmul(x, w)
@@ -281,12 +278,8 @@ class QuantizedConvOp(QuantizedContractionOp):
         result_type: Attribute | None = None,
     ) -> None:
         """Without `strides` and `dilations` they are 1."""
-        ones = [1] * max(0, rank(SSAValue.get(x)) - 2)
-        properties: dict[str, Attribute | None] = {
-            "strides": i64_array(ones if strides is None else strides),
-            "dilations": i64_array(ones if dilations is None else dilations),
-            "groups": i64_attr(groups),
-        }
+        properties = step_properties(rank(SSAValue.get(x)) - 2, strides, dilations)
+        properties["groups"] = i64_attr(groups)
         first = [x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point]
         GraphOp.__init__(
             self, operands=[*first, bias], properties=properties, result_type=result_type
@@ -301,7 +294,7 @@ class QuantizedConvOp(QuantizedContractionOp):
         return conv_shape(x, w, bias, *self.steps, facts)
 
     def flops(self, sizes: Sizes) -> Dim:
-        return product(sizes.shape(self.result)) * product(sizes.shape(self.w)[1:]) * 2
+        return flops_of_products(sizes, self.result, sizes.shape(self.w)[1:])
 
     def product(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
         return conv_array(x, w, *self.steps)

@@ -48,12 +48,23 @@ from .interfaces import (
     widened,
 )
 from .ops_binary import truncated_quotient
-from .ops_contraction import Read, factor, factors, summed_element_types
+from .ops_contraction import Read, factor, factors, flops_of_products, summed_element_types
 from .ops_reduction import COMBINE, STEP, begins_at_zero, mean_of, neutral_of
 from .rewrites import forward
 
 if TYPE_CHECKING:
     from .interfaces import Array
+
+
+def step_properties(
+    count: int, strides: Sequence[int] | None, dilations: Sequence[int] | None
+) -> dict[str, Attribute | None]:
+    """The properties `strides` and `dilations` of windows of `count` axes; 1 where None."""
+    ones = [1] * count
+    return {
+        "strides": i64_array(ones if strides is None else strides),
+        "dilations": i64_array(ones if dilations is None else dilations),
+    }
 
 
 def check_steps(count: int, facts: ShapeFacts, **steps: Sequence[int]) -> None:
@@ -233,12 +244,8 @@ class ConvOp(GraphOp):
         result_type: Attribute | None = None,
     ) -> None:
         """Without `strides` and `dilations` they are 1."""
-        ones = [1] * max(0, rank(SSAValue.get(x)) - 2)
-        properties: dict[str, Attribute | None] = {
-            "strides": i64_array(ones if strides is None else strides),
-            "dilations": i64_array(ones if dilations is None else dilations),
-            "groups": i64_attr(groups),
-        }
+        properties = step_properties(rank(SSAValue.get(x)) - 2, strides, dilations)
+        properties["groups"] = i64_attr(groups)
         super().__init__(operands=[x, w, bias], properties=properties, result_type=result_type)
 
     @property
@@ -260,7 +267,7 @@ class ConvOp(GraphOp):
         return ints(self.strides), ints(self.dilations), self.groups.value.data
 
     def flops(self, sizes: Sizes) -> Dim:
-        return product(sizes.shape(self.result)) * product(sizes.shape(self.w)[1:]) * 2
+        return flops_of_products(sizes, self.result, sizes.shape(self.w)[1:])
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, w, *bias = factors(*arrays)
@@ -317,13 +324,9 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
         result_type: Attribute | None = None,
     ) -> None:
         """Without `strides` and `dilations` they are 1."""
-        ones = [1] * len(window)
-        properties: dict[str, Attribute | None] = {
-            "kind": ReduceKindAttr(ReduceKind(kind)),
-            "window": i64_array(window),
-            "strides": i64_array(ones if strides is None else strides),
-            "dilations": i64_array(ones if dilations is None else dilations),
-        }
+        properties = step_properties(len(window), strides, dilations)
+        properties["kind"] = ReduceKindAttr(ReduceKind(kind))
+        properties["window"] = i64_array(window)
         super().__init__(operands=[x], properties=properties, result_type=result_type)
 
     @classmethod
