@@ -19,7 +19,7 @@ from .state import State
 
 def convert_tiles(op: loop.ForOp, state: State) -> None:
     """Tile loops, one directly inside the other, become one range of tiles."""
-    nest = _perfect_nest(op)
+    nest = _tile_nest(op)
     bounds = [state.bound(inner) for inner in nest]
     extents = [_number_of_tiles(state, b) for b in bounds]
     total = fixed(1)
@@ -48,7 +48,7 @@ def convert_tiles(op: loop.ForOp, state: State) -> None:
     emit.emit(rt.ParallelTilesOp, [count, *captures], regions=[Region(block)])
 
 
-def _perfect_nest(op: loop.ForOp) -> list[loop.ForOp]:
+def _tile_nest(op: loop.ForOp) -> list[loop.ForOp]:
     """Tile loops of which each has in its body only indices, and the next as its end."""
     nest = [op]
     while True:

@@ -65,7 +65,7 @@ class _Access:
         if map.num_dims != len(op.indices):
             refuse(op, "map has the wrong number of dimensions", len(op.indices), map)
         if map.num_symbols != len(shape):
-            refuse(op, "map has not one symbol for each axis", len(shape), map)
+            refuse(op, "map has the wrong number of symbols", len(shape), map)
         used = {e.position for r in map.results for e in r.dfs() if isinstance(e, AffineSymExpr)}
         for axis, lanes in enumerate(shape):
             if lanes > 1 and axis not in used and isinstance(op, StoreOp):

@@ -286,6 +286,16 @@ def test_help_of_a_pass(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\n  names (tuple[str, ...], default none): The arguments to bind" in printed
 
 
+def test_help_of_inherited_options(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        stepwell_opt.main(["--help-pass", "loop-sink"])
+    options = capsys.readouterr().out.partition("\noptions:\n")[2].splitlines()
+    assert options == [
+        "  kernel (str | None, default none): The kernel; may be omitted if the module has only one.",
+        '  loop (str, default ""): The outer loop.',
+    ]
+
+
 def test_help_of_a_pass_without_options(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         stepwell_opt.main(["--help-pass", "graph-cse"])

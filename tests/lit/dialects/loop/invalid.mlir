@@ -232,7 +232,7 @@ loop.kernel @k(%x: memref<4x4xf32>) -> () {
 // -----
 
 loop.kernel @k(%x: memref<4xf32>) -> () {
-  // expected-error @+1 {{loop.load: map has not one symbol for each axis, expected 1}}
+  // expected-error @+1 {{loop.load: map has the wrong number of symbols, expected 1}}
   %v = loop.load %x () -> (0)() : memref<4xf32>, vector<4xf32>
 }
 
