@@ -89,7 +89,8 @@ def _read(kernel: KernelOp, target: ForOp, load: LoadOp) -> _Read:
     others = [index for index in load.indices if index is not loop.variable]
     limits = [limit for limit in load.limits if not isinstance(limit.owner, affine.MinOp)]
     if any(is_made_in(value, target) for value in (*others, *limits)):
-        raise refusal(STEP, kernel, target, "an argument is read at an index that its body computes")
+        fact = "an argument is read at an index that its body computes"
+        raise refusal(STEP, kernel, target, fact)
     return _Read(load, loop, size)
 
 

@@ -290,8 +290,9 @@ def test_help_of_inherited_options(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         stepwell_opt.main(["--help-pass", "loop-sink"])
     options = capsys.readouterr().out.partition("\noptions:\n")[2].splitlines()
+    kernel = "The kernel; may be omitted if the module has only one."
     assert options == [
-        "  kernel (str | None, default none): The kernel; may be omitted if the module has only one.",
+        f"  kernel (str | None, default none): {kernel}",
         '  loop (str, default ""): The outer loop.',
     ]
 
