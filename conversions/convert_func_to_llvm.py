@@ -98,7 +98,7 @@ def lower_return(op: Operation, low: Lowering) -> None:
 def lower_call(call: func.CallOp, low: Lowering) -> None:
     arguments = [part for operand in call.operands for part in low.parts(operand)]
     result_type = _result_type(low, [result.type for result in call.results])
-    new = low.perform(direct_call(call.callee, arguments, result_type))
+    new = low.perform(plain_call(call.callee, arguments, result_type))
     if not call.results:
         return
     returned = new.results[0]
@@ -121,20 +121,23 @@ def lower_call(call: func.CallOp, low: Lowering) -> None:
         values = values[count:]
 
 
-def direct_call(
-    callee: SymbolRefAttr, arguments: Sequence[SSAValue], result_type: Attribute | None
+def plain_call(
+    callee: SymbolRefAttr | None, operands: Sequence[SSAValue], result_type: Attribute | None
 ) -> llvm.CallOp:
-    """`llvm.call` without the cost of its constructor."""
+    """`llvm.call` of a function, by default its first operand.
+
+    The constructor of the operation would take longer than all of its lowering.
+    """
     return llvm.CallOp.create(
-        operands=arguments,
+        operands=operands,
         result_types=[] if result_type is None else [result_type],
         properties={
-            "callee": callee,
+            **({} if callee is None else {"callee": callee}),
             "fastmathFlags": NO_FLAGS,
             "CConv": llvm.CallingConventionAttr("ccc"),
             "TailCallKind": llvm.TailCallKindAttr(llvm.TailCallKind.NONE),
             "op_bundle_sizes": numbers_attr(),
-            "operandSegmentSizes": numbers_attr(len(arguments), 0),
+            "operandSegmentSizes": numbers_attr(len(operands), 0),
         },
     )
 

@@ -29,7 +29,7 @@ from ..core.budgets import EXACT
 from ..core.typed import memref_type
 from ..dialects.program import EFFORT
 from ..dialects.upstream import ops as upstream
-from .to_llvm.addresses import element_address, number_of_elements, offset_address, sum_of
+from .to_llvm.addresses import element_address, number_of_elements, offset_address, sizes_of, sum_of
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
 from .to_llvm.types import PTR, alignment, byte_size, check_contiguous, int_attr, stored
 
@@ -86,13 +86,7 @@ def lower_dim(dim: memref.DimOp, low: Lowering) -> SSAValue:
         low.refuse("dimension is not known", "a constant")
     if not 0 <= number < type.get_num_dims():
         low.refuse("no such dimension", f"0 to {type.get_num_dims() - 1}", number)
-    return _sizes(low, dim.source)[number]
-
-
-def _sizes(low: Lowering, buffer: SSAValue) -> list[SSAValue]:
-    symbolic = iter(low.parts(buffer)[1:])
-    shape = memref_type(buffer).get_shape()
-    return [next(symbolic) if size == DYNAMIC_INDEX else low.integer(size) for size in shape]
+    return sizes_of(low, dim.source)[number]
 
 
 @MEMREF.on(memref.AllocaOp)
@@ -126,7 +120,7 @@ def lower_cast(op: Operation, low: Lowering) -> Parts:
     if not isinstance(source.type, MemRefType) or not isinstance(target, MemRefType):
         low.refuse("rank is not known", "ranked buffers")
     low.parts_of(target)
-    sizes = _sizes(low, source)
+    sizes = sizes_of(low, source)
     return (low.parts(source)[0], *_symbolic(target, sizes))
 
 

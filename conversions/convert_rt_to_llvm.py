@@ -8,7 +8,7 @@ left in its attributes: see `dialects/program.py`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -17,8 +17,6 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IndexType,
     IntegerAttr,
-    IntegerType,
-    LocationAttr,
     MemRefType,
     ModuleOp,
     SymbolRefAttr,
@@ -40,12 +38,11 @@ from ..dialects.loop.ops import KernelOp
 from ..dialects.program import needs_attributes
 from ..dialects.rt import ops as rt
 from ..dialects.upstream import ops as upstream
-from .convert_func_to_llvm import direct_call
-from .to_llvm import checks, clock
-from .to_llvm.addresses import number_of_elements
-from .to_llvm.checks import Assembler
+from .convert_func_to_llvm import plain_call
+from .to_llvm import checks
+from .to_llvm.addresses import number_of_elements, sizes_of
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
-from .to_llvm.types import NO_FLAGS, PTR, int_attr, numbers_attr, parts_of, words_of
+from .to_llvm.types import PTR, int_attr, numbers_attr, words_of
 
 RT = LoweringTable()
 """How to lower each operation of `rt`."""
@@ -79,6 +76,11 @@ def _word(low: Lowering, base: SSAValue, word: int, type: Attribute = PTR) -> SS
     return low.hoist(("load", address, type), llvm.LoadOp, (address,), type, _WORD)
 
 
+def _store_word(low: Lowering, base: SSAValue, word: int, value: SSAValue) -> None:
+    operands = [value, _word_address(low, base, word)]
+    low.perform(llvm.StoreOp.create(operands=operands, properties=_WORD))
+
+
 @RT.on(rt.ConstantOp)
 def lower_constant(constant: rt.ConstantOp, low: Lowering) -> SSAValue:
     table = _word(low, low.value(constant.context), rt.Word.CONSTANTS)
@@ -91,24 +93,18 @@ def lower_arena(arena: rt.ArenaOp, low: Lowering) -> Parts:
     have = _word(low, context, rt.Word.ARENA_BYTES, i64)
     enough = low.emit(llvm.ICmpOp, (wanted, have), i1, {"predicate": _NOT_ABOVE})
     base = _word(low, context, rt.Word.ARENA)
-    _return_unless(low, enough, rt.ARENA_TOO_SMALL, _leave(context, (wanted,)))
+    _return_unless(low, enough, rt.ARENA_TOO_SMALL, context, (wanted,))
     return (base, wanted)
 
 
-def _leave(context: SSAValue, details: Sequence[SSAValue]) -> Callable[[Assembler], None]:
-    """Writes details into the context."""
-
-    def write(at: Assembler) -> None:
-        for number, detail in enumerate(details):
-            at.store_word(context, rt.Word.DETAILS + number, detail)
-
-    return write
-
-
 def _return_unless(
-    low: Lowering, condition: SSAValue, number: int, leave: Callable[[Assembler], None]
+    low: Lowering,
+    condition: SSAValue,
+    number: int,
+    context: SSAValue,
+    details: Sequence[SSAValue] = (),
 ) -> None:
-    """End the function with an error number where `condition` is false."""
+    """End the function with an error number, and details in the context, if a condition fails."""
     op = low.op
     block, region = op.parent, op.parent_region()
     function = op.parent_op()
@@ -123,9 +119,12 @@ def _return_unless(
     failed = Block()
     region.insert_block(failed, len(region.blocks))
     low.perform(cf.ConditionalBranchOp(condition, rest, (), failed, ()))
-    at = Assembler(failed, op.location)
-    leave(at)
-    at.perform(func.ReturnOp(at.integer(number, i32)))
+    end = func.ReturnOp(low.integer(number, i32))
+    end.location = op.location
+    failed.add_op(end)
+    with low.before(end):
+        for word, detail in enumerate(details, rt.Word.DETAILS):
+            _store_word(low, context, word, detail)
 
 
 def _number(op: rt.FailingOp) -> int:
@@ -137,55 +136,55 @@ def _number(op: rt.FailingOp) -> int:
 
 @RT.on(rt.CheckOp)
 def lower_check(check: rt.CheckOp, low: Lowering) -> None:
-    details = [low.value(detail) for detail in check.details]
-    leave = _leave(low.value(check.context), details)
-    _return_unless(low, low.value(check.condition), _number(check), leave)
+    context, details = low.value(check.context), [low.value(d) for d in check.details]
+    _return_unless(low, low.value(check.condition), _number(check), context, details)
 
 
-def _nothing(at: Assembler) -> None:
-    """The compiled check left the details itself."""
-
-
-def _provide(
-    low: Lowering, name: str, make: Callable[..., llvm.FuncOp], *types: IntegerType
-) -> None:
+def _provide(low: Lowering, function: checks.Function) -> str:
+    """Add a copy of a function to the module unless there is one; return its name."""
+    name = function.sym_name.data
     if not low.is_declared(name):
-        low.add_function(make(*types))
+        low.add_function(function.clone())
+    return name
 
 
 @RT.on(rt.CheckIndexOp)
 def lower_check_index(check: rt.CheckIndexOp, low: Lowering) -> None:
     element = integer_type(memref_type(check.indices).element_type)
-    _provide(low, f"rt_first_outside_{element}", checks.first_outside, element)
-    name = checks.check_index_name(element)
-    _provide(low, name, checks.check_index, element)
-    address = low.parts(check.indices)[0]
-    count, extent = number_of_elements(low, check.indices), low.value(check.extent)
-    details = _word_address(low, low.value(check.context), rt.Word.DETAILS)
-    good = _call(low, name, (address, count, extent, details))
-    _return_unless(low, good, _number(check), _nothing)
+    _provide(low, checks.first_outside(element))
+    name = _provide(low, checks.check_index(element))
+    _call_check(low, check, name, [_row(low, check.indices), check.extent])
 
 
 @RT.on(rt.CheckCsrOp)
 def lower_check_csr(check: rt.CheckCsrOp, low: Lowering) -> None:
-    pointer, index = (
-        integer_type(memref_type(buffer).element_type) for buffer in (check.indptr, check.indices)
-    )
-    _provide(low, f"rt_first_outside_{index}", checks.first_outside, index)
-    _provide(low, f"rt_first_decrease_{pointer}", checks.first_decrease, pointer)
-    name = checks.check_csr_name(pointer, index)
-    _provide(low, name, checks.check_csr, pointer, index)
-    arguments: list[SSAValue] = []
-    for buffer in (check.indptr, check.indices):
-        arguments += [low.parts(buffer)[0], number_of_elements(low, buffer)]
-    arguments.append(low.value(check.columns))
-    arguments.append(_word_address(low, low.value(check.context), rt.Word.DETAILS))
-    good = _call(low, name, arguments)
-    _return_unless(low, good, _number(check), _nothing)
+    arrays = check.indptr, check.indices
+    pointer, index = (integer_type(memref_type(array).element_type) for array in arrays)
+    _provide(low, checks.first_outside(index))
+    _provide(low, checks.first_decrease(pointer))
+    name = _provide(low, checks.check_csr(pointer, index))
+    _call_check(low, check, name, [*(_row(low, array) for array in arrays), check.columns])
 
 
-def _call(low: Lowering, name: str, arguments: Sequence[SSAValue]) -> SSAValue:
-    return low.perform(direct_call(SymbolRefAttr(name), arguments, i1)).results[0]
+def _call_check(
+    low: Lowering,
+    check: rt.CheckIndexOp | rt.CheckCsrOp,
+    name: str,
+    arguments: Sequence[SSAValue],
+) -> None:
+    """Call a compiled check, which leaves its details itself."""
+    context = low.value(check.context)
+    address = _word_address(low, context, rt.Word.DETAILS)
+    details = low.emit(UnrealizedConversionCastOp, (address,), MemRefType(_INDEX, [3]))
+    good = low.perform(func.CallOp(name, [*arguments, details], [i1])).results[0]
+    _return_unless(low, good, _number(check), context)
+
+
+def _row(low: Lowering, buffer: SSAValue) -> SSAValue:
+    """A buffer as one row of elements."""
+    parts = low.parts(buffer)[0], number_of_elements(low, buffer)
+    row = MemRefType(memref_type(buffer).element_type, [DYNAMIC_INDEX])
+    return low.emit(UnrealizedConversionCastOp, parts, row)
 
 
 @RT.on(rt.CallOp)
@@ -195,43 +194,29 @@ def lower_call(call: rt.CallOp, low: Lowering) -> None:
 
 @RT.on(rt.CallPackedOp)
 def lower_call_packed(call: rt.CallPackedOp, low: Lowering) -> None:
-    words = [word for buffer in call.operands[1:] for word in _words(low, buffer)]
-    properties = {"elem_type": i64, "alignment": int_attr(8, 64)}
-    count = low.integer(max(1, len(words)))
-    array = low.hoist(call, llvm.AllocaOp, (count,), PTR, properties)
-    for number, word in enumerate(words):
-        operands = [word, _word_address(low, array, number)]
-        low.perform(llvm.StoreOp.create(operands=operands, properties=_WORD))
-    table = _word(low, low.value(call.context), rt.Word.FUNCTIONS)
+    words: list[SSAValue] = []
+    for passed in call.operands[1:]:
+        words.append(low.value(passed))
+        words += sizes_of(low, passed) if isinstance(passed.type, MemRefType) else ()
+    array, context = _on_stack(low, words, alignment=8), low.value(call.context)
+    table = _word(low, context, rt.Word.FUNCTIONS)
     function = _word(low, table, call.slot.value.data)
-    called = llvm.CallOp.create(
-        operands=[function, array],
-        result_types=[i32],
-        properties={
-            "fastmathFlags": NO_FLAGS,
-            "CConv": llvm.CallingConventionAttr("ccc"),
-            "TailCallKind": llvm.TailCallKindAttr(llvm.TailCallKind.NONE),
-            "op_bundle_sizes": numbers_attr(),
-            "operandSegmentSizes": numbers_attr(2, 0),
-        },
-    )
-    status = low.perform(called).results[0]
+    status = low.perform(plain_call(None, [function, array], i32)).results[0]
     operands = (status, low.integer(0, i32))
     good = low.emit(llvm.ICmpOp, operands, i1, {"predicate": _EQUAL})
-    _return_unless(low, good, _number(call), _nothing)
+    _return_unless(low, good, _number(call), context)
 
 
-def _words(low: Lowering, buffer: SSAValue) -> list[SSAValue]:
-    """The address of a buffer and all its sizes; of an index itself."""
-    if not isinstance(buffer.type, MemRefType):
-        return [low.value(buffer)]
-    address, *symbolic = low.parts(buffer)
-    sizes = iter(symbolic)
-    shape = memref_type(buffer).get_shape()
-    return [
-        address,
-        *(next(sizes) if size == DYNAMIC_INDEX else low.integer(size) for size in shape),
-    ]
+def _on_stack(low: Lowering, values: Sequence[SSAValue], alignment: int) -> SSAValue:
+    """The address of an array of words on the stack that holds values one after the other."""
+    count = low.integer(max(1, sum(words_of(value.type) for value in values)))
+    properties = {"elem_type": i64, "alignment": int_attr(alignment, 64)}
+    array = low.hoist(low.op, llvm.AllocaOp, (count,), PTR, properties)
+    word = 0
+    for value in values:
+        _store_word(low, array, word, value)
+        word += words_of(value.type)
+    return array
 
 
 @RT.on(rt.ClockOp)
@@ -240,9 +225,9 @@ def lower_clock(op: Operation, low: Lowering) -> SSAValue:
 
 
 def _now(low: Lowering) -> SSAValue:
-    low.declare(rt.SYSTEM_CLOCK, clock.SYSTEM_CLOCK_TYPE)
-    _provide(low, clock.CLOCK, clock.clock)
-    return low.perform(direct_call(SymbolRefAttr(clock.CLOCK), [], i64)).results[0]
+    low.declare(rt.SYSTEM_CLOCK, llvm.LLVMFunctionType([i32, PTR], i32))
+    clock = SymbolRefAttr(_provide(low, checks.clock()))
+    return low.perform(plain_call(clock, [], i64)).results[0]
 
 
 @RT.on(rt.RecordOp)
@@ -250,10 +235,9 @@ def lower_record(record: rt.RecordOp, low: Lowering) -> None:
     passed = low.emit(llvm.SubOp, (_now(low), low.value(record.since)), i64)
     table = low.parts(record.times)[0]
     for word, more in enumerate((passed, low.integer(1))):
-        address = _word_address(low, table, record.row.value.data * rt.RECORD_WORDS + word)
-        before = low.emit(llvm.LoadOp, (address,), i64, _WORD)
-        after = low.emit(llvm.AddOp, (before, more), i64)
-        low.perform(llvm.StoreOp.create(operands=[after, address], properties=_WORD))
+        place = record.row.value.data * rt.RECORD_WORDS + word
+        before = low.emit(llvm.LoadOp, (_word_address(low, table, place),), i64, _WORD)
+        _store_word(low, table, place, low.emit(llvm.AddOp, (before, more), i64))
 
 
 # tiles(n, f) == for t in 0..n: f(t)
@@ -289,52 +273,39 @@ def _lower_on_threads(call: rt.CallTilesOp, low: Lowering, threads: int) -> None
     parts = [part for argument in call.arguments for part in low.parts(argument)]
     entry = f"{callee}_entry"
     if not low.is_declared(entry):
-        types = [value.type for value in call.arguments]
-        low.add_function(_entry(entry, callee, types, call.location))
-    pool = llvm.LLVMFunctionType([PTR, PTR, i64, i64])
-    low.declare(rt.PARALLEL_TILES, pool)
-
-    count = low.integer(max(1, sum(words_of(part.type) for part in parts)))
-    properties = {"elem_type": i64, "alignment": int_attr(64, 64)}
-    context = low.hoist(call, llvm.AllocaOp, (count,), PTR, properties)
-    word = 0
-    for part in parts:
-        operands = [part, _word_address(low, context, word)]
-        low.perform(llvm.StoreOp.create(operands=operands, properties=_WORD))
-        word += words_of(part.type)
+        _add_entry(low, entry, callee, [value.type for value in call.arguments])
+    low.declare(rt.PARALLEL_TILES, llvm.LLVMFunctionType([PTR, PTR, i64, i64]))
+    context = _on_stack(low, parts, alignment=64)
     name = {"global_name": SymbolRefAttr(entry)}
     body = low.hoist(("entry", entry), llvm.AddressOfOp, (), PTR, name)
     arguments = [body, context, low.value(call.count), low.integer(threads)]
-    low.perform(direct_call(SymbolRefAttr(rt.PARALLEL_TILES), arguments, None))
+    low.perform(plain_call(SymbolRefAttr(rt.PARALLEL_TILES), arguments, None))
 
 
-def _entry(
-    name: str, callee: str, types: Sequence[Attribute], location: LocationAttr
-) -> func.FuncOp:
-    """A function (context, tile) that takes arguments from the context and calls `callee`."""
-    block = Block(arg_types=[PTR, i64])
+def _add_entry(low: Lowering, name: str, callee: str, types: Sequence[Attribute]) -> None:
+    """Add a function (context, tile) that reads arguments from the context and calls `callee`."""
+    end = func.ReturnOp()
+    end.location = low.op.location
+    block = Block([end], arg_types=[PTR, i64])
     context, tile = block.args
-    at = Assembler(block, location)
-    values = [_cast(at, [tile], _INDEX)]
-    word = 0
-    for type in types:
-        parts: list[SSAValue] = []
-        for part in parts_of(type):
-            address = at.at(context, at.integer(word), i64)
-            parts.append(at.load(address, part, 8))
-            word += words_of(part)
-        values.append(_cast(at, parts, type))
-    at.perform(func.CallOp(callee, values, []))
-    at.perform(func.ReturnOp())
-    result = func.FuncOp(name, ([PTR, i64], []), Region(block), "private")
-    result.location = location
-    return result
+    function = func.FuncOp(name, ([PTR, i64], []), Region(block), "private")
+    function.location = low.op.location
+    low.add_function(function)
+    with low.function(block), low.before(end):
+        values, word = [_cast(low, [tile], _INDEX)], 0
+        for type in types:
+            parts: list[SSAValue] = []
+            for part in low.parts_of(type):
+                parts.append(_word(low, context, word, part))
+                word += words_of(part)
+            values.append(_cast(low, parts, type))
+        low.perform(func.CallOp(callee, values, []))
 
 
-def _cast(at: Assembler, parts: Sequence[SSAValue], type: Attribute) -> SSAValue:
+def _cast(low: Lowering, parts: Sequence[SSAValue], type: Attribute) -> SSAValue:
     if len(parts) == 1 and parts[0].type == type:
         return parts[0]
-    return at.emit(UnrealizedConversionCastOp, parts, type)
+    return low.emit(UnrealizedConversionCastOp, parts, type)
 
 
 @dataclass(frozen=True)
@@ -353,13 +324,13 @@ class ConvertRtToLlvmPass(ModulePass):
     ```mlir
     func.func @main(%ctx: !rt.context, %ok: i1) -> i32
         attributes {rt.failures = [{kind = "check", subject = "sizes differ"}]} {
+      %0 = llvm.mlir.constant(1 : i32) : i32
       cf.cond_br %ok, ^bb1, ^bb2
     ^bb1:
-      %0 = arith.constant 0 : i32
-      func.return %0 : i32
-    ^bb2:
-      %1 = llvm.mlir.constant(1 : i32) : i32
+      %1 = arith.constant 0 : i32
       func.return %1 : i32
+    ^bb2:
+      func.return %0 : i32
     }
     ```
     Requires: `rt-outline-tiles`, no `scf` around (`convert-scf-to-cf`), `func` not yet converted.

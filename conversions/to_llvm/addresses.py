@@ -57,6 +57,13 @@ def element_address(low: Lowering, buffer: SSAValue, indices: Sequence[SSAValue]
     return offset_address(low, parts[0], terms, stored(type.element_type, low.index))
 
 
+def sizes_of(low: Lowering, buffer: SSAValue) -> list[SSAValue]:
+    """The sizes of the dimensions of a buffer."""
+    symbolic = iter(low.parts(buffer)[1:])
+    shape = memref_type(buffer).get_shape()
+    return [next(symbolic) if size == DYNAMIC_INDEX else low.integer(size) for size in shape]
+
+
 def number_of_elements(low: Lowering, buffer: SSAValue) -> SSAValue:
     """How many elements a buffer has."""
     parts = low.parts(buffer)

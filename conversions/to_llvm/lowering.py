@@ -16,7 +16,8 @@ lookup by class costs a tenth of a pattern visit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn, TypeAlias
 
 from xdsl.context import Context
@@ -234,12 +235,27 @@ class Lowering:
                 self._visit(op)
                 op = following
 
+    @contextmanager
+    def function(self, entry: Block | None) -> Iterator[None]:
+        """Within the context, hoist to this entry of a function that is isolated from above."""
+        outer = self._entry, self._hoisted
+        self._entry, self._hoisted = entry, {}
+        if entry is not None:
+            self._order.setdefault(entry, len(self._order))
+        yield
+        self._entry, self._hoisted = outer
+
+    @contextmanager
+    def before(self, op: Operation) -> Iterator[None]:
+        """Within the context, put new operations before this one instead."""
+        outer, self.op = self.op, op
+        yield
+        self.op = outer
+
     def walk_function(self, region: Region) -> None:
         """Lower a region that is isolated from above."""
-        outer = self._entry, self._hoisted
-        self._entry, self._hoisted = region.blocks.first, {}
-        self.walk(region)
-        self._entry, self._hoisted = outer
+        with self.function(region.blocks.first):
+            self.walk(region)
 
     def refuse(self, fact: str, expected: object = None, got: object = None) -> NoReturn:
         """Raise the error that the current operation cannot be converted."""

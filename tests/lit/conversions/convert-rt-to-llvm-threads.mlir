@@ -3,25 +3,19 @@
 // The arguments go into an array of words on the stack, from which a function takes them again.
 // CHECK-LABEL: func.func private @tile_entry(
 // CHECK-SAME: %[[V0:.*]]: !llvm.ptr, %[[V1:.*]]: i64) {
-// CHECK-NEXT: %[[V2:.*]] = builtin.unrealized_conversion_cast %[[V1]] : i64 to index
-// CHECK-NEXT: %[[V3:.*]] = llvm.mlir.constant(0) : i64
-// CHECK-NEXT: %[[V4:.*]] = llvm.getelementptr %[[V0]][%[[V3]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
-// CHECK-NEXT: %[[V5:.*]] = llvm.load %[[V4]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
-// CHECK-NEXT: %[[V6:.*]] = llvm.mlir.constant(1) : i64
-// CHECK-NEXT: %[[V7:.*]] = llvm.getelementptr %[[V0]][%[[V6]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
-// CHECK-NEXT: %[[V8:.*]] = llvm.load %[[V7]] {alignment = 8 : i64} : !llvm.ptr -> i64
-// CHECK-NEXT: %[[V9:.*]] = builtin.unrealized_conversion_cast %[[V5]], %[[V8]] : !llvm.ptr, i64 to memref<?xf32>
-// CHECK-NEXT: %[[V10:.*]] = llvm.mlir.constant(2) : i64
-// CHECK-NEXT: %[[V11:.*]] = llvm.getelementptr %[[V0]][%[[V10]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
-// CHECK-NEXT: %[[V12:.*]] = llvm.load %[[V11]] {alignment = 8 : i64} : !llvm.ptr -> f32
-// CHECK-NEXT: %[[V13:.*]] = llvm.mlir.constant(3) : i64
-// CHECK-NEXT: %[[V14:.*]] = llvm.getelementptr %[[V0]][%[[V13]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
-// CHECK-NEXT: %[[V15:.*]] = llvm.load %[[V14]] {alignment = 8 : i64} : !llvm.ptr -> vector<8xf32>
-// CHECK-NEXT: %[[V16:.*]] = llvm.mlir.constant(7) : i64
-// CHECK-NEXT: %[[V17:.*]] = llvm.getelementptr %[[V0]][%[[V16]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
-// CHECK-NEXT: %[[V18:.*]] = llvm.load %[[V17]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
-// CHECK-NEXT: %[[V19:.*]] = builtin.unrealized_conversion_cast %[[V18]] : !llvm.ptr to memref<4xf32>
-// CHECK-NEXT: func.call @tile(%[[V2]], %[[V9]], %[[V12]], %[[V15]], %[[V19]]) : (index, memref<?xf32>, f32, vector<8xf32>, memref<4xf32>) -> ()
+// CHECK-NEXT: %[[V2:.*]] = llvm.load %[[V0]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: %[[V3:.*]] = llvm.getelementptr %[[V0]][1] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V4:.*]] = llvm.load %[[V3]] {alignment = 8 : i64} : !llvm.ptr -> i64
+// CHECK-NEXT: %[[V5:.*]] = llvm.getelementptr %[[V0]][2] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V6:.*]] = llvm.load %[[V5]] {alignment = 8 : i64} : !llvm.ptr -> f32
+// CHECK-NEXT: %[[V7:.*]] = llvm.getelementptr %[[V0]][3] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V8:.*]] = llvm.load %[[V7]] {alignment = 8 : i64} : !llvm.ptr -> vector<8xf32>
+// CHECK-NEXT: %[[V9:.*]] = llvm.getelementptr %[[V0]][7] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V10:.*]] = llvm.load %[[V9]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: %[[V11:.*]] = builtin.unrealized_conversion_cast %[[V1]] : i64 to index
+// CHECK-NEXT: %[[V12:.*]] = builtin.unrealized_conversion_cast %[[V2]], %[[V4]] : !llvm.ptr, i64 to memref<?xf32>
+// CHECK-NEXT: %[[V13:.*]] = builtin.unrealized_conversion_cast %[[V10]] : !llvm.ptr to memref<4xf32>
+// CHECK-NEXT: func.call @tile(%[[V11]], %[[V12]], %[[V6]], %[[V8]], %[[V13]]) : (index, memref<?xf32>, f32, vector<8xf32>, memref<4xf32>) -> ()
 // CHECK-NEXT: func.return
 // CHECK-LABEL: llvm.func @stepwell_parallel_tiles(
 // CHECK-SAME: !llvm.ptr, !llvm.ptr, i64, i64)

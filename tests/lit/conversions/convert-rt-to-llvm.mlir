@@ -39,19 +39,18 @@ func.func @constants(%ctx: !rt.context, %i: index) -> f32 {
 // CHECK-NEXT: %[[V3:.*]] = llvm.load %[[V2]] {alignment = 8 : i64} : !llvm.ptr -> i64
 // CHECK-NEXT: %[[V4:.*]] = llvm.getelementptr %[[V0]][2] : (!llvm.ptr) -> !llvm.ptr, i64
 // CHECK-NEXT: %a = llvm.load %[[V4]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: %[[V5:.*]] = llvm.mlir.constant(-1 : i32) : i32
+// CHECK-NEXT: %[[V6:.*]] = llvm.getelementptr %[[V0]][6] : (!llvm.ptr) -> !llvm.ptr, i64
 // CHECK-NEXT: %a_1 = builtin.unrealized_conversion_cast %a, %[[V1]] : !llvm.ptr, i64 to memref<?xi8>
-// CHECK-NEXT: %[[V5:.*]] = llvm.icmp "sle" %[[V1]], %[[V3]] : i64
-// CHECK-NEXT: cf.cond_br %[[V5]], ^bb1, ^bb2
+// CHECK-NEXT: %[[V7:.*]] = llvm.icmp "sle" %[[V1]], %[[V3]] : i64
+// CHECK-NEXT: cf.cond_br %[[V7]], ^bb1, ^bb2
 // CHECK-NEXT: ^bb1:
 // CHECK-NEXT: func.call @use(%a_1) : (memref<?xi8>) -> ()
 // CHECK-NEXT: %z = arith.constant 0 : i32
 // CHECK-NEXT: func.return %z : i32
 // CHECK-NEXT: ^bb2:
-// CHECK-NEXT: %[[V6:.*]] = llvm.mlir.constant(6) : i64
-// CHECK-NEXT: %[[V7:.*]] = llvm.getelementptr %[[V0]][%[[V6]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
-// CHECK-NEXT: llvm.store %[[V1]], %[[V7]] {alignment = 8 : i64} : i64, !llvm.ptr
-// CHECK-NEXT: %[[V8:.*]] = llvm.mlir.constant(-1 : i32) : i32
-// CHECK-NEXT: func.return %[[V8]] : i32
+// CHECK-NEXT: llvm.store %[[V1]], %[[V6]] {alignment = 8 : i64} : i64, !llvm.ptr
+// CHECK-NEXT: func.return %[[V5]] : i32
 // CHECK-LABEL: func.func private @use(
 // CHECK-SAME: memref<?xi8>) -> ()
 func.func @arena(%ctx: !rt.context, %n: index) -> i32 {
@@ -69,8 +68,12 @@ func.func private @use(memref<?xi8>)
 // CHECK-SAME: %ctx: !rt.context, %a: i1, %b: i1, %m: index, %n: index) -> i32 attributes
 // CHECK-SAME: {rt.failures = [{kind = "check", subject = "first"}, {kind = "check", subject = "second: expected {0}, got {1}", details = 2 : i64}]} {
 // CHECK-NEXT: %[[V0:.*]] = builtin.unrealized_conversion_cast %ctx : !rt.context to !llvm.ptr
-// CHECK-NEXT: %[[V1:.*]] = builtin.unrealized_conversion_cast %m : index to i64
-// CHECK-NEXT: %[[V2:.*]] = builtin.unrealized_conversion_cast %n : index to i64
+// CHECK-NEXT: %[[V1:.*]] = llvm.mlir.constant(1 : i32) : i32
+// CHECK-NEXT: %[[V2:.*]] = builtin.unrealized_conversion_cast %m : index to i64
+// CHECK-NEXT: %[[V3:.*]] = builtin.unrealized_conversion_cast %n : index to i64
+// CHECK-NEXT: %[[V4:.*]] = llvm.mlir.constant(2 : i32) : i32
+// CHECK-NEXT: %[[V5:.*]] = llvm.getelementptr %[[V0]][6] : (!llvm.ptr) -> !llvm.ptr, i64
+// CHECK-NEXT: %[[V6:.*]] = llvm.getelementptr %[[V0]][7] : (!llvm.ptr) -> !llvm.ptr, i64
 // CHECK-NEXT: cf.cond_br %a, ^bb1, ^bb3
 // CHECK-NEXT: ^bb1:
 // CHECK-NEXT: cf.cond_br %b, ^bb2, ^bb4
@@ -78,17 +81,11 @@ func.func private @use(memref<?xi8>)
 // CHECK-NEXT: %z = arith.constant 0 : i32
 // CHECK-NEXT: func.return %z : i32
 // CHECK-NEXT: ^bb3:
-// CHECK-NEXT: %[[V3:.*]] = llvm.mlir.constant(1 : i32) : i32
-// CHECK-NEXT: func.return %[[V3]] : i32
+// CHECK-NEXT: func.return %[[V1]] : i32
 // CHECK-NEXT: ^bb4:
-// CHECK-NEXT: %[[V4:.*]] = llvm.mlir.constant(6) : i64
-// CHECK-NEXT: %[[V5:.*]] = llvm.getelementptr %[[V0]][%[[V4]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
-// CHECK-NEXT: llvm.store %[[V1]], %[[V5]] {alignment = 8 : i64} : i64, !llvm.ptr
-// CHECK-NEXT: %[[V6:.*]] = llvm.mlir.constant(7) : i64
-// CHECK-NEXT: %[[V7:.*]] = llvm.getelementptr %[[V0]][%[[V6]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
-// CHECK-NEXT: llvm.store %[[V2]], %[[V7]] {alignment = 8 : i64} : i64, !llvm.ptr
-// CHECK-NEXT: %[[V8:.*]] = llvm.mlir.constant(2 : i32) : i32
-// CHECK-NEXT: func.return %[[V8]] : i32
+// CHECK-NEXT: llvm.store %[[V2]], %[[V5]] {alignment = 8 : i64} : i64, !llvm.ptr
+// CHECK-NEXT: llvm.store %[[V3]], %[[V6]] {alignment = 8 : i64} : i64, !llvm.ptr
+// CHECK-NEXT: func.return %[[V4]] : i32
 func.func @checks(%ctx: !rt.context, %a: i1, %b: i1, %m: index, %n: index) -> i32 {
   rt.check %ctx, %a, "first"
   rt.check %ctx, %b, "second: expected {0}, got {1}"(%m, %n)
@@ -118,20 +115,20 @@ func.func @checks(%ctx: !rt.context, %a: i1, %b: i1, %m: index, %n: index) -> i3
 // CHECK-NEXT: %[[V14:.*]] = llvm.getelementptr %[[V13]][2] : (!llvm.ptr) -> !llvm.ptr, i64
 // CHECK-NEXT: %[[V15:.*]] = llvm.load %[[V14]] {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
 // CHECK-NEXT: %[[V16:.*]] = llvm.mlir.constant(0 : i32) : i32
+// CHECK-NEXT: %[[V17:.*]] = llvm.mlir.constant(1 : i32) : i32
 // CHECK-NEXT: llvm.store %[[V0]], %[[V6]] {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
 // CHECK-NEXT: llvm.store %[[V1]], %[[V7]] {alignment = 8 : i64} : i64, !llvm.ptr
 // CHECK-NEXT: llvm.store %[[V2]], %[[V8]] {alignment = 8 : i64} : i64, !llvm.ptr
 // CHECK-NEXT: llvm.store %[[V3]], %[[V9]] {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
 // CHECK-NEXT: llvm.store %[[V4]], %[[V10]] {alignment = 8 : i64} : i64, !llvm.ptr
-// CHECK-NEXT: %[[V17:.*]] = llvm.call %[[V15]](%[[V6]]) : !llvm.ptr, (!llvm.ptr) -> i32
-// CHECK-NEXT: %[[V18:.*]] = llvm.icmp "eq" %[[V17]], %[[V16]] : i32
-// CHECK-NEXT: cf.cond_br %[[V18]], ^bb1, ^bb2
+// CHECK-NEXT: %[[V18:.*]] = llvm.call %[[V15]](%[[V6]]) : !llvm.ptr, (!llvm.ptr) -> i32
+// CHECK-NEXT: %[[V19:.*]] = llvm.icmp "eq" %[[V18]], %[[V16]] : i32
+// CHECK-NEXT: cf.cond_br %[[V19]], ^bb1, ^bb2
 // CHECK-NEXT: ^bb1:
 // CHECK-NEXT: %z = arith.constant 0 : i32
 // CHECK-NEXT: func.return %z : i32
 // CHECK-NEXT: ^bb2:
-// CHECK-NEXT: %[[V19:.*]] = llvm.mlir.constant(1 : i32) : i32
-// CHECK-NEXT: func.return %[[V19]] : i32
+// CHECK-NEXT: func.return %[[V17]] : i32
 func.func @packed(%ctx: !rt.context, %x: memref<?x4xf32>, %y: memref<3xf32>) -> i32 {
   rt.call_packed %ctx, 2 "env.f" ins(%x : memref<?x4xf32>) outs(%y : memref<3xf32>)
   %z = arith.constant 0 : i32
@@ -166,18 +163,21 @@ func.func private @tile(index, memref<?xf32>)
 // -----
 
 // A search comes with the first check that needs it, and serves the others.
-// CHECK-LABEL: llvm.func internal @rt_first_outside_i64(%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64) -> i64
-// CHECK: llvm.and %{{.*}} : i64
-// CHECK: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr -> vector<8xi64>
-// CHECK: llvm.icmp "uge" %{{.*}}, %{{.*}} : vector<8xi64>
-// CHECK: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr -> i64
-// CHECK-LABEL: llvm.func internal @rt_check_index_i64(
-// CHECK: llvm.call @rt_first_outside_i64
-// CHECK-NOT: llvm.func
+// CHECK-LABEL: func.func private @rt_first_outside_i64(
+// CHECK-SAME: memref<?xi64>, %low: i64, %span: i64) -> index
+// CHECK: %here = vector.load %x[%first] : memref<?xi64>, vector<32xi64>
+// CHECK-NEXT: %[[OFFSET:.*]] = arith.subi %here, %lows : vector<32xi64>
+// CHECK-NEXT: %[[BAD:.*]] = arith.cmpi uge, %[[OFFSET]], %spans : vector<32xi64>
+// CHECK-NEXT: vector.reduction <or>, %[[BAD]] : vector<32xi1> into i1
+// CHECK: memref.load %x[%{{.*}}] : memref<?xi64>
+// CHECK-LABEL: func.func private @rt_check_index_i64(
+// CHECK: func.call @rt_first_outside_i64
+// CHECK-NOT: func.func private
 // CHECK-LABEL: func.func @indices
-// CHECK: %[[OK:.*]] = llvm.call @rt_check_index_i64(
+// CHECK: %[[ROW:.*]] = builtin.unrealized_conversion_cast %{{.*}}, %{{.*}} : !llvm.ptr, i64 to memref<?xi64>
+// CHECK: %[[OK:.*]] = func.call @rt_check_index_i64(%[[ROW]], %n, %{{.*}}) : (memref<?xi64>, index, memref<3xindex>) -> i1
 // CHECK-NEXT: cf.cond_br %[[OK]], ^{{.*}}, ^{{.*}}
-// CHECK: llvm.call @rt_check_index_i64(
+// CHECK: func.call @rt_check_index_i64(
 func.func @indices(%ctx: !rt.context, %i: memref<?x2xi64>, %j: memref<?xi64>, %n: index) -> i32 {
   rt.check_index %ctx, %i, %n "i" : memref<?x2xi64>
   rt.check_index %ctx, %j, %n "j" : memref<?xi64>
@@ -187,13 +187,15 @@ func.func @indices(%ctx: !rt.context, %i: memref<?x2xi64>, %j: memref<?xi64>, %n
 
 // -----
 
-// CHECK-LABEL: llvm.func internal @rt_first_outside_i64(
-// CHECK-LABEL: llvm.func internal @rt_first_decrease_i32(
-// CHECK-LABEL: llvm.func internal @rt_check_csr_i32_i64(
-// CHECK: llvm.call @rt_first_decrease_i32
-// CHECK: llvm.call @rt_first_outside_i64
+// CHECK-LABEL: func.func private @rt_first_outside_i64(
+// CHECK-LABEL: func.func private @rt_first_decrease_i32(
+// CHECK: %there = vector.load %x[%ahead] : memref<?xi32>, vector<64xi32>
+// CHECK-NEXT: arith.cmpi slt, %there, %here : vector<64xi32>
+// CHECK-LABEL: func.func private @rt_check_csr_i32_i64(
+// CHECK: func.call @rt_first_decrease_i32
+// CHECK: func.call @rt_first_outside_i64
 // CHECK-LABEL: func.func @csr
-// CHECK: %[[OK:.*]] = llvm.call @rt_check_csr_i32_i64(
+// CHECK: %[[OK:.*]] = func.call @rt_check_csr_i32_i64(
 // CHECK-NEXT: cf.cond_br %[[OK]], ^{{.*}}, ^{{.*}}
 func.func @csr(%ctx: !rt.context, %p: memref<?xi32>, %i: memref<?xi64>, %n: index) -> i32 {
   rt.check_csr %ctx, %p, %i, %n "graph" : memref<?xi32>, memref<?xi64>
@@ -237,14 +239,14 @@ func.func @nested(%ctx: !rt.context, %ok: i1) -> i32 {
 // A clock is read by a function of the program, and a row of a table is two words.
 // CHECK: llvm.func @clock_gettime(i32, !llvm.ptr) -> i32
 // CHECK: llvm.func internal @rt_clock() -> i64 {
-// CHECK: %[[WHICH:.*]] = llvm.mlir.constant(1 : i32) : i32
-// CHECK-NEXT: %{{.*}} = llvm.call @clock_gettime(%[[WHICH]], %[[NOW:.*]]) : (i32, !llvm.ptr) -> i32
-// CHECK-NEXT: %[[SECONDS:.*]] = llvm.load %[[NOW]]
-// CHECK: %[[REST:.*]] = llvm.load
-// CHECK-NEXT: %[[BILLION:.*]] = llvm.mlir.constant(1000000000) : i64
-// CHECK-NEXT: %[[WHOLE:.*]] = llvm.mul %[[SECONDS]], %[[BILLION]] : i64
-// CHECK-NEXT: %[[SUM:.*]] = llvm.add %[[WHOLE]], %[[REST]] : i64
-// CHECK-NEXT: llvm.return %[[SUM]] : i64
+// CHECK: %which = llvm.mlir.constant(1 : i32) : i32
+// CHECK-NEXT: %status = llvm.call @clock_gettime(%which, %now) : (i32, !llvm.ptr) -> i32
+// CHECK-NEXT: %seconds = llvm.load %now
+// CHECK: %rest = llvm.load
+// CHECK-NEXT: %billion = llvm.mlir.constant(1000000000) : i64
+// CHECK-NEXT: %whole = llvm.mul %seconds, %billion : i64
+// CHECK-NEXT: %nanoseconds = llvm.add %whole, %rest : i64
+// CHECK-NEXT: llvm.return %nanoseconds : i64
 // CHECK-LABEL: func.func @clocks(
 // CHECK: %[[ONE:.*]] = llvm.mlir.constant(1) : i64
 // CHECK: %[[TIME:.*]] = llvm.getelementptr %[[TABLE:.*]][2] : (!llvm.ptr) -> !llvm.ptr, i64
