@@ -1,4 +1,4 @@
-"""What a reduction does with the values that it carries, against their combiners."""
+"""The check that a reduction accumulates each carried value by its combiner."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .ops_loops import ForOp, YieldOp
 from .ops_values import refuse
 
 _KNOWN = ("arith", "math", "vector", "loop")
-"""The dialects whose operations are judged; others may have a combiner of their own."""
+"""The dialects whose operations are checked; those of others may be combiners unknown here."""
 _OGT = arith.CMPF_COMPARISON_OPERATIONS.index("ogt")
 
 
 def check_combiners(loop: ForOp) -> None:
-    """Refuse a reduction whose body does not do with what it carries what a combiner says.
+    """Refuse a reduction that does not accumulate a carried value by its combiner.
 
-    The new value is the old one, joined by operations of the combiner with values that depend on
-    no value that is carried. Parts of that may be in loops inside, which carry it as well.
+    The new value has to be the old one combined with values that depend on no carried value. Nested
+    loops that carry the value as well may do a part of this.
 
     Raises:
         VerifyException: naming the carried value.
@@ -35,7 +35,7 @@ def check_combiners(loop: ForOp) -> None:
         if combine == Combine.CUSTOM:
             continue
         if combine == Combine.MAXNUM and _has_nan(loop.inits[number]):
-            fact = f"carried value {number} starts from NaN, which maxnum passes over"
+            fact = f"carried value {number} starts from NaN, which maxnum ignores"
             refuse(loop, fact, "a number", "nan")
         after = loop.yielded[number]
         if any(after in other for n, other in enumerate(affected) if n != number):
@@ -43,7 +43,7 @@ def check_combiners(loop: ForOp) -> None:
             refuse(loop, fact, "the combiner custom", combine)
         for op in _others(loop, number, affected[number]):
             fact = f"carried value {number} is not accumulated by its combiner"
-            expected = f"{combine} of it and of what does not depend on it"
+            expected = f"{combine} of it and a value that does not depend on it"
             refuse(loop, fact, expected, "another value" if op is None else op.name)
 
 
@@ -60,7 +60,7 @@ def _has_nan(value: SSAValue) -> bool:
 def _others(loop: ForOp, number: int, affected: set[SSAValue]) -> Iterator[Operation | None]:
     """The operations on the way to a carried value that are not its combiner.
 
-    None is for a value that does not depend on the carried one.
+    None stands for a value that does not depend on the carried one.
     """
     combine = loop.combines[number]
     left = [(loop.yielded[number], loop.carried[number])]
@@ -83,7 +83,7 @@ def _others(loop: ForOp, number: int, affected: set[SSAValue]) -> Iterator[Opera
 
 
 def _accumulated(op: Operation, combine: Combine, affected: set[SSAValue]) -> Sequence[SSAValue]:
-    """The operands of which each is a carried value to which something was joined, if any."""
+    """The operands that hold the accumulated value, if the operation combines it with others."""
     given = [place for place, operand in enumerate(op.operands) if operand in affected]
     if isinstance(op, arith.SelectOp):
         if given == [1, 2]:
@@ -94,9 +94,9 @@ def _accumulated(op: Operation, combine: Combine, affected: set[SSAValue]) -> Se
     return ()
 
 
-# a if a > b else b == maxnum(a, b)  where b is no NaN
+# a if a > b else b == maxnum(a, b) where b is not NaN
 def _is_larger(op: arith.SelectOp, affected: set[SSAValue]) -> bool:
-    """Whether an accumulator is replaced by what is larger."""
+    """Whether a larger value replaces the accumulator."""
     above = op.cond.owner
     return (
         isinstance(above, arith.CmpfOp)
@@ -107,9 +107,9 @@ def _is_larger(op: arith.SelectOp, affected: set[SSAValue]) -> bool:
 
 
 def _affected(loop: ForOp, value: SSAValue) -> set[SSAValue]:
-    """What depends on a carried value in an iteration of its loop.
+    """The values of an iteration that depend on a carried value of its loop.
 
-    What is loaded from a buffer depends on all that the loop stores to it.
+    A load depends on everything that the loop stores to its buffer.
     """
     found: set[SSAValue] = set()
     left = [value]
@@ -123,7 +123,7 @@ def _affected(loop: ForOp, value: SSAValue) -> set[SSAValue]:
 
 
 def _changed(loop: ForOp, op: Operation, place: int) -> Sequence[SSAValue]:
-    """What depends on an operand of an operation."""
+    """The values that depend on an operand of an operation."""
     if isinstance(op, StoreOp):
         inside = (load for load in loop.body.walk() if isinstance(load, LoadOp))
         return [load.result for load in inside if load.buffer is op.buffer]

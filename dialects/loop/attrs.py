@@ -12,8 +12,8 @@ class LoopKind(StrEnum):
     """What may be done with the iterations of a `loop.for`.
 
     `parallel`: they are independent. `tiles`: independent, and distributed over threads.
-    `serial`: they keep their order. `unroll`: independent, and copied out one after another.
-    `reduction`: they are joined by combiners, else independent.
+    `serial`: they keep their order. `unroll`: independent, and emitted one after another.
+    `reduction`: they accumulate by combiners, and are independent otherwise.
     """
 
     PARALLEL = "parallel"
@@ -24,11 +24,12 @@ class LoopKind(StrEnum):
 
 
 class Combine(StrEnum):
-    """How two partial results of a reduction join; `custom` is not known and never split.
+    """How two partial results of a reduction are combined; `custom` is unknown and never split.
 
     `max` and `min` of a NaN are NaN. `maxnum` of a NaN and a number is the number, which most
-    machines compute faster. A reduction by `maxnum` therefore starts from a number, and carries
-    one: the maximum of that and of all that is not NaN. Started from NaN its result is undefined.
+    machines compute faster. A reduction by `maxnum` starts from a number, and so always carries
+    one: the maximum of it and of every element that is not NaN. If it starts from NaN, its result
+    is undefined.
     """
 
     ADD = "add"
@@ -40,9 +41,9 @@ class Combine(StrEnum):
 
 
 class Space(StrEnum):
-    """Where a `loop.local` is that is not in the memory of one thread.
+    """The memory of a `loop.local` that is not private to a thread.
 
-    `shared`: in the memory that a group of threads has in common, as a GPU has one.
+    `shared`: the memory that a group of threads has in common, such as that of a GPU.
     """
 
     SHARED = "shared"

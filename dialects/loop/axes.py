@@ -1,8 +1,8 @@
-"""Which values become blocks when loops become axes, and whether they may.
+"""Which values become blocks when loops become axes, and whether that is legal.
 
 Turning a loop into an axis gives a dimension to every value that depends on its variable. The
-analysis walks the nest once, takes the smallest fixed point around accumulators, and refuses
-where a value would have to be something that a block cannot be.
+analysis walks the nest once, takes the smallest fixed point around accumulators, and refuses where
+a value cannot become a block.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Axes:
     Args:
         step: the name of the primitive, for its errors.
         kernel: the kernel.
-        targets: the loops that become axes, in the order of the axes. One is around the other;
-            a reduction is the whole body of another one, the outer half of a split.
+        targets: the loops that become axes, in the order of the axes, all nested in one another. A
+            reduction is the whole body of another one, the outer half of a split.
 
     Raises:
         ScheduleError: if one of the loops cannot be an axis.
@@ -50,7 +50,7 @@ class Axes:
         self.lanes: list[int] = []
         self.of: dict[SSAValue, AxisSet] = {}
         self.inner: dict[ForOp, ForOp] = {}
-        """The outer half of each reduction that becomes an axis, and that reduction."""
+        """For the outer half of each reduction that becomes an axis, that reduction."""
         self._variables: dict[SSAValue, ForOp] = {}
         for target in targets:
             self._take(target)
@@ -69,7 +69,7 @@ class Axes:
 
     def _take(self, target: ForOp) -> None:
         if target.over_entries:
-            raise self.refuse(target, "rows differ in length, so that entries are no axis")
+            raise self.refuse(target, "rows differ in length, so entries cannot be an axis")
         if target in self.targets:
             raise self.refuse(target, "is named twice")
         if target.kind.data in (LoopKind.SERIAL, LoopKind.TILES):
@@ -89,7 +89,7 @@ class Axes:
     def _take_reduction(self, target: ForOp, lanes: int, limited: bool) -> None:
         outer = target.parent_op()
         if not target.is_joinable:
-            raise self.refuse(target, "it is not known how its accumulators would join")
+            raise self.refuse(target, "its accumulators cannot be combined")
         if limited or lanes < 2:
             raise self.refuse(target, "wrong size of a reduction", "a constant above 1")
         if (
@@ -107,7 +107,7 @@ class Axes:
         """The operation around all of the targets.
 
         Raises:
-            ScheduleError: if they are not one inside of the other.
+            ScheduleError: if they are not nested in one another.
         """
         around = {target: set(enclosing(target)) for target in self.targets}
         chain = sorted(self.targets, key=lambda target: len(around[target]))
@@ -163,7 +163,7 @@ class Axes:
         self._carry(op, op)
 
     def _carry(self, outer: ForOp, op: ForOp, own: AxisSet = NONE) -> None:
-        """The axes of carried values: those of the first ones, and of what they become."""
+        """The axes of carried values: those of the initial and of the yielded values."""
         axes = [self._axes([init]) | own for init in outer.inits]
         while True:
             self.of |= zip((*outer.carried, *op.carried), (*axes, *axes), strict=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from .linear import normalized, value_of
 from .syntax import compress
@@ -23,28 +23,35 @@ def constant_index(value: SSAValue) -> int | None:
 
 def filled_in(map: AffineMap, operands: Sequence[SSAValue]) -> list[AffineExpr]:
     """The results of a map over its operands; constants among these are filled in."""
-    constants = [constant_index(operand) for operand in operands]
-    if all(value is None for value in constants):
+    dims = _dims(operands)
+    if all(isinstance(dim, AffineDimExpr) for dim in dims):
         return list(map.results)
-    dims = [
-        AffineExpr.dimension(number) if value is None else AffineExpr.constant(value)
-        for number, value in enumerate(constants)
-    ]
     return [normalized(expr, dims) for expr in map.results]
 
 
+def _dims(operands: Sequence[SSAValue]) -> list[AffineExpr]:
+    """The expression of each operand: its constant, or the dimension of its number."""
+    constants = map(constant_index, operands)
+    return [
+        AffineExpr.dimension(number) if value is None else AffineExpr.constant(value)
+        for number, value in enumerate(constants)
+    ]
+
+
 def iterations(bound: AffineMap, operands: Sequence[SSAValue]) -> int | None:
-    """How many iterations these bounds leave, None where it is not known at compile time."""
+    """The number of iterations with these bounds, None where it is not known at compile time."""
     numbers = [value_of(e) for e in filled_in(bound, operands)]
     known = [n for n in numbers if n is not None]
-    return max(0, min(known)) if len(known) == len(numbers) else None
+    if known and min(known) <= 0:
+        return 0
+    return min(known) if len(known) == len(numbers) else None
 
 
 def without_repeats(exprs: Sequence[AffineExpr]) -> list[AffineExpr]:
     """The same minimum in fewer expressions.
 
-    The first constant stays even where another one is smaller: it says how many lanes the
-    loop has as an axis, the others how many of them are valid.
+    The first constant stays even if another one is smaller: it is the number of lanes that the loop
+    has as an axis; the others are how many of them are valid.
     """
     result: list[AffineExpr] = []
     for expr in dict.fromkeys(exprs):
@@ -57,11 +64,8 @@ def without_repeats(exprs: Sequence[AffineExpr]) -> list[AffineExpr]:
 def shortened(
     map: AffineMap, operands: Sequence[SSAValue]
 ) -> tuple[AffineMap, list[SSAValue]] | None:
-    """The same map on fewer indices, with constants filled in; None if it is so already."""
-    dims: list[AffineExpr] = []
-    for number, operand in enumerate(operands):
-        value = constant_index(operand)
-        dims.append(AffineExpr.dimension(number) if value is None else AffineExpr.constant(value))
+    """The same map on fewer indices, with constants filled in; None if nothing changes."""
+    dims = _dims(operands)
     symbols = [AffineExpr.symbol(number) for number in range(map.num_symbols)]
     results = [normalized(e.replace_dims_and_symbols(dims, symbols)) for e in map.results]
     new, left = compress(results, operands, map.num_symbols)

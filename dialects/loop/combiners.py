@@ -15,7 +15,7 @@ _OPERATIONS: dict[Combine, tuple[type[Operation], type[Operation]]] = {
     Combine.MAXNUM: (arith.MaxnumfOp, arith.MaxSIOp),
     Combine.MIN: (arith.MinimumfOp, arith.MinSIOp),
 }
-"""Of floats and of integers."""
+"""For floats and for integers."""
 
 
 def combining(combine: Combine, element: Attribute) -> type[Operation]:
@@ -24,9 +24,9 @@ def combining(combine: Combine, element: Attribute) -> type[Operation]:
 
 
 def neutral_value(combine: Combine, element: Attribute) -> float | int:
-    """The number that changes no result of a combination with a number.
+    """The number that leaves every number it is combined with unchanged.
 
-    NaN alone changes no result of `maxnum` with NaN; but no reduction by `maxnum` carries NaN.
+    Under `maxnum` only NaN leaves NaN unchanged, but no reduction by `maxnum` carries NaN.
     """
     if combine in (Combine.ADD, Combine.MUL):
         return 0 if combine == Combine.ADD else 1
@@ -46,5 +46,5 @@ _PLACES[Combine.ADD] |= {math.FmaOp: (2,), arith.SubfOp: (0,), arith.SubiOp: (0,
 
 
 def accumulating_places(combine: Combine, op: Operation) -> tuple[int, ...]:
-    """The operands of an operation to which it joins the rest: any one of them, but only one."""
+    """The places of an operation that may take the accumulator, one of them at a time."""
     return _PLACES[combine].get(type(op), ())

@@ -1,20 +1,19 @@
-"""Dependences between the iterations of a loop, and reads of what was never written.
+"""Dependences between the iterations of a loop, and reads before the first write.
 
-Iterations of a loop that is not serial run in any order and at the same time. Two of them
-depend on one another where one stores what the other loads or stores. Whether they do is asked
-of the indices of each pair of accesses: that both are at one place is a system of linear
-equations, one for each dimension, over the loop variables of the one and the other iteration.
-There is no solution if an equation, or one that follows from several, has none: by the greatest
-common divisor of its coefficients (Banerjee, Dependence Analysis, 1997, chapter 3), or by the
-ranges of its terms (chapter 4).
+Iterations of a loop that is not serial run in any order, or at the same time. Two of them depend on
+each other if one stores to a place that the other loads from or stores to. For each pair of
+accesses, being at one place is a system of linear equations, one for each dimension, over the loop
+variables of the two iterations. It has no solution if an equation, or one that follows from
+several, has none: by the greatest common divisor of its coefficients (Banerjee, Dependence
+Analysis, 1997, chapter 3), or by the ranges of its terms (chapter 4).
 
-Two stores that accumulate by the same combiner commute. That is enough for a reduction, whose
-iterations one thread takes in any order, and not for loops whose iterations run at the same time:
-between the read and the write of the one may come those of the other.
+Two stores that accumulate by the same combiner commute. That suffices for a reduction, whose
+iterations one thread runs in any order, but not for loops whose iterations run at the same time:
+the read and the write of one may come between those of the other.
 
-What is not affine (an index that is read from memory, a column of a sparse matrix) may be
-anything. So an indirect store is independent only where another of its indices shows it, or
-where it stays in the row of a sparse matrix that an iteration visits (`segments.py`).
+An index that is not affine (read from memory, a column of a sparse matrix) may have any value. So
+an indirect store is independent only if another of its indices proves it, or if it stays in the row
+of a sparse matrix that the iteration visits (`segments.py`).
 """
 
 from __future__ import annotations
@@ -75,11 +74,11 @@ class Dependence:
 
 
 def dependences(body: Block, over: Mapping[SSAValue, SSAValue]) -> Iterator[Dependence]:
-    """The pairs of accesses that keep a loop from being parallel, or may do so.
+    """The pairs of accesses that prevent, or may prevent, a loop from being parallel.
 
     Args:
-        body: that of a kernel.
-        over: for each input that an output may be written over, that output.
+        body: the body of a kernel.
+        over: for each input that an output may overwrite, that output.
     """
     groups = _accesses(body, over)
     for loop in loops_in(body):
@@ -104,7 +103,7 @@ def dependences(body: Block, over: Mapping[SSAValue, SSAValue]) -> Iterator[Depe
 
 
 def unwritten(body: Block, outputs: Collection[SSAValue]) -> Iterator[Access]:
-    """The reads of outputs and local buffers from where nothing has been stored before."""
+    """The reads of outputs and local buffers at places where nothing was stored before."""
     written: dict[SSAValue, list[StoreOp]] = {}
     for op in body.walk():
         if not isinstance(op, Access):
@@ -119,7 +118,7 @@ def unwritten(body: Block, outputs: Collection[SSAValue]) -> Iterator[Access]:
 
 
 def _commute(first: StoreOp, second: Access) -> bool:
-    """Whether two stores to one place may change places: both accumulate, in the same way."""
+    """Whether two stores to one place commute: both accumulate by the same combiner."""
     return isinstance(second, StoreOp) and None is not first.accumulates == second.accumulates
 
 
@@ -150,7 +149,7 @@ def _is_own(buffer: SSAValue, loop: ForOp) -> bool:
 
 
 def _share_coordinate(first: Access, second: Access, loop: ForOp) -> bool:
-    """Whether the variable of a loop is the same index of both: nearly every pair ends here."""
+    """Whether the loop variable is the same index of both; this settles nearly every pair."""
     pairs = zip(first.map.data.results, second.map.data.results, strict=True)
     return any(
         type(one) is AffineDimExpr
@@ -338,10 +337,10 @@ def _plain(expr: AffineExpr) -> str:
 
 
 def _name(value: SSAValue) -> str:
-    """The name of a value: of a loop variable the loop's."""
+    """The name of a value; of a loop variable, that of the loop."""
     owner = value.owner
     loop = owner.parent_op() if isinstance(owner, Block) else None
-    if isinstance(loop, ForOp) and value is loop.body.block.args[0]:
+    if isinstance(loop, ForOp) and value is loop.variable:
         return loop.loop_name.data
     if value.name_hint is not None:
         return value.name_hint

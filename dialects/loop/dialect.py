@@ -1,11 +1,11 @@
 """The loop dialect, as it is registered.
 
-Why upstream is not enough: `linalg` has no sparse operands, no accumulators that outlive an
-operation, and `affine` no blocks of values whose dimensions are loops; in neither is a fused
-GEMM, a GCN layer and a softmax the same kind of thing. `scf` is what comes after scheduling.
+Why upstream is not enough: `linalg` has no sparse operands and no accumulators that outlive an
+operation, `affine` has no blocks of values whose dimensions are loops, and neither represents a
+fused GEMM, a GCN layer and a softmax in the same way. `scf` comes after scheduling.
 What lowers into it: operators of `graph`, by `convert-graph-to-loop`, and plug-ins' operators.
 What it lowers to: `scf`, `memref`, one-dimensional `vector`, `arith` and `math`, by
-`convert-loop-to-scf`, once `loop-legalize-vectors` has said what machine vectors there are.
+`convert-loop-to-scf`, once `loop-legalize-vectors` has chosen the machine vectors.
 """
 
 from __future__ import annotations

@@ -10,14 +10,14 @@ from .ops import ForOp, KernelOp, LoadOp, StoreOp
 
 
 def overwritable(kernel: KernelOp, output: SSAValue) -> list[int]:
-    """The inputs of a kernel that is not scheduled whose buffer an output may take.
+    """The inputs of an unscheduled kernel whose buffers an output may take.
 
         for i, j: y[i, j] = f(x[i, j], ...)
 
-    Each element of such an input is read once, by the iteration that writes its place, for what is
-    written there and for nothing else: the kernel has no other store. Schedules and conversions
-    keep to that: none takes a load past a store that needs its value, or reads an element again
-    whose value is needed.
+    Each element of such an input is read once, by the iteration that overwrites it, and only to
+    compute what replaces it: the kernel has no other store. Schedules and conversions preserve
+    this: none moves a load past the store that overwrites its element, or repeats it after that
+    store.
     """
     store = _only_store(kernel, output)
     if store is None or not _is_one_to_one(store):
@@ -35,7 +35,7 @@ def overwritable(kernel: KernelOp, output: SSAValue) -> list[int]:
 
 
 def sharing(kernel: KernelOp) -> set[int]:
-    """The arguments whose buffers may be those of others, by `loop.in_place`."""
+    """The arguments that may have the buffer of another one, by `loop.in_place`."""
     count = len(kernel.inputs) + len(kernel.outputs)
     pairs = {number: kernel.may_overwrite(number) for number in range(count)}
     return {number for number, over in pairs.items() if over}.union(*pairs.values())
@@ -55,7 +55,7 @@ def read_in(op: Operation) -> set[SSAValue]:
 def written_in(kernel: KernelOp, op: Operation) -> set[SSAValue]:
     """The buffers of a kernel that an operation may write to.
 
-    These are the buffers that it stores to, and the inputs that such a buffer may be, by
+    These are the buffers that it stores to, and the inputs that have such a buffer, by
     `loop.in_place`.
     """
     written = {inner.buffer for inner in op.walk() if isinstance(inner, StoreOp)}

@@ -28,9 +28,9 @@ from ...core.building.affine import (
 def with_dims(
     expr: AffineExpr, dims: Replacements, symbols: Sequence[AffineExpr] | None = None
 ) -> AffineExpr:
-    """The expression with others in the place of dimensions, and of symbols where they are given.
+    """The expression with its dimensions replaced, and its symbols if replacements are given.
 
-    It is not simplified: that is what `normalized` is for.
+    The result is not simplified; see `normalized`.
     """
     if type(expr) is AffineDimExpr:  # an ABC: isinstance is slow
         return dims[expr.position]
@@ -49,7 +49,7 @@ def normalized(
     dims: Replacements | None = None,
     symbols: Sequence[AffineExpr] | None = None,
 ) -> AffineExpr:
-    """The normal form, with other expressions in the place of dimensions and symbols."""
+    """The normal form, with dimensions and symbols replaced by other expressions."""
     if dims is None and symbols is None and type(expr) is not AffineBinaryOpExpr:
         return expr
     return expression(polynomial(expr, dims, symbols))

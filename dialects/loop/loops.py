@@ -1,4 +1,4 @@
-"""Questions about single loops: their sizes, which are around an operation or in a block."""
+"""Queries about loops: their sizes, those around an operation, those in a block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def reduction(
     inits: Sequence[SSAValue],
     matrix: Sequence[SSAValue] = (),
 ) -> ForOp:
-    """A reduction over a bound; with the index arrays of a matrix, over a row."""
+    """A reduction over a bound, or over a row if the index arrays of a matrix are given."""
     return ForOp(
         name,
         bound,
@@ -64,7 +64,7 @@ def extent_of(loop: ForOp) -> int | None:
 
 
 def most_iterations(loop: ForOp) -> int | None:
-    """A number that the iterations never exceed, None where none is known."""
+    """An upper limit of the number of iterations, None where none is known."""
     if loop.over_entries:
         return None
     known = [n for e in bound_of(loop) if (n := value_of(e)) is not None]
@@ -72,7 +72,7 @@ def most_iterations(loop: ForOp) -> int | None:
 
 
 def is_made_in(value: SSAValue, loop: ForOp) -> bool:
-    """Whether an iteration of a loop makes a value; the variable of the loop is given to it."""
+    """Whether a value is defined in the body of a loop; the variable of the loop does not count."""
     owner = value.owner
     inside = owner if isinstance(owner, Operation) else owner.parent_op()
     return value is not loop.variable and inside is not None and loop.is_ancestor(inside)

@@ -1,7 +1,7 @@
-"""Names for new loops: each is one that no loop of the kernel has, nor another new one.
+"""Names of new loops, each unique in its kernel.
 
-Traces, options of passes and records find loops by their names, so that the primitives do not
-leave it to chance: a new name is made here, from the name of the loop that it comes from.
+Traces, options of passes and records find loops by name, so that every new name is made here, from
+the name of the loop that it comes from.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Collection, Sequence
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, with underscores at its end until it is not taken."""
+    """The name, with underscores appended until it is free."""
     while name in taken:
         name += "_"
     return name
 
 
 def free_base(base: str, endings: Sequence[str], taken: Collection[str]) -> str:
-    """The base, with underscores at its end until it makes a free name with each ending."""
+    """The base, with underscores appended until it forms a free name with each ending."""
     while any(base + ending in taken for ending in endings):
         base += "_"
     return base
@@ -29,16 +29,16 @@ def free_suffix(
     taken: Collection[str],
     endings: Sequence[str] = ("",),
 ) -> str:
-    """The suffix, repeated until copies of loops get free names with it.
+    """The suffix, repeated until it forms a free name for each copy of a loop.
 
     Args:
-        suffix: what the names of the copies end with; its last character is no digit.
+        suffix: the end of the names of the copies; its last character is not a digit.
         copied: the names of the loops that are copied.
-        taken: the names that other loops have, `copied` included where these stay.
+        taken: the names in use, including `copied` if those loops stay.
         endings: the text after the suffix in each of several copies: empty, or a number.
 
-    Names of different copies differ as well: equal ones would have the same ending, which is
-    the digits after the last character of the suffix, and so be of the same loop.
+    Names of different copies differ too: equal names would have the same digits after the suffix,
+    and so the same name of a loop before it.
     """
     found = suffix
     while any(name + found + ending in taken for name in copied for ending in endings):

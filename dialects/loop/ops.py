@@ -91,21 +91,21 @@ class KernelOp(IRDLOperation):
     affine map from an index of the (packed) argument to the index of the constant it is made
     of; `loop.bounds = ["x0.1"]`: its integers are indices below each of these extents (here
     dimension 1 of the first tensor that is passed), checked before the kernel runs;
-    `loop.entries = 13264` of column indices: so many entries the matrix has in every call, which
-    is for schedules to know; `loop.in_place = [2]`: this output may be the buffer of each of these
-    inputs after all (see `in_place.py`).
+    `loop.entries = 13264`, of column indices: the number of entries of the matrix in every call,
+    for schedules; `loop.in_place = [2]`: this output may have the buffer of any of these inputs
+    (see `in_place.py`).
 
-    No iteration of a loop that is not `serial` stores what another one loads or stores, and what
-    is read of an output or a `loop.local` was stored before (see `dependences.py`). What a
-    reduction carries is accumulated by its combiner (see `accumulators.py`). No operation but
-    `loop.for` has a body: schedules and conversions know no other.
+    In a loop that is not `serial`, no iteration stores to a place that another one loads from or
+    stores to, and an element of an output or a `loop.local` is stored before it is read (see
+    `dependences.py`). A reduction accumulates each carried value by its combiner (see
+    `accumulators.py`). Only `loop.for` has a body: schedules and conversions handle no other.
 
     The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
-    `trace.py`); it is for readers and for replaying. The verifier does not check a kernel that has
-    it for dependences, for reads of what was never stored, or for stores to inputs: no step adds
-    any. It cannot tell a trace that the steps wrote from one that was in the text, so a scheduled
-    kernel from outside is not checked for these either. `loop.vectors` is the machine vectors
-    that each vector of the kernel is made of (see `vectors.py`).
+    `trace.py`), for readers and for replay. A kernel that has it is not verified for dependences,
+    reads before the first store, or stores to inputs, since no step introduces any. The verifier
+    cannot tell a trace that steps wrote from one in text, so a scheduled kernel from outside is not
+    checked for these either. `loop.vectors` gives the machine vectors that each vector of the
+    kernel consists of (see `vectors.py`).
     """
 
     name = "loop.kernel"
@@ -186,18 +186,18 @@ class KernelOp(IRDLOperation):
             elif op.regions and op is not self:
                 refuse(op, "has a body", "loop.for as the only such operation in a kernel")
         if schedule is None:
-            # Primitives keep dependences as they are: the kernel that they began with has passed.
+            # Primitives preserve dependences, and the kernel that they started from was verified.
             self._check_memory()
 
     def _check_memory(self) -> None:
-        """That iterations are independent where they have no order, and reads are defined."""
+        """Check that unordered iterations are independent, and that reads are defined."""
         args, over = self.body.block.args, dict[SSAValue, SSAValue]()
         for number in range(len(self.inputs), len(args)):
             over |= {args[given]: args[number] for given in self.may_overwrite(number)}
         for found in dependences(self.body.block, over):
             refuse(found.loop, str(found), "independent iterations")
         for load in unwritten(self.body.block, self.outputs):
-            refuse(load, f"{access_text(load)} is read, where nothing was stored before")
+            refuse(load, f"{access_text(load)} is read, but nothing is stored there before")
         for op in self.walk():
             if isinstance(op, StoreOp) and op.buffer in self.inputs:
                 refuse(
@@ -205,7 +205,7 @@ class KernelOp(IRDLOperation):
                 )
 
     def _check_in_place(self, number: int) -> None:
-        """That `loop.in_place` of an argument names inputs of its type, and it is an output."""
+        """Check that `loop.in_place` is on an output, and names inputs of its type."""
         marked, args = self.attrs_of(number).get(IN_PLACE), self.body.block.args
         if marked is None:
             return

@@ -203,11 +203,10 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     loop.store add %v, %h (d0) -> (d0)(%c) : f32, memref<16xf32>
     ```
 
-    A store with a combiner accumulates: each element becomes what is in the buffer, joined with
-    the one that is stored. It is a read and a write, one lane after the other. Two of them to one
-    place commute if they have the same combiner, so that the iterations of a reduction may be
-    taken in any order; but nothing makes them one step, and so loops of other kinds than `serial`
-    and `reduction` refuse them where iterations may meet.
+    A store with a combiner accumulates: it combines each element of the buffer with the stored one.
+    It reads and writes, lane by lane. Two such stores to one place commute if they have the same
+    combiner, so that the iterations of a reduction may run in any order. They are not atomic: only
+    loops of the kinds `serial` and `reduction` may accumulate into one place in several iterations.
     """
 
     name = "loop.store"
@@ -243,7 +242,7 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @property
     def accumulates(self) -> Combine | None:
-        """How what is stored is joined with what is there; None if it takes its place."""
+        """How the stored value is combined with the old one; None if it replaces it."""
         return None if self.combine is None else self.combine.data
 
     @classmethod

@@ -52,7 +52,7 @@ from .syntax import (
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """The yield of an iteration: the new value of each value that its loop carries.
+    """The end of an iteration: the new value of each value that its loop carries.
 
     ```mlir
     loop.yield %sum, %most : f32, f32
@@ -85,17 +85,17 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         reduction carry(%acc = %zero : f32 add) : memref<?xi32>, memref<?xi32> { ... }
     ```
 
-    The name in quotes is what schedules call the loop. It runs from 0 in steps of 1 to the
+    Schedules refer to the loop by the name in quotes. It runs from 0 in steps of 1 to the
     smallest of its bounds, or over the stored entries of one row of a CSR matrix: `%p` from
     `indptr[row]` to `indptr[row + 1]`, and `%j` is `indices[p]`, the column. A row is never an
     axis: rows differ in length.
 
     Kind `parallel` is not printed. A loop of kind `serial` may carry values from one iteration
-    to the next; its results are the last ones. A `reduction` carries values, and is not
-    bound to their order: each has a combiner, by which the body accumulates it and accumulators
-    over parts of the range would join. With `unroll U`, that many iterations are taken at a
-    time, each with accumulators of its own. What is joined by its combiner depends on no other
-    carried value; a state of several values that depend on each other has the combiner `custom`.
+    to the next; its results are the final values. A `reduction` accumulates values in any order:
+    each has a combiner, by which the body accumulates it, and by which accumulators over parts of
+    the range are combined. With `unroll U`, it runs U iterations at a time, each with its own
+    accumulators. A value with a known combiner depends on no other carried value; values that
+    depend on each other have the combiner `custom`.
     """
 
     name = "loop.for"
@@ -104,7 +104,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """The operands of the bound, the index arrays of a matrix, the first carried values."""
     loop_name = prop_def(StringAttr)
     bound = prop_def(AffineMapAttr)
-    """Of a loop over entries the row."""
+    """For a loop over entries, the row."""
     kind = prop_def(LoopKindAttr)
     entries = opt_prop_def(UnitAttr)
     combiners = opt_prop_def(ArrayAttr[CombineAttr])
@@ -143,7 +143,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         types = [init.type for init in inits]
         if body is None:
             body = Region(Block(arg_types=[*([INDEX] * (2 if matrix else 1)), *types]))
-        # Not by the general constructor: schedules make loops by the hundred.
+        # The general constructor is slow, and schedules make hundreds of loops.
         Operation.__init__(
             self,
             operands=[*operands, *matrix, *inits],
@@ -152,7 +152,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
             regions=[body],
         )
 
-    # What it goes over.
+    # Range.
 
     @property
     def over_entries(self) -> bool:
@@ -166,13 +166,13 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @property
     def matrix(self) -> Sequence[SSAValue]:
-        """Of a loop over entries the row pointers and the column indices, else nothing."""
+        """The row pointers and column indices of a loop over entries; of another loop, nothing."""
         count = self.bound.data.num_dims
         return self.operands[count : count + 2] if self.over_entries else ()
 
     @property
     def variable(self) -> SSAValue:
-        """The loop variable, an index: of an entry its place in `indices` and in the values."""
+        """The loop variable, an index; for an entry, its position in `indices` and the values."""
         return self.body.block.args[0]
 
     @property
@@ -180,7 +180,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         """The column of an entry."""
         return self.body.block.args[1]
 
-    # What it carries.
+    # Carried values.
 
     @property
     def is_plain(self) -> bool:
@@ -199,7 +199,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @property
     def carried(self) -> Sequence[SSAValue]:
-        """The carried values inside the loop; of a reduction its accumulators."""
+        """The carried values inside of the loop; of a reduction, its accumulators."""
         return self.body.block.args[2 if self.over_entries else 1 :]
 
     @property
@@ -209,22 +209,22 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @property
     def combines(self) -> Sequence[Combine]:
-        """How partial results of each carried value of a reduction join."""
+        """How partial results of each carried value of a reduction are combined."""
         return [] if self.combiners is None else [attr.data for attr in self.combiners]
 
     @property
     def is_joinable(self) -> bool:
-        """Whether this is a reduction, and it is known how all of its partial results join."""
+        """Whether this is a reduction whose partial results can all be combined."""
         return self.is_reduction and Combine.CUSTOM not in self.combines
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether a schedule has said how the iterations are to be run."""
+        """Whether a schedule has chosen how the iterations run."""
         return self.unroll is not None or self.kind.data in (LoopKind.TILES, LoopKind.UNROLL)
 
     @property
     def at_once(self) -> int:
-        """How many iterations of a reduction are taken at a time."""
+        """How many iterations of a reduction run at a time."""
         return 1 if self.unroll is None else self.unroll.value.data
 
     @classmethod
@@ -391,7 +391,7 @@ class DropInvariantCarry(RewritePattern):
         for value in [carried[n] for n in range(len(yielded)) if n not in kept]:
             block.erase_arg(cast(BlockArgument, value))
         last = cast(YieldOp, block.last_op)
-        # Another value may yield one that is dropped, and so its initial value by now.
+        # A kept value may yield a dropped one, which is its initial value by now.
         rewriter.replace_op(last, YieldOp(*[last.values[n] for n in kept]))
         new = ForOp(
             op.loop_name.data,

@@ -39,7 +39,7 @@ class PartitionPointOp(IRDLOperation):
     and at most `n`. Because rows cost something, part 0 begins at row 0, part `parts` would
     begin at row `n`, and each row is in one part, however many entries it has: the path of
     Merrill and Garland, "Merge-Based Parallel Sparse Matrix-Vector Multiplication" (2016), cut
-    between rows. There are less than 2**31 parts.
+    between rows. There are fewer than 2**31 parts.
     """
 
     name = "loop.partition_point"

@@ -1,4 +1,4 @@
-"""Operations of the loop dialect that change no value: hints for the memory."""
+"""Operations of the loop dialect that change no value: hints to the memory system."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .syntax import INDEX, parse_applied_map, print_applied_map
 
 @irdl_op_definition
 class PrefetchOp(IRDLOperation):
-    """Say that the memory around an element will soon be read.
+    """Hint that the memory around an element will soon be read.
 
     ```mlir
     loop.prefetch %w (d0, d1) -> (d0, 64, d1 * 32)(%j0, %k) : memref<4x128x32xf32>
     ```
 
-    The map is that of a scalar `loop.load`. Nothing is read: the element is where counting on
-    in row-major order leads to, and may be past the end of its row or of the buffer.
+    The map is that of a scalar `loop.load`. Nothing is read: an index past the end of its row
+    counts on in row-major order, and the element may be past the end of the buffer.
     """
 
     name = "loop.prefetch"

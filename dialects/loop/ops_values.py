@@ -33,12 +33,12 @@ from .attrs import Combine, CombineAttr, SpaceAttr
 
 
 def element_type(kind: Attribute) -> Attribute:
-    """The type of one lane of a value: of a scalar the type itself."""
+    """The type of one lane of a value; of a scalar, the type itself."""
     return kind.element_type if isinstance(kind, VectorType) else kind
 
 
 def block_shape(kind: Attribute) -> tuple[int, ...]:
-    """The lanes of a value along each axis; of a scalar the empty tuple."""
+    """The number of lanes along each axis of a value; of a scalar, the empty tuple."""
     return kind.get_shape() if isinstance(kind, VectorType) else ()
 
 
@@ -48,7 +48,7 @@ def refuse(op: Operation, fact: str, expected: object = None, got: object = None
 
 @irdl_op_definition
 class FoldOp(IRDLOperation):
-    """Join the lanes of one axis: the place where a reduction is reassociated.
+    """Combine the lanes of one axis: the step that reassociates a reduction.
 
     ```mlir
     %s = loop.fold %v axis 1 add : vector<1x16xf32> -> vector<1x1xf32>
@@ -121,9 +121,9 @@ class LocalOp(IRDLOperation):
     %s = loop.local : memref<16xf32, #loop<space shared>>
     ```
 
-    It lives as long as an iteration of the loop around it, and is uninitialised at first. Without
-    a memory space it is in the memory of one thread: registers, cache, or stack. Whether there is
-    another one depends on the target; a conversion refuses what it cannot place.
+    It lives for one iteration of the enclosing loop, and starts uninitialised. Without a memory
+    space it is private to a thread: in registers, cache, or stack. Which other spaces exist depends
+    on the target; a conversion refuses a space that it cannot allocate in.
     """
 
     name = "loop.local"

@@ -1,4 +1,4 @@
-"""Packing: a constant laid out as the loops that read it run through it."""
+"""Packing: a constant laid out in the order in which loops read it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...core.building.affine import Variable, polynomial
 
 
 def pack_array(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> np.ndarray:
-    """The packed form of a constant, zero where its index is outside of the constant.
+    """The packed form of a constant, zero where the map leads outside of the constant.
 
     Args:
         array: the constant.
@@ -20,7 +20,7 @@ def pack_array(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> n
         shape: the shape of the result (that of the kernel's argument).
 
     Returns:
-        An array, or a view of `array` where that will do.
+        An array, or a view of `array` where one suffices.
 
     >>> panels = AffineMap.from_callable(lambda j0, k, j1: (j0 * 2 + j1, k))
     >>> pack_array(np.arange(6).reshape(3, 2), panels, (2, 2, 2)).tolist()
@@ -43,7 +43,7 @@ def pack_array(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> n
 
 
 def _view(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> np.ndarray | None:
-    """The packed form as a view, where the map is linear and all of it is inside."""
+    """The packed form as a view, if the map is linear and stays inside of the constant."""
     strides, first = [0] * len(shape), list[slice]()
     for expr, size, stride in zip(packing.results, array.shape, array.strides, strict=True):
         value = polynomial(expr)
@@ -66,7 +66,7 @@ def _view(array: np.ndarray, packing: AffineMap, shape: Sequence[int]) -> np.nda
 
 def _gathered(array: np.ndarray, packing: AffineMap, part: Sequence[slice]) -> np.ndarray:
     """A part of the packed form, element by element."""
-    # Open grids: what a result of the map does not depend on costs no memory.
+    # Open grids: a dimension that a result of the map does not depend on costs no memory.
     grid = cast(Any, np.ogrid[tuple(part)])
     index: list[np.ndarray] = []
     inside: Any = np.True_

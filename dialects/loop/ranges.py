@@ -16,7 +16,7 @@ from .rebuild import Rebuild
 
 
 class RangedRebuild(Rebuild):
-    """A `Rebuild` that knows what the variables of new loops may be."""
+    """A `Rebuild` that knows the ranges of the variables of new loops."""
 
     def __init__(self, kernel: KernelOp, changing: Sequence[Operation] | None = None) -> None:
         super().__init__(kernel, changing)

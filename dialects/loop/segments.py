@@ -1,7 +1,7 @@
 """Loops over the segments of a buffer that another buffer divides, as the rows of a CSR matrix do.
 
-Row i of a matrix has the entries from `ends[i]` up to `ends[i + 1]`, where `ends` never falls:
-matrices are checked at each call. Segments of different rows are disjoint.
+Row i of a matrix has the entries from `ends[i]` up to `ends[i + 1]`, where `ends` never decreases:
+each call checks its matrices. Segments of different rows are disjoint.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _pointers(place: SSAValue, loop: ForOp) -> SSAValue | None:
 
 
 def _divider(start: SSAValue, variable: SSAValue, loop: ForOp) -> SSAValue | None:
-    """The buffer that divides the places from `start` on which a variable counts."""
+    """The buffer that divides the places that a variable counts from `start`."""
     inner = variable.owner.parent_op() if isinstance(variable.owner, Block) else None
     if not isinstance(inner, ForOp) or inner.over_entries or variable is not inner.variable:
         return None

@@ -1,4 +1,4 @@
-"""Changing a kernel in place: an expression where an index was."""
+"""Replacing indices of a kernel by expressions, in place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .rebuild import Rebuild
 
 
 class Substitution(Rebuild):
-    """Puts expressions in the place of indices of a kernel, which stays the same operation."""
+    """Replaces indices of a kernel by expressions; the kernel stays the same operation."""
 
     def __init__(self, kernel: KernelOp) -> None:
         super().__init__(kernel)
@@ -23,7 +23,7 @@ class Substitution(Rebuild):
         self._constants: set[Operation] = set()
 
     def replace(self, index: SSAValue, expr: AffineExpr) -> None:
-        """Let all that uses an index use an expression instead."""
+        """Replace every use of an index by an expression."""
         self.bind(index, expr)
         for user in reversed(list(dict.fromkeys(use.operation for use in index.uses))):
             self._computed = {}
@@ -47,7 +47,7 @@ class Substitution(Rebuild):
             user.erase()
 
     def known(self, expr: AffineExpr) -> SSAValue | None:
-        """The value of an expression; constants are made once."""
+        """The value of an expression; each constant is emitted once."""
         if not isinstance(expr, AffineConstantExpr):
             return super().known(expr)
         for op in _before(self.source):
@@ -65,7 +65,7 @@ class Substitution(Rebuild):
 
 
 def _before(op: Operation | None) -> Iterator[Operation]:
-    """The operations before one, nearest first, in its block and in the blocks around."""
+    """The operations before `op`, nearest first, in its block and in the enclosing blocks."""
     while op is not None and not isinstance(op, KernelOp):
         before = op.prev_op
         while before is not None:
@@ -75,7 +75,7 @@ def _before(op: Operation | None) -> Iterator[Operation]:
 
 
 class _Itself(dict[SSAValue, SSAValue | AffineExpr]):
-    """For a value that nothing else stands for the value."""
+    """Maps a value without a replacement to itself."""
 
     def __missing__(self, value: SSAValue) -> SSAValue:
         return value

@@ -91,7 +91,7 @@ def print_row(
 def parse_carried(
     parser: Parser,
 ) -> tuple[list[Parser.Argument], list[SSAValue], list[Combine]]:
-    """Read what a loop carries, if anything: ``carry(%acc = %b : f32 add, %h = %z : f32)``."""
+    """Read the carried values of a loop, if any: ``carry(%acc = %b : f32 add, %h = %z : f32)``."""
     arguments: list[Parser.Argument] = []
     inits: list[SSAValue] = []
     combines: list[Combine] = []
@@ -119,7 +119,7 @@ def print_carried(
     inits: Sequence[SSAValue],
     combines: Sequence[Combine],
 ) -> None:
-    """Write what a loop carries, of a reduction with combiners."""
+    """Write the carried values of a loop, with the combiners of a reduction."""
 
     def one(number: int) -> None:
         printer.print_ssa_value(carried[number])
@@ -142,10 +142,10 @@ def compress(
 
     Args:
         exprs: expressions whose dimension `i` stands for `operands[i]`.
-        operands: index values; more than are used may be given.
+        operands: index values, some of which may be unused.
         num_symbols: how many symbols (axes) the map has; they keep their numbers.
     """
-    # Expressions are of an ABC: isinstance is slow.
+    # Affine expressions derive from an ABC, for which isinstance is slow.
     unique: dict[SSAValue, AffineExpr] = {}
     dims: dict[int, AffineExpr] = {}
     for expr in exprs:

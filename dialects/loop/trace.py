@@ -2,8 +2,8 @@
 
     split(j, 32, tail=mask); reorder(i, j0, j1); vectorize(j1)
 
-A kernel carries it as the attribute `loop.schedule`, which each primitive appends itself to. Text
-that is kept may state the version of its steps, before anything else: `version(1); split(j, 32)`.
+A kernel carries it as the attribute `loop.schedule`, to which each primitive appends its step.
+Stored text may begin with the version of its steps: `version(1); split(j, 32)`.
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ class Step:
 
 
 def trace_of(kernel: KernelOp) -> str:
-    """The steps that a kernel has behind it, "" where there are none."""
+    """The trace of a kernel, "" if it has none."""
     attribute = kernel.attributes.get(SCHEDULE)
     return attribute.data if isinstance(attribute, StringAttr) else ""
 
 
 def noted(kernel: KernelOp, name: str, *arguments: Argument, **named: Argument) -> KernelOp:
-    """The kernel, which a step has just made, with that step at the end of its trace."""
+    """Append a step to the trace of the kernel that it has just made; return the kernel."""
     step, before = str(Step(name, arguments, tuple(named.items()))), trace_of(kernel)
     kernel.attributes[SCHEDULE] = StringAttr(f"{before}; {step}" if before else step)
     return kernel
 
 
 def structure_of(kernel: KernelOp) -> str:
-    """The same text for kernels that differ in names only: a hash of what they compute.
+    """A hash of what a kernel computes, equal for kernels that differ in names only.
 
-    The names of loops are part of it, because traces speak of them; those of the kernel and of
-    its values are not, and neither are its schedule and where it comes from.
+    The names of loops count, because traces refer to them. The names of the kernel and of its
+    values do not, nor do its schedule and its locations.
     """
     copy = kernel.clone()
     copy.sym_name = StringAttr("kernel")
@@ -83,7 +83,7 @@ def structure_of(kernel: KernelOp) -> str:
 
 
 class _MalformedError(ScheduleError):
-    """Raised for a text that is no trace; `place` is where."""
+    """Raised for text that is not a trace; `place` is the position of the error."""
 
     place: int = 0
 
@@ -96,19 +96,19 @@ def parse_traces(text: str, file: str | None = None) -> dict[str | None, list[St
         @softmax: split(k, 64);
                   vectorize(k1)
 
-    Steps before the first name are for the kernel `None`: the only one of a module. A version at
-    the beginning is that of all of them.
+    Steps before the first name are for the kernel `None`, the only one of a module. A version at
+    the beginning applies to all steps.
 
     Args:
         text: the traces.
-        file: where the text is from. An error then says no more than the line: whoever wrote the
-            pipeline that names the file need not be who may read it.
+        file: the file that the text is from, if any. An error then gives only the number of the
+            line: whoever named the file in a pipeline may not be allowed to read it.
 
     Raises:
-        ScheduleError: naming the place where the text is malformed, or if its version is not read.
+        ScheduleError: naming the position of malformed text, or if its version is not supported.
     """
     try:
-        return _brought_up(_parsed(_COMMENT.sub("", text)))
+        return _upgraded(_parsed(_COMMENT.sub("", text)))
     except _MalformedError as error:
         if file is None:
             raise
@@ -143,8 +143,8 @@ def _parsed(text: str) -> dict[str | None, list[Step]]:
     return found
 
 
-def _brought_up(found: dict[str | None, list[Step]]) -> dict[str | None, list[Step]]:
-    """Steps in their present form, without the version that the text states."""
+def _upgraded(found: dict[str | None, list[Step]]) -> dict[str | None, list[Step]]:
+    """The steps upgraded to the current version, without the step that states a version."""
     if not found:
         return found
     kernel, steps = next(iter(found.items()))

@@ -1,4 +1,4 @@
-"""Operations of a kernel whose results nothing uses."""
+"""Removal of operations whose results are unused."""
 
 from __future__ import annotations
 

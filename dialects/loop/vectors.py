@@ -1,8 +1,8 @@
-"""What the vectors of a kernel are made of: `#loop.vectors`, see `loop-legalize-vectors`.
+"""The machine vectors of a kernel: `#loop.vectors`, see `loop-legalize-vectors`.
 
 A vector of the loop dialect has as many lanes as the loops it was made from had iterations. Its
 last axis is cut into chunks, each of which is a machine vector, or a scalar where it has one lane.
-The other axes are rows, all of which are cut in the same way.
+The other axes number its rows, which are all cut in the same way.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from xdsl.utils.exceptions import VerifyException
 from ...core.errors import explain
 
 VECTORS = "loop.vectors"
-"""The attribute of a kernel that says what its vectors are made of."""
+"""The attribute of a kernel with the machine vectors that its vectors consist of."""
 INTERLEAVE = "loop.interleave"
-"""The attribute of an operation that is done on so many machine vectors of a row step by step."""
+"""The attribute of an operation with the number of machine vectors of a row that it interleaves."""
 
 Shape = tuple[int, ...]
 Row = tuple[int, ...]
-"""The position of a row: an index for each axis but those that share a machine vector."""
+"""The position of a row: an index for each axis except those inside of a machine vector."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Vectors:
-    """What the vectors of a kernel are made of, and how many registers are free for others.
+    """The machine vectors of a kernel, and how many registers are left for hoisted loads.
 
-    Up to `hoisted` loads may leave the loops of a function or a tile. `cuts` are those of rows of
-    two lanes and more; vectors of the shapes in `merged` have their last two axes in one machine
-    vector instead.
+    Up to `hoisted` loads may be hoisted out of the loops of a function or a tile. `cuts` are for
+    rows of two or more lanes; vectors of the shapes in `merged` have their last two axes in one
+    machine vector instead.
     """
 
     hoisted: int
@@ -105,7 +105,7 @@ class Vectors:
     merged: tuple[Shape, ...] = ()
 
     def layout(self, shape: Shape) -> Layout | None:
-        """How vectors of a shape are cut, None if that is not said."""
+        """How vectors of a shape are cut, None if that is unknown."""
         if shape in self.merged:
             lanes = shape[-2] * shape[-1]
             return Layout(shape, (Chunk(0, lanes, lanes),), 2)
@@ -117,16 +117,16 @@ class Vectors:
 
 @irdl_attr_definition
 class VectorsAttr(Data[Vectors]):
-    """What the vectors of a kernel are made of, by the number of lanes along their last axis.
+    """The machine vectors of a kernel's vectors, by the number of lanes along their last axis.
 
     ```mlir
     #loop.vectors<hoist 16, 48 = [16, 16, 16], 23 = [16, 7 of 8], merged [2, 4]>
     ```
 
-    A row of 48 lanes is three machine vectors of 16. One of 23 is one of 16, and one of 8 in which
-    7 lanes count: loads and stores of it are masked. A row of one lane is a scalar. Both axes of a
-    `vector<2x4xf32>` share a machine vector. Up to 16 loads may leave the loops of a function or a
-    tile.
+    A row of 48 lanes is three machine vectors of 16. One of 23 is one of 16 and one of 8, in which
+    7 lanes are valid: its loads and stores are masked. A row of one lane is a scalar. Both axes of
+    a `vector<2x4xf32>` share a machine vector. Up to 16 loads may be hoisted out of the loops of a
+    function or a tile.
     """
 
     name = VECTORS

@@ -30,21 +30,21 @@ from .prefetch import LINE_BITS
 
 _LINE = LINE_BITS // 8
 _PLAIN = LoadOp | StoreOp | PrefetchOp | memref.DimOp
-"""What may be done with a buffer whose rows become longer."""
+"""The operations that allow the rows of their buffer to become longer."""
 
 
 def lines_of_a_row(row: int) -> Fraction:
-    """How many lines a row of so many bytes touches on average, for contiguous rows."""
+    """The average number of lines that a row of `row` bytes touches, for contiguous rows."""
     period = math.lcm(row, _LINE) // row
     touched = sum((n * row + row - 1) // _LINE - n * row // _LINE + 1 for n in range(period))
     return Fraction(touched, period)
 
 
 def aligned(row: int) -> int:
-    """The bytes of a row that is longer where that pays.
+    """The bytes of a row, which is padded if that pays off.
 
-    A row that divides a line or is a multiple of it touches the fewest lines. It pays where that
-    saves more than what all of the rows grow by.
+    A row that divides a line, or is a multiple of one, touches the fewest lines. Padding pays off
+    if it saves more lines than it makes the rows longer.
     """
     longer = 1 << (row - 1).bit_length() if row < _LINE else -(-row // _LINE) * _LINE
     saves = lines_of_a_row(row) * row > lines_of_a_row(longer) * longer
@@ -77,10 +77,10 @@ def _align(
 def _arguments(
     call: graph.CallDpsOp, result: OpResult, kernels: Mapping[str, KernelOp]
 ) -> list[tuple[KernelOp, int]]:
-    """The arguments of kernels that are a result; none where something else looks at it.
+    """The arguments of kernels that are a result; none if something else uses it.
 
     Args:
-        kernels: those that only one call uses.
+        kernels: the kernels that only one call uses.
     """
     found: list[tuple[KernelOp, int]] = []
     for user, place in [(call, -1), *((use.operation, use.index) for use in result.uses)]:
@@ -98,7 +98,7 @@ def _arguments(
 
 
 def _is_gathered(buffer: SSAValue) -> bool:
-    """Whether elements of a buffer are read whose place is no matter of loops alone."""
+    """Whether a load from a buffer has an index that is not a loop variable."""
     loads = [use.operation for use in buffer.uses if isinstance(use.operation, LoadOp)]
     return any(not _is_counted(index) for load in loads for index in load.indices)
 
@@ -109,7 +109,7 @@ def _is_counted(index: SSAValue) -> bool:
 
 
 def _retype(kernel: KernelOp, number: int, kind: MemRefType) -> None:
-    """Give an argument of a kernel another type."""
+    """Change the type of an argument of a kernel."""
     Rewriter.replace_value_with_new_type(kernel.body.block.args[number], kind)
     types = [arg.type for arg in kernel.body.block.args]
     count = len(kernel.function_type.inputs)
@@ -120,9 +120,9 @@ def _retype(kernel: KernelOp, number: int, kind: MemRefType) -> None:
 class LoopAlignRowsPass(ModulePass):
     """Align gathered rows to as few cache lines as possible.
 
-    A sparse product reads whole rows of its dense operand, in any order. Where that is the result
-    of another kernel its rows get some more elements at their ends, which are never read or
-    written, so that none begins in one line and ends in the next.
+    A sparse product reads whole rows of its dense operand, in any order. If another kernel produces
+    that operand, its rows are padded with elements that are never read or written, so that fewer
+    rows straddle two lines.
 
     Before:
 

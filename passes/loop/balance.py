@@ -30,13 +30,13 @@ def balance(kernel: Consumed, loop: str, entries: str, factor: int, weight: int 
                 a, b = partition_point(i0), partition_point(i0 + 1)
                 for i1 to b - a: body(a + i1)
 
-    There are as many parts as `split` with tail "mask" makes, of `factor` rows in the mean. How
-    many rows one has is known when the kernel runs: an entry of the reduction `entries` costs
-    1, a row `weight`. A row is never cut.
+    There are as many parts as `split` with tail "mask" makes, of `factor` rows on average. The
+    kernel computes how many rows each has: an entry of the reduction `entries` costs 1, a row
+    `weight`. A row is never cut.
 
     Raises:
         ScheduleError: if the loop is not a parallel one over the rows that `entries` reads, or
-            their row pointer is not an input that stays as it is.
+            their row pointer is not an input that the kernel only reads.
     """
     target = plain_loop(STEP, kernel, loop, [LoopKind.PARALLEL])
     reduction = loop_named(STEP, kernel, entries)
@@ -60,7 +60,7 @@ def balance(kernel: Consumed, loop: str, entries: str, factor: int, weight: int 
 
 
 def is_row_loop(loop: ForOp, entries: ForOp) -> bool:
-    """Whether an iteration of a loop reads the entries of the row of its number."""
+    """Whether iteration i of a loop reads the entries of row i."""
     (row,) = entries.bound.data.results
     return isinstance(row, AffineDimExpr) and entries.bounds[row.position] is loop.variable
 
@@ -139,7 +139,7 @@ class LoopBalancePass(PrimitivePass):
     ```
 
     Requires: a parallel loop over the rows of that reduction, whose row pointer is an input.
-    Leaves: loops named after it, with 0 and 1 at their ends.
+    Leaves: loops named after it, with 0 and 1 appended.
     """
 
     name = "loop-balance"
@@ -151,6 +151,6 @@ class LoopBalancePass(PrimitivePass):
     entries: str = ""
     """The reduction over the entries that are counted."""
     factor: int = 1
-    """The rows of a part in the mean."""
+    """The average number of rows of a part."""
     weight: int = 1
     """The cost of a row apart from its entries, in entries."""

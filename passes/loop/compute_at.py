@@ -1,4 +1,4 @@
-"""Compute what a loop reads of a local buffer inside of that loop: `loop-compute-at`."""
+"""Move the nest that fills a local buffer into the loop that reads it: `loop-compute-at`."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def compute_at(kernel: Consumed, nest: str, loop: str) -> KernelOp:
         ->  for i to n: local h : 1; for a to 1: h[a] = f(i + a)
                         y[i] = h[0] + 1
 
-    In each iteration just the part is computed that the iteration reads, into a buffer of just
-    that size. Parts of several iterations may overlap, as those of windows do; what they share is
-    then computed for each.
+    Each iteration computes only the part that it reads, into a buffer of only that size. The parts
+    of several iterations may overlap, as those of windows do; each iteration then recomputes the
+    overlap.
 
     Raises:
-        ScheduleError: if the nest does more than to compute each element of one local buffer
-            from what nobody writes to afterwards, or what the loop reads is not a part of known
-            size, or something else reads the buffer.
+        ScheduleError: if the nest does more than compute each element of one local buffer, if what
+            it reads is written to afterwards, if the loop does not read a part of known size, or if
+            something else reads the buffer.
     """
     producer, target = (plain_loop(STEP, kernel, name) for name in (nest, loop))
     store, axes = _filled(kernel, producer)
@@ -59,7 +59,7 @@ def _filled(kernel: KernelOp, nest: ForOp) -> tuple[StoreOp, list[ForOp]]:
     """The only store of a nest, and the loop along each dimension of its local buffer.
 
     Raises:
-        ScheduleError: if it is not one of each element of a local buffer.
+        ScheduleError: if there is not exactly one store, of each element of a local buffer.
     """
     stores = [op for op in nest.walk() if isinstance(op, StoreOp)]
     if len(stores) != 1 or not isinstance(stores[0].buffer.owner, LocalOp):
@@ -115,7 +115,7 @@ def _reads(kernel: KernelOp, nest: ForOp, target: ForOp, buffer: SSAValue) -> li
 
 @dataclass(frozen=True)
 class _Part:
-    """What one iteration reads of a buffer: an offset and a size along each axis."""
+    """The part of a buffer that one iteration reads: an offset and a size along each axis."""
 
     loads: Sequence[LoadOp]
     sizes: tuple[int, ...]
@@ -128,7 +128,7 @@ def _part_of(kernel: KernelOp, target: ForOp, loads: Sequence[LoadOp]) -> _Part:
     """The smallest part of a buffer that holds what one iteration of a loop reads.
 
     Raises:
-        ScheduleError: if an index is not a sum of loop variables, or another one for each load.
+        ScheduleError: if an index is not a sum of loop variables, or the loads read several parts.
     """
     shape = memref_type(loads[0].buffer).get_shape()
     operands = tuple(dict.fromkeys(index for load in loads for index in load.indices))
@@ -149,7 +149,7 @@ def _part_of(kernel: KernelOp, target: ForOp, loads: Sequence[LoadOp]) -> _Part:
 def _span(
     kernel: KernelOp, target: ForOp, load: LoadOp, axis: int, operands: Sequence[SSAValue]
 ) -> tuple[AffineExpr, int, int]:
-    """Where a load reads along an axis: a place that the iteration fixes, and offsets to it."""
+    """Where a load reads along an axis: a start fixed by the iteration, and offsets from it."""
     inside = {
         loop.variable: loop
         for loop in enclosing(load)
@@ -207,7 +207,7 @@ class _ComputeAt(RangedRebuild):
             self.visit_body(op.body.block)
 
     def starts(self) -> list[AffineExpr]:
-        """Where the part begins, over new indices."""
+        """The start of the part, over new indices."""
         dims = [
             AffineExpr.constant(0) if is_made_in(operand, self.target) else self.expr(operand)
             for operand in self.part.operands
@@ -221,7 +221,7 @@ class _ComputeAt(RangedRebuild):
         self.fill(perfect_nest(self.producer))
 
     def fill(self, loops: Sequence[ForOp]) -> None:
-        """Open the loops of the producer, each over the part alone, and compute an element."""
+        """Open the loops of the producer, each over the part only, and compute an element."""
         if not loops:
             self.visit_body(perfect_nest(self.producer)[-1].body.block)
             return
@@ -257,7 +257,7 @@ class _ComputeAt(RangedRebuild):
 
 @dataclass(frozen=True)
 class LoopComputeAtPass(PrimitivePass):
-    """Compute what a loop reads of a local buffer inside of that loop.
+    """Move the nest that fills a local buffer into the loop that reads it.
 
     Before:
 

@@ -45,9 +45,8 @@ def distribute(kernel: Consumed, loop: str, after: str) -> KernelOp:
             for ia to 8: for a to n: h[ia, a] = f(ia, a)
             for ib to 8: for j to n: y[ib, j] = h[ib, j] + 1
 
-    The first part is the nest, what stores before it, and what these need. A local buffer that
-    both parts use gets a dimension for the iterations. Scalars that both need are computed in
-    both.
+    The first part is the nest, the stores before it, and what these need. A local buffer that both
+    parts use gets a dimension for the iterations. Scalars that both need are computed in both.
 
     Args:
         kernel: the kernel.
@@ -55,9 +54,9 @@ def distribute(kernel: Consumed, loop: str, after: str) -> KernelOp:
         after: the last nest of the first part.
 
     Raises:
-        ScheduleError: if the loop is not parallel, the nest is not in its body or is the last
-            one there, no limit of the iterations is known where a buffer needs one, or both
-            parts need a value that cannot be computed again.
+        ScheduleError: if the loop is not parallel, if the nest is not in its body or is the last
+            one there, if a buffer needs a limit of the iterations that is unknown, or if both parts
+            need a value that cannot be recomputed.
     """
     target = plain_loop(STEP, kernel, loop, [LoopKind.PARALLEL])
     parts = _parts(kernel, target, loop_named(STEP, kernel, after))
@@ -77,7 +76,7 @@ class _Parts:
 
     first: Sequence[Operation]
     second: Sequence[Operation]
-    """What is computed in both comes first."""
+    """The operations that both parts compute come first."""
     expanded: Collection[LocalOp]
     """The buffers that both use."""
     size: int
@@ -117,7 +116,7 @@ def _parts(kernel: KernelOp, target: ForOp, after: ForOp) -> _Parts:
 
 
 def _needed_by(ops: set[Operation]) -> set[Operation]:
-    """Some operations of a block and those of it whose results they use, directly or not."""
+    """Operations of a block and all others of it whose results they use, directly or not."""
     block, found, waiting = next(iter(ops)).parent, set(ops), list(ops)
     while waiting:
         for inner in waiting.pop().walk():
@@ -131,7 +130,9 @@ def _needed_by(ops: set[Operation]) -> set[Operation]:
 def _check_moved(
     kernel: KernelOp, target: ForOp, moved: Sequence[Operation], first: Sequence[Operation]
 ) -> None:
-    """Raise if what moves to the second part reads what the first one stores to after it."""
+    """Raise if an operation that moves to the second part reads what a later store of the first
+    part writes.
+    """
     for op in moved:
         read = read_in(op)
         for other in first:
@@ -225,8 +226,8 @@ class LoopDistributePass(PrimitivePass):
           loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32> } } }
     ```
 
-    Requires: a parallel loop, which takes a number of iterations of a known limit where both
-        parts use a local buffer.
+    Requires: a parallel loop, with a known limit of its iterations if both parts use a local
+        buffer.
     Leaves: two loops, one after the other, and local buffers for all of their iterations.
     """
 

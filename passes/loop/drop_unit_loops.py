@@ -1,4 +1,4 @@
-"""Take away loops that run once or never: `loop-drop-unit-loops`."""
+"""Remove loops that run at most once: `loop-drop-unit-loops`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from xdsl.passes import ModulePass
 
 from ...core.budgets import EXACT
 from ...core.context import decide
-from ...dialects.loop.linear import value_of
-from ...dialects.loop.loops import bound_of, extent_of
+from ...dialects.loop.loops import extent_of
 from ...dialects.loop.nests import Consumed, loop_names, loops_of
 from ...dialects.loop.ops import ForOp, KernelOp, YieldOp
 from ...dialects.loop.substitution import Substitution
@@ -22,7 +21,7 @@ from ...dialects.loop.unused import erase_unused
 
 
 def drop_unit_loops(kernel: Consumed) -> KernelOp:
-    """Replace a loop of one iteration by its body, and drop one that never runs.
+    """Replace a loop that runs once by its body, and drop one that never runs.
 
     for i to 1: body(i)  ->  body(0)
     """
@@ -43,7 +42,7 @@ def _drop(substitution: Substitution, block: Block) -> None:
     """Drop the loops in a block, outer ones first."""
     op = block.first_op
     while op is not None:
-        if isinstance(op, ForOp) and (count := _iterations(op)) in (0, 1):
+        if isinstance(op, ForOp) and (count := extent_of(op)) in (0, 1):
             op = _inlined(substitution, op, count)
             continue
         for region in op.regions:
@@ -51,19 +50,8 @@ def _drop(substitution: Substitution, block: Block) -> None:
         op = op.next_op
 
 
-def _iterations(loop: ForOp) -> int | None:
-    if loop.over_entries:
-        return None
-    bound = bound_of(loop)
-    known = [size for expr in bound if (size := value_of(expr)) is not None]
-    if known and min(known) <= 0:
-        return 0
-    return min(known) if len(known) == len(bound) else None
-
-
 def _inlined(substitution: Substitution, loop: ForOp, count: int) -> Operation | None:
-    """Replace a loop by its only iteration, if it has one; return the operation that is now
-    first."""
+    """Replace a loop by its only iteration, if any; return the operation now in its place."""
     block, body = loop.parent, list[Operation]()
     assert block is not None
     if count:
@@ -85,7 +73,7 @@ def _inlined(substitution: Substitution, loop: ForOp, count: int) -> Operation |
 
 @dataclass(frozen=True)
 class LoopDropUnitLoopsPass(ModulePass):
-    """Take away loops that run once or never.
+    """Remove loops that run at most once.
 
     Before:
 

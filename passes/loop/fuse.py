@@ -1,4 +1,4 @@
-"""Make one loop of two that are perfectly nested: `loop-fuse`."""
+"""Fuse two perfectly nested loops into one: `loop-fuse`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEP = "loop-fuse"
 
 
 def fuse(kernel: Consumed, outer: str, inner: str) -> KernelOp:
-    """Replace two perfectly nested loops by one, which is called `outer_inner`.
+    """Replace two perfectly nested loops by one, called `outer_inner`.
 
         for i to m: for j to n: body(i, j)
         ->  for i_j to m * n: body(i_j floordiv n, i_j mod n)
@@ -33,8 +33,8 @@ def fuse(kernel: Consumed, outer: str, inner: str) -> KernelOp:
     Balances tiles among threads if neither loop has enough iterations.
 
     Raises:
-        ScheduleError: if something stands between the loops, the size of the inner one is not
-            known, or one is parallel or unrolled.
+        ScheduleError: if the loops are not perfectly nested, the size of the inner one is unknown,
+            or one of them is neither parallel nor serial.
     """
     kinds = (LoopKind.PARALLEL, LoopKind.SERIAL)
     first, second = (plain_loop(STEP, kernel, name, kinds) for name in (outer, inner))
@@ -69,7 +69,7 @@ class _Fuse(Rebuild):
 
 @dataclass(frozen=True)
 class LoopFusePass(PrimitivePass):
-    """Make one loop of two that are perfectly nested.
+    """Fuse two perfectly nested loops into one.
 
     Before:
 
@@ -98,8 +98,8 @@ class LoopFusePass(PrimitivePass):
     }
     ```
 
-    Requires: loops of these names with nothing between them, the inner one of constant size.
-    Leaves: one loop; to run along memory is for loops that were not fused.
+    Requires: perfectly nested loops of these names, the inner one of constant size.
+    Leaves: one loop, whose accesses are no longer contiguous along a loop.
     """
 
     name = "loop-fuse"
@@ -107,6 +107,6 @@ class LoopFusePass(PrimitivePass):
     primitive = staticmethod(fuse)
 
     outer: str = ""
-    """The loop outside."""
+    """The outer loop."""
     inner: str = ""
-    """The loop that is all there is in it."""
+    """The inner loop, the whole body of the outer one."""

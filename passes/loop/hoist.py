@@ -1,4 +1,4 @@
-"""Take what no iteration changes out of a loop: `loop-hoist`."""
+"""Hoist loop invariants out of a loop: `loop-hoist`."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def hoist(kernel: Consumed, loop: str) -> KernelOp:
 
         for i to 8: s = a[0]; y[i] = x[i] * s  ->  s = a[0]; for i to 8: y[i] = x[i] * s
 
-    Loads and divisions move only if the loop is known to run, and a load only if nothing in
-    the loop writes there.
+    Loads and divisions move only if the loop is known to run, and a load only if the loop does not
+    write to its buffer.
 
     Raises:
         ScheduleError: if there is nothing to hoist, with the obstacle of the first candidate.
     """
     target = loop_named(STEP, kernel, loop)
-    moved, held = _same_in_each_iteration(kernel, target)
+    moved, held = _invariants(kernel, target)
     if not moved:
-        fact = held or "nothing in its body stays the same from one iteration to the next"
+        fact = held or "nothing in its body is loop-invariant"
         raise refusal(STEP, kernel, target, fact)
     return noted(_Hoist(kernel, target, moved).run(), "hoist", loop)
 
 
-def _same_in_each_iteration(kernel: KernelOp, target: ForOp) -> tuple[list[Operation], str | None]:
-    """What can be hoisted out of a loop, and why the first other candidate cannot."""
+def _invariants(kernel: KernelOp, target: ForOp) -> tuple[list[Operation], str | None]:
+    """The operations to hoist out of a loop, and why the first other candidate cannot."""
     written = written_in(kernel, target)
     own: set[SSAValue] = set(target.body.block.args)
     moved: list[Operation] = []
@@ -59,12 +59,12 @@ def _same_in_each_iteration(kernel: KernelOp, target: ForOp) -> tuple[list[Opera
 
 
 def _why_not_hoistable(target: ForOp, op: Operation, written: set[SSAValue]) -> str | None:
-    """Why an operation stays; "" where it is not a thing that moves."""
+    """Why an operation cannot be hoisted: None if it can, "" if it is no candidate."""
     if isinstance(op, StoreOp | LocalOp | YieldOp):
         return ""
     if isinstance(op, LoadOp):
         if op.buffer in written:
-            return "it writes to what is read in it"
+            return "it writes to a buffer that is read in it"
     elif not is_side_effect_free(op):
         return ""
     if isinstance(op, (LoadOp, *TRAPPING)) and not (extent_of(target) or 0):
@@ -87,7 +87,7 @@ class _Hoist(Rebuild):
 
 @dataclass(frozen=True)
 class LoopHoistPass(PrimitivePass):
-    """Take what no iteration changes out of a loop.
+    """Hoist loop invariants out of a loop.
 
     Before:
 
@@ -119,7 +119,7 @@ class LoopHoistPass(PrimitivePass):
     ```
 
     Requires: a loop with something in it that does not depend on it.
-    Leaves: the loop, after what was moved.
+    Leaves: the loop, after the hoisted operations.
     """
 
     name = "loop-hoist"
@@ -127,4 +127,4 @@ class LoopHoistPass(PrimitivePass):
     primitive = staticmethod(hoist)
 
     loop: str = ""
-    """The loop that it is taken out of."""
+    """The loop that they are hoisted out of."""

@@ -1,4 +1,4 @@
-"""Choose the machine vectors that each vector of a kernel is made of: `loop-legalize-vectors`."""
+"""Choose the machine vectors that each vector of a kernel consists of: `loop-legalize-vectors`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ...dialects.loop.vectors import INTERLEAVE, VECTORS, Cut, Shape, Vectors, V
 from ...dialects.upstream import ops as upstream
 
 _REGISTERS_OF_A_FUNCTION = 3
-"""The registers that an expensive function needs for each vector it is computed on."""
+"""The registers that an expensive function needs for each vector."""
 
 
 def legalize_vectors(kernel: KernelOp, target: Target) -> Vectors | None:
-    """Note in a kernel what machine vectors its vectors are made of, if it has any."""
+    """Note in a kernel the machine vectors that its vectors consist of, if it has any."""
     ops = list(operations_in(kernel))
     kinds = [value.type for op in ops for value in (*op.operands, *op.results)]
-    # Types by identity, of an ABC: hashes and isinstance are slow.
+    # Types are compared by identity: they derive from an ABC, whose hash and isinstance are slow.
     types = list({id(kind): kind for kind in kinds if type(kind) is VectorType}.values())
     if not types:
         return None
@@ -43,7 +43,7 @@ def legalize_vectors(kernel: KernelOp, target: Target) -> Vectors | None:
     masks = target.vector_bits >= 512
     lanes = dict.fromkeys(shape[-1] for shape in shapes if shape not in merged)
     cuts = [_cut(number, most, masks) for number in lanes if number > 1]
-    # Half of the registers are left to what is computed in the loops.
+    # Half of the registers are left for the computation in the loops.
     vectors = Vectors(target.vector_registers // 2, tuple(cuts), tuple(merged))
     kernel.attributes[VECTORS] = VectorsAttr(vectors)
     for op in ops:
@@ -62,7 +62,9 @@ def _widest(types: Sequence[VectorType]) -> int:
 
 
 def _merged(ops: Sequence[Operation], most: int) -> set[Shape]:
-    """The shapes whose last axis but one is folded, and which fit into a machine vector."""
+    """The shapes whose last axis but one is folded, and whose last two axes fit into a machine
+    vector.
+    """
     folded: set[Shape] = set()
     limited: set[Shape] = set()
     rows_of: list[tuple[Shape, Shape]] = []
@@ -78,23 +80,23 @@ def _merged(ops: Sequence[Operation], most: int) -> set[Shape]:
         elif isinstance(op, upstream.BroadcastOp):
             rows_of.append((block_shape(op.source.type), block_shape(op.vector.type)))
     merged = {shape for shape in folded - limited if _fits(shape[-2:], most)}
-    # Rows of such shapes are combined, or copied, as a whole: into one of the same kind.
+    # Rows of such shapes are combined or copied as a whole, so the results are merged as well.
     while apart := {one for one, other in rows_of if one in merged and other not in merged}:
         merged -= apart
     return merged
 
 
 def _fits(axes: Sequence[int], most: int) -> bool:
-    """Whether two axes share a machine vector, of which each row is a part."""
+    """Whether two axes fit into one machine vector, as its rows."""
     rows, lanes = axes
     return min(axes) > 1 and rows * lanes <= most and not (rows * lanes) & (rows * lanes - 1)
 
 
 def _cut(lanes: int, most: int, masks: bool) -> Cut:
-    """A row cut into the widest machine vectors that there are.
+    """A row cut into the widest machine vectors of the target.
 
-    Where the machine has masked loads and stores for every type, the remainder is one vector with
-    lanes to spare, else several vectors of halving width.
+    If the machine has masked loads and stores for every type, the remainder is one masked vector,
+    else several vectors, each half as wide as the last.
     """
     chunks: list[tuple[int, int]] = []
     left = lanes
@@ -108,7 +110,7 @@ def _cut(lanes: int, most: int, masks: bool) -> Cut:
 
 
 def _interleave(op: Operation, vectors: Vectors, target: Target) -> None:
-    """Note on how many vectors of a row a function is computed at a time, if on several."""
+    """Note how many vectors of a row a function interleaves, if several."""
     op.attributes.pop(INTERLEAVE, None)
     layout = vectors.layout(block_shape(op.results[0].type))
     if layout is None:
@@ -121,7 +123,7 @@ def _interleave(op: Operation, vectors: Vectors, target: Target) -> None:
 
 @dataclass(frozen=True)
 class LoopLegalizeVectorsPass(ModulePass):
-    """Choose the machine vectors that each vector of a kernel is made of.
+    """Choose the machine vectors that each vector of a kernel consists of.
 
     Before:
 
@@ -155,16 +157,16 @@ class LoopLegalizeVectorsPass(ModulePass):
     ```
 
     Requires: vectors of one axis or more.
-    Leaves: every operation, and in kernels with vectors what `convert-loop-to-scf` needs to know of
-    the machine: the chunks of each row, how many machine vectors of a row an expensive function
-    is computed on step by step, and how many loads may leave their loops.
+    Leaves: every operation, and in kernels with vectors what `convert-loop-to-scf` needs to know
+    about the machine: the chunks of each row, how many machine vectors of a row an expensive
+    function interleaves, and how many loads may be hoisted out of their loops.
     """
 
     name = "loop-legalize-vectors"
     budget = EXACT
 
     target: str | None = None
-    """The name of the machine to make vectors for; by default that of the compilation."""
+    """The name of the target machine; by default that of the compilation."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(ctx) if self.target is None else named(self.target)

@@ -1,4 +1,4 @@
-"""Lay a constant argument out as the loops that read it run: `loop-pack`."""
+"""Lay a constant argument out in the order in which loops read it: `loop-pack`."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def pack(kernel: Consumed, argument: int, loops: Sequence[str]) -> KernelOp:
         for j0: reduce k: for j1: w[32 * j0 + j1, k]
         ->  the same with w[j0, k, j1], where loop.packing is (j0, k, j1) -> (32 * j0 + j1, k)
 
-    Places of the new layout that are outside of the constant hold 0, and the argument is as
-    large as the loops can become, so that reading a whole chunk needs no mask.
+    Elements of the new layout that are outside of the constant are 0, and each dimension is as
+    large as its loop can become, so that reading a whole chunk needs no mask.
 
     Raises:
-        ScheduleError: if the argument is not a constant, is packed already, or is read in
-            another way than by one map of just these loops; if the size of a loop is unknown.
+        ScheduleError: if the argument is not a constant, is packed already, or is not read by one
+            map of exactly these loops; if the size of a loop is unknown.
     """
     args = kernel.body.block.args
     if not 0 <= argument < len(kernel.inputs):
         raise _refusal(kernel, argument, "no such input", f"below {len(kernel.inputs)}", argument)
     attrs, kind = kernel.attrs_of(argument), args[argument].type
     if CONSTANT not in attrs or not isinstance(kind, MemRefType):
-        hint = "stage copies what comes with each call"
+        hint = "stage copies an argument of each call"
         raise _refusal(kernel, argument, "is not a constant", CONSTANT, hint=hint)
     if PACKING in attrs:
         raise _refusal(kernel, argument, "is packed already")
@@ -154,7 +154,7 @@ class _Pack(Rebuild):
 
 @dataclass(frozen=True)
 class LoopPackPass(PrimitivePass):
-    """Lay a constant argument out as the loops that read it run.
+    """Lay a constant argument out in the order in which loops read it.
 
     Before:
 
@@ -186,8 +186,8 @@ class LoopPackPass(PrimitivePass):
     }
     ```
 
-    Requires: an argument with `loop.constant` that is read by one map of just these loops.
-    Leaves: the argument with another type, and `loop.packing`.
+    Requires: an argument with `loop.constant` that is read by one map of exactly these loops.
+    Leaves: the argument with its packed type, and `loop.packing`.
     """
 
     name = "loop-pack"

@@ -1,4 +1,4 @@
-"""Make the rows of a local buffer longer than they need to be: `loop-pad`."""
+"""Pad the rows of a local buffer: `loop-pad`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ STEP = "loop-pad"
 
 
 def pad(kernel: Consumed, loop: str, multiple: int) -> KernelOp:
-    """Round the rows of the local buffer that a loop fills up to a multiple of some elements.
+    """Round the row length of the local buffer that a loop fills up to a multiple of some elements.
 
         local h : 3x7; for i: for j to 7: h[i, j] = ...
         ->  local h : 3x8; for i: for j to 7: h[i, j] = ...
 
-    Padding is never written, and no value read from it reaches a result: a
-    vector of 8 lanes that takes a row of 7 needs no mask to read it, and rows begin where
-    vectors do.
+    The padding is never written, and no value read from it reaches a result. A vector of 8 lanes
+    can read a row of 7 without a mask, and each row is aligned to vectors.
 
     Raises:
-        ScheduleError: if the loop does not fill one local buffer, or its rows have such a length.
+        ScheduleError: if the loop does not fill one local buffer, or its rows have such a length
+        already.
     """
     target = loop_named(STEP, kernel, loop)
     if multiple < 1:
@@ -63,7 +63,7 @@ class _Pad(Rebuild):
 
 @dataclass(frozen=True)
 class LoopPadPass(PrimitivePass):
-    """Make the rows of a local buffer longer than they need to be.
+    """Pad the rows of a local buffer.
 
     Before:
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ...core.budgets import SUMS
 from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.loops import enclosing
 from ...dialects.loop.nests import Consumed, perfect_nest, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
@@ -18,13 +19,13 @@ STEP = "loop-reorder"
 
 
 def reorder(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
-    """Nest some perfectly nested loops, whose iterations are independent, in this order.
+    """Nest perfectly nested loops, whose iterations are independent, in this order.
 
         for i: for j: body  ->  for j: for i: body
 
     Raises:
-        ScheduleError: if something stands between the loops, if one of them keeps its order,
-            or if a bound would depend on a loop inside of it.
+        ScheduleError: if the loops are not perfectly nested, if one of them is serial, or if a
+            bound would depend on an inner loop.
     """
     wanted: list[ForOp] = []
     for name in loops:
@@ -47,7 +48,7 @@ def reorder(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
 
 
 def _nest_of(kernel: KernelOp, wanted: Sequence[ForOp]) -> list[ForOp]:
-    """The loops in the order they are nested in now.
+    """The loops in the order in which they are nested now.
 
     Raises:
         ScheduleError: if they are not perfectly nested.
@@ -56,17 +57,10 @@ def _nest_of(kernel: KernelOp, wanted: Sequence[ForOp]) -> list[ForOp]:
         nest = perfect_nest(candidate)[: len(wanted)]
         if set(nest) == set(wanted):
             return nest
-    outermost = min(wanted, key=_depth)
+    outermost = min(wanted, key=lambda loop: len([*enclosing(loop)]))
     inside = perfect_nest(outermost)
     missing = next(loop for loop in wanted if loop not in inside[: len(wanted)])
     raise refusal(STEP, kernel, missing, f'is not perfectly nested in "{outermost.loop_name.data}"')
-
-
-def _depth(loop: ForOp) -> int:
-    depth, parent = 0, loop.parent_op()
-    while parent is not None:
-        depth, parent = depth + 1, parent.parent_op()
-    return depth
 
 
 class _Reorder(Rebuild):
@@ -119,7 +113,7 @@ class LoopReorderPass(PrimitivePass):
     }
     ```
 
-    Requires: loops of these names with nothing between them, whose iterations are independent.
+    Requires: perfectly nested loops of these names, whose iterations are independent.
     Leaves: the same statements in the innermost loop.
     """
 

@@ -77,7 +77,7 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
 
 
 def _staged_rows(schedule: Schedule, nest: str) -> list[str] | None:
-    """Schedule a nest whose rows are read again after they are staged; return the reasons."""
+    """Schedule a nest that stages rows and reads them again; return the reasons."""
     staged = staged_rows(schedule, nest)
     if staged is None:
         return None
@@ -91,7 +91,7 @@ def _staged_rows(schedule: Schedule, nest: str) -> list[str] | None:
 
 
 def _tile_rest(schedule: Schedule, others: set[str]) -> None:
-    """Tile the first loop that can be, in the nest made from the one beside these others."""
+    """Tile the first loop that can be tiled, in the first nest that is not one of these others."""
     left = [name for name in _top_loops(schedule.kernel) if name not in others]
     around = perfect_nest(schedule.for_loop(left[0])) if left else []
     for name in [loop.loop_name.data for loop in around]:
@@ -100,12 +100,12 @@ def _tile_rest(schedule: Schedule, others: set[str]) -> None:
 
 
 def _top_loops(kernel: KernelOp) -> list[str]:
-    """The plain loops that are in no other one."""
+    """The outermost plain loops."""
     return _nests_in(kernel.body.block)
 
 
 def _nests_in(block: Block) -> list[str]:
-    """The plain loops of a block; in place of one that carries values in order, those in it."""
+    """The plain loops of a block; a serial loop with carried values is replaced by those in it."""
     found: list[str] = []
     for op in block.ops:
         if isinstance(op, ForOp) and op.is_plain:
@@ -135,7 +135,7 @@ def _inside(
     for name in nested:
         _inside(schedule, name, reasons)
     prefetch_next_rows(schedule, inner.loop_name.data)
-    # If nothing inside is contiguous, perhaps everything is along an outer loop.
+    # If nothing inside is contiguous, everything may be so along an outer loop.
     for rule in (schedule_lanes, schedule_gathers) if nested else (schedule_gathers,):
         if len(reasons) > before:
             return
@@ -151,7 +151,7 @@ def _rows(schedule: Schedule, block: Block, reasons: list[str]) -> None:
 
 
 def _innermost_reductions(block: Block) -> Iterator[ForOp]:
-    """The reductions of a block over bounds; in place of one that has others in it, those."""
+    """The reductions of a block over bounds; one that contains others is replaced by those."""
     for op in block.ops:
         if isinstance(op, ForOp) and op.results and not op.over_entries:
             yield from [*_innermost_reductions(op.body.block)] or ([op] if op.is_reduction else [])
@@ -171,11 +171,11 @@ def _cut(schedule: Schedule, nest: ForOp, reasons: list[str], rules: Sequence[Ru
 
 @dataclass(frozen=True)
 class LoopSchedulePass(ModulePass):
-    """Give every kernel the schedule that its nests call for on the target.
+    """Schedule every kernel for the target, by the kinds of its nests.
 
-    Contractions get a register tile, other nests vectors along the loop that runs through
-    memory, reductions of rows partial accumulators. Other nests get vectors of gathered elements,
-    if their stores are contiguous.
+    Contractions get a register tile, reductions of rows get partial accumulators, and other nests
+    are vectorised along the loop with contiguous accesses. Nests with contiguous stores only gather
+    vectors.
 
     Before:
 
@@ -205,11 +205,11 @@ class LoopSchedulePass(ModulePass):
     }
     ```
 
-    A kernel carries the trace of its steps. With `trace` they are taken as they are written, on
-    the named kernel or the only one; other kernels are scheduled by default:
-    `loop-schedule{trace="@relu: split(i, 16, tail=mask); vectorize(i1)"}`.
+    A kernel carries the trace of its steps. `trace` gives the steps of the named kernels, or of the
+    only one; other kernels get the default schedule: `loop-schedule{trace="@relu: split(i, 16,
+    tail=mask); vectorize(i1)"}`.
 
-    Requires: kernels that are not scheduled yet; one that has blocks stays as it is.
+    Requires: unscheduled kernels; one that has blocks stays as it is.
     Leaves: the same kernels, with constants packed where `loop.packing` says so, and
         `loop.schedule`.
     """
@@ -218,11 +218,11 @@ class LoopSchedulePass(ModulePass):
     budget = SUMS
 
     target: str | None = None
-    """The name of the machine to schedule for; by default that of the compilation."""
+    """The name of the target machine; by default that of the compilation."""
     trace: str | None = None
     """Steps for the only kernel, or for several as `@name: steps @other: steps`."""
     trace_file: str | None = None
-    """A file with such a text."""
+    """A file with such text."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(ctx) if self.target is None else named(self.target)
@@ -245,7 +245,7 @@ class LoopSchedulePass(ModulePass):
                 decide(ctx, kernel, trace, why)
 
     def _tuned(self, ctx: Context, kernel: KernelOp) -> bool:
-        """Give a kernel the schedule that tuning has found for it, if there is one that fits."""
+        """Give a kernel the schedule that tuning found for it, if there is one that is legal."""
         schedules = known_to(ctx).schedules
         trace = schedules.get(structure_of(kernel)) if schedules else None
         if trace is None:

@@ -1,4 +1,4 @@
-"""Move statements into the loop that comes after them: `loop-sink`."""
+"""Move statements into the loop that follows them: `loop-sink`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ STEP = "loop-sink"
 
 
 def sink(kernel: Consumed, loop: str) -> KernelOp:
-    """Make a loop perfectly nested: what stands before the loop in its body goes into that.
+    """Make a loop perfectly nested: statements before the inner loop move into it.
 
         for i: s = a[i]; for j: y[i, j] = x[i, j] * s
         ->  for i: for j: s = a[i]; y[i, j] = x[i, j] * s
 
     Raises:
-        ScheduleError: if the body does not end with its only loop, or if something before it
-            does more than read buffers that the loop does not write to, and compute.
+        ScheduleError: if the body does not end with its only loop, or if something before it has
+            side effects or reads a buffer that the loop writes to.
     """
     outer = loop_named(STEP, kernel, loop)
     inner = outer.body.block.last_op
@@ -72,7 +72,7 @@ class _Sink(Rebuild):
 
 @dataclass(frozen=True)
 class LoopSinkPass(PrimitivePass):
-    """Move statements into the loop that comes after them.
+    """Move statements into the loop that follows them.
 
     Before:
 
@@ -103,8 +103,9 @@ class LoopSinkPass(PrimitivePass):
     }
     ```
 
-    Requires: a loop whose body ends with its only loop, after statements that may be repeated.
-    Leaves: the loop with only the inner one in it.
+    Requires: a loop whose body ends with its only loop, preceded by statements that may be
+    repeated.
+    Leaves: the loop with only the inner one in its body.
     """
 
     name = "loop-sink"

@@ -26,7 +26,7 @@ TAILS = ("peel", "mask", "split", "cases")
 
 @dataclass(frozen=True)
 class SplitNames:
-    """The names of the loops of a split."""
+    """The names of the loops that a split makes."""
 
     outer: str
     inner: str
@@ -35,7 +35,7 @@ class SplitNames:
 
     @property
     def tail(self) -> str:
-        """The loop over the iterations that are left."""
+        """The loop over the remaining iterations."""
         return self.inner + self.suffix
 
     def case(self, left: int) -> SplitNames:
@@ -48,7 +48,7 @@ def split_names(
 ) -> SplitNames:
     """The names of the new loops: `i0`, `i1` and `i1t`, with underscores if those exist.
 
-    The arguments are those of `split`: with the tail "cases" there are more names to make.
+    The arguments are those of `split`: the tail "cases" needs more names.
     """
     taken = loop_names(kernel)
     nested = [n.loop_name.data for n in loops_of_body(loop_named(STEP, kernel, loop))]
@@ -61,7 +61,7 @@ def split_names(
 
 
 def _most_cases(factor: int, cases: int) -> int:
-    """The most iterations that the tail "cases" has a nest for."""
+    """The largest number of iterations for which the tail "cases" has a nest."""
     return max(cases, factor - 1)
 
 
@@ -84,13 +84,13 @@ def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: i
                 for i0t1 to (1 if n mod f == 1 else 0): for i1t1 to 1: ...
                 for i0t2 to (1 if n mod f == 2 else 0): for i1t2 to 2: ...     (up to f - 1)
 
-    The tail "split" keeps the chunks whole and handles the remainder in one masked chunk; its
-    outer loop has at most one iteration. The tail "cases" has a nest for each number that may
-    be left, of which one runs: as fast as for a size that is known, and as large as all of them.
-    With `cases` above `f` there are also nests for f + 1 to `cases` iterations: one or a few
-    iterations are not left alone after a chunk, but run together with it.
-    Where the bound is the smaller of several, "cases" computes it before the chunks.
-    For a size that is known that is "peel". Where `factor` divides the size there is no tail.
+    The tail "split" keeps the chunks whole and handles the remainder in one masked chunk; its outer
+    loop has at most one iteration. The tail "cases" has a nest for each possible remainder, of
+    which one runs: as fast as for a known size, at the cost of the code of all of them. With
+    `cases` above `f` there are also nests for f + 1 to `cases` iterations: a remainder of a few
+    iterations runs together with the last chunk. If the bound is the smallest of several, "cases"
+    computes it before the chunks. For a known size "cases" is "peel". If `factor` divides the size,
+    there is no tail.
 
     Args:
         kernel: the kernel.
@@ -139,7 +139,7 @@ class _Split(Rebuild):
         self.target, self.factor, self.tail, self.names = target, factor, tail, names
         self.cases = cases
         self.joined = max(0, cases - factor)
-        """Up to so many remaining iterations are joined with the last chunk."""
+        """Up to this many remaining iterations run together with the last chunk."""
 
     def visit_for(self, op: ForOp) -> None:
         if op is not self.target:
@@ -152,7 +152,7 @@ class _Split(Rebuild):
             self.chunks_and_rest(op)
 
     def masked(self, op: ForOp) -> None:
-        """Chunks of which the last one may be cut short."""
+        """Chunks, the last of which may be shorter."""
         bound, f = self.bound(op), self.factor
         outer = [rounded_up_quotient(b, f) for b in bound]
         with self.loop(self.names.outer, outer, op.kind.data, op) as i0:
@@ -191,7 +191,9 @@ class _Split(Rebuild):
         return bound[0] if len(bound) == 1 else self.number(self.smallest(bound, op))
 
     def chunks_and_cases(self, op: ForOp, bound: AffineExpr) -> None:
-        """Whole chunks, less one where few iterations would be left, then a nest for each rest."""
+        """Whole chunks, one fewer where few iterations would remain, then a nest for each
+        remainder.
+        """
         f, outside, outer = self.factor, self.suffix, self.names.outer
         full = minus(quotient(bound, f), self.rest_is(bound, 1, self.joined))
         with self.loop(outer, [full], op.kind.data, op) as i0:
@@ -205,12 +207,12 @@ class _Split(Rebuild):
 
     # 1 if a <= n mod f <= b else 0  ==  (n + f - a) floordiv f - (n + f - 1 - b) floordiv f
     def rest_is(self, bound: AffineExpr, least: int, most: int) -> AffineExpr:
-        """1 if from `least` to `most` iterations are left after whole chunks, else 0."""
+        """1 if `least` to `most` iterations remain after whole chunks, else 0."""
         f = self.factor
         return minus(quotient(bound + (f - least), f), quotient(bound + (f - 1 - most), f))
 
     def case(self, op: ForOp, number: int, bound: AffineExpr) -> None:
-        """The nest for exactly so many remaining iterations."""
+        """The nest for exactly `number` remaining iterations."""
         names, left = self.names.case(number), number % self.factor
         bounds = [AffineExpr.constant(1), self.rest_is(bound, left, left)]
         if left <= self.joined:
@@ -290,7 +292,7 @@ class LoopSplitPass(PrimitivePass):
     ```
 
     Requires: a loop of that name that is not over entries; a reduction is only peeled.
-    Leaves: loops named after it, with 0 and 1 at their ends, and t in the tail.
+    Leaves: loops named after it, with 0 and 1 appended, and t in the tail.
     """
 
     name = "loop-split"

@@ -27,22 +27,22 @@ from .split import loops_of_body
 STEP = "loop-split-border"
 
 _COMPUTED = ("arith.addi", "arith.subi", "arith.muli", "arith.minsi", "arith.maxsi")
-"""Operations on indices whose result may be an expression."""
+"""Operations on indices whose result may be an affine expression."""
 
 _BOUNDS = {"arith.minsi": min, "arith.maxsi": max}
 
 
 def split_border(kernel: Consumed, loop: str, before: int, after: int) -> KernelOp:
-    """Split the first and the last iterations of a loop off.
+    """Split off the first and the last iterations of a loop.
 
         for i to n: y[i] = 0 <= i - 1 < n - 2 ? x[i - 1] : 0
         ->  for ib to 1: y[0] = 0
             for i to n - 2: y[i + 1] = x[i]
             for ie to 1: y[n - 1] = 0
 
-    What depends on the index alone is decided at compile time: comparisons, minima and maxima that
-    have one outcome in all the iterations of a part, and choices between values by them. In the
-    interior a padded window is an ordinary one, which runs along memory.
+    Comparisons, minima and maxima of the index that have the same outcome in all iterations of a
+    part are decided at compile time, and so are the selects that they control. In the interior a
+    padded window becomes an ordinary one, with contiguous accesses.
 
     Raises:
         ScheduleError: for a reduction, a loop of unknown size, and one that is shorter than its
@@ -63,7 +63,7 @@ def split_border(kernel: Consumed, loop: str, before: int, after: int) -> Kernel
 
 
 class _SplitBorder(RangedRebuild):
-    """Makes the parts: for each its suffix, the first iteration, and how many there are."""
+    """Emits the parts: each has a suffix, a first iteration, and a number of iterations."""
 
     def __init__(
         self, kernel: KernelOp, target: ForOp, parts: Sequence[tuple[str, int, int]]

@@ -33,18 +33,18 @@ STEP = "loop-stage"
 
 
 def stage(kernel: Consumed, argument: int, loop: str) -> KernelOp:
-    """Copy what one iteration of a loop reads of an argument, before it goes over it repeatedly.
+    """Copy the part of an argument that one iteration of a loop reads repeatedly.
 
         for j: for i: reduce k: y[k, 32 * j : 32 * j + 32]
         ->  for j: local p; for k: p[k] = y[k, 32 * j : 32 * j + 32]
                    for i: reduce k: p[k]
 
-    Rows that are a multiple of 4 KB apart compete for the same lines of a cache, and each needs
-    a page; the copy lies dense.
+    Rows that are a multiple of 4 KB apart compete for the same lines of a cache, and each is on
+    another page; the copy is contiguous.
 
     Raises:
-        ScheduleError: if the argument is not read at the iterations of reductions of one size,
-            or elsewhere at each iteration of another loop inside, or the loop may write to it.
+        ScheduleError: if the argument is not read along reductions of one size, is read along other
+            loops inside of the loop as well, or may be written by the loop.
     """
     target = plain_loop(STEP, kernel, loop)
     if not 0 <= argument < len(kernel.inputs):
@@ -69,14 +69,14 @@ class _Read:
     size: int
 
     def what(self) -> tuple[object, ...]:
-        """The same for two that read the same."""
+        """A key that is equal for two loads that read the same elements."""
         variable, load = self.reduction.variable, self.load
         indices = [None if index is variable else index for index in load.indices]
         return self.size, load.map, load.result.type, tuple(indices), load.limited
 
 
 def _read(kernel: KernelOp, target: ForOp, load: LoadOp) -> _Read:
-    """A load at the iterations of one reduction."""
+    """A load along one reduction."""
     loops = list(enclosing(load))
     inside = loops[: loops.index(target)]
     followed = [loop for loop in inside if loop.body.block.args[0] in load.indices]
@@ -113,7 +113,7 @@ class _Stage(Rebuild):
             self.visit_body(op.body.block)
 
     def fill(self) -> None:
-        """Make the copy."""
+        """Emit the copy."""
         load, size = self.first.load, self.first.size
         lanes = [lanes for lanes in self.shape if lanes > 1]
         kind = MemRefType(element_type(load.result.type), [size, *lanes])
@@ -129,7 +129,7 @@ class _Stage(Rebuild):
             self.emit(new_store(self.value(load.result), self.buffer, map, operands), load)
 
     def place(self, row: AffineExpr) -> list[AffineExpr]:
-        """Where the copy of a row is."""
+        """The place of the copy of a row."""
         axes = [axis for axis, lanes in enumerate(self.shape) if lanes > 1]
         return [row, *map(AffineExpr.symbol, axes)]
 
@@ -183,7 +183,7 @@ class LoopStagePass(PrimitivePass):
 
     Requires: an argument that the loop reads at each iteration of reductions of one known size,
         and nowhere else.
-    Leaves: a `loop.local`, a loop that fills it, and reads of it. Blocks are made before.
+    Leaves: a `loop.local`, a loop that fills it, and reads of it. Vectorise before.
     """
 
     name = "loop-stage"
@@ -193,4 +193,4 @@ class LoopStagePass(PrimitivePass):
     argument: int = 0
     """The number of the argument."""
     loop: str = ""
-    """The loop, each iteration of which makes a copy."""
+    """The loop, which makes a copy in each iteration."""

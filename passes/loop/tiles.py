@@ -1,4 +1,4 @@
-"""Share the iterations of a loop among threads: `loop-tiles`."""
+"""Distribute the iterations of a loop over threads: `loop-tiles`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEP = "loop-tiles"
 
 
 def tiles(kernel: Consumed, loop: str) -> KernelOp:
-    """Make the iterations of a loop the tiles that threads take.
+    """Turn the iterations of a loop into tiles that threads execute.
 
         for i: body  ->  for i tiles: body
 
@@ -36,7 +36,7 @@ def tiles(kernel: Consumed, loop: str) -> KernelOp:
 
 
 def may_be_tiles(kernel: KernelOp, loop: str) -> bool:
-    """Whether `tiles` takes a loop, or the outer one of two that it is cut into."""
+    """Whether `tiles` accepts a loop, or the outer one of the two that it is split into."""
     try:
         _check(kernel, loop)
     except ScheduleError:
@@ -56,7 +56,7 @@ def _check(kernel: KernelOp, loop: str) -> None:
 
 @dataclass(frozen=True)
 class LoopTilesPass(PrimitivePass):
-    """Share the iterations of a loop among threads.
+    """Distribute the iterations of a loop over threads.
 
     Before:
 

@@ -1,4 +1,4 @@
-"""Copy the iterations of a loop out: `loop-unroll`."""
+"""Unroll a loop: `loop-unroll`."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ STEP = "loop-unroll"
 
 
 def unroll(kernel: Consumed, loop: str, factor: int | None = None) -> KernelOp:
-    """Give a reduction `factor` accumulators; copy all iterations of another loop out.
+    """Give a reduction `factor` accumulators, or unroll another loop completely.
 
         s = reduce k: s + x[k]  ->  s = (reduce k in steps of 4: s0 + x[k], s1 + x[k + 1], ...)
 
-    The accumulators are joined after the loop, in another order than before. The loop has
-    another attribute: copies are made when it is lowered.
+    The accumulators are combined after the loop, which reorders the sum. Only an attribute changes:
+    the copies are made when the loop is lowered.
 
     Raises:
-        ScheduleError: for a reduction that joins in an unknown way, and for another loop whose
-            size is unknown or not `factor`.
+        ScheduleError: for a reduction with the combiner `custom`, and for another loop whose size
+            is unknown or not `factor`.
     """
     target = loop_named(STEP, kernel, loop)
     if not target.is_reduction:
         if target.kind.data == LoopKind.TILES:
-            raise refusal(STEP, kernel, target, "its iterations are shared among threads")
+            raise refusal(STEP, kernel, target, "its iterations are distributed over threads")
         if target.kind.data == LoopKind.SERIAL:
             raise refusal(STEP, kernel, target, "its iterations keep their order")
         size = extent_of(target)
@@ -45,7 +45,7 @@ def unroll(kernel: Consumed, loop: str, factor: int | None = None) -> KernelOp:
     if factor is None or factor < 1:
         raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
     if not target.is_joinable:
-        fact = "it is not known how its accumulators would join"
+        fact = "its accumulators cannot be combined"
         raise refusal(
             STEP, kernel, target, fact, "add, mul, max or min", ", ".join(target.combines)
         )
@@ -55,7 +55,7 @@ def unroll(kernel: Consumed, loop: str, factor: int | None = None) -> KernelOp:
 
 @dataclass(frozen=True)
 class LoopUnrollPass(PrimitivePass):
-    """Give a reduction several accumulators, or copy the iterations of a loop out.
+    """Give a reduction several accumulators, or unroll a loop completely.
 
     Before:
 
@@ -88,7 +88,7 @@ class LoopUnrollPass(PrimitivePass):
     }
     ```
 
-    Requires: a reduction whose combine is not custom, or an independent loop of constant size.
+    Requires: a reduction whose combiner is not `custom`, or an independent loop of constant size.
     Leaves: the reduction with `unroll`, the loop with kind `unroll`.
     """
 
@@ -99,4 +99,4 @@ class LoopUnrollPass(PrimitivePass):
     loop: str = ""
     """The loop that is unrolled."""
     factor: int | None = None
-    """The number of accumulators of a reduction; for another loop all of it."""
+    """The number of accumulators of a reduction; another loop is unrolled completely."""

@@ -342,8 +342,12 @@ REFUSED = {
     "copies of a serial loop": (PREFIX, lambda k: unroll(k, "k"), "keep their order"),
     "masked chunks": (PREFIX, lambda k: split(k, "k", 2, "mask"), "has no masked tail"),
     "tiles in a serial loop": (RECURRENCE, lambda k: tiles(k, "j"), 'is inside of "t"'),
-    "accumulators of a joint state": (ONLINE, lambda k: unroll(k, "k", 2), "would join"),
-    "lanes of a joint state": (ONLINE, lambda k: vectorize(split(k, "k", 4), ["k1"]), "would join"),
+    "accumulators of a joint state": (ONLINE, lambda k: unroll(k, "k", 2), "cannot be combined"),
+    "lanes of a joint state": (
+        ONLINE,
+        lambda k: vectorize(split(k, "k", 4), ["k1"]),
+        "cannot be combined",
+    ),
     "chunks of entries": (ENTRIES, lambda k: split(k, "g", 4), "rows differ in length"),
     "tiles of entries": (ENTRIES, lambda k: tiles(k, "g"), "rows differ in length"),
 }

@@ -71,8 +71,8 @@ def beside(k: Any, x: Any, y: Any) -> None:
         (one_place, r'loop "i" may .*: one stores y\[0, 0\], another stores y\[0, 0\], expected'),
         (overlapping, r'loop "i" may depend on one another: one stores y\[0, i \* 2 \+ j\]'),
         (indirect, r'loop "i" may depend on one another: one stores y\[0, \(computed\)\], another'),
-        (fresh, r"loop.load: y\[i, j\] is read, where nothing was stored before"),
-        (beside, r"loop.load: y\[i, j \* 2 \+ 1\] is read, where nothing was stored before"),
+        (fresh, r"loop.load: y\[i, j\] is read, but nothing is stored there before"),
+        (beside, r"loop.load: y\[i, j \* 2 \+ 1\] is read, but nothing is stored there before"),
     ],
 )
 def test_refused(kernel: Callable[..., None], message: str) -> None:
@@ -215,7 +215,7 @@ loop.kernel @local(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
 }"""
     kernel = kernel_in(parse(text))
     assert len(list(unwritten(kernel.body.block, kernel.outputs))) == 1
-    with pytest.raises(VerifyException, match=r"h\[0\] is read, where nothing was stored before"):
+    with pytest.raises(VerifyException, match=r"h\[0\] is read, but nothing is stored"):
         parse(text).verify()
 
 

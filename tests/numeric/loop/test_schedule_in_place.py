@@ -95,7 +95,7 @@ loop.kernel @running{SIGNATURE} {{
         (REVERSED, lambda k: compute_at(k, "a", "j"), 'what "a" reads is written to after it'),
         (SPREAD, lambda k: sink(k, "i"), 'loop "j" writes to what is read before it'),
         (TWICE, lambda k: distribute(k, "i", "a"), "needs a value of loop.load"),
-        (DOUBLED, lambda k: hoist(k, "j"), "it writes to what is read in it"),
+        (DOUBLED, lambda k: hoist(k, "j"), "it writes to a buffer that is read in it"),
         (RUNNING, lambda k: stage(k, 0, "i"), "writes to argument 0"),
     ],
     ids=["compute_at", "sink", "distribute", "hoist", "stage"],

@@ -352,7 +352,7 @@ loop.kernel @k(%n: index) -> () {
 // -----
 
 // A product is no sum.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.mulf}}
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.mulf}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
@@ -365,7 +365,7 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // The last value is no sum either.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got another value}}
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got another value}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
@@ -378,7 +378,7 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // What is accumulated occurs once.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.addf}}
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.addf}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
@@ -391,7 +391,7 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // A term may not depend on it.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.addf}}
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.addf}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
@@ -405,7 +405,7 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // Nor by way of memory.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.addf}}
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.addf}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
@@ -421,7 +421,7 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // A difference accumulates what it is taken from.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.subf}}
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.subf}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
@@ -434,7 +434,7 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // A factor is not accumulated.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got math.fma}}
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got math.fma}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
@@ -447,7 +447,7 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // One way leads past it.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.select}}
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.select}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
@@ -462,7 +462,7 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // A NaN that is larger than nothing is not passed over.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected maxnum of it and of what does not depend on it, got arith.select}}
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected maxnum of it and a value that does not depend on it, got arith.select}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 maxnum) {
@@ -475,7 +475,7 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 
 // -----
 
-// expected-error @+1 {{loop.for: carried value 0 starts from NaN, which maxnum passes over, expected a number, got nan}}
+// expected-error @+1 {{loop.for: carried value 0 starts from NaN, which maxnum ignores, expected a number, got nan}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %nan = arith.constant 0x7FC00000 : f32
   %s = loop.for "k" %k to %n reduction carry(%acc = %nan : f32 maxnum) {
@@ -487,7 +487,7 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 
 // -----
 
-// expected-error @+1 {{loop.for: carried value 0 starts from NaN, which maxnum passes over, expected a number, got nan}}
+// expected-error @+1 {{loop.for: carried value 0 starts from NaN, which maxnum ignores, expected a number, got nan}}
 loop.kernel @k(%n: index, %x: memref<?x2xf32>) -> () {
   %nan = arith.constant dense<[0.0, 0x7FC00000]> : vector<2xf32>
   %s = loop.for "k" %k to %n reduction carry(%acc = %nan : vector<2xf32> maxnum) {
@@ -500,7 +500,7 @@ loop.kernel @k(%n: index, %x: memref<?x2xf32>) -> () {
 // -----
 
 // The loop inside multiplies.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got arith.mulf}}
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.mulf}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
@@ -516,7 +516,7 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // The loop inside reads it in each iteration.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and of what does not depend on it, got another value}}
+// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got another value}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
@@ -555,7 +555,7 @@ loop.kernel @k(%x: memref<4xf32>) -> () {
 // -----
 
 // It reads what it adds to.
-// expected-error @+1 {{loop.store: y[1] is read, where nothing was stored before}}
+// expected-error @+1 {{loop.store: y[1] is read, but nothing is stored there before}}
 loop.kernel @k() -> (%y: memref<4xf32>) {
   %z = arith.constant 0.0 : f32
   loop.store %z, %y () -> (0)() : f32, memref<4xf32>

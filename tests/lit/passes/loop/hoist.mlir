@@ -5,11 +5,11 @@
 // RUN: not stepwell-opt %s -p "loop-hoist{kernel=refused loop=d}" 2>&1 | filecheck %s --check-prefix=DIVIDES
 // RUN: not stepwell-opt %s -p "loop-hoist{kernel=over loop=e}" 2>&1 | filecheck %s --check-prefix=OVER
 
-// NOTHING: loop-hoist: loop "a" of @refused: nothing in its body stays the same from one iteration to the next
-// WRITES: loop-hoist: loop "b" of @refused: it writes to what is read in it
+// NOTHING: loop-hoist: loop "a" of @refused: nothing in its body is loop-invariant
+// WRITES: loop-hoist: loop "b" of @refused: it writes to a buffer that is read in it
 // RUNS: loop-hoist: loop "c" of @refused: the loop may not run, and hoisting would execute loop.load anyway
 // DIVIDES: loop-hoist: loop "d" of @refused: the loop may not run, and hoisting would execute arith.divsi anyway
-// OVER: loop-hoist: loop "e" of @over: it writes to what is read in it
+// OVER: loop-hoist: loop "e" of @over: it writes to a buffer that is read in it
 
 // What depends on what is moved goes with it.
 // CHECK-LABEL: loop.kernel @scale

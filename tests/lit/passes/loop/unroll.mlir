@@ -9,9 +9,9 @@
 
 // PART: loop-unroll: loop "i" of @entries: only all of it can be unrolled, expected 3, got 4
 // FACTOR: loop-unroll: loop "e" of @entries: wrong factor, expected at least 1
-// CUSTOM: loop-unroll: loop "k" of @custom: it is not known how its accumulators would join, expected add, mul, max or min, got custom
+// CUSTOM: loop-unroll: loop "k" of @custom: its accumulators cannot be combined, expected add, mul, max or min, got custom
 // SIZE: loop-unroll: loop "i" of @custom: its size is not known, expected a constant bound
-// TILES: loop-unroll: loop "t" of @custom: its iterations are shared among threads
+// TILES: loop-unroll: loop "t" of @custom: its iterations are distributed over threads
 // SERIAL: loop-unroll: loop "s" of @custom: its iterations keep their order
 
 // CHECK-LABEL: loop.kernel @entries

@@ -17,7 +17,7 @@
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=dense loops=j},loop-vectorize{kernel=dense loops=i}" 2>&1 | filecheck %s --check-prefix=AGAIN
 
 // ROWS: loop-vectorize: loop "i" of @spmm: its rows differ in length, see "e"
-// ENTRY: loop-vectorize: loop "e" of @spmm: rows differ in length, so that entries are no axis
+// ENTRY: loop-vectorize: loop "e" of @spmm: rows differ in length, so entries cannot be an axis
 // WHOLE: loop-vectorize: loop "k" of @dense: is not the whole body of another reduction; split it first
 // TWICE: loop-vectorize: loop "j" of @dense: is named twice
 // SIZE: loop-vectorize: loop "n" of @refused: its size is not known, expected a constant bound; split it first
@@ -28,7 +28,7 @@
 // GATHER: loop-vectorize: loop "g" of @refused: an index of loop.load is computed from it
 // SERIAL: loop-vectorize: loop "s" of @refused: wrong kind, expected parallel, got serial
 // LANES: loop-vectorize: loop "z" of @refused: wrong number of lanes, expected at least 1, got 0
-// CUSTOM: loop-vectorize: loop "q1" of @refused: it is not known how its accumulators would join
+// CUSTOM: loop-vectorize: loop "q1" of @refused: its accumulators cannot be combined
 // AGAIN: loop-vectorize: loop "i" of @dense: has blocks already; all axes are made at once
 
 // TILE-LABEL: loop.kernel @dense
