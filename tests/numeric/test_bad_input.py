@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,12 @@ def compiled(module: sw.Module, level: int = 3) -> BothWays:
     return BothWays(sw.compile(module, threads=1, opt_level=level))
 
 
+@cache
+def shared(program: Callable[..., sw.Module], level: int = 3, *arguments: Any) -> BothWays:
+    """A program that is compiled once for all tests that call it; `arguments` build it."""
+    return compiled(program(*arguments), level)
+
+
 def dense() -> sw.Module:
     b = sw.Builder("main")
     b.output(b.relu(b.dense(b.input("x", ("n", 5), "f32"), W)), name="y")
@@ -91,7 +98,7 @@ def rows(indices: str = "i64") -> sw.Module:
     ],
 )
 def test_refused_arguments(inputs: tuple[Any, ...], message: str) -> None:
-    exe = compiled(dense())
+    exe = shared(dense)
     with pytest.raises(sw.InputError, match=re.escape(message)):
         exe(*inputs)
 
@@ -131,7 +138,7 @@ ARRAYS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def test_arrays_of_every_layout(kind: str, level: int) -> None:
     x = ARRAYS[kind](np.random.default_rng(1).standard_normal((6, 5), np.float32))
     before = x.copy()
-    y = compiled(dense(), level)(x)
+    y = shared(dense, level)(x)
     np.testing.assert_allclose(y, np.maximum(np.asarray(x) @ W.T, 0), rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(x, before)
     assert y.flags.writeable
@@ -202,7 +209,7 @@ def outer(contracted: int | str) -> sw.Module:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("n", "m"), [(2**40, 2**40), (2**32, 2**32), (2**31, 2**31)])
 def test_sizes_whose_product_overflows(n: int, m: int, level: int, apart: Apart) -> None:
-    exe = compiled(outer(0), level)
+    exe = shared(outer, level, 0)
     inputs = np.zeros((n, 0), np.float32), np.zeros((0, m), np.float32)
     outcome = apart(lambda: exe(*inputs))
     assert re.fullmatch(
@@ -298,14 +305,14 @@ BAD_CSR: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("kind", BAD_CSR)
 def test_malformed_csr(kind: str, level: int, apart: Apart) -> None:
     change, message = BAD_CSR[kind]
-    exe = compiled(spmm(), level)
+    exe = shared(spmm, level)
     outcome = apart(lambda: exe(parts(**change), X3))
     assert outcome.startswith(f'InputError: input "a": {message}')
     np.testing.assert_array_equal(exe(parts(), X3), X3)
 
 
 def test_a_csr_matrix_changed_behind_its_back(apart: Apart) -> None:
-    exe = compiled(spmm())
+    exe = shared(spmm)
     matrix = csr_array(np.ones((3, 3), np.float32))
     matrix.indices[5] = 77
     outcome = apart(lambda: exe(matrix, X3))
@@ -318,7 +325,7 @@ def test_a_csr_matrix_changed_behind_its_back(apart: Apart) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_csr_that_is_unusual_but_right(level: int) -> None:
-    exe = compiled(spmm(), level)
+    exe = shared(spmm, level)
     unsorted = parts(indptr=ints(0, 3, 3, 3), indices=ints(2, 0, 1), values=X3[1])
     twice = parts(indptr=ints(0, 3, 3, 3), indices=ints(2, 2, 2))
     wide = parts(indptr=np.array([0, 1, 2, 3]), indices=np.array([0, 1, 2]))
@@ -345,7 +352,7 @@ def test_csr_that_is_unusual_but_right(level: int) -> None:
 )
 def test_what_is_no_csr_matrix_of_the_kind(matrix: object, message: str) -> None:
     with pytest.raises(sw.InputError, match=re.escape(f'input "a": {message}')):
-        compiled(spmm())(matrix, X3)
+        shared(spmm)(matrix, X3)
 
 
 def test_a_graph_without_edges() -> None:
@@ -368,7 +375,7 @@ def test_a_graph_without_edges() -> None:
 @pytest.mark.parametrize("dtype", ["i32", "i64"])
 @pytest.mark.parametrize("bad", [3, -4, 2**31 - 1, -(2**31)])
 def test_indices_out_of_range(bad: int, dtype: str, level: int, apart: Apart) -> None:
-    exe = compiled(rows(dtype), level)
+    exe = shared(rows, level, dtype)
     indices = np.array([0, bad, 1], np.dtype(f"int{dtype[1:]}"))
     outcome = apart(lambda: exe(X3, indices))
     message = f"index out of range at position 1, expected -3 to 2, got {bad}"
@@ -379,7 +386,7 @@ def test_indices_out_of_range(bad: int, dtype: str, level: int, apart: Apart) ->
 
 
 def test_an_index_into_nothing(apart: Apart) -> None:
-    exe = compiled(rows())
+    exe = shared(rows)
     outcome = apart(lambda: exe(X3[:0], np.array([0])))
     assert outcome.endswith(": index into an empty dimension at position 0, got 0")
     assert exe(X3[:0], np.zeros(0, np.int64)).shape == (0, 3)
@@ -527,7 +534,7 @@ def test_what_is_no_module(module: Any) -> None:
 @pytest.mark.parametrize("stage", ["loop", 3, ""])
 def test_unknown_stages(stage: Any) -> None:
     with pytest.raises(sw.CompileError, match="stage: unknown name, expected graph, optimized"):
-        compiled(dense()).exe.ir(stage)
+        shared(dense).exe.ir(stage)
 
 
 def test_a_machine_of_another_kind() -> None:
@@ -580,7 +587,7 @@ def test_compiled_in_several_threads() -> None:
 
 
 def test_called_in_several_threads() -> None:
-    exe = compiled(deep())
+    exe = shared(deep)
     rng = np.random.default_rng(4)
     batches = [rng.standard_normal((1 + n % 40, 16), np.float32) for n in range(300)]
     expected = [exe(x) for x in batches]
@@ -591,7 +598,7 @@ def test_called_in_several_threads() -> None:
 
 
 def test_errors_in_several_threads_are_their_own() -> None:
-    exe = compiled(rows())
+    exe = shared(rows)
 
     def call(number: int) -> str:
         try:
