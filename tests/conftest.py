@@ -6,11 +6,13 @@ import os
 import signal
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdsl.ir import Operation
+from xdsl.irdl import OpDef
 
 import stepwell as sw
 from stepwell.core import pass_manager
@@ -48,6 +50,46 @@ def open_stages() -> Iterator[tuple[str, ...]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pass_manager, "OPEN_STAGES", STAGES)
         yield usual
+
+
+@pytest.fixture(scope="session", autouse=True)
+def known_declarations() -> Iterator[None]:
+    """The declared types and attributes of an operation are verified once for each combination.
+
+    Nothing else enters that verification, which would take a third of the time of a compilation
+    that verifies all stages. Traits and `verify_`, which see the whole IR, run every time, and a
+    combination that was refused is verified again.
+    """
+    whole = OpDef.verify
+
+    def verify(self: OpDef, op: Operation) -> None:
+        known = self.__dict__.setdefault("known", set())
+        key = _declared(op)
+        if key in known:
+            for trait in self.traits:
+                trait.verify(op)
+            return
+        whole(self, op)
+        known.add(key)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OpDef, "verify", verify)
+        yield
+
+
+def _declared(op: Operation) -> Hashable:
+    """All that the declaration of an operation says something about."""
+    first = [region.first_block for region in op.regions]
+    return (
+        type(op),
+        op.operand_types,
+        op.result_types,
+        tuple(op.properties.items()),
+        tuple(op.attributes.items()),
+        len(op.successors),
+        tuple([len(region.blocks) for region in op.regions]),
+        tuple([block and block.arg_types for block in first]),
+    )
 
 
 @pytest.fixture(scope="session")
