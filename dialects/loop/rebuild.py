@@ -1,10 +1,9 @@
 """Rebuilding a kernel: the one visitor that every schedule primitive overrides.
 
-A `Rebuild` walks a kernel and emits a new one, operation by operation. It knows for each old
-value the new value, and for each old index (a loop variable, a size, a column) the affine
-expression over new indices that stands for it. Splitting a loop is then to bind its variable
-to `12 * i0 + i1`; every map and bound that used it is composed with that, normalised, and
-compressed to the indices it still needs.
+A `Rebuild` walks a kernel and emits a new one, operation by operation. It maps each old value to a
+new one, and each old index (a loop variable, a size, a column) to an affine expression over new
+indices. To split a loop is to bind its variable to `12 * i0 + i1`; every map and bound that used it
+is composed with that, normalised, and compressed to the indices it still needs.
 """
 
 from __future__ import annotations
@@ -125,7 +124,7 @@ class Rebuild:
     # Values and indices.
 
     def bind(self, old: SSAValue, new: SSAValue | AffineExpr) -> None:
-        """Say what stands for an old value: a new one, or an expression over new indices."""
+        """Replace an old value by a new one, or by an expression over new indices."""
         self._bound[old] = new
         if not isinstance(new, AffineExpr) and new.name_hint is None:
             new.name_hint = old.name_hint
@@ -222,8 +221,8 @@ class Rebuild:
     ) -> Sequence[SSAValue]:
         """Emit a loop of the kind of `source`, over the same matrix if that is over entries.
 
-        `body` emits an iteration of the new loop and gives what it carries on; the results are
-        the last of it.
+        `body` emits an iteration of the new loop and returns its next carried values; the results
+        are the final ones.
         """
         entries = source.over_entries
         map, operands = self.map(bound if entries else without_repeats(bound))
@@ -293,7 +292,7 @@ class Rebuild:
             visit(self, op)
 
     def visit_for(self, op: ForOp) -> None:
-        """A loop, as it is."""
+        """Copy a loop."""
         inits, name = self.inits(op), self.name(op.loop_name.data)
 
         def body(new: ForOp) -> Sequence[SSAValue]:
@@ -303,14 +302,14 @@ class Rebuild:
         self.bind_all(op.results, self.loop_like(op, name, self.bound(op), inits, body))
 
     def bind_all(self, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
-        """Say what stands for each of some old values."""
+        """Replace each of some old values by a new one."""
         for before, after in zip(old, new, strict=True):
             self.bind(before, after)
 
     def step(
         self, op: ForOp, variable: SSAValue | AffineExpr, carried: Sequence[SSAValue]
     ) -> Sequence[SSAValue]:
-        """Emit one iteration of an old loop; return the values that it carries on."""
+        """Emit one iteration of an old loop; return its next carried values."""
         self.bind(op.variable, variable)
         self.bind_all(op.carried, carried)
         self.visit_body(op.body.block)
@@ -321,18 +320,18 @@ class Rebuild:
         return [self.value(init) for init in op.inits]
 
     def yielded(self, op: ForOp) -> Sequence[SSAValue]:
-        """The values that one iteration of an old loop carries on."""
+        """The carried values after one iteration of an old loop."""
         return [self.value(value) for value in op.yielded]
 
     def visit_load(self, op: LoadOp) -> None:
-        """A load, as it is."""
+        """Copy a load."""
         if not self._follows(op.indices):
             self.visit_other(op)
             return
         self.load_like(op, self.composed(op.map.data, op.indices))
 
     def visit_store(self, op: StoreOp) -> None:
-        """A store, as it is."""
+        """Copy a store."""
         if not self._follows(op.indices):
             self.visit_other(op)
             return
@@ -347,7 +346,7 @@ class Rebuild:
         kind: Attribute | None = None,
         limits: Sequence[tuple[int, SSAValue]] | None = None,
     ) -> None:
-        """Emit an old load at the place `exprs`; what is not given is as it was."""
+        """Emit an old load at the place `exprs`; what is not given stays."""
         kind = op.result.type if kind is None else kind
         buffer = self.value(op.buffer) if buffer is None else buffer
         map, operands = self.map(exprs, len(block_shape(kind)))
@@ -365,9 +364,7 @@ class Rebuild:
         value: SSAValue | None = None,
         limits: Sequence[tuple[int, SSAValue]] | None = None,
     ) -> None:
-        """Emit an old store at the place `exprs`, with its combiner; what is not given is as it
-        was.
-        """
+        """Emit an old store at the place `exprs`, with its combiner; what is not given stays."""
         value = self.value(op.value) if value is None else value
         buffer = self.value(op.buffer) if buffer is None else buffer
         map, operands = self.map(exprs, len(block_shape(value.type)))
@@ -377,7 +374,7 @@ class Rebuild:
         self.emit(new, op)
 
     def visit_prefetch(self, op: PrefetchOp) -> None:
-        """A hint, as it is."""
+        """Copy a hint."""
         map, operands = self.map(self.composed(op.map.data, op.indices))
         self.emit(PrefetchOp(self.value(op.buffer), map, operands), op)
 
@@ -437,4 +434,4 @@ _VISITS: Mapping[type[Operation], Callable[[Rebuild, Any], None]] = {
     affine.MinOp: lambda rebuild, op: rebuild.visit_affine(op),
     affine.ApplyOp: lambda rebuild, op: rebuild.visit_affine(op),
 }
-"""What visits operations of a kind: classes of operations are ABCs, for which `match` is slow."""
+"""The method for each kind of operation: their classes are ABCs, for which `match` is slow."""

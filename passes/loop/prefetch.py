@@ -29,7 +29,7 @@ from ..primitive import PrimitivePass
 
 STEP = "loop-prefetch"
 LINE_BITS = 512
-"""The line of a cache, which one hint is for."""
+"""The size of a cache line, which one hint fetches."""
 
 Place = Sequence[AffineExpr]
 """The index of an element."""
@@ -49,13 +49,13 @@ def prefetch(
         ->  for j: for i to 2: reduce k to n: prefetch w[j, n/2 + ahead] + (n * i + k) * half a row
                                               w[j, k, :]
 
-    Between two rows of `w` that are new, some loops repeat all of them. They divide the hints
+    Loops around the reduction may read the same rows again. Their iterations divide the hints
     evenly, so that memory is prefetched at a constant rate: the rest of w[j] while the first of
-    them reads it, then the beginning of w[j + 1]. Where it is not known how often they do, each
-    repetition prefetches all.
+    them reads it, then the beginning of w[j + 1]. If the number of repetitions is unknown, each one
+    prefetches everything.
 
-    A reduction along some rows of a block, w[8 * i + s, k], prefetches the rows after them. A
-    loop that is none prefetches what lies `ahead` of the block that an iteration reads:
+    A reduction along some rows of a block, w[8 * i + s, k], prefetches the rows after them. A loop
+    that is not a reduction prefetches memory `ahead` of the block that an iteration reads:
 
         for j: y[16 * j + s] = exp x[16 * j + s]
         ->  for j: prefetch x[16 * j] + ahead
@@ -68,8 +68,8 @@ def prefetch(
         suffix: the infix of their loop names, before the number of the case.
 
     Raises:
-        ScheduleError: if the reduction does not read rows of the argument one after the other,
-            the loop a part of one row, or its size is unknown.
+        ScheduleError: if a reduction does not read rows of the argument one after the other, if
+            another loop does not read a part of one row, or if a size is unknown.
     """
     hints, first = _Hints(kernel), loop_named(STEP, kernel, loop)
     if first.is_plain:
@@ -168,7 +168,9 @@ def _height(load: LoadOp, dimension: int) -> int:
 
 
 def _repeats(loop: ForOp, load: LoadOp) -> list[ForOp]:
-    """The loops around a loop that a load in it does not follow, up to the first that it does."""
+    """The loops around a loop whose variables a load in it does not use, up to the first that it
+    does.
+    """
     found: list[ForOp] = []
     for outer in enclosing(loop):
         if not outer.is_plain or outer.variable in load.indices:
@@ -189,7 +191,7 @@ def _width(kernel: KernelOp, loop: ForOp, load: LoadOp) -> int:
 
 
 class _Hints(Substitution):
-    """Puts hints at the beginning of loops of a kernel, which stays the same operation."""
+    """Inserts hints at the beginning of loops of a kernel, which stays the same operation."""
 
     def add(self, loop: ForOp, load: LoadOp, places: Iterable[Place]) -> None:
         """Prefetch some places of a load's buffer in each iteration of a loop."""
@@ -222,7 +224,7 @@ class _Hints(Substitution):
             yield [*outer, last + iteration * stream.part + offset]
 
     def after_block(self, load: LoadOp, width: int, ahead: int) -> Iterator[Place]:
-        """A place for each line of a block, so many bytes after it."""
+        """A place for each line of a block, `ahead` bytes after it."""
         kind = memref_type(load.buffer)
         *outer, last = self._first(load)
         for offset in range(0, width, _line(kind)):

@@ -52,9 +52,9 @@ def vectorize(
         for i1 to 12: for j1 to 32: s = reduce k: fma(x[i1, k], w[k, j1], acc); y[i1, j1] = s
         ->  s : 12x32 = reduce k: fma(x[s0, k] : 12x1, w[k, s1] : 1x32, acc); y[s0, s1] = s
 
-    A loop that is bounded by a number and something else gets that many lanes, of which only
-    some are valid. The inner half of a split reduction becomes partial accumulators, which a
-    `loop.fold` joins after the outer half.
+    A loop bounded by a constant and something else gets that many lanes, of which only some are
+    valid. The inner half of a split reduction becomes partial accumulators, which a `loop.fold`
+    combines after the outer half.
 
     With `cases=n`, also vectorise the nests for 1..n rows left, which the tail "cases" of a split
     makes: their loops are called i1t1 and j1t1, i1t2 and j1t2, ... where `suffix` is t.
@@ -98,7 +98,9 @@ class _Vectorize(Rebuild):
         return self._types[element, axes]
 
     def widened(self, new: SSAValue, axes: AxisSet) -> SSAValue:
-        """A new value stretched to these axes, outside of the reductions it does not need."""
+        """A new value broadcast to these axes, outside of the reductions that it does not depend
+        on.
+        """
         kind = self.block_type(element_type(new.type), axes)
         if not axes or new.type == kind:
             return new
@@ -137,7 +139,7 @@ class _Vectorize(Rebuild):
         self.visit_body(op.body.block)
 
     def partial_sums(self, op: ForOp, inner: ForOp) -> None:
-        """A reduction whose inner half becomes lanes of accumulators, joined after it."""
+        """A reduction whose inner half becomes lanes of accumulators, combined after it."""
         axis, bound = self.axes.axis(inner), self.bound(op)
 
         def body(new: ForOp) -> Sequence[SSAValue]:
@@ -154,7 +156,7 @@ class _Vectorize(Rebuild):
             self.bind(op.results[number], self.joined(op, number, partial, axis))
 
     def joined(self, op: ForOp, number: int, partial: SSAValue, axis: int) -> SSAValue:
-        """The first of a carried value combined with its partial accumulators."""
+        """The initial value of a carried value, combined with its partial accumulators."""
         axes, combine = self.axes.of[op.results[number]], op.combines[number]
         kind = op.results[number].type
         folded = self.emit(FoldOp(partial, axis, combine), op).result
@@ -179,7 +181,7 @@ class _Vectorize(Rebuild):
         return self.all_widened(op, op.yielded)
 
     def all_widened(self, op: ForOp, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """Values that a loop carries, stretched to the axes of what it carries."""
+        """Values broadcast to the axes of the carried values of a loop."""
         pairs = zip(values, op.carried, strict=True)
         return [self.widened(self.value(v), self.axes.of.get(c, NONE)) for v, c in pairs]
 
@@ -280,7 +282,7 @@ class LoopVectorizePass(PrimitivePass):
     }
     ```
 
-    Requires: loops of constant size, one inside the other; reductions are split before.
+    Requires: nested loops of constant size; reductions are split before.
     Leaves: blocks of full rank, with 1 for an axis that a value does not depend on.
     """
 

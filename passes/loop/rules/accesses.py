@@ -93,7 +93,7 @@ def stride(access: LoadOp | StoreOp, variable: SSAValue, dependent: set[SSAValue
 
 
 def bytes_apart(access: LoadOp | StoreOp, loop: ForOp) -> int | None:
-    """How far in memory an access moves with an iteration of a loop, None if it is not known."""
+    """How many bytes an access moves in each iteration of a loop, None if unknown."""
     kind, operands = memref_type(access.buffer), list(access.indices)
     if operands.count(loop.variable) != 1 or not bits_of(kind):
         return None
@@ -113,7 +113,7 @@ def _factor(expr: AffineExpr, dim: AffineExpr) -> float:
 
 def widest_bits(op: Operation) -> int:
     """The width of the widest number that is read, written or computed in an operation."""
-    # A type is one object in many values, and costs more to look at than to know again.
+    # Many values have the same type object, and its identity is cheaper to compare than its fields.
     kinds: dict[int, Attribute] = {}
     for inner in operations_in(op):
         values = inner.results if inner.regions else (*inner.operands, *inner.results)
@@ -130,7 +130,7 @@ def lanes_for(target: Target, op: Operation) -> int:
 
 
 def is_expensive(op: Operation) -> bool:
-    """Whether functions are computed in an operation that take many instructions."""
+    """Whether an operation computes functions that take many instructions."""
     return any(type(inner) in EXPENSIVE for inner in operations_in(op))
 
 

@@ -1,7 +1,8 @@
-"""Loops with a border: padded tensors, and tensors behind each other.
+"""Loops with a border: padded and concatenated tensors.
 
-A place outside of a tensor is recognised by the index, `(i - low) as unsigned < size`. Where that
-is tested in each iteration, accesses are not contiguous. Cut at the border, each part is.
+A test of the index, `(i - low) as unsigned < size`, tells whether a place is inside of a tensor. If
+every iteration tests it, accesses are not contiguous; in a loop that is cut at the border, those of
+each part are.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .steps import Schedule
 LITTLE = 16
 """Parts with less than this fraction (1/n) of the work are not vectorised."""
 MOST_LOOPS = 24
-"""A kernel of more loops is not cut any further: a hundred tensors behind each other."""
+"""A kernel of more loops is not cut any further: a hundred concatenated tensors."""
 SLT, ULT = 2, 6
 """The predicates of `arith.cmpi` that compare as signed and as unsigned numbers."""
 
@@ -41,7 +42,7 @@ def border_of(loop: ForOp) -> tuple[int, int] | None:
 
 
 def _shifted(op: Operation, variable: SSAValue) -> list[tuple[int, SSAValue]]:
-    """The variable less a number, and that number."""
+    """The variable minus a number, and that number."""
     if isinstance(op, CmpiOp | arith.CmpiOp):
         return [(0, variable)]
     if not isinstance(op, arith.SubiOp | arith.AddiOp) or op.lhs is not variable:
@@ -53,7 +54,7 @@ def _shifted(op: Operation, variable: SSAValue) -> list[tuple[int, SSAValue]]:
 
 
 def _inside(op: Operation, index: SSAValue, low: int) -> tuple[int, int] | None:
-    """From where to where a loop variable is, if a comparison of it less `low` is true."""
+    """The range of a loop variable in which a comparison of it, minus `low`, is true."""
     if not isinstance(op, CmpiOp | arith.CmpiOp) or op.lhs is not index:
         return None
     size, predicate = constant_index(op.rhs), op.predicate.value.data

@@ -1,13 +1,13 @@
 """Sums of products: the register tile.
 
-Some rows times some lanes are accumulated in registers over the whole of the reduction. The
-lanes run along the loop that one operand follows and the other does not, the rows along a loop
-where it is the other way round. How many there are of each is said in `register_tile.py`.
+Some rows times some lanes are accumulated in registers over the whole of the reduction. The lanes
+run along a loop that only one operand follows, the rows along a loop that only the other one
+follows. `register_tile.py` chooses how many of each.
 
-Where the number of rows is not known there is a nest for each number that may be left. A tile of
-few rows is as fast as a larger one, and there are fewer of these nests. One or two rows that are
-left would take nearly as long as a whole tile, since they read the same panels: they run together
-with the last tile, where that does not spill.
+If the number of rows is unknown, there is a nest for each possible remainder. A tile of few rows is
+as fast as a larger one, and needs fewer of these nests. One or two remaining rows would take nearly
+as long as a whole tile, since they read the same panels: they run together with the last tile,
+unless that spills.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from .register_tile import Tile, choose_tile, partial_sums
 from .steps import Schedule
 
 COPIED_OUT = 16
-"""A reduction of at most so many steps into one vector is unrolled completely."""
+"""A reduction of at most this many steps into one vector is unrolled completely."""
 JOINED = 2
-"""Up to so many rows after the last tile are joined with it if their number is unknown."""
+"""Up to this many remaining rows run together with the last tile if their number is unknown."""
 PANELS = 4
-"""With at least so many panels, the loop over them is outermost and parallel."""
+"""With at least this many panels, the loop over them is outermost and parallel."""
 PARALLEL_WORK = 1_000_000
 """Nests with fewer multiplications are not parallelised."""
 TILE_WORK = 100_000
@@ -69,7 +69,7 @@ class Roles:
     packed: tuple[int, ...]
     """Constant arguments that follow the lanes."""
     must_pack: bool
-    """Whether one of them jumps along the lanes as it is."""
+    """Whether one of them is not contiguous along the lanes unless packed."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def tuned_tile(
 
 
 def bytes_between_rows(schedule: Schedule, row: str | None) -> int | None:
-    """How far the places are apart that a product reads in two rows, None if it is not known."""
+    """The distance in bytes between the rows that a product reads, None if unknown."""
     if row is None:
         return None
     loop = schedule.for_loop(row)
@@ -252,7 +252,7 @@ def _work_of(schedule: Schedule, roles: Roles, rows: int | None) -> _Work:
 
 
 def _order_panels(schedule: Schedule, roles: Roles, panels: SplitNames, count: int | None) -> bool:
-    """Place the loop over panels around or inside that over rows; whether it is around."""
+    """Place the loop over panels around or inside of that over rows; return whether it is around."""
     outside = count is None or count >= PANELS
     if schedule.knobs.panels is not None:
         outside = schedule.knobs.panels == "outside"
@@ -328,7 +328,7 @@ def _iterations_in_a_vector(schedule: Schedule, roles: Roles, tile: Tile, lanes:
 
 
 def sink_all(schedule: Schedule, nest: str) -> None:
-    """Make a nest perfect where only statements are between its loops: a scale of each row."""
+    """Make a nest perfect if only statements are between its loops, such as a scale of each row."""
     while True:
         inner = perfect_nest(schedule.for_loop(nest))[-1]
         if not isinstance(inner.body.block.last_op, ForOp):

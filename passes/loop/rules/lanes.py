@@ -3,7 +3,7 @@
 The loop that becomes the lanes is the innermost one along which every access goes to the next
 element or stays where it is. Feature rows of a sparse product are carried over the entries of
 a row as one block, so that they stay in registers. Where loads go to the next element along one
-loop and stores along another, both become axes of a square, which is turned over in registers.
+loop and stores along another, both become axes of a square, which is transposed in registers.
 If none of these fits, loads may gather strided elements: strided windows, reshapes.
 """
 
@@ -29,13 +29,13 @@ from .accesses import (
 from .steps import Schedule
 
 ROW_VECTORS = 8
-"""Feature rows up to so many vectors are accumulated over the entries as a whole."""
+"""Feature rows of at most this many vectors are accumulated over the entries as a whole."""
 WIDE_VECTORS = 4
-"""How many vectors of a wider row, or of a loop of cheap statements, are taken at a time."""
+"""How many vectors of a wider row, or of a loop of cheap statements, run at a time."""
 SQUARE = 16
-"""Rows of at most so many vectors are transposed in registers."""
+"""The largest side of a square that is transposed in registers."""
 CHEAP = 12
-"""Statements of at most this cost are taken several vectors at a time."""
+"""Statements of at most this cost run on several vectors at a time."""
 
 
 def lane_loop(nest: Sequence[ForOp], gathers: bool = False) -> ForOp | None:
@@ -71,7 +71,7 @@ def transposed_loops(nest: Sequence[ForOp]) -> tuple[ForOp, ForOp] | None:
 
 
 def schedule_transpose(schedule: Schedule, nest: str) -> str | None:
-    """Take squares of vectors where loads and stores run along different loops: a transpose."""
+    """Transpose squares where loads and stores are contiguous along different loops."""
     loops = perfect_nest(schedule.for_loop(nest))
     if any(op.regions for op in loops[-1].body.block.ops) or lane_loop(loops) is not None:
         return None

@@ -17,13 +17,13 @@ from .accesses import UNKNOWN_EXTENT, accesses, bytes_apart, cost
 from .steps import Schedule
 
 KEPT = 8
-"""Weights larger than so many second-level caches are not cached when a call begins."""
+"""Weights larger than this many second-level caches are not cached when a call begins."""
 FEW = 4
-"""Panels that are read at most so many times are limited by memory latency."""
+"""Panels that are read at most this many times are limited by memory latency."""
 AHEAD = 8192
 """The prefetch distance of panels in bytes: as much as is read during a memory latency."""
 ROWS_IN_CACHE = 4
-"""So many rows have to fit into the first-level cache to prefetch the next one."""
+"""This many rows have to fit into the first-level cache to prefetch the next one."""
 
 
 def copy_panels(schedule: Schedule, panels: str, reduction: str, columns: int) -> None:
@@ -33,7 +33,7 @@ def copy_panels(schedule: Schedule, panels: str, reduction: str, columns: int) -
 
     Args:
         panels: the loop over panels.
-        reduction: the loop along their rows, which have so many `columns`.
+        reduction: the loop along their rows, of `columns` elements each.
     """
     if _reads(schedule, reduction, panels) <= FEW:
         return

@@ -1,15 +1,14 @@
 """The register tile of a contraction: how many rows of how many vectors are accumulated at once.
 
-Of the target its size depends by three rules:
+Its size follows from the target by three rules:
 
-- MR rows and NV vectors do not spill while MR * NV + NV + 1 vector registers are there:
-  accumulators, one row of the second operand, one splat of the first; and `AHEAD` more splats
-  where arithmetic takes no operand from memory, so that they are loaded ahead;
+- MR rows and NV vectors do not spill while there are MR * NV + NV + 1 vector registers:
+  accumulators, one row of the second operand, one splat of the first; and `AHEAD` more splats,
+  loaded ahead, if arithmetic takes no operand from memory;
 - MR rows need as many general registers for their addresses, beside `OTHER_ADDRESSES`; and where
   rows are a multiple of a way of the first-level cache apart, as many of its ways;
-- MR * NV is at least what is in flight (latency of an fma times how many begin in a cycle) and
-  half as much again, since loads hold some of them up; a tile of fewer rows cuts its reduction
-  into partial sums.
+- MR * NV is at least 1.5 times the number of fmas in flight (latency times those issued in a
+  cycle), since loads delay some of them; a tile of fewer rows cuts its reduction into partial sums.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ OTHER_ADDRESSES = 4
 AHEAD = 2
 """Splats loaded ahead on machines without memory operands."""
 MOST_UNROLLED = 4
-"""Accumulators for each place of a tile; more are not worth joining."""
+"""Accumulators for each place of a tile; more are not worth combining."""
 ROWS_OF_ANY = 8
-"""Rows of a tile where their number is unknown: each vector of a panel is used so often."""
+"""Rows of a tile if their number is unknown: each vector of a panel is used this many times."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def choose_tile(
         lanes: the elements of a vector.
         rows: M.
         columns: N.
-        apart: how many bytes are from a row of the first operand to the next, if it is known.
+        apart: the distance in bytes between rows of the first operand, if known.
     """
     registers = target.vector_registers - (0 if target.memory_operands else AHEAD)
     if columns is not None and columns < lanes:
@@ -87,7 +86,7 @@ def choose_tile(
 
 
 def partial_sums(target: Target, accumulators: int) -> int:
-    """The number of partial sums of a tile with so many accumulators."""
+    """The number of partial sums of a tile with this many accumulators."""
     # A third of the registers is for what each copy of a step loads.
     factor, most = 1, min(MOST_UNROLLED, target.vector_registers * 2 // 3 // accumulators)
     while accumulators * factor < target.in_flight * 3 // 2 and factor * 2 <= most:

@@ -10,7 +10,7 @@ from .accesses import Stride, accesses, dependents, is_expensive, lanes_for, str
 from .steps import Schedule
 
 VECTORS = 4
-"""Independent accumulators, which hide the latency of adding."""
+"""Independent accumulators, which hide the latency of an addition."""
 SHORTEST = 4
 """A vector of fewer lanes is not worth its fold."""
 

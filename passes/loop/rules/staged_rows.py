@@ -3,7 +3,7 @@
 Such a kernel computes row by row: the first nest in the loop over rows fills a local buffer with
 one row of the product, the others read it. A register tile needs several rows. So the loop is cut
 into tiles of rows, and each tile is distributed over two loops: a contraction that fills a buffer
-for all rows of the tile, and one over what is left to do for each row, which finds the buffer in
+for all rows of the tile, and a loop for the rest of the work on each row, which finds the buffer in
 the first-level cache.
 """
 
@@ -38,7 +38,7 @@ from .steps import Schedule
 from .thread_tiles import cut_thread_tiles
 
 IN_CACHE = 2
-"""The buffer for the rows of a tile is at most one part in so many of the first-level cache."""
+"""The buffer for the rows of a tile takes at most this fraction (1/n) of the first-level cache."""
 LARGE = 4
 """In register tiles. Tiles this large use a divisor of the row count, so there is no tail nest."""
 MANY = 1 << 20
@@ -52,23 +52,23 @@ class StagedRows:
     loops: Sequence[str]
     """The loops around a row, that over rows last."""
     roles: Roles
-    """The roles of the loops in the contraction that fills the buffer; its lane is filled first."""
+    """The roles of the loops in the contraction; its lane loop fills the buffer."""
     tile: Tile
-    """The register tile where there are many rows."""
+    """The register tile for many rows."""
     height: int
     """The rows of a tile that stays in the cache."""
     columns: int
     lanes: int
     """The elements of a vector."""
     apart: int | None
-    """How many bytes are from a row of the first operand to the next, if it is known."""
+    """The distance in bytes between rows of the first operand, if known."""
 
 
 def staged_rows(schedule: Schedule, nest: str) -> StagedRows | None:
     """The rows of a contraction that a nest stages, None if there are none."""
     loops = perfect_nest(schedule.for_loop(nest))
     if entry_loops(loops[-1]):
-        return None  # whose rows are balanced by their entries
+        return None  # its rows are balanced by their entries
     fill = _filled_row(loops[-1])
     roles = None if fill is None else roles_of(schedule.kernel, [*loops, fill])
     if fill is None or roles is None or roles.lane != fill.loop_name.data:
@@ -126,8 +126,8 @@ def schedule_staged_rows(schedule: Schedule, staged: StagedRows) -> str:
 def _rows_of_a_tile(schedule: Schedule, nest: Sequence[ForOp], fill: ForOp, height: int) -> int:
     """How many rows are computed at a time: some register tiles of `height` rows.
 
-    All of them if they are few; otherwise as many as stay in the cache, and are enough work to be
-    taken by a thread.
+    All of them if they are few; otherwise as many as stay in the cache and are enough work for a
+    thread.
     """
     sizes = [extent_of(loop) for loop in (fill, *loops_in(fill.body.block))]
     of_row = math.prod(UNKNOWN_EXTENT if size is None else max(1, size) for size in sizes)

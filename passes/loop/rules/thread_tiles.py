@@ -23,7 +23,7 @@ from .accesses import (
 from .steps import Schedule
 
 TILES = 16
-"""A nest is cut into at least so many tiles if they stay large enough, which balances threads."""
+"""A nest is cut into at least this many tiles if they stay large enough, to balance threads."""
 LARGEST = 50_000
 """The highest cost of a tile, in vector instructions: some 5 us."""
 SMALLEST = 12_500
@@ -80,7 +80,7 @@ def _sparse_rows(loop: ForOp) -> list[ForOp]:
 
 
 def _cost_of_entry(loop: ForOp, reduction: ForOp, lanes: int) -> int:
-    """The cost of an entry in an iteration of the loop, in vectors of so many lanes."""
+    """The cost of an entry in an iteration of the loop, in vectors of `lanes` lanes."""
     around = list(enclosing(reduction))
     sizes = [extent_of(inner) for inner in around[: around.index(loop)]]
     times = math.prod(UNKNOWN_EXTENT if size is None else size for size in sizes)
