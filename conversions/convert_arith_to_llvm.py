@@ -66,26 +66,21 @@ _FLOAT_BINARY: dict[type[Operation], type[Operation]] = {
 _CASTS: dict[type[Operation], type[Operation]] = {
     arith.ExtFOp: llvm.FPExtOp,
     arith.TruncFOp: llvm.FPTruncOp,
-    arith.ExtSIOp: llvm.SExtOp,
-    upstream.ExtSIOp: llvm.SExtOp,
-    arith.ExtUIOp: llvm.ZExtOp,
-    upstream.ExtUIOp: llvm.ZExtOp,
-    arith.TruncIOp: llvm.TruncOp,
-    upstream.TruncIOp: llvm.TruncOp,
-    arith.SIToFPOp: llvm.SIToFPOp,
-    upstream.SIToFPOp: llvm.SIToFPOp,
-    arith.UIToFPOp: upstream.LlvmUIToFPOp,
-    upstream.UIToFPOp: upstream.LlvmUIToFPOp,
-    arith.FPToSIOp: upstream.LlvmFPToSIOp,
-    upstream.FPToSIOp: upstream.LlvmFPToSIOp,
-    arith.FPToUIOp: upstream.LlvmFPToUIOp,
-    upstream.FPToUIOp: upstream.LlvmFPToUIOp,
+    **dict.fromkeys((arith.ExtSIOp, upstream.ExtSIOp), llvm.SExtOp),
+    **dict.fromkeys((arith.ExtUIOp, upstream.ExtUIOp), llvm.ZExtOp),
+    **dict.fromkeys((arith.TruncIOp, upstream.TruncIOp), llvm.TruncOp),
+    **dict.fromkeys((arith.SIToFPOp, upstream.SIToFPOp), llvm.SIToFPOp),
+    **dict.fromkeys((arith.UIToFPOp, upstream.UIToFPOp), upstream.LlvmUIToFPOp),
+    **dict.fromkeys((arith.FPToSIOp, upstream.FPToSIOp), upstream.LlvmFPToSIOp),
+    **dict.fromkeys((arith.FPToUIOp, upstream.FPToUIOp), upstream.LlvmFPToUIOp),
 }
 
 _OVERFLOW = {
     arith.IntegerOverflowFlag.NSW: 1,
     arith.IntegerOverflowFlag.NUW: 2,
 }
+
+_UNORDERED = int_attr(arith.CMPF_COMPARISON_OPERATIONS.index("uno"), 64)
 
 
 @ARITH.on(arith.ConstantOp)
@@ -188,7 +183,7 @@ def _from_bf16(op: Operation, low: Lowering) -> SSAValue:
     result = op.results[0].type
     wide, _ = _only_f32(op, low, result)
     bits = low.emit(llvm.ZExtOp, (low.value(op.operands[0]),), wide)
-    bits = low.emit(llvm.ShlOp, (bits, _splat(low, 16, wide)), wide)
+    bits = low.emit(llvm.ShlOp, (bits, low.number(16, wide)), wide)
     return low.emit(llvm.BitcastOp, (bits,), result)
 
 
@@ -197,14 +192,14 @@ def _to_bf16(op: Operation, low: Lowering) -> SSAValue:
     value, type = low.value(op.operands[0]), op.operands[0].type
     wide, narrow = _only_f32(op, low, type)
     flag = upstream.with_element_type(type, i1)
-    sixteen = _splat(low, 16, wide)
+    sixteen = low.number(16, wide)
     bits = low.emit(llvm.BitcastOp, (value,), wide)
     upper = low.emit(llvm.LShrOp, (bits, sixteen), wide)
-    odd = low.emit(llvm.AndOp, (upper, _splat(low, 1, wide)), wide)
-    bias = low.emit(llvm.AddOp, (odd, _splat(low, 0x7FFF, wide)), wide)
+    odd = low.emit(llvm.AndOp, (upper, low.number(1, wide)), wide)
+    bias = low.emit(llvm.AddOp, (odd, low.number(0x7FFF, wide)), wide)
     rounded = low.emit(llvm.AddOp, (bits, bias), wide)
     rounded = low.emit(llvm.LShrOp, (rounded, sixteen), wide)
-    quiet = low.emit(llvm.OrOp, (upper, _splat(low, 0x40, wide)), wide)
+    quiet = low.emit(llvm.OrOp, (upper, low.number(0x40, wide)), wide)
     unordered = {"predicate": _UNORDERED, **NO_FASTMATH}
     is_nan = low.emit(upstream.FCmpOp, (value, value), flag, unordered)
     chosen = low.emit(upstream.LlvmSelectOp, (is_nan, quiet, rounded), wide, NO_FASTMATH)
@@ -234,40 +229,20 @@ def lower_bitcast(op: Operation, low: Lowering) -> SSAValue:
 
 
 # floordiv(a, b) == a / b - 1  where the signs of the remainder and of b differ, else a / b
-@ARITH.on(arith.FloorDivSIOp)
-def lower_floordivsi(op: Operation, low: Lowering) -> SSAValue:
-    return _adjusted_division(op, low, llvm.SubOp, _signs_differ)
-
-
 # ceildiv(a, b) == a / b + 1  where the signs of the remainder and of b agree, else a / b
-@ARITH.on(arith.CeilDivSIOp)
-def lower_ceildivsi(op: Operation, low: Lowering) -> SSAValue:
-    return _adjusted_division(op, low, llvm.AddOp, _signs_agree)
-
-
-def _signs_differ(low: Lowering, mixed: SSAValue, zero: SSAValue, bool: Attribute) -> SSAValue:
-    return low.emit(llvm.ICmpOp, (mixed, zero), bool, {"predicate": _LESS})
-
-
-def _signs_agree(low: Lowering, mixed: SSAValue, zero: SSAValue, bool: Attribute) -> SSAValue:
-    return low.emit(llvm.ICmpOp, (mixed, zero), bool, {"predicate": _NOT_LESS})
-
-
-_UNORDERED = int_attr(14, 64)
-_NOT_EQUAL, _LESS, _NOT_LESS = int_attr(1, 64), int_attr(2, 64), int_attr(5, 64)
-
-
-def _adjusted_division(op: Operation, low: Lowering, adjust, condition) -> SSAValue:
+@ARITH.on(arith.FloorDivSIOp, arith.CeilDivSIOp)
+def lower_rounded_division(op: Operation, low: Lowering) -> SSAValue:
+    is_floor = isinstance(op, arith.FloorDivSIOp)
     a, b = (low.value(operand) for operand in op.operands)
-    type = a.type
-    bool = upstream.with_element_type(type, i1)
-    zero = _splat(low, 0, type)
+    type, zero = a.type, low.number(0, a.type)
     quotient = low.emit(llvm.SDivOp, (a, b), type)
     remainder = low.emit(llvm.SRemOp, (a, b), type)
-    inexact = low.emit(llvm.ICmpOp, (remainder, zero), bool, {"predicate": _NOT_EQUAL})
+    inexact = low.compare("ne", remainder, zero)
     mixed = low.emit(llvm.XOrOp, (remainder, b), type)
-    wanted = low.emit(llvm.AndOp, (inexact, condition(low, mixed, zero, bool)), bool)
-    adjusted = low.emit(adjust, (quotient, _splat(low, 1, type)), type)
+    wrong = low.compare("slt" if is_floor else "sge", mixed, zero)
+    wanted = low.emit(llvm.AndOp, (inexact, wrong), wrong.type)
+    adjust = llvm.SubOp if is_floor else llvm.AddOp
+    adjusted = low.emit(adjust, (quotient, low.number(1, type)), type)
     operands = (wanted, adjusted, quotient)
     return low.emit(upstream.LlvmSelectOp, operands, type, NO_FASTMATH)
 
@@ -277,18 +252,10 @@ def _adjusted_division(op: Operation, low: Lowering, adjust, condition) -> SSAVa
 def lower_ceildivui(op: Operation, low: Lowering) -> SSAValue:
     a, b = (low.value(operand) for operand in op.operands)
     type = a.type
-    bool = upstream.with_element_type(type, i1)
     quotient = low.emit(llvm.UDivOp, (a, b), type)
     remainder = low.emit(llvm.URemOp, (a, b), type)
-    operands = (remainder, _splat(low, 0, type))
-    inexact = low.emit(llvm.ICmpOp, operands, bool, {"predicate": _NOT_EQUAL})
+    inexact = low.compare("ne", remainder, low.number(0, type))
     return low.emit(llvm.AddOp, (quotient, low.emit(llvm.ZExtOp, (inexact,), type)), type)
-
-
-def _splat(low: Lowering, number: int, type: Attribute) -> SSAValue:
-    if not isinstance(type, VectorType):
-        return low.integer(number, type)
-    return low.constant(dense(type, [number]), type)
 
 
 @dataclass(frozen=True)

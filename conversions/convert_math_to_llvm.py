@@ -11,20 +11,18 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import llvm, math
 from xdsl.dialects.builtin import (
-    FloatAttr,
     ModuleOp,
     SymbolRefAttr,
-    VectorType,
     f32,
     f64,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..core.budgets import APPROXIMATION
 from ..dialects.upstream import ops as upstream
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
-from .to_llvm.types import dense, element_of, fastmath_of, lanes_of
+from .to_llvm.types import element_of, fastmath_of, lanes_of
 
 MATH = LoweringTable()
 """How to lower each operation of `math`."""
@@ -69,28 +67,17 @@ def lower_intrinsic(op: Operation, low: Lowering) -> SSAValue:
 @MATH.on(math.RsqrtOp)
 def lower_rsqrt(op: Operation, low: Lowering) -> SSAValue:
     type, flags = op.results[0].type, fastmath_of(op)
+    lanes_of(type)
     root = low.emit(llvm.FSqrtOp, (low.value(op.operands[0]),), type, flags)
-    return low.emit(llvm.FDivOp, (_one(low, type), root), type, flags)
-
-
-def _one(low: Lowering, type: Attribute) -> SSAValue:
-    if isinstance(type, VectorType):
-        lanes_of(type)
-        return low.constant(dense(type, [1.0]), type)
-    return low.constant(FloatAttr(1.0, type), type)  # type: ignore[arg-type]
+    return low.emit(llvm.FDivOp, (low.number(1.0, type), root), type, flags)
 
 
 # abs(x) == max(x, 0 - x)
 @MATH.on(math.AbsIOp)
 def lower_absi(op: Operation, low: Lowering) -> SSAValue:
     value = low.value(op.operands[0])
-    type = value.type
-    if isinstance(type, VectorType):
-        zero = low.constant(dense(type, [0]), type)
-    else:
-        zero = low.integer(0, type)
-    negated = low.emit(llvm.SubOp, (zero, value), type)
-    return low.emit(upstream.INTRINSICS["smax"], (value, negated), type)
+    negated = low.emit(llvm.SubOp, (low.number(0, value.type), value), value.type)
+    return low.emit(upstream.INTRINSICS["smax"], (value, negated), value.type)
 
 
 @MATH.on(*_LIBM)

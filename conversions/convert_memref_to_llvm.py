@@ -26,43 +26,38 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..core.budgets import EXACT
+from ..core.building.polynomials import Polynomial
 from ..core.typed import memref_type
 from ..dialects.program import EFFORT
 from ..dialects.upstream import ops as upstream
-from .to_llvm.addresses import element_address, number_of_elements, offset_address, sizes_of, sum_of
+from .to_llvm.addresses import (
+    element_address,
+    load,
+    number_of_elements,
+    offset_address,
+    sizes_of,
+    store,
+    sum_of,
+)
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
-from .to_llvm.types import PTR, alignment, byte_size, check_contiguous, int_attr, stored
+from .to_llvm.types import PTR, byte_size, check_contiguous, int_attr, stored
 
 MEMREF = LoweringTable()
 """How to lower each operation of `memref`."""
 
-_NOT_EQUAL = int_attr(1, 64)
 _STACK_ALIGNMENT = 64
 _STACK_EFFORT = StringAttr("light")
 """Small buffers on the stack become registers in passes of LLVM (`backends.llvm.jit.Effort`)."""
-_PLAIN = int_attr(0, 64)
 
 
 @MEMREF.on(memref.LoadOp)
-def lower_load(load: memref.LoadOp, low: Lowering) -> SSAValue:
-    element = load.res.type
-    address = element_address(low, load.memref, load.indices)
-    kept = stored(element, low.index)
-    value = low.emit(llvm.LoadOp, (address,), kept, access(low, element))
-    if element != i1:
-        return value
-    operands = (value, low.integer(0, i8))
-    return low.emit(llvm.ICmpOp, operands, i1, {"predicate": _NOT_EQUAL})
+def lower_load(op: memref.LoadOp, low: Lowering) -> SSAValue:
+    return load(low, op.memref, op.indices, op.res.type)
 
 
 @MEMREF.on(memref.StoreOp)
-def lower_store(store: memref.StoreOp, low: Lowering) -> None:
-    element = store.value.type
-    address = element_address(low, store.memref, store.indices)
-    value = low.value(store.value)
-    if element == i1:
-        value = low.emit(llvm.ZExtOp, (value,), i8)
-    low.perform(llvm.StoreOp.create(operands=[value, address], properties=access(low, element)))
+def lower_store(op: memref.StoreOp, low: Lowering) -> None:
+    store(low, op.value, op.memref, op.indices)
 
 
 @MEMREF.on(upstream.PrefetchOp)
@@ -71,11 +66,6 @@ def lower_prefetch(hint: upstream.PrefetchOp, low: Lowering) -> None:
     flags = (hint.is_write, hint.locality, hint.is_data)
     arguments = [address, *(low.integer(abs(flag.value.data), i32) for flag in flags)]
     low.perform(llvm.CallIntrinsicOp("llvm.prefetch.p0", arguments, []))
-
-
-def access(low: Lowering, element: Attribute) -> dict[str, Attribute]:
-    """Properties of a load or a store: an element's alignment, whatever the vector."""
-    return {"alignment": alignment(element, low.index), "ordering": _PLAIN}
 
 
 @MEMREF.on(memref.DimOp)
@@ -108,8 +98,8 @@ def lower_alloca(alloca: memref.AllocaOp, low: Lowering) -> SSAValue:
 # The view is of bytes, its address is that of the buffer plus the shift.
 @MEMREF.on(memref.ViewOp)
 def lower_view(view: memref.ViewOp, low: Lowering) -> Parts:
-    terms = sum_of(low, [(view.byte_shift, 1, ())])
-    address = offset_address(low, low.parts(view.source)[0], terms, i8)
+    shift = sum_of(low, view.byte_shift)
+    address = offset_address(low, low.parts(view.source)[0], shift, i8)
     low.parts_of(view.result.type)
     return (address, *(low.value(size) for size in view.sizes))
 
@@ -144,12 +134,10 @@ def lower_reinterpret_cast(cast_op: memref.ReinterpretCastOp, low: Lowering) -> 
     low.parts_of(type)
     address = low.parts(cast_op.source)[0]
     (offset,) = cast_op.static_offsets.get_values()
-    if offset == DYNAMIC_INDEX:
-        terms = sum_of(low, [(cast_op.offsets[0], 1, ())])
-    else:
-        terms = {(): offset}
+    is_known = offset != DYNAMIC_INDEX
+    total = Polynomial[int].of(offset) if is_known else sum_of(low, cast_op.offsets[0])
     return (
-        offset_address(low, address, terms, stored(type.element_type, low.index)),
+        offset_address(low, address, total, stored(type.element_type, low.index)),
         *(low.value(size) for size in cast_op.sizes),
     )
 

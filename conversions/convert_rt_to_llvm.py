@@ -37,37 +37,23 @@ from ..core.typed import integer_type, memref_type
 from ..dialects.loop.ops import KernelOp
 from ..dialects.program import needs_attributes
 from ..dialects.rt import ops as rt
-from ..dialects.upstream import ops as upstream
 from .convert_func_to_llvm import plain_call
 from .to_llvm import checks
-from .to_llvm.addresses import number_of_elements, sizes_of
+from .to_llvm.addresses import neighbour, number_of_elements, sizes_of
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
-from .to_llvm.types import PTR, int_attr, numbers_attr, words_of
+from .to_llvm.types import PTR, int_attr, words_of
 
 RT = LoweringTable()
 """How to lower each operation of `rt`."""
 
 _WORD = {"alignment": int_attr(8, 64), "ordering": int_attr(0, 64)}
-_EQUAL, _NOT_ABOVE = int_attr(0, 64), int_attr(3, 64)
 _INDEX = IndexType()
 _HOST_BITS = 64
 """The width of the words that callers pass and contexts hold."""
 
 
 def _word_address(low: Lowering, base: SSAValue, word: int) -> SSAValue:
-    if not word:
-        return base
-    return low.hoist(
-        ("word", base, word),
-        upstream.GEPOp,
-        (base,),
-        PTR,
-        {
-            "rawConstantIndices": numbers_attr(word),
-            "elem_type": i64,
-            "noWrapFlags": int_attr(0, 32),
-        },
-    )
+    return neighbour(low, base, word, i64) if word else base
 
 
 # The words of the context do not change during a call, nor do the tables it leads to.
@@ -91,7 +77,7 @@ def lower_constant(constant: rt.ConstantOp, low: Lowering) -> SSAValue:
 def lower_arena(arena: rt.ArenaOp, low: Lowering) -> Parts:
     context, wanted = low.value(arena.context), low.value(arena.bytes)
     have = _word(low, context, rt.Word.ARENA_BYTES, i64)
-    enough = low.emit(llvm.ICmpOp, (wanted, have), i1, {"predicate": _NOT_ABOVE})
+    enough = low.compare("sle", wanted, have)
     base = _word(low, context, rt.Word.ARENA)
     _return_unless(low, enough, rt.ARENA_TOO_SMALL, context, (wanted,))
     return (base, wanted)
@@ -202,8 +188,7 @@ def lower_call_packed(call: rt.CallPackedOp, low: Lowering) -> None:
     table = _word(low, context, rt.Word.FUNCTIONS)
     function = _word(low, table, call.slot.value.data)
     status = low.perform(plain_call(None, [function, array], i32)).results[0]
-    operands = (status, low.integer(0, i32))
-    good = low.emit(llvm.ICmpOp, operands, i1, {"predicate": _EQUAL})
+    good = low.compare("eq", status, low.integer(0, i32))
     _return_unless(low, good, _number(call), context)
 
 

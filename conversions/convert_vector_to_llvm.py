@@ -17,8 +17,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
     VectorType,
-    i1,
-    i8,
     i32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -28,7 +26,15 @@ from ..core.budgets import SUMS
 from ..core.typed import vector_type
 from ..dialects import x86vector
 from ..dialects.upstream import ops as upstream
-from .to_llvm.addresses import element_address
+from .to_llvm.addresses import (
+    element_address,
+    from_memory,
+    in_memory,
+    load,
+    offset_properties,
+    store,
+    to_memory,
+)
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
 from .to_llvm.types import (
     NO_FASTMATH,
@@ -37,7 +43,6 @@ from .to_llvm.types import (
     dense,
     element_of,
     fastmath_of,
-    int_attr,
     lanes_of,
     numbers_attr,
     stored,
@@ -47,9 +52,6 @@ from .to_llvm.types import (
 VECTOR = LoweringTable()
 """How to lower each operation of `vector` and `x86vector`."""
 
-_PLAIN = int_attr(0, 64)
-_NOT_EQUAL, _GREATER = int_attr(1, 64), int_attr(4, 64)
-
 
 def _lanes(low: Lowering, type: Attribute) -> int:
     lanes = lanes_of(type)
@@ -58,95 +60,60 @@ def _lanes(low: Lowering, type: Attribute) -> int:
     return lanes
 
 
-def _kept(low: Lowering, type: Attribute) -> VectorType:
-    """The vector type of elements in memory."""
-    return vector_of(stored(element_of(type), low.index), _lanes(low, type))
-
-
-def _access(low: Lowering, type: Attribute) -> dict[str, Attribute]:
-    return {
-        "alignment": alignment(element_of(type), low.index),
-        "ordering": _PLAIN,
-    }
-
-
 def _masked(low: Lowering, type: Attribute) -> dict[str, Attribute]:
     return {"alignment": alignment(element_of(type), low.index, 32)}
 
 
-def _from_memory(low: Lowering, value: SSAValue, type: Attribute) -> SSAValue:
-    """A loaded vector as a value: i1 is a byte that is not 0."""
-    if element_of(type) != i1:
-        return value
-    zero = low.constant(dense(value.type, [0]), value.type)
-    return low.emit(llvm.ICmpOp, (value, zero), type, {"predicate": _NOT_EQUAL})
-
-
-def _to_memory(low: Lowering, value: SSAValue) -> SSAValue:
-    """A vector as it is stored: i1 is a byte."""
-    type = vector_type(value)
-    if type.element_type != i1:
-        return value
-    return low.emit(llvm.ZExtOp, (value,), vector_of(i8, _lanes(low, type)))
-
-
 @VECTOR.on(vector.LoadOp)
-def lower_load(load: vector.LoadOp, low: Lowering) -> SSAValue:
-    type = load.result.type
-    kept = _kept(low, type)
-    address = element_address(low, load.base, load.indices)
-    return _from_memory(low, low.emit(llvm.LoadOp, (address,), kept, _access(low, type)), type)
+def lower_load(op: vector.LoadOp, low: Lowering) -> SSAValue:
+    _lanes(low, op.result.type)
+    return load(low, op.base, op.indices, op.result.type)
 
 
 @VECTOR.on(vector.StoreOp)
-def lower_store(store: vector.StoreOp, low: Lowering) -> None:
-    _kept(low, store.vector.type)
-    address = element_address(low, store.base, store.indices)
-    value = _to_memory(low, low.value(store.vector))
-    properties = _access(low, store.vector.type)
-    low.perform(llvm.StoreOp.create(operands=[value, address], properties=properties))
+def lower_store(op: vector.StoreOp, low: Lowering) -> None:
+    _lanes(low, op.vector.type)
+    store(low, op.vector, op.base, op.indices)
 
 
 @VECTOR.on(vector.MaskedLoadOp)
 def lower_maskedload(load: vector.MaskedLoadOp, low: Lowering) -> SSAValue:
-    type = load.result.type
-    kept = _kept(low, type)
     address = element_address(low, load.base, load.indices)
-    rest = _to_memory(low, low.value(load.pass_thru))
-    operands = (address, low.value(load.mask), rest)
-    loaded = low.emit(upstream.MaskedLoadOp, operands, kept, _masked(low, type))
-    return _from_memory(low, loaded, type)
-
-
-@VECTOR.on(vector.MaskedStoreOp)
-def lower_maskedstore(store: vector.MaskedStoreOp, low: Lowering) -> None:
-    type = store.value_to_store.type
-    _kept(low, type)
-    address = element_address(low, store.base, store.indices)
-    value = _to_memory(low, low.value(store.value_to_store))
-    operands = [value, address, low.value(store.mask)]
-    low.perform(upstream.MaskedStoreOp.create(operands=operands, properties=_masked(low, type)))
+    return _masked_load(load, low, upstream.MaskedLoadOp, address)
 
 
 @VECTOR.on(upstream.GatherOp)
 def lower_gather(gather: upstream.GatherOp, low: Lowering) -> SSAValue:
     type = gather.result.type
-    kept = _kept(low, type)
     base = element_address(low, gather.base, gather.indices)
-    addresses = low.emit(
-        upstream.GEPOp,
-        (base, low.value(gather.offsets)),
-        vector_of(PTR, _lanes(low, type)),
-        {
-            "rawConstantIndices": numbers_attr(llvm.GEP_USE_SSA_VAL),
-            "elem_type": kept.element_type,
-            "noWrapFlags": int_attr(0, 32),
-        },
-    )
-    rest = _to_memory(low, low.value(gather.pass_thru))
-    operands = (addresses, low.value(gather.mask), rest)
-    loaded = low.emit(upstream.MaskedGatherOp, operands, kept, _masked(low, type))
-    return _from_memory(low, loaded, type)
+    element = stored(element_of(type), low.index)
+    operands = (base, low.value(gather.offsets))
+    pointers, properties = vector_of(PTR, _lanes(low, type)), offset_properties(None, element)
+    addresses = low.emit(upstream.GEPOp, operands, pointers, properties)
+    return _masked_load(gather, low, upstream.MaskedGatherOp, addresses)
+
+
+def _masked_load(
+    op: vector.MaskedLoadOp | upstream.GatherOp,
+    low: Lowering,
+    kind: type[Operation],
+    address: SSAValue,
+) -> SSAValue:
+    type = op.result.type
+    _lanes(low, type)
+    operands = (address, low.value(op.mask), to_memory(low, low.value(op.pass_thru)))
+    loaded = low.emit(kind, operands, in_memory(low, type), _masked(low, type))
+    return from_memory(low, loaded, type)
+
+
+@VECTOR.on(vector.MaskedStoreOp)
+def lower_maskedstore(store: vector.MaskedStoreOp, low: Lowering) -> None:
+    type = store.value_to_store.type
+    _lanes(low, type)
+    address = element_address(low, store.base, store.indices)
+    value = to_memory(low, low.value(store.value_to_store))
+    operands = [value, address, low.value(store.mask)]
+    low.perform(upstream.MaskedStoreOp.create(operands=operands, properties=_masked(low, type)))
 
 
 # create_mask(n)[lane] == lane < n == clamp(n, 0, lanes) > lane, which needs 32 bits only
@@ -166,7 +133,7 @@ def lower_create_mask(op: Operation, low: Lowering) -> SSAValue:
         count = low.emit(llvm.TruncOp, (count,), i32)
     counts = _splat(low, count, wide)
     numbers = low.constant(dense(wide, range(lanes)), wide)
-    return low.emit(llvm.ICmpOp, (counts, numbers), type, {"predicate": _GREATER})
+    return low.compare("sgt", counts, numbers)
 
 
 @VECTOR.on(vector.BroadcastOp, upstream.BroadcastOp)
@@ -186,8 +153,7 @@ def lower_broadcast(op: Operation, low: Lowering) -> SSAValue:
 def _splat(low: Lowering, value: SSAValue, type: VectorType) -> SSAValue:
     owner = value.owner
     if isinstance(owner, llvm.ConstantOp) and isinstance(owner.value, IntegerAttr | FloatAttr):
-        number = owner.value.value.data
-        return low.constant(dense(type, [number]), type)
+        return low.number(owner.value.value.data, type)
     poison = low.hoist(("poison", type), upstream.PoisonOp, (), type)
     first = low.emit(llvm.InsertElementOp, (poison, value, low.integer(0)), type)
     return _shuffle(low, first, poison, [0] * type.get_shape()[0])
@@ -264,7 +230,7 @@ def lower_reduction(reduction: upstream.ReductionOp, low: Lowering) -> SSAValue:
     flags = fastmath_of(reduction)
     if is_float and kind in ("add", "mul"):
         if start is None:
-            start = low.constant(FloatAttr(-0.0 if kind == "add" else 1.0, type), type)
+            start = low.number(-0.0 if kind == "add" else 1.0, type)
         reduce = llvm.VectorReduceFAddOp if kind == "add" else llvm.VectorReduceFMulOp
         return low.emit(reduce, (start, value), type, flags)
     table = _FLOAT_REDUCTIONS if is_float else _INT_REDUCTIONS

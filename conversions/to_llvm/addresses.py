@@ -1,60 +1,33 @@
-"""Addresses of elements of buffers.
+"""Accesses to elements of buffers.
 
-An address is `base + size * (i0 * stride0 + i1 * stride1 + ...)`. The sum is taken apart into
-terms `factor * value * size`, each term is multiplied out right after the value is defined, and
-terms are added to the base in the order in which they are defined, constants last. So what does
-not change in a loop is computed before it, once for all accesses, and accesses that differ by
-a constant have everything but the displacement in common.
+The address of an element is `base + size * (i0 * stride0 + i1 * stride1 + ...)`. The sum is a
+polynomial over LLVM values; each of its products is computed right after its last factor is
+defined, and added to the base in the order in which they are defined, the constant last. So what
+does not change in a loop is computed before it, once for all accesses, and accesses that differ by
+a constant share everything but the displacement.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TypeAlias
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    MemRefType,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, VectorType, i1, i8
 from xdsl.ir import Attribute, SSAValue
 
+from ...core.building.arithmetic import multiplied
+from ...core.building.polynomials import Polynomial
 from ...core.typed import memref_type
 from ...dialects.upstream import ops as upstream
-from .lowering import Lowering, Parts
-from .types import PTR, int_attr, numbers_attr, stored
+from .lowering import Lowering
+from .types import PTR, alignment, element_of, int_attr, numbers_attr, stored, with_element_type
 
-Factors: TypeAlias = tuple[SSAValue, ...]
-"""Values that are multiplied with each other; none is 1."""
-
-_NO_WRAP_FLAGS = int_attr(0, 32)
-_SSA_INDEX = numbers_attr(llvm.GEP_USE_SSA_VAL)
 _I32_MAX = 2**31 - 1
+_PLAIN = int_attr(0, 64)
 
 
-def strides_of(type: MemRefType, parts: Parts) -> list[tuple[int, Factors]]:
-    """For each dimension, the distance of neighbours: a number times symbolic sizes."""
-    sizes = iter(reversed(parts[1:]))
-    number, factors = 1, ()
-    strides: list[tuple[int, Factors]] = []
-    for size in reversed(type.get_shape()):
-        strides.append((number, factors))
-        if size == DYNAMIC_INDEX:
-            factors = (next(sizes), *factors)
-        else:
-            number *= size
-    strides.reverse()
-    return strides
-
-
-def element_address(low: Lowering, buffer: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
-    """The address of the element of `buffer` at `indices`."""
-    type = memref_type(buffer)
-    parts = low.parts(buffer)
-    strides = strides_of(type, parts)
-    terms = sum_of(low, [(i, *stride) for i, stride in zip(indices, strides, strict=True)])
-    return offset_address(low, parts[0], terms, stored(type.element_type, low.index))
+# Sizes and addresses.
 
 
 def sizes_of(low: Lowering, buffer: SSAValue) -> list[SSAValue]:
@@ -66,89 +39,116 @@ def sizes_of(low: Lowering, buffer: SSAValue) -> list[SSAValue]:
 
 def number_of_elements(low: Lowering, buffer: SSAValue) -> SSAValue:
     """How many elements a buffer has."""
-    parts = low.parts(buffer)
-    fixed = prod(size for size in memref_type(buffer).get_shape() if size >= 0)
-    return _product(low, parts[1:], fixed) if len(parts) > 1 else low.integer(fixed)
+    fixed = prod(size for size in memref_type(buffer).get_shape() if size != DYNAMIC_INDEX)
+    return multiplied(low.parts(buffer)[1:], fixed, low.integer, low.times)
 
 
-def sum_of(low: Lowering, terms: Sequence[tuple[SSAValue, int, Factors]]) -> dict[Factors, int]:
-    """The sum of `value * number * factors`, taken apart: numbers by what they multiply."""
-    result: dict[Factors, int] = {}
-    for value, number, factors in terms:
-        _add(low, result, low.value(value), number, factors)
-    return result
+def element_address(low: Lowering, buffer: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
+    """The address of the element of `buffer` at `indices`."""
+    kind, (base, *sizes) = memref_type(buffer), low.parts(buffer)
+    stride, strides = 1, list[int | Polynomial[int]]()
+    for size in reversed(kind.get_shape()):
+        strides.append(stride)
+        stride = (low.atom(sizes.pop()) if size == DYNAMIC_INDEX else size) * stride
+    total = Polynomial[int].of(sum(sum_of(low, index) * strides.pop() for index in indices))
+    return offset_address(low, base, total, stored(kind.element_type, low.index))
+
+
+def sum_of(low: Lowering, index: SSAValue) -> Polynomial[int]:
+    """An index as a polynomial: what it is the sum of, and multiples of that."""
+    return _sum(low, low.value(index))
+
+
+def _sum(low: Lowering, value: SSAValue) -> Polynomial[int]:
+    found = low.sums.get(value)
+    if found is None:
+        found = low.sums[value] = _taken_apart(low, value)
+    return found
+
+
+def _taken_apart(low: Lowering, value: SSAValue) -> Polynomial[int]:
+    owner = value.owner
+    if isinstance(owner, llvm.AddOp):
+        return _sum(low, owner.lhs) + _sum(low, owner.rhs)
+    if isinstance(owner, llvm.MulOp):
+        for one, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
+            if (known := low.known_integer(one)) is not None:
+                return _sum(low, other) * known
+    known = low.known_integer(value)
+    return low.atom(value) if known is None else Polynomial.of(known)
 
 
 def offset_address(
-    low: Lowering, base: SSAValue, terms: dict[Factors, int], element: Attribute
+    low: Lowering, base: SSAValue, offset: Polynomial[int], element: Attribute
 ) -> SSAValue:
-    """`base` plus a sum of terms, in elements of a type."""
-    constant = terms.pop((), 0)
-    address = base
-    products = [_product(low, factors, number) for factors, number in terms.items() if number]
+    """`base` plus a number of elements of a type."""
+    products: list[SSAValue] = []
+    for monomial, coefficient in offset.terms:
+        if monomial:
+            factors = sorted([low.atoms[atom] for atom in monomial], key=low.time_of)
+            products.append(multiplied(factors, coefficient, low.integer, low.times))
     for product in sorted(products, key=low.time_of):
-        address = _step(low, address, product, element)
+        base = neighbour(low, base, product, element)
+    constant = offset.constant
     if not constant:
-        return address
-    if abs(constant) > _I32_MAX:
-        return _step(low, address, low.integer(constant), element)
-    return low.hoist(
-        ("gep", address, constant, element),
-        upstream.GEPOp,
-        (address,),
-        PTR,
-        {
-            "rawConstantIndices": numbers_attr(constant),
-            "elem_type": element,
-            "noWrapFlags": _NO_WRAP_FLAGS,
-        },
-    )
+        return base
+    is_short = abs(constant) <= _I32_MAX
+    return neighbour(low, base, constant if is_short else low.integer(constant), element)
 
 
-def _add(
-    low: Lowering, terms: dict[Factors, int], value: SSAValue, number: int, factors: Factors
-) -> None:
-    """Add `value * number * factors` to a sum, looking through sums and known numbers."""
-    owner = value.owner
-    if isinstance(owner, llvm.ConstantOp):
-        known = low.known_integer(value)
-        assert known is not None
-        terms[factors] = terms.get(factors, 0) + known * number
-        return
-    if isinstance(owner, llvm.AddOp):
-        _add(low, terms, owner.lhs, number, factors)
-        _add(low, terms, owner.rhs, number, factors)
-        return
-    if isinstance(owner, llvm.MulOp):
-        for one, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
-            known = low.known_integer(one)
-            if known is not None:
-                _add(low, terms, other, number * known, factors)
-                return
-    key = (value, *factors)
-    terms[key] = terms.get(key, 0) + number
+def neighbour(low: Lowering, base: SSAValue, by: SSAValue | int, element: Attribute) -> SSAValue:
+    """The address `by` elements of a type after another."""
+    operands = (base,) if isinstance(by, int) else (base, by)
+    properties = offset_properties(by if isinstance(by, int) else None, element)
+    return low.hoist(("gep", base, by, element), upstream.GEPOp, operands, PTR, properties)
 
 
-def _product(low: Lowering, factors: Factors, number: int) -> SSAValue:
-    """The product of values and a number, built once."""
-    result = factors[0]
-    for factor in factors[1:]:
-        result = low.hoist(("mul", result, factor), llvm.MulOp, (result, factor), low.index)
-    if number == 1:
-        return result
-    by = low.integer(number)
-    return low.hoist(("mul", result, by), llvm.MulOp, (result, by), low.index)
+def offset_properties(by: int | None, element: Attribute) -> dict[str, Attribute]:
+    """The properties of `llvm.getelementptr`; None is an operand."""
+    return {
+        "rawConstantIndices": numbers_attr(llvm.GEP_USE_SSA_VAL if by is None else by),
+        "elem_type": element,
+        "noWrapFlags": int_attr(0, 32),
+    }
 
 
-def _step(low: Lowering, address: SSAValue, by: SSAValue, element: Attribute) -> SSAValue:
-    return low.hoist(
-        ("gep", address, by, element),
-        upstream.GEPOp,
-        (address, by),
-        PTR,
-        {
-            "rawConstantIndices": _SSA_INDEX,
-            "elem_type": element,
-            "noWrapFlags": _NO_WRAP_FLAGS,
-        },
-    )
+# Loads and stores of scalars and machine vectors.
+
+
+def load(low: Lowering, buffer: SSAValue, indices: Sequence[SSAValue], type: Attribute) -> SSAValue:
+    """A value of a type that is loaded from a buffer."""
+    address = element_address(low, buffer, indices)
+    loaded = low.emit(llvm.LoadOp, (address,), in_memory(low, type), _access(low, type))
+    return from_memory(low, loaded, type)
+
+
+def store(low: Lowering, value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue]) -> None:
+    """Store a value to a buffer."""
+    operands = [to_memory(low, low.value(value)), element_address(low, buffer, indices)]
+    properties = _access(low, value.type)
+    low.perform(llvm.StoreOp.create(operands=operands, properties=properties))
+
+
+def _access(low: Lowering, type: Attribute) -> dict[str, Attribute]:
+    """Properties of a load or a store: a vector is aligned like its elements."""
+    return {"alignment": alignment(element_of(type), low.index), "ordering": _PLAIN}
+
+
+def in_memory(low: Lowering, type: Attribute) -> Attribute:
+    """The type of a value in memory, where an i1 is a byte."""
+    kept = stored(element_of(type), low.index)
+    return with_element_type(type, kept) if isinstance(type, VectorType) else kept
+
+
+def from_memory(low: Lowering, value: SSAValue, type: Attribute) -> SSAValue:
+    """A loaded value of a type; an i1 is a byte that is not 0."""
+    if element_of(type) != i1:
+        return value
+    return low.compare("ne", value, low.number(0, value.type))
+
+
+def to_memory(low: Lowering, value: SSAValue) -> SSAValue:
+    """An LLVM value as it is stored."""
+    if element_of(value.type) != i1:
+        return value
+    return low.emit(llvm.ZExtOp, (value,), with_element_type(value.type, i8))

@@ -21,24 +21,28 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects import cf, func, llvm
+from xdsl.dialects import arith, cf, func, llvm
 from xdsl.dialects.builtin import (
+    FloatAttr,
     IntegerAttr,
     IntegerType,
     ModuleOp,
     StringAttr,
     UnrealizedConversionCastOp,
+    VectorType,
+    i1,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import ConstantLike, IsolatedFromAbove, NoMemoryEffect, Pure
 
 from ...core.actions import allowed, is_counting
+from ...core.building.polynomials import Polynomial
 from ...core.building.tables import HandlerTable
 from ...core.context import index_bits_of
 from ...core.control_flow import definitions_first
 from ...core.refusal import refused
-from ...core.typed import bits
-from .types import NotLowerableError, int_attr, parts_of
+from ...core.typed import bits, float_type
+from .types import NotLowerableError, dense, int_attr, parts_of, with_element_type
 
 Parts: TypeAlias = tuple[SSAValue, ...]
 Lower: TypeAlias = Callable[[Any, "Lowering"], SSAValue | Parts | None]
@@ -47,6 +51,11 @@ Lower: TypeAlias = Callable[[Any, "Lowering"], SSAValue | Parts | None]
 
 class LoweringTable(HandlerTable["Lowering", SSAValue | Parts | None]):
     """How to lower operations, by their classes."""
+
+
+_PREDICATES = {
+    name: int_attr(number, 64) for number, name in enumerate(arith.CMPI_COMPARISON_OPERATIONS)
+}
 
 
 def lower_module(
@@ -82,6 +91,11 @@ class Lowering:
         self._anchors: dict[Operation, Operation | Block] = {}
         self._tails: dict[Operation | Block, Operation] = {}
         self._hoisted: dict[object, SSAValue] = {}
+        self.atoms: list[SSAValue] = []
+        """The LLVM values that sums of indices are made of."""
+        self._atoms: dict[SSAValue, Polynomial[int]] = {}
+        self.sums: dict[SSAValue, Polynomial[int]] = {}
+        """Indices as polynomials over `atoms`."""
         self._entry: Block | None = None
         self._symbols: set[str] | None = None
         self._last_added: Operation | None = None
@@ -171,6 +185,30 @@ class Lowering:
         """An integer constant of an integer type; without one, that of an index."""
         kind = self.index if type is None else type
         return self.constant(int_attr(number, bits(kind)), kind)
+
+    def number(self, value: float, type: Attribute) -> SSAValue:
+        """A constant of a scalar type, or one in every lane of a vector."""
+        if isinstance(type, VectorType):
+            return self.constant(dense(type, [value]), type)
+        if isinstance(type, IntegerType):
+            return self.integer(int(value), type)
+        return self.constant(FloatAttr(value, float_type(type)), type)
+
+    def compare(self, predicate: str, left: SSAValue, right: SSAValue) -> SSAValue:
+        """`llvm.icmp` of scalars or vectors."""
+        type, properties = with_element_type(left.type, i1), {"predicate": _PREDICATES[predicate]}
+        return self.emit(llvm.ICmpOp, (left, right), type, properties)
+
+    def times(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        """A product of indices."""
+        return self.hoist(("mul", left, right), llvm.MulOp, (left, right), self.index)
+
+    def atom(self, value: SSAValue) -> Polynomial[int]:
+        """An LLVM value as a polynomial over `atoms`."""
+        if value not in self._atoms:
+            self._atoms[value] = Polynomial.atom(len(self.atoms))
+            self.atoms.append(value)
+        return self._atoms[value]
 
     def known_integer(self, value: SSAValue) -> int | None:
         """The number that an LLVM value is known to be."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Protocol
 
@@ -94,18 +94,23 @@ def summed(
         monomial, coefficient = term
         return max(map(depth, monomial)), coefficient < 0, monomial
 
+    def product(monomial: Monomial[AtomT], coefficient: int) -> SSAValue:
+        factors = [atom(a) for a in sorted(monomial, key=depth)]
+        return multiplied(factors, coefficient, emitter.index, times)
+
+    def times(left: SSAValue, right: SSAValue) -> SSAValue:
+        return emitter.pure(arith.MuliOp, [left, right], INDEX)
+
     total: SSAValue | None = None
     terms = sorted([term for term in value.terms if term[0]], key=place)
     for _, group in groupby(terms, lambda term: place(term)[0]):
         partial: SSAValue | None = None
         for monomial, coefficient in group:
-            factors = [atom(a) for a in sorted(monomial, key=depth)]
             if partial is None:
-                partial = _product(emitter, factors, coefficient)
+                partial = product(monomial, coefficient)
                 continue
             kind = arith.AddiOp if coefficient > 0 else arith.SubiOp
-            product = _product(emitter, factors, abs(coefficient))
-            partial = emitter.pure(kind, [partial, product], INDEX)
+            partial = emitter.pure(kind, [partial, product(monomial, abs(coefficient))], INDEX)
         assert partial is not None
         total = partial if total is None else emitter.pure(arith.AddiOp, [total, partial], INDEX)
     if total is None:
@@ -116,10 +121,15 @@ def summed(
     return total
 
 
-def _product(emitter: IndexEmitter, factors: list[SSAValue], coefficient: int) -> SSAValue:
-    """A product, in which the coefficient multiplies the outermost factor."""
-    value = emitter.index(coefficient) if coefficient != 1 else None
+def multiplied(
+    factors: Sequence[SSAValue],
+    coefficient: int,
+    constant: Callable[[int], SSAValue],
+    times: Callable[[SSAValue, SSAValue], SSAValue],
+) -> SSAValue:
+    """A product of values and a coefficient, which multiplies the first of them."""
+    value = constant(coefficient) if coefficient != 1 or not factors else None
     for factor in factors:
-        value = factor if value is None else emitter.pure(arith.MuliOp, [factor, value], INDEX)
+        value = factor if value is None else times(factor, value)
     assert value is not None
     return value

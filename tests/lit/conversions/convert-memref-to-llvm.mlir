@@ -42,10 +42,10 @@ func.func @rows(%x: memref<?x7xf32>, %c0: i64) {
 // CHECK-NEXT: %[[V3:.*]] = builtin.unrealized_conversion_cast %i : index to i64
 // CHECK-NEXT: %[[V4:.*]] = builtin.unrealized_conversion_cast %j : index to i64
 // CHECK-NEXT: %[[V5:.*]] = builtin.unrealized_conversion_cast %k : index to i64
-// CHECK-NEXT: %[[V6:.*]] = llvm.mul %[[V3]], %[[V2]] : i64
-// CHECK-NEXT: %[[V7:.*]] = llvm.mlir.constant(3) : i64
-// CHECK-NEXT: %[[V8:.*]] = llvm.mul %[[V6]], %[[V7]] : i64
-// CHECK-NEXT: %[[V9:.*]] = llvm.mul %[[V4]], %[[V7]] : i64
+// CHECK-NEXT: %[[V6:.*]] = llvm.mlir.constant(3) : i64
+// CHECK-NEXT: %[[V7:.*]] = llvm.mul %[[V2]], %[[V6]] : i64
+// CHECK-NEXT: %[[V8:.*]] = llvm.mul %[[V3]], %[[V7]] : i64
+// CHECK-NEXT: %[[V9:.*]] = llvm.mul %[[V4]], %[[V6]] : i64
 // CHECK-NEXT: %[[V10:.*]] = llvm.getelementptr %[[V0]][%[[V8]]] : (!llvm.ptr, i64) -> !llvm.ptr, f64
 // CHECK-NEXT: %[[V11:.*]] = llvm.getelementptr %[[V10]][%[[V9]]] : (!llvm.ptr, i64) -> !llvm.ptr, f64
 // CHECK-NEXT: %[[V12:.*]] = llvm.getelementptr %[[V11]][%[[V5]]] : (!llvm.ptr, i64) -> !llvm.ptr, f64
