@@ -3,9 +3,9 @@
     python benchmarks/against.py FOLDER                  # everything
     python benchmarks/against.py FOLDER --only Softmax   # some programs
 
-`stepwell` in that folder may be a link to a checkout of another commit. Each version runs in a
-process of its own, and the processes take turns. A ratio is the minimum now over the minimum
-before: above 1 the program has become slower.
+`stepwell` in that folder may be a link to a checkout of another commit. Each version runs in its
+own process, and the processes take turns. A ratio is the minimum now over the minimum before: above
+1 the program has become slower.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from stepwell.tools.timing import duration, measure
 
 ROUNDS = 9
 LARGEST_RATIO = 1.03
-"""A program with a larger one is timed again, and then listed."""
+"""A program with a larger ratio is timed again, and then listed."""
 WIDTHS = (1, 7, 64, 256)
-"""Of the sparse products: some of those in their own table."""
+"""Some of the sparse products of `sparse_products.py`."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is timed: a module, and the inputs of a call."""
+    """A module, and the inputs of the timed call."""
 
     module: Callable[[], sw.Module]
     inputs: Callable[[], Sequence[Any]]
@@ -92,7 +92,7 @@ def _sparse_product(kind: str, width: int, threads: int) -> Program:
 
 
 def work() -> None:
-    """Time the programs that are named on the input, and write how long a call takes."""
+    """Time the programs named on standard input, and print the seconds of a call."""
     known, last = dict(programs()), ""
     call: Callable[[], object] = list
     for line in sys.stdin:

@@ -1,9 +1,9 @@
-"""What a call from Python costs above the kernels, with NumPy's own cost of a call beside it.
+"""The overhead of a call from Python over its kernels, beside the cost of a NumPy call.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/call_boundary.py
 
-The kernels alone are called by a loop of machine code with the addresses that a call has left
-behind; a call checks its arguments, makes the result, lets go of the GIL and takes it again.
+A loop in machine code calls the kernels alone, with the addresses that a call has left behind; a
+call also checks its arguments, allocates the result, and releases and takes the GIL.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _REPEAT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int6
 )
 
 REPEAT = 100
-"""How often the kernels run for one call from Python."""
+"""How many times the kernels run for each call from Python."""
 
 Case = tuple[sw.Module, tuple[Any, ...], Callable[[], object]]
 """A module, its inputs, and the same in NumPy or SciPy."""
@@ -82,7 +82,7 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 def kernels(exe: sw.Executable, count: int) -> Callable[[], None]:
-    """The last call of a program again, `count` times, without what surrounds it."""
+    """Repeats the kernels of a program's last call `count` times."""
     (address,) = exe._frames._known
     return partial(_REPEAT, exe._program.entry, address, count)
 
@@ -98,7 +98,7 @@ def calls(exe: sw.Executable, inputs: tuple[Any, ...]) -> dict[str, Callable[[],
 
 
 def main() -> None:
-    """Print the table: the minimum of all rounds, since what is compared is small."""
+    """Print the table: the minimum of all rounds, since the differences are small."""
     table = Table("case", "kernels", "call", "above", "with out", "above", "NumPy/SciPy")
     for name, case in CASES.items():
         try:

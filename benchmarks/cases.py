@@ -1,7 +1,7 @@
 """The programs that are timed, each beside the same computation in every peer that can do it.
 
-All inputs are passed at each call, the features and graphs among them that are inputs; weights
-and a bound graph are constants. What a peer may compute once from constants, it does once.
+Each call passes all inputs, features and unbound graphs included; weights and bound graphs are
+constants. A peer computes only once what depends on constants only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DATA = Path(os.environ.get("STEPWELL_DATA", ROOT.parent / "shared" / "data"))
 
 
 class LeftOutError(Exception):
-    """A case cannot be timed here, and why."""
+    """A case cannot be timed here; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the table: how to make its case, and its goal where it has one."""
+    """A line of the table: a function that makes its case, and its goal if it has one."""
 
     make: Callable[[], Case]
     goal: Goal | None = None
@@ -77,7 +77,7 @@ def load(name: str) -> dict[str, np.ndarray]:
 
 
 def fashion_mlp(batch: int) -> Case:
-    """The perceptron 784-128-10 for Fashion-MNIST, on its images."""
+    """The perceptron 784-128-10 for Fashion-MNIST, on images of it."""
     w = load("fashion_mlp_weights.npz")
     x = load("fashion_mnist_900.npz")["images"][:batch].astype(np.float32) / np.float32(255)
     return _mlp(x, [(w["w0"], w["b0"]), (w["w1"], w["b1"])])
@@ -174,7 +174,7 @@ def operator(kind: str) -> Case:
 
 
 def matmul(size: int) -> Case:
-    """The product of two square matrices, both of them inputs."""
+    """The product of two square matrices, both inputs."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, size, size), np.float32)
     b = sw.Builder("main")

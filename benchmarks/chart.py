@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Bar(Protocol):
-    """What is drawn of a result."""
+    """The parts of a result that the chart shows."""
 
     @property
     def case(self) -> str: ...

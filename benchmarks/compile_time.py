@@ -1,12 +1,12 @@
-"""How long `sw.compile` takes from a ready module, on one thread.
+"""The time of `sw.compile` for a finished module, on one thread.
 
     python benchmarks/compile_time.py
     python benchmarks/compile_time.py --against FOLDER
 
-What is counted is the time of the processor, the least of several compilations in a process that
-has compiled something before. With `--against` another process does the same with the package
-`stepwell` in that folder, and they take turns: a checkout of another commit, say, linked there by
-that name. Weights are random, those of the models of ONNX's own test data small.
+Times are processor times, the minimum of several compilations in a process that has compiled
+something before. With `--against`, a second process does the same with the package `stepwell` in
+that folder, such as a link to a checkout of another commit, and the two take turns. Weights are
+random; those of the models in ONNX's test data are small.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def graph_convolutions() -> sw.Module:
 
 
 def resnet18() -> sw.Module:
-    """ResNet-18 for an image of 224 x 224, as it was trained: batch norms are operators."""
+    """ResNet-18 for an image of 224 x 224 as trained: batch norms are still operators."""
     b, w = sw.Builder("main"), Weights()
 
     def conv(x: object, channels: int, filters: int, size: int, stride: int) -> object:
@@ -93,7 +93,7 @@ MODELS: dict[str, Callable[[], sw.Module]] = {
 
 
 def work() -> None:
-    """Compile the models that are named on the input, and write how long each took."""
+    """Compile the models named on standard input, and print the seconds of each."""
     modules: dict[str, sw.Module] = {}
     for line in sys.stdin:
         name = line.strip()

@@ -38,7 +38,7 @@ Case = TypeVar("Case")
 
 @dataclass(frozen=True)
 class Move:
-    """A move in each library; `build` adds it to a module, `onnx` names it with what it takes."""
+    """A move in each library; `build` adds it to a module, `onnx` is its operator and arguments."""
 
     shapes: tuple[tuple[int, ...], ...]
     build: Callable[..., Any]
@@ -111,7 +111,7 @@ def concat(shapes: tuple[tuple[int, ...], ...], axis: int) -> Move:
 
 
 def cut(shape: tuple[int, int], starts: Sequence[int], steps: Sequence[int]) -> Move:
-    """A part of a matrix, every so many rows and columns."""
+    """A strided part of a matrix."""
     parts = tuple(slice(a, None, s) for a, s in zip(starts, steps, strict=True))
     numbers = [np.array(v) for v in (starts, shape, (0, 1), steps)]
     return Move(
@@ -124,7 +124,7 @@ def cut(shape: tuple[int, int], starts: Sequence[int], steps: Sequence[int]) -> 
 
 
 def pad(shape: tuple[int, ...], width: int) -> Move:
-    """Zeros around the last two axes."""
+    """Zeros padded around the last two axes."""
     before = [0] * (len(shape) - 2) + [width] * 2
     pairs = [(n, n) for n in before]
 
@@ -180,7 +180,7 @@ MOVES: dict[str, Move] = {
 
 @dataclass(frozen=True)
 class Result(Compared):
-    """Seconds of each library, and bytes."""
+    """The times of each library, in seconds, and the bytes moved."""
 
     case: str
     moved: int
@@ -191,7 +191,7 @@ def run(name: str, move: Move, threads: int) -> Result:
     """Time one move.
 
     Raises:
-        SystemExit: if a peer gives something else.
+        SystemExit: if the result of a peer differs.
     """
     arrays = move.arrays()
     exe = sw.compile(move.module(), threads=threads)
@@ -206,7 +206,7 @@ def run(name: str, move: Move, threads: int) -> Result:
     expected = calls[OURS]()
     for peer, call in calls.items():
         if not np.array_equal(np.asarray(call()), expected):
-            raise SystemExit(f"{name}: {peer} gives something else")
+            raise SystemExit(f"{name}: {peer} has a different result")
     with library_threads(threads):
         times = measure(calls)
     return Result(
@@ -215,7 +215,7 @@ def run(name: str, move: Move, threads: int) -> Result:
 
 
 def table(kind: str, results: Sequence[Result]) -> Table:
-    """The results as people read them; a case is one of this kind."""
+    """The results as a table to read; `kind` is the title of the cases."""
     peers = list(dict.fromkeys(peer for r in results for peer in r.times if peer != OURS))
     view = Table(kind, OURS, "GB/s", *peers, "ratio to best")
     for r in results:

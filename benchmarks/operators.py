@@ -22,13 +22,13 @@ import stepwell as sw
 from stepwell.tools.timing import measure
 
 TOLERANCE = 1e-5
-"""How far a result may be from that of onnxruntime, relative to the largest one."""
+"""The largest difference to onnxruntime's result, relative to its largest element."""
 IMAGE, MATRIX = (1, 64, 56, 56), (512, 1024)
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node, the shape of what it reads, and the constants that come after that."""
+    """A node, the shape of its first input, and the constants that follow it."""
 
     kind: str
     shape: tuple[int, ...]
@@ -117,17 +117,17 @@ def run(name: str, node: Node, threads: int) -> Result:
     """Time one operator.
 
     Raises:
-        SystemExit: if onnxruntime is not there, or gives something else.
+        SystemExit: if onnxruntime is not installed, or its result differs.
     """
     if not installed("onnxruntime"):
-        raise SystemExit("onnxruntime is not installed: there is nothing to compare with")
+        raise SystemExit("onnxruntime is not installed, so there is nothing to compare with")
     x = node.array()
     exe = sw.compile(node.module(), threads=threads)
     peer = onnx_runtime(node.model().SerializeToString(), [x], threads)
     calls: dict[str, Call] = {OURS: lambda: exe(x), "onnxruntime": peer}
     ours, other = np.asarray(exe(x)), np.asarray(peer())
     if not np.allclose(ours, other, rtol=0, atol=TOLERANCE * max(1.0, np.abs(other).max())):
-        raise SystemExit(f"{name}: onnxruntime gives something else")
+        raise SystemExit(f"{name}: onnxruntime has a different result")
     return Result(name, x.nbytes + ours.nbytes, measure(calls))
 
 

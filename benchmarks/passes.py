@@ -1,10 +1,9 @@
-"""How long the graph passes of the default pipeline take on modules of 200 to 5,000 operators.
+"""The time of the graph passes of the default pipeline on modules of 200 to 5,000 operators.
 
     python benchmarks/passes.py
 
-The weights are small: what is timed is looking at operators, not computing with arrays. The
-time is that of the stages `optimized` and `fused`, as the processor counts it, the lesser of two
-runs in one process.
+The weights are small, so that passes spend their time on operators and not on arrays. The time is
+the processor time of the stages `optimized` and `fused`, the minimum of two runs in one process.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ MIXES: dict[str, Callable[[int], Module]] = {
 
 
 def seconds(module: Module, passes: Sequence[str]) -> dict[str, float]:
-    """The processor time of each of the pass lists, with the verification after it."""
+    """The processor time of each pass list, including the verification after it."""
     copy = module.clone()
     ctx = make_context(copy.weights)
     times: dict[str, float] = {}
@@ -96,13 +95,13 @@ def seconds(module: Module, passes: Sequence[str]) -> dict[str, float]:
 
 
 def operators(module: Module) -> int:
-    """How many operators a module has, constants aside."""
+    """The number of operators of a module, constants not counted."""
     names = [op.name for op in module.op.walk()]
     return sum(name.startswith("graph.") and name != "graph.constant" for name in names)
 
 
 def main() -> None:
-    """Print the tables, and store the numbers where that is wanted."""
+    """Print the tables, and write the numbers to a file if one is given."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="a file for the numbers, in seconds")
     parser.add_argument("--passes", action="store_true", help="the passes of the largest modules")

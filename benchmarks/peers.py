@@ -1,7 +1,7 @@
-"""What the compiled programs are compared with: each peer as a function without arguments.
+"""The peers of the compiled programs, each as a function without arguments.
 
-Each maker takes a model, its inputs and a number of threads and gives a call that computes the
-outputs anew from the inputs. A peer that is not installed is left out; `missing` names it.
+Each maker takes a model, its inputs and a number of threads, and returns a function that computes
+the outputs from the inputs. Peers that are not installed are skipped; `missing` names them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from stepwell.tools.timing import Timing
 
 OURS = "stepwell"
-"""What the compiled program is called beside its peers."""
+"""The name of the compiled program beside its peers."""
 
 Call = Callable[[], Any]
 
@@ -30,7 +30,7 @@ PEERS = {
     "torch-geometric": "torch_geometric",
     "threadpoolctl": "threadpoolctl",
 }
-"""Distributions that may be installed, with the name of the module of each."""
+"""Distributions that may be installed, and the name of each one's module."""
 
 
 class Compared:
@@ -56,7 +56,7 @@ def installed(name: str) -> bool:
 
 
 def missing() -> list[str]:
-    """The distributions that a comparison would need and that are not installed."""
+    """The distributions of peers that are not installed."""
     return [name for name in PEERS if not installed(name)]
 
 
@@ -144,7 +144,7 @@ def torch_csr(matrix: csr_array) -> Any:
 
 
 def library_threads(threads: int) -> AbstractContextManager[Any]:
-    """Hold the BLAS of NumPy to `threads` while it is entered, where threadpoolctl is there."""
+    """A context that limits the BLAS of NumPy to `threads`, if threadpoolctl is installed."""
     if not installed("threadpoolctl"):
         return nullcontext()
     from threadpoolctl import threadpool_limits

@@ -4,9 +4,9 @@
     python benchmarks/run.py --only MLP -t 1     # some cases
     python benchmarks/run.py --squares           # square products from 64 to 2048
 
-Weights and data are looked for in the folder `STEPWELL_DATA`, by default `shared/data` beside
-the repository. A peer that is not installed, and a case without its data or without any
-peer, are named and left out; `pip install '.[bench]'` installs all peers.
+Weights and data are read from the folder `STEPWELL_DATA`, by default `shared/data` beside the
+repository. Peers that are not installed, and cases without data or without any peer, are reported
+and skipped; `pip install '.[bench]'` installs all peers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from stepwell.tools.timing import Timing, duration, measure
 
 @dataclass(frozen=True)
 class Result(Compared):
-    """What was measured of one case: seconds of each program, and what follows from them."""
+    """The measurements of one case, in seconds, and the figures derived from them."""
 
     case: str
     threads: int
@@ -45,7 +45,7 @@ class Result(Compared):
     gflops: float
     gbytes: float
     share: float
-    """Of the machine's limit, that of multiply-adds or that of reads of so many bytes."""
+    """The fraction of the machine's limit, of multiply-adds or of memory bandwidth."""
     largest_difference: float
     goal: float | None
 
@@ -55,7 +55,7 @@ def run(name: str, entry: Entry, threads: int, limits: Limits) -> Result:
 
     Raises:
         LeftOutError: if its data or all of its peers are missing.
-        SystemExit: if a peer computes something else.
+        SystemExit: if the result of a peer differs.
     """
     case = entry.make()
     if not case.peers:
@@ -98,7 +98,7 @@ def _result(
 
 
 def table(results: Sequence[Result]) -> Table:
-    """The results as people read them."""
+    """The results as a table to read."""
     view = Table(
         "case",
         "threads",
@@ -131,7 +131,9 @@ def table(results: Sequence[Result]) -> Table:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """The results as a table for `RESULTS.md`, every peer a column; times are medians (minima)."""
+    """The results as a table for `RESULTS.md`, with a column for each peer; times are medians
+    (minima).
+    """
     names = list(dict.fromkeys(peer for r in results for peer in r.times if peer != OURS))
     head = ["case", "compile", OURS, *names, "ratio to best", "goal", "rate", "of limit"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]

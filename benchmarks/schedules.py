@@ -1,10 +1,10 @@
-"""How long the default schedule of each kernel takes.
+"""The time to make the default schedule of each kernel.
 
     python benchmarks/schedules.py
 
-The kernels are those of the programs in `cases.py`, and of others, most of them with sizes that are
-not known. The time is that of `schedule_kernel` on a kernel in no module, as the processor counts
-it, the least of several runs in one process.
+The kernels are those of the programs in `cases.py`, and of others, most of them with unknown sizes.
+The time is the processor time of `schedule_kernel` on a kernel in no module, the minimum of several
+runs in one process.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def perceptron(widths: Sequence[int]) -> sw.Module:
 
 
 def convolution() -> sw.Module:
-    """A convolution 3x3 with a border, for any number of images."""
+    """A padded convolution 3x3, for any number of images."""
     b, random = Builder("main"), np.random.default_rng(0)
     x = b.pad(b.input("x", ("batch", 16, 28, 28), "f32"), [0, 0, 1, 1], [0, 0, 1, 1])
     b.output(b.relu(b.conv(x, random.standard_normal((32, 16, 3, 3), np.float32))), name="y")
@@ -72,7 +72,7 @@ def rows(normalize: Callable[[Builder, Value], Value]) -> sw.Module:
 
 
 def columns(count: int) -> sw.Module:
-    """The exponentials of so many tables beside each other."""
+    """The exponentials of `count` concatenated tables."""
     b = Builder("main")
     tables = [b.input(f"x{n}", (40, 7), "f32") for n in range(count)]
     b.output(b.exp(b.concat(tables, axis=1)), name="y")
@@ -115,7 +115,7 @@ OTHERS: dict[str, Callable[[], sw.Module]] = {
 
 
 def programs() -> Iterator[tuple[str, Callable[[], sw.Module]]]:
-    """The names of all programs, and what makes each."""
+    """All programs by name, with a function that makes each."""
     for name, entry in CASES.items():
         yield name, lambda entry=entry: entry.make().module
     yield from OTHERS.items()
@@ -133,7 +133,7 @@ def kernels(module: sw.Module) -> list[KernelOp]:
 
 
 def scheduled(kernel: KernelOp, target: Target) -> tuple[float, str]:
-    """The seconds of processor time that a schedule takes, and its trace."""
+    """The processor time of scheduling in seconds, and the trace."""
     best, trace = float("inf"), ""
     gc.collect()
     gc.disable()
@@ -150,7 +150,7 @@ def scheduled(kernel: KernelOp, target: Target) -> tuple[float, str]:
 
 
 def main() -> None:
-    """Print the table, and store the numbers where that is wanted."""
+    """Print the table, and write the numbers to a file if one is given."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="a file for the numbers, in seconds")
     parser.add_argument("--target", default="host", help="the name of a machine")

@@ -2,7 +2,7 @@
 
     python benchmarks/sparse_or_dense.py
 
-The prices in `passes/graph/sparsify_constant.py` are fitted to what it prints.
+The costs in `passes/graph/sparsify_constant.py` are fitted to its output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROUNDS = 15
 
 
 def seconds(module: sw.Module, x: np.ndarray) -> float:
-    """The shortest of several calls."""
+    """The minimum time of several calls."""
     exe = sw.compile(module, threads=1, opt_level=3)
     best = float("inf")
     for _ in range(ROUNDS + 1):

@@ -3,10 +3,10 @@
     python benchmarks/sparse_products.py                   # everything
     python benchmarks/sparse_products.py --widths 1,2 -t 1 # some of it
 
-The matrix is that of a graph: one where all nodes have about the same degree, one whose degrees
-follow a power law, and that one with the nodes of the highest degree last, which is the worst
-case for threads that take equal numbers of rows. It is an input, with indices of 32 or 64
-bits, whose check is part of our time. All programs run in one process, their rounds interleaved.
+The matrix is that of a graph: one whose nodes have about the same degree, one whose degrees follow
+a power law, and the same with the nodes of the highest degrees last, which is the worst case for
+threads with equal numbers of rows. It is an input with indices of 32 or 64 bits; our time includes
+checking them. All programs run in one process, their rounds interleaved.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from stepwell.tools.timing import Timing, duration, measure
 WIDTHS = (1, 2, 3, 7, 16, 33, 64, 128, 256, 1024)
 NODES, DEGREE = 30_000, 10
 MOST_ELEMENTS = 1 << 21
-"""Of the dense matrix: wider ones have fewer rows, and the graph fewer nodes."""
+"""Widths of the dense matrix: wider ones have fewer rows, and the graph fewer nodes."""
 KINDS = (("float32", "int32"), ("float64", "int32"), ("float32", "int64"))
 """Types of numbers and of indices."""
 GRAPHS = ("even", "skewed", "heavy last")
@@ -50,7 +50,7 @@ def graph(kind: str, nodes: int, dtype: str, index: str) -> csr_array:
 
 
 def program(nodes: int, width: int, dtype: str, index: str) -> sw.Module:
-    """A x, with indices of so many bits."""
+    """A x, with indices of the type `index`."""
     b, short = sw.Builder("main"), dtype.replace("float", "f")
     a = b.input("a", sw.SparseSpec((nodes, nodes), short))
     b.output(b.spmm(a, b.input("x", (nodes, width), short)))
@@ -61,7 +61,7 @@ def case(exe: sw.Executable, a: csr_array, width: int, threads: int) -> dict[str
     """Time one product.
 
     Raises:
-        SystemExit: if a peer computes something else.
+        SystemExit: if the result of a peer differs.
     """
     x = np.random.default_rng(1).standard_normal((a.shape[0], width)).astype(a.dtype)
     calls: dict[str, Call] = {OURS: lambda: exe(a, x), "scipy": lambda: a @ x}

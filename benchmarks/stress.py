@@ -1,12 +1,12 @@
-"""How long calls take at worst: several callers of one program, beside busy processes.
+"""The worst times of calls: several callers of one program, beside busy processes.
 
     python benchmarks/stress.py
 
-A call that takes longer than 20 ms is a stall. The machine has caused it where the caller, and
-the thread of this process that it may have waited for, have waited for a core that long in the
-meantime, by the system's own count (`/proc/self/task/*/schedstat`). What is left over is the fault
-of the pool, or of Python's lock, which a caller takes again after each call: on one thread there
-is no pool, so that its rows tell one from the other.
+A call that takes longer than 20 ms is a stall. The machine caused it if the caller, and the thread
+of this process that it may have waited for, waited that long for a core in the meantime, according
+to the system (`/proc/self/task/*/schedstat`). Other stalls are caused by the thread pool, or by the
+GIL, which a caller takes again after each call: the rows of one thread, without a pool, tell one
+from the other.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _spin() -> None:
 
 
 def _waited() -> dict[int, float]:
-    """Seconds for which each thread of this process has waited for a core."""
+    """The seconds that each thread of this process has waited for a core."""
     found: dict[int, float] = {}
     for task in _TASKS.iterdir():
         try:
@@ -58,7 +58,7 @@ def _waited() -> dict[int, float]:
 
 
 def _caused_by_machine(before: dict[int, float], after: dict[int, float]) -> float:
-    """Seconds that this thread has waited for a core, and the one that has waited longest."""
+    """The seconds that this thread has waited for a core, plus the most of any other thread."""
     own = threading.get_native_id()
     waits = {task: after[task] - before.get(task, 0.0) for task in after}
     return waits.pop(own, 0.0) + max(waits.values(), default=0.0)
@@ -76,7 +76,7 @@ def stress(
     """Call from several threads at once.
 
     Returns:
-        The seconds of each call, and of each stall its seconds and those that the machine caused.
+        The seconds of each call, and for each stall its seconds and those that the machine caused.
     """
     x = np.random.default_rng(1).standard_normal((256, 256), np.float32)
     expected = exe(x)

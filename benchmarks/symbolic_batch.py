@@ -1,11 +1,11 @@
-"""What a symbolic batch costs: one program for every batch beside a program for each.
+"""The cost of a symbolic batch: one program for all batches beside a program for each.
 
     python benchmarks/symbolic_batch.py                  # everything, on one thread
     python benchmarks/symbolic_batch.py --only MLP -t 2  # some cases, on two
 
-The program whose batch is not known is compiled once; the others are compiled for the batch that
-they are given. Both get the same arrays, in one process with the runs interleaved: a ratio is
-the median over turns that follow each other, so that a busy machine does not show in it.
+The program with an unknown batch is compiled once; the others are compiled for one batch each. Both
+get the same arrays, in one process with interleaved runs: a ratio is the median over adjacent
+turns, so that a busy machine has little effect on it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from stepwell.tools.timing import Pair, duration, measure_pair
 
 BATCHES = (1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 25, 37, 64, 100, 256)
 IMAGES = (1, 2, 3, 5, 8, 13)
-"""Batches of a convolution: each of them is many rows."""
+"""Batches of a convolution: each image is many rows."""
 GOAL = 1.1
-"""No batch is to take more than so many times what it takes a program compiled for it."""
+"""The largest acceptable ratio to the time of a program compiled for the batch."""
 
 Batch = int | str
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program for a batch, a number or the name of a size, and the shape of its input."""
+    """A program for a batch, which is a number or the name of a size, and the shape of its input."""
 
     build: Callable[[Batch], sw.Module]
     shape: tuple[int, ...]
@@ -77,7 +77,7 @@ def mlp(*widths: int) -> Case:
 
 
 def batched_matmul(rows: int, inner: int, columns: int) -> Case:
-    """A product of matrices with a constant one for all of them, and one with itself."""
+    """A product of stacked matrices with a constant one, and one with themselves."""
 
     def build(batch: Batch) -> sw.Module:
         b = sw.Builder("main")
@@ -141,7 +141,7 @@ def compare(name: str, case: Case, threads: int, progress: Callable[[], None]) -
     """Time both programs for each batch.
 
     Raises:
-        SystemExit: if they differ by more than rounding.
+        SystemExit: if their results differ by more than rounding.
     """
     symbolic = sw.compile(case.build("batch"), threads=threads)
     results = []
@@ -157,7 +157,7 @@ def compare(name: str, case: Case, threads: int, progress: Callable[[], None]) -
 
 
 def table(results: Sequence[Result]) -> Table:
-    """The results as people read them."""
+    """The results as a table to read."""
     view = Table("case", "batch", "compiled for it", "symbolic", "ratio", "of minima")
     for r in results:
         first, second, ratio = r.times.first, r.times.second, r.times.ratio
@@ -172,7 +172,7 @@ def main(
     threads: Annotated[int, typer.Option("--threads", "-t", help="threads of each program")] = 1,
     only: Annotated[str, typer.Option(help="only the cases with this text in their names")] = "",
 ) -> None:
-    """Print the table, and its worst line."""
+    """Print the table, and its worst ratio."""
     console = Console(width=110)
     cases = {name: case for name, case in CASES.items() if only in name}
     if not cases:

@@ -1,4 +1,4 @@
-"""Processes that time something in turns, each with its own version of the package."""
+"""Processes that take turns at timing, each with its own version of the package."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 
 class Worker:
-    """A process that times what it is given the name of.
+    """A process that times programs by name.
 
     Args:
         script: run with `--work`, it answers each line of its input with a number of seconds.
-        folder: where the process imports `stepwell` from; None for the package of this process.
+        folder: the folder from which the process imports `stepwell`; None for this package.
     """
 
     def __init__(self, script: str, folder: Path | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Weights for models that are only compiled, or timed whatever their numbers are."""
+"""Weights for models that are only compiled, or whose time does not depend on them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Weights:
-    """Random weights, the same each time."""
+    """Random weights, the same in each run."""
 
     def __init__(self) -> None:
         self.random = np.random.default_rng(0)

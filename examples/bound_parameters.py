@@ -1,4 +1,4 @@
-"""Weights are inputs of a program, until arrays are bound to them: sizes are then known too.
+"""Bind arrays to the inputs of a program: they become constants, and their sizes known.
 
 python examples/bound_parameters.py
 """

@@ -4,8 +4,8 @@ python examples/cora_gcn.py [FOLDER]
 
 The folder, by default that of the variable STEPWELL_DATA, has two files. `cora.npz`: the words of
 each paper as a CSR matrix (x_indptr, x_indices, x_shape), the citations (edge_index, both ways),
-labels and test_idx. `gcn_cora_weights.npz`: W1, b1, W2, b2, trained on features whose rows sum up
-to 1. Without them, `stepwell demo` runs a GCN on a small graph that comes along.
+labels and test_idx. `gcn_cora_weights.npz`: W1, b1, W2, b2, trained on features whose rows sum to
+1. Without them, `stepwell demo` runs a GCN on a small graph that is included.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A table of lowerings of your own: loops written in Python in the place of operators.
+"""A table of your own lowerings: loops written in Python replace operators.
 
 python examples/custom_lowering.py
 """
@@ -12,7 +12,7 @@ import stepwell as sw
 
 @sw.kernel
 def dense(k, x, w, bias, y):
-    """Rows of x times rows of w, and the bias where there is one."""
+    """Rows of x times rows of w, plus the bias if there is one."""
     with k.loops(*y.shape) as (i, j):
         total = k.sum(x.shape[1], lambda t: x[i, t] * w[j, t])
         y[i, j] = total if bias is None else total + bias[j]

@@ -4,7 +4,7 @@ python examples/fashion_mnist.py [FOLDER]
 
 The folder, by default that of the variable STEPWELL_DATA, has two files. `fashion_mnist_900.npz`:
 images [900, 784] in 0 to 255, and labels. `fashion_mlp_weights.npz`: w0 [128, 784], b0, w1
-[10, 128], b1. Without them, `stepwell demo` runs a perceptron on digits that come along.
+[10, 128], b1. Without them, `stepwell demo` runs a perceptron on digits that are included.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main(folder: Path) -> None:
     logits, again = (exe(images) for exe in exes)
     assert np.array_equal(logits, again)
     right = logits.argmax(axis=1) == data["labels"]
-    print("the program from ONNX gives the same, bit for bit")
+    print("the program from ONNX has the same results, bit for bit")
     print(f"accuracy {right.mean():.3f}: {right.sum()} of {right.size} images")
 
 

@@ -1,4 +1,4 @@
-"""Rewrite a multiply and an add to one fused multiply-add; what is dead afterwards goes.
+"""Rewrite a multiply and an add to one fused multiply-add, and remove dead code.
 
 python examples/fma_rewrite.py
 """

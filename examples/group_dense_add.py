@@ -1,4 +1,4 @@
-"""Make each dense layer with its bias a function of its own, by a pattern: one kernel each.
+"""Group each dense layer with its bias into its own function by a pattern: one kernel each.
 
 python examples/group_dense_add.py
 """
@@ -34,7 +34,7 @@ def main() -> None:
     print(grouped)
     print(dense_add.explain("fc3", before))
 
-    # The group is a kernel; `graph-fuse-ops` makes kernels of what is left.
+    # The group is a kernel; `graph-fuse-ops` makes kernels of the rest.
     exe = sw.compile(grouped)
     kernels = exe.ir("kernels")
     assert kernels.count("loop.kernel @dense_add(") == 1

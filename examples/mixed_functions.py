@@ -1,4 +1,4 @@
-"""Operators, a function of Python and a kernel written by hand, mixed in one program.
+"""Operators, a Python function and a kernel written by hand in one program.
 
 python examples/mixed_functions.py
 """
@@ -12,13 +12,13 @@ import stepwell as sw
 
 @sw.register_function("env.linear")
 def linear(x, w, y):
-    """y = x w^T by NumPy: views of the program's own memory come in, and y is filled."""
+    """y = x w^T by NumPy: the arguments are views of the program's memory, and y is written."""
     np.matmul(x, w.T, out=y)
 
 
 @sw.kernel
 def pairs(k, x, y):
-    """The sum of each two neighbours in a row."""
+    """The sum of each pair of neighbours in a row."""
     with k.loops(*y.shape) as (i, j):
         y[i, j] = x[i, 2 * j] + x[i, 2 * j + 1]
 

@@ -6,7 +6,7 @@ Plain NumPy, the gradient written out, and the same weights each time on one mac
 
 reads `tools/demo_data/digits.npz` (its README names the source) and writes
 `tools/demo_data/digits_mlp.npz`. The first 1297 images are for training; the last 500, mostly
-by other writers, are for testing and are never looked at here but for the accuracy printed.
+by other writers, are for testing, and only the printed accuracy uses them.
 """
 
 from __future__ import annotations

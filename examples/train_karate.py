@@ -7,7 +7,7 @@ Plain NumPy, the gradient written out, and the same weights each time on one mac
 writes `tools/demo_data/karate_gcn.npz`. The graph is networkx's `karate_club_graph` (W. Zachary,
 1977) without its weights; a node's features are its own number, one-hot. Only the two nodes that
 lead the two sides, 0 and 33, have a label in training: the side of the other 32 members follows
-from who meets whom.
+from the edges.
 """
 
 from __future__ import annotations
