@@ -244,6 +244,10 @@ class LoopNest(Scopes[Frame]):
             top.memo[key] = self.insert(constant(value, type))
         return top.memo[key]
 
+    def known(self, key: object) -> SSAValue | None:
+        """What is known by a key in an open loop."""
+        return next((frame.memo[key] for frame in self.scopes if key in frame.memo), None)
+
     # Index expressions.
 
     def index(self, value: SSAValue) -> AffineExpr:

@@ -22,7 +22,7 @@ from xdsl.ir.affine import AffineExpr
 from ...core.building.arithmetic import INDEX
 from ...core.errors import InternalError, UnsupportedError, explain
 from ...core.provenance import origin
-from ...core.typed import tensor_type
+from ...core.typed import owned, tensor_type
 from ...dialects.graph import scalars
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, rank
 from ...dialects.graph.nest import Index, Nest, PlaceStep, Steps
@@ -64,9 +64,8 @@ class NestBuilder(Nest):
     def at(self, value: SSAValue, index: Index) -> SSAValue:
         """The scalar of a tensor value at an index, in the type in which it is computed."""
         key = (value, index)
-        for frame in self.body.scopes:
-            if key in frame.memo:
-                return frame.memo[key]
+        if (known := self.body.known(key)) is not None:
+            return known
         if isinstance(value, BlockArgument):
             result = self._load_argument(value, index)
         elif value in self.staged and self._positions.isdisjoint(index):
@@ -125,20 +124,24 @@ class NestBuilder(Nest):
         indices that are asked for.
         """
         outer = index[:depth]
-        if not self.body.frames_of(outer) <= set(self.body.scopes[: depth + 1]):
-            return self._inline(value, index)
-        frame = self.body.home_of(self.body.frames_of(outer))
         key = ("local", value, outer)
-        if key not in frame.memo:
-            kind = local_type(tensor_type(value), depth)
-            if kind is None:
-                expected = "what fits into a local buffer"
-                fact = "the plan stages a value that is too large"
+        local = self.body.known(key)
+        if local is None:
+            frame, kind = self.body.home_of(self.body.frames_of(outer)), tensor_type(value)
+            if (local_kind := local_type(kind, depth)) is None or (
+                frame.depth and not frame.parallel
+            ):
+                fact = "the plan stages a value where no local buffer can be"
                 raise InternalError(
-                    explain("convert-graph-to-loop", fact, expected=expected, got=value.type)
+                    explain(
+                        "convert-graph-to-loop",
+                        fact,
+                        got=kind,
+                        origin=origin(owned(value, Operation)),
+                    )
                 )
-            frame.memo[key] = self._fill_local(value, outer, kind, frame.depth)
-        loaded = self.body.load(frame.memo[key], index[depth:])
+            local = frame.memo[key] = self._fill_local(value, outer, local_kind, frame.depth)
+        loaded = self.body.load(local, index[depth:])
         if element_type(value) == i1:
             return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
         return loaded
@@ -150,9 +153,11 @@ class NestBuilder(Nest):
         kind = local_type(tensor_type(value), rank(value) - 1)
         if kind is None:
             return compute(index)
-        row, key = index[:-1], ("kept", value, index[:-1], step)
-        known = [frame.memo[key] for frame in self.body.scopes if key in frame.memo]
-        local = known[0] if known else self._keep_row(kind, key, row, compute)
+        row = index[:-1]
+        key = ("kept", value, row, step)
+        local = self.body.known(key)
+        if local is None:
+            local = self._keep_row(kind, key, row, compute)
         return self.body.load(local, index[-1:])
 
     def _keep_row(

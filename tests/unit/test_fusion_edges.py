@@ -37,6 +37,7 @@ def products() -> sw.Module:
     x = b.input("x", ("n", 40))
     b.output(b.transpose(b.dense(x, ones(7, 40)), [1, 0]))
     b.output(b.softmax(b.dense(x, ones(8, 40)), axis=0))
+    b.output(b.softmax(b.dense(b.input("few", (5, 40)), ones(8, 40)), axis=0))
     b.output(b.softmax(b.dense(x, b.input("w", (9, 40)))))
     scores = b.softmax(b.add(b.dense(x, ones(10, 40)), b.dense(x, b.neg(ones(10, 40)))))
     b.output(scores)
@@ -145,6 +146,7 @@ def test_each_edge_between_kernels_has_a_reason(
         (perceptron, 0, "only rows of 2 to 64 columns are read again beside their product"),
         (products, 0, "only operators that read it at their own index can follow a contraction"),
         (products, 0, "the kernel that reads it does not read its rows one after the other"),
+        (products, 0, 'a reduction would be computed again in each iteration of loop "i"'),
         (products, 0, "the contraction has no register tile of rows and columns"),
         (products, 0, "a kernel has at most one dense product"),
         (perceptron, 0, "a contraction reads each element many times and would compute it each"),

@@ -11,11 +11,13 @@ from xdsl.dialects import func
 from xdsl.ir.affine import AffineExpr
 from xdsl.parser import Parser
 
+from stepwell.conversions.graph_to_loop.kernel import build_kernel
+from stepwell.core.errors import InternalError
 from stepwell.core.registry import make_context
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.plan.injective import is_injective
 from stepwell.dialects.graph.plan.nest_plan import MOST_OPERATORS, NestPlan
-from stepwell.dialects.graph.plan.planner import plan_nests
+from stepwell.dialects.graph.plan.planner import plan_nests, planned
 from stepwell.dialects.graph.plan.recording import Recorder
 from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.dialects.graph.shapes import SymbolicShapes
@@ -109,7 +111,7 @@ def test_what_is_too_large_to_be_staged_is_refused() -> None:
     )
     assert plan.refusal is not None
     assert plan.refusal.value is ops[0].results[0]
-    assert plan.refusal.why == 'a reduction would be computed again in each iteration of loop "j"'
+    assert plan.refusal.why == "its reductions would run again for each of its uses"
 
 
 def test_indices_that_are_computed_are_refused() -> None:
@@ -213,6 +215,59 @@ def test_loops_that_run_once_do_not_count_as_reordered() -> None:
     assert plan.refusal is None
     assert [nest.reordered for nest in plan.nests] == [False]
     assert not plan.staged
+
+
+def test_a_buffer_has_the_dimensions_after_those_of_its_loops() -> None:
+    # The result has a dimension in front that the row does not have.
+    ops, plan = plan_of(
+        """func.func @main(%x: tensor<5x7xf32>, %w: tensor<8x7xf32>, %b: tensor<1x1x8xf32>) {
+          %d = graph.dense %x, %w : (tensor<5x7xf32>, tensor<8x7xf32>) -> tensor<5x8xf32>
+          %s = graph.softmax %d axis = -1 : (tensor<5x8xf32>) -> tensor<5x8xf32>
+          %y = graph.add %s, %b : (tensor<5x8xf32>, tensor<1x1x8xf32>) -> tensor<1x5x8xf32>
+          func.return
+        }"""
+    )
+    assert plan.refusal is None
+    assert plan.staged == {ops[0].results[0]: 1}
+    assert ops[0].results[0] not in plan.repeated
+
+
+def test_what_two_results_need_by_rows_and_by_columns_is_staged_once() -> None:
+    ops, shapes = operators(
+        """func.func @main(%x: tensor<5x7xf32>, %w: tensor<8x7xf32>) {
+          %d = graph.dense %x, %w : (tensor<5x7xf32>, tensor<8x7xf32>) -> tensor<5x8xf32>
+          %s = graph.softmax %d axis = -1 : (tensor<5x8xf32>) -> tensor<5x8xf32>
+          %t = graph.reduce sum %d axes = [0] keepdims = false : (tensor<5x8xf32>) -> tensor<8xf32>
+          func.return
+        }"""
+    )
+    dense, softmax, total = ops
+    plan = plan_nests(ops, [*softmax.results, *total.results], shapes, Recorder())
+    assert plan.refusal is None
+    assert plan.staged == {dense.results[0]: 0}
+    assert dense.results[0] not in plan.repeated
+
+
+@pytest.mark.parametrize(("columns", "depth"), [(8, 2), (9000, 0)])
+def test_a_plan_that_stages_what_cannot_be_staged_is_an_error(columns: int, depth: int) -> None:
+    module = Parser(
+        make_context(),
+        f"""func.func @main(%x: tensor<5x7xf32>, %w: tensor<{columns}x7xf32>) -> tensor<5xf32> {{
+          %d = graph.dense %x, %w
+              : (tensor<5x7xf32>, tensor<{columns}x7xf32>) -> tensor<5x{columns}xf32> loc("fc")
+          %y = graph.reduce sum %d axes = [1] keepdims = false
+              : (tensor<5x{columns}xf32>) -> tensor<5xf32>
+          func.return %y : tensor<5xf32>
+        }}""",
+    ).parse_module()
+    function = next(op for op in module.ops if isinstance(op, func.FuncOp))
+    shapes = SymbolicShapes(function)
+    plan = planned(function, shapes, Recorder())
+    plan.staged[next(iter(function.body.block.ops)).results[0]] = depth
+    fact = "convert-graph-to-loop: the plan stages a value where no local buffer can be"
+    got = f"got tensor<5x{columns}xf32>"
+    with pytest.raises(InternalError, match=rf'{fact}, {got} \(node "fc"\)'):
+        build_kernel(function, [False, False], shapes, plan)
 
 
 @pytest.mark.parametrize("count", [MOST_OPERATORS, MOST_OPERATORS + 1, 1500])

@@ -80,7 +80,7 @@ class _Planner:
         if self.plan.refusal is not None:
             return self.plan
         self.values.study()
-        waiting = list(self._nests())
+        waiting, computed = list(self._nests()), set[SSAValue]()
         while waiting:
             nest = waiting.pop(0)
             walk = self._walked(nest)
@@ -91,13 +91,13 @@ class _Planner:
                 waiting = [*map(self._nest_of, nest.results), *waiting]
                 continue
             self.plan.nests.append(nest)
-            self.plan.repeated |= walk.repeated
-            stages_more = len(walk.staged) > len(self.plan.staged)
-            self.plan.staged = walk.staged
-            if stages_more and len(self.plan.nests) > 1:
+            self.plan.repeated |= walk.repeated | (walk.computed & computed)
+            computed |= walk.computed
+            changed, self.plan.staged = walk.staged != self.plan.staged, walk.staged
+            if changed and len(self.plan.nests) > 1:
                 # A nest that was planned earlier may use values that are staged now.
                 waiting = [*self.plan.nests, *waiting]
-                self.plan.nests = []
+                self.plan.nests, self.plan.repeated, computed = [], set(), set()
         self.plan.nests.sort(key=lambda nest: nest.results[0])
         return self.plan
 

@@ -8,7 +8,7 @@ says in words why there is no plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -50,10 +50,11 @@ class Walk:
         self.entries: tuple[int, SSAValue] | None = nest.entries
         self.refusal: Refusal | None = None
         self.repeated: set[SSAValue] = set()
+        self.computed: set[SSAValue] = set()
+        """Values that this nest computes, those aside that are staged before all nests."""
         self._atoms: list[frozenset[PlannedLoop]] = []
         self.ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
         self._demands: dict[SSAValue, dict[Index, Demand]] = {}
-        self._filled: set[tuple[SSAValue, Index]] = set()
         self._reshaped: set[tuple[SSAValue, Index]] = set()
         self._own: Index = ()
 
@@ -68,10 +69,9 @@ class Walk:
             self._demand(value, Demand(index, self.root))
         for op in reversed(self.values.ops):
             for result in op.results:
-                for demand in self._demands_of(result):
-                    self._compute(op, result, demand)
-                    if self.entries != self.nest.entries:
-                        return self
+                self._compute(op, result)
+                if self.entries != self.nest.entries:
+                    return self
         return self
 
     def loops_of(self, exprs: Iterable[AffineExpr]) -> frozenset[PlannedLoop]:
@@ -110,6 +110,7 @@ class Walk:
         return tuple(PlannedLoop(n, NAMES[min(d, len(NAMES) - 1)], True) for d, n in letters)
 
     def atom(self, loops: Iterable[PlannedLoop]) -> AffineExpr:
+        """A number that depends on loops."""
         self._atoms.append(frozenset(loops))
         return AffineExpr.dimension(len(self._atoms) - 1)
 
@@ -120,15 +121,85 @@ class Walk:
         if value.owner in self.values.inside:
             self._demands.setdefault(value, {}).setdefault(demand.index, demand)
 
-    def _demands_of(self, value: SSAValue) -> list[Demand]:
-        """The uses of a value; first those for which it is staged, as all others read that."""
-        found = list(self._demands.get(value, {}).values())
-        if len(found) > 1 and self.values.is_deep(value):
-            found.sort(key=lambda demand: self._reduced_again(value, demand) is None)
-            again = value in self.staged or self._reduced_again(value, found[0]) is not None
-            if not again and not self._follows_shared(value):
-                self._stage_for_all(value, found)
-        return found
+    def _compute(self, op: GraphOp, value: SSAValue) -> None:
+        """Note what computing a value takes wherever the nest needs it."""
+        demands = list(self._demands.get(value, {}).values())
+        # What belongs to a stored entry is never staged.
+        fixed = [d for d in demands if all(place not in d.index for _, place in self.ends)]
+        depth = self._depth(value, fixed)
+        if depth is not None:
+            self.staged[value] = depth
+            demands = [demand for demand in demands if demand not in fixed]
+            demands.append(self._fill(value, fixed[0], depth))
+        if demands and depth != 0:
+            self.computed.add(value)
+        if len(demands) > 1 or any(self._again(d, d.index) is not None for d in demands):
+            self.repeated.add(value)
+        for demand in demands:
+            self._read(op, value, demand)
+
+    def _fill(self, value: SSAValue, demand: Demand, depth: int) -> Demand:
+        """How a value is needed to fill a buffer for what comes after its first `depth` indices."""
+        outer = demand.index[:depth]
+        outside = _up_to(demand.loops, self.loops_of(outer))
+        inner = self._parallel(self.values.shapes.shape(value)[depth:], len(outside))
+        return Demand((*outer, *(self.atom({loop}) for loop in inner)), (*outside, *inner))
+
+    def _again(self, demand: Demand, exprs: Iterable[AffineExpr]) -> int | None:
+        """The outermost loop in each iteration of which the same element would be computed.
+
+        That is a loop which the index does not need, around one that is needed for expressions
+        of the index.
+        """
+        index, needed = self.loops_of(demand.index), self.loops_of(exprs)
+        for number, loop in enumerate(demand.loops):
+            if loop not in index and not loop.runs_once:
+                return None if needed.isdisjoint(demand.loops[number:]) else number
+        return None
+
+    def _depth(self, value: SSAValue, demands: Sequence[Demand]) -> int | None:
+        """How many leading indices each buffer for a value has; None if it is not staged.
+
+        It is staged if its reductions would run again, or if another nest stages it.
+        """
+        if not demands:
+            return None
+        first, idle = demands[0], None
+        for demand in demands:
+            number = self._again(demand, self.values.reduced(value, demand.index))
+            if number is not None and (idle is None or number < idle):
+                first, idle = demand, number
+        depth = min(self._common_depth(first, idle, demands), self.staged.get(value, rank(value)))
+        fits = local_type(tensor_type(value), depth) is not None
+        several = len(demands) > 1 and not self.ends
+        again = idle is not None or (several and self._reduces_for_each(value, first, depth))
+        if not again and value not in self.staged:
+            return None
+        if fits:
+            return depth
+        # What follows says whether there is a better order of the loops.
+        why = "its reductions would run again for each of its uses"
+        if idle is not None:
+            name = first.loops[idle].name
+            why = f'a reduction would be computed again in each iteration of loop "{name}"'
+        self.refusal = self.refusal or Refusal(value, why)
+        return None
+
+    def _common_depth(self, first: Demand, idle: int | None, demands: Sequence[Demand]) -> int:
+        """How many leading indices all uses have in common, of parallel loops before a loop."""
+        open_loops = {loop for loop in first.loops[:idle] if loop.parallel}
+        depth = 0
+        for expr, *others in zip(first.index, *(demand.index for demand in demands), strict=True):
+            if any(other != expr for other in others) or not self.loops_of([expr]) <= open_loops:
+                break
+            depth += 1
+        return depth
+
+    def _reduces_for_each(self, value: SSAValue, demand: Demand, depth: int) -> bool:
+        """Whether reductions behind a value depend on more than its first `depth` indices."""
+        own = self.loops_of(demand.index[depth:])
+        reduced = self.loops_of(self.values.reduced(value, demand.index))
+        return not reduced.isdisjoint(own) and not self._follows_shared(value)
 
     def _follows_shared(self, value: SSAValue) -> bool:
         """Whether an operand that this value reduces over entirely has other users."""
@@ -140,79 +211,6 @@ class Walk:
             if self.values.reduced(operand, index) == index and users & self.values.inside:
                 return True
         return False
-
-    def _stage_for_all(self, value: SSAValue, demands: Sequence[Demand]) -> None:
-        """Stage a value whose reductions several uses would run, under the loops they share."""
-        first, *others = demands
-        depth = 0
-        while depth < rank(value) and all(
-            (first.index[depth], first.loops[depth : depth + 1])
-            == (other.index[depth], other.loops[depth : depth + 1])
-            for other in others
-        ):
-            depth += 1
-        reduced = self.loops_of(self.values.reduced(value, first.index))
-        own = self.loops_of(first.index[depth:])
-        shared = self.loops_of(first.index[:depth]) <= set(first.loops[:depth])
-        kept = shared and not self.ends and local_type(tensor_type(value), depth) is not None
-        if 0 < depth < rank(value) and kept and not reduced.isdisjoint(own):
-            self.staged[value] = depth
-
-    def _reduced_again(self, value: SSAValue, demand: Demand) -> int | None:
-        """The outermost loop in each iteration of which reductions would be computed again."""
-        if any(end in demand.index for _, end in self.ends):
-            return None
-        return self._computed_again(demand, self.values.reduced(value, demand.index))
-
-    def _compute(self, op: GraphOp, value: SSAValue, demand: Demand) -> None:
-        """Note what computing a value at an index needs."""
-        if self.values.is_deep(value) and not any(end in demand.index for _, end in self.ends):
-            again = self._reduced_again(value, demand)
-            if again is not None or value in self.staged:
-                self._compute_staged(op, value, demand, again)
-                return
-        again = self._computed_again(demand, demand.index)
-        if again is not None or len(self._demands[value]) > 1:
-            self.repeated.add(value)
-        self._read(op, value, demand)
-
-    def _computed_again(self, demand: Demand, exprs: Iterable[AffineExpr]) -> int | None:
-        """The outermost loop in each iteration of which the same element would be computed.
-
-        That is a loop which the index does not need, around one that is needed for expressions
-        of the index.
-        """
-        index, needed = self.loops_of(demand.index), self.loops_of(exprs)
-        for number, loop in enumerate(demand.loops):
-            if loop not in index and not loop.runs_once:
-                inner = demand.loops[number:]
-                return number if any(other in needed for other in inner) else None
-        return None
-
-    def _compute_staged(
-        self, op: GraphOp, value: SSAValue, demand: Demand, again: int | None
-    ) -> None:
-        """Compute a value in loops that fill a local buffer, once for each place of the buffer."""
-        kind, depth = tensor_type(value), self.staged.get(value, again)
-        assert depth is not None
-        if local_type(kind, depth) is None and value not in self.staged:
-            name = demand.loops[depth].name
-            why = f'a reduction would be computed again in each iteration of loop "{name}"'
-            self.refusal = self.refusal or Refusal(value, why)
-            # What follows says whether there is a better order of the loops.
-            self._read(op, value, demand)
-            return
-        self.staged.setdefault(value, depth)
-        outer, outside = demand.index[:depth], demand.loops[:depth]
-        if local_type(kind, depth) is None or not self.loops_of(outer) <= set(outside):
-            self._read(op, value, demand)
-            return
-        if (value, outer) not in self._filled:
-            self._filled.add((value, outer))
-            extents = self.values.shapes.shape(value)[depth:]
-            inner = self._parallel(extents, len(outside))
-            index = (*outer, *(self.atom({loop}) for loop in inner))
-            self._read(op, value, Demand(index, (*outside, *inner)))
 
     def _read(self, op: GraphOp, value: SSAValue, demand: Demand) -> None:
         """Note the uses of operands that computing a value at an index makes."""
@@ -269,17 +267,17 @@ class _Site:
             found |= self._walk.loops_of(self._walk.values.needed(operand, self.index(read.index)))
         return found
 
-    def loops_around(self, around: Iterable[int]) -> Loops:
-        """The loops that are open where the recording has these."""
-        loops = self._demand.loops
-        for number in around:
-            recorded = self._recording.loops[number]
-            if recorded.kind == LoopKind.ROW:
-                needed = self._walk.loops_of(self.index(recorded.row))
-                inner = [n for n, loop in enumerate(loops, 1) if loop in needed]
-                loops = loops[: max(inner, default=0)]
-            loops = (*loops, self._loops[number])
-        return loops
+    def loops_around(self, around: Sequence[int]) -> Loops:
+        """The loops that are open where the recording has these.
+
+        The outermost of them is placed where all that it needs is available.
+        """
+        if not around:
+            return self._demand.loops
+        outermost = self._recording.loops[around[0]]
+        needed = self.loops_of(outermost.sources) | self._walk.loops_of(self.index(outermost.row))
+        loops = _up_to(self._demand.loops, needed)
+        return (*loops, *(self._loops[number] for number in around))
 
     def _bound(self, atom: Atom) -> AffineExpr:
         """The expression for an atom, after all earlier ones are bound."""
@@ -300,3 +298,8 @@ class _Site:
                 return atom.position
             return walk.ends[entry][atom.kind == AtomKind.COLUMN_OF_ENTRY]
         return walk.atom(() if atom.sources is None else self.loops_of(atom.sources))
+
+
+def _up_to(loops: Loops, needed: Collection[PlannedLoop]) -> Loops:
+    """The outermost loops, up to the innermost one that is needed."""
+    return loops[: max((n for n, loop in enumerate(loops, 1) if loop in needed), default=0)]
