@@ -266,7 +266,7 @@ class Lowering:
                 for block in blocks[1:]:
                     self.convert_arguments(block)
         for block in blocks:
-            self._order[block] = len(self._order)
+            self._order.setdefault(block, len(self._order))
             op = block.first_op
             while op is not None:
                 following = op.next_op
