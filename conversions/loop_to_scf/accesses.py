@@ -33,10 +33,6 @@ from .contents import Contents
 from .indices import ZERO, Form, Indices, NotLinearError, fixed
 from .scopes import Emitter, number
 
-NOWHERE = fixed(-1)
-"""The index of what cannot be read."""
-
-
 Place = tuple[Form, ...]
 """Indices into a buffer."""
 
@@ -233,56 +229,52 @@ class Access:
 
     # Limits.
 
-    def clamped(self, axis: int, index: int) -> tuple[Form, SSAValue | None]:
-        """An index along a limited axis that can be read, and the condition under which.
+    def clamped(self, axis: int, index: int) -> tuple[Form, list[SSAValue]] | None:
+        """An index along an axis that can be read in place of one, and the conditions for that.
 
-        The index is -1 if there is none.
+        None if no index can.
         """
         limit = self.limits.get(axis)
         if limit is None:
-            return fixed(index), None
+            return fixed(index), []
         known = limit.number
         if known is not None:
-            return fixed(min(index, known - 1)) if known > 0 else NOWHERE, None
+            return (fixed(min(index, known - 1)), []) if known > 0 else None
         if not self.indices.facts.is_positive(limit):
-            return fixed(index), self.inside(axis, index)
-        if index == 0:
-            return ZERO, None
-        return self.indices.least([limit - 1, fixed(index)]), None
+            return fixed(index), [self._inside(axis, index)]
+        return self.indices.least([limit - 1, fixed(index)]) if index else ZERO, []
 
     def is_outside(self, axis: int, index: int) -> bool:
         """Whether an index along an axis is known to be outside the buffer."""
         limit = self.limits.get(axis)
         return limit is not None and limit.number is not None and index >= limit.number
 
-    def inside(self, axis: int, index: int) -> SSAValue:
-        """Whether an index along a limited axis is inside the buffer."""
-        emit = self.emitter
-        limit = self.indices.value(self.limits[axis])
-        return emit.compare("slt", emit.index(index), limit)
-
     def write_conditions(self, axis: int, index: int) -> list[SSAValue] | None:
-        """The condition for a lane to be written; None if it never is."""
+        """The conditions for a lane to be written; None if it never is."""
+        if self.is_outside(axis, index):
+            return None
         limit = self.limits.get(axis)
-        if limit is None:
+        if limit is None or limit.number is not None:
             return []
-        known = limit.number
-        if known is not None:
-            return [] if index < known else None
         if index == 0 and self.indices.facts.is_positive(limit):
             return []
-        return [self.inside(axis, index)]
+        return [self._inside(axis, index)]
+
+    def _inside(self, axis: int, index: int) -> SSAValue:
+        """Whether an index along a limited axis is inside the buffer."""
+        emit = self.emitter
+        return emit.compare("slt", emit.index(index), self.indices.value(self.limits[axis]))
 
     def readable(self, row: Row) -> tuple[list[Form], list[SSAValue]] | None:
         """A row that can be read in the place of `row`, and the conditions under which."""
         position: list[Form] = []
         conditions: list[SSAValue] = []
         for axis, index in enumerate(row):
-            place, condition = self.clamped(axis, index)
-            if place is NOWHERE:
+            found = self.clamped(axis, index)
+            if found is None:
                 return None
-            position.append(place)
-            conditions += [condition] if condition is not None else []
+            position.append(found[0])
+            conditions += found[1]
         return position, conditions
 
     def mask(self, part: Chunk, axis: int = -1) -> tuple[int | None, SSAValue | None]:

@@ -1,8 +1,8 @@
-"""Blocks broken into machine vectors.
+"""Blocks as machine vectors.
 
-The pieces of a block are made on demand: a load or a splat comes just before the
-operation that needs it, which is what keeps a register tile in registers. They are made in the
-scope where the block was defined, wherever they are used, and only once.
+A machine vector of a block is emitted on demand and only once: a load or a splat comes just before
+the operation that needs it, which keeps a register tile in registers. It goes into the scope where
+the block was defined, wherever it is used.
 """
 
 from __future__ import annotations
@@ -10,59 +10,64 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import cast
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
+    LocationAttr,
     VectorType,
     i1,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...core.typed import vector_type
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.combiners import combining, neutral_value
 from ...dialects.loop.vectors import INTERLEAVE, Chunk, Layout, Row
 from ...dialects.upstream import ops as upstream
-from .scopes import PLAIN, Emitter, number
+from .scopes import PLAIN, Emitter, number, width_of
+
+Piece: TypeAlias = tuple[Row, int]
+"""A machine vector of a block: that of a chunk of a row."""
 
 
+@dataclass(eq=False)
 class Block(ABC):
-    """A value of several machine vectors, each made on first use."""
+    """A value of several machine vectors, each emitted on first use."""
 
-    def __init__(self, emitter: Emitter, layout: Layout, element: Attribute) -> None:
-        self.emitter = emitter
-        self.layout = layout
-        self.element = element
-        self.depth = emitter.here
-        self.location = emitter.location
-        self._pieces: dict[tuple[Row, int], SSAValue] = {}
+    emitter: Emitter
+    layout: Layout
+    element: Attribute
+    depth: int = field(init=False)
+    location: LocationAttr = field(init=False)
+    _pieces: dict[Piece, SSAValue] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.depth, self.location = self.emitter.here, self.emitter.location
+        self._pieces = {}
 
     def piece(self, row: Row, chunk: int) -> SSAValue:
         """A machine vector of the block; a scalar where its width is 1."""
         if (row, chunk) not in self._pieces:
-            # Depth first, but not by recursion: hundreds of operations may follow each other.
-            waiting = [Demand(self, row, chunk)]
+            # Depth first, but not by recursion: chains of operations can be hundreds long.
+            first = (row, chunk), self.operands_of(row, chunk)
+            waiting: list[tuple[Block, Piece, Iterator[tuple[Block, Piece]]]] = [(self, *first)]
             while waiting:
-                demand = waiting[-1]
-                operand = next(demand.operands, None)
+                block, wanted, operands = waiting[-1]
+                operand, place = next(operands, (None, wanted))
                 if operand is None:
                     waiting.pop()
-                    demand.block.emit_piece(demand.row, demand.chunk)
-                elif not operand.block.has_piece(operand.row, operand.chunk):
-                    waiting.append(operand)
+                    block.emit_piece(*wanted)
+                elif place not in operand._pieces:
+                    waiting.append((operand, place, operand.operands_of(*place)))
         return self._pieces[row, chunk]
 
-    def has_piece(self, row: Row, chunk: int) -> bool:
-        """Whether a machine vector of the block is there already."""
-        return (row, chunk) in self._pieces
-
     def emit_piece(self, row: Row, chunk: int) -> None:
-        """Make a machine vector in the scope of the block."""
+        """Emit a machine vector in the scope of the block."""
         emitter = self.emitter
         outside = emitter.location, emitter.origin
         emitter.location, emitter.origin = self.location, self.depth
@@ -77,8 +82,8 @@ class Block(ABC):
         """The type of a piece."""
         return self.emitter.machine(self.element, self.layout.chunks[chunk].width)
 
-    def operands_of(self, row: Row, chunk: int) -> Iterator[Demand]:
-        """Pieces of other blocks to make before a piece of this one; `make` may use more."""
+    def operands_of(self, row: Row, chunk: int) -> Iterator[tuple[Block, Piece]]:
+        """Pieces of other blocks that `make` uses for a piece; it may use others, too."""
         return iter(())
 
     @abstractmethod
@@ -86,35 +91,25 @@ class Block(ABC):
         """Emit a piece."""
 
 
-class Demand:
-    """A piece that is needed, and those that it still needs."""
-
-    __slots__ = ("block", "chunk", "operands", "row")
-
-    def __init__(self, block: Block, row: Row, chunk: int) -> None:
-        self.block, self.row, self.chunk = block, row, chunk
-        self.operands = block.operands_of(row, chunk)
-
-
+@dataclass(eq=False)
 class GivenBlock(Block):
-    """A block whose pieces are there: an accumulator, the result of a loop."""
+    """A block whose pieces exist: an accumulator, the result of a loop."""
 
-    def __init__(
-        self, emitter: Emitter, layout: Layout, element: Attribute, values: Sequence[SSAValue]
-    ) -> None:
-        super().__init__(emitter, layout, element)
-        self._pieces = dict(zip(layout.places(), values, strict=True))
+    values: Sequence[SSAValue]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._pieces = dict(zip(self.layout.places(), self.values, strict=True))
 
     def make(self, row: Row, chunk: int) -> SSAValue:
         raise KeyError((row, chunk))
 
 
+@dataclass(eq=False)
 class ConstantBlock(Block):
     """A block of numbers."""
 
-    def __init__(self, emitter: Emitter, layout: Layout, value: DenseIntOrFPElementsAttr) -> None:
-        super().__init__(emitter, layout, value.get_element_type())
-        self.value = value
+    value: DenseIntOrFPElementsAttr
 
     def make(self, row: Row, chunk: int) -> SSAValue:
         part = self.layout.chunks[chunk]
@@ -132,30 +127,21 @@ class ConstantBlock(Block):
         return self.emitter.scalar(attrs[0]) if part.width == 1 else self.emitter.lanes((*attrs,))
 
 
+@dataclass(eq=False)
 class MappedBlock(Block):
-    """An operation that does the same to each element, done to each machine vector.
+    """An elementwise operation, done on each machine vector.
 
-    Several neighbours in a row are made together on request: a function that
-    becomes many operations can then be computed for all of them step by step.
+    `together` neighbours in a row are made together: the steps of a function that is expanded into
+    many operations can then be interleaved.
     """
 
-    def __init__(
-        self,
-        emitter: Emitter,
-        layout: Layout,
-        op: Operation,
-        operands: Sequence[Block | SSAValue],
-        together: int = 1,
-    ) -> None:
-        super().__init__(emitter, layout, vector_type(op.results[0]).element_type)
-        self.op = op
-        self.attributes = {n: attr for n, attr in op.attributes.items() if n != INTERLEAVE}
-        self.operands = operands
-        self.together = together
+    op: Operation
+    operands: Sequence[Block | SSAValue]
+    together: int = 1
 
-    def operands_of(self, row: Row, chunk: int) -> Iterator[Demand]:
+    def operands_of(self, row: Row, chunk: int) -> Iterator[tuple[Block, Piece]]:
         blocks = [operand for operand in self.operands if isinstance(operand, Block)]
-        return (Demand(block, row, n) for n in self._with(chunk) for block in blocks)
+        return ((block, (row, n)) for n in self._with(chunk) for block in blocks)
 
     def _with(self, chunk: int) -> Sequence[int]:
         """The chunks that are made together with one."""
@@ -177,7 +163,7 @@ class MappedBlock(Block):
             operands=operands,
             result_types=[self.type_of(chunk)],
             properties=self.op.properties,
-            attributes=self.attributes,
+            attributes={n: attr for n, attr in self.op.attributes.items() if n != INTERLEAVE},
             location=self.location,
         )
         self.emitter.scopes[self.depth].block.add_op(op)
@@ -185,12 +171,11 @@ class MappedBlock(Block):
         return op.results[0]
 
 
+@dataclass(eq=False)
 class BroadcastBlock(Block):
     """A scalar or a block stretched along axes on which it has one lane."""
 
-    def __init__(self, emitter: Emitter, layout: Layout, source: Block | SSAValue, kind: Attribute):
-        super().__init__(emitter, layout, kind)
-        self.source = source
+    source: Block | SSAValue
 
     def make(self, row: Row, chunk: int) -> SSAValue:
         width = self.layout.chunks[chunk].width
@@ -240,24 +225,15 @@ class BroadcastBlock(Block):
         return parts[0]
 
 
+@dataclass(eq=False)
 class FoldBlock(Block):
     """The lanes of one axis joined: pairs first, so that it takes few steps."""
 
-    def __init__(
-        self,
-        emitter: Emitter,
-        layout: Layout,
-        source: Block,
-        axis: int,
-        combine: Combine,
-        accumulated: bool,
-    ) -> None:
-        """`accumulated`: the source is what a reduction by `combine` carried at last."""
-        super().__init__(emitter, layout, source.element)
-        self.source = source
-        self.axis = axis
-        self.combine = combine
-        self.accumulated = accumulated
+    source: Block
+    axis: int
+    combine: Combine
+    accumulated: bool
+    """Whether the source is the final accumulator of a reduction by `combine`."""
 
     def make(self, row: Row, chunk: int) -> SSAValue:
         source = self.source
@@ -273,7 +249,7 @@ class FoldBlock(Block):
         return self._tree([source.piece(r, chunk) for r in rows])
 
     def _lanes(self, value: SSAValue, part: Chunk) -> SSAValue:
-        """A piece without effect in the lanes that are to spare."""
+        """A piece whose unused lanes have no effect."""
         if part.lanes == part.width:
             return value
         filler = self.emitter.splat(self._filler(), part.width)
@@ -281,19 +257,19 @@ class FoldBlock(Block):
         return self.emitter.shuffle(value, filler, order)
 
     def _filler(self) -> IntegerAttr | FloatAttr:
-        """What changes no result; that of nothing but NaN by `maxnum` is NaN."""
+        """The neutral value; the `maxnum` of NaN only is NaN."""
         if not self.accumulated and combining(self.combine, self.element) is arith.MaxnumfOp:
             return number(math.nan, self.element)
         return neutral(self.combine, self.element)
 
-    def _halve(self, values: Sequence[SSAValue]) -> SSAValue:
-        """Join vectors of equal width pairwise, then halves of vectors, down to a scalar."""
+    def _halve(self, values: Sequence[SSAValue], least: int = 1) -> SSAValue:
+        """Join vectors of equal width pairwise, then halves of vectors, down to a width."""
         by_width: dict[int, list[SSAValue]] = {}
         for value in values:
-            by_width.setdefault(_width(value), []).append(value)
+            by_width.setdefault(width_of(value.type), []).append(value)
         width = max(by_width)
         joined = self._tree(by_width.pop(width))
-        while width > 1:
+        while width > least:
             emit, half = self.emitter, width // 2
             low = emit.shuffle(joined, joined, range(half))
             high = emit.shuffle(joined, joined, range(half, width))
@@ -302,27 +278,14 @@ class FoldBlock(Block):
         return joined
 
     def _unmerge(self, row: Row) -> SSAValue:
-        source, emit = self.source, self.emitter
-        count, lanes = source.layout.shape[-2:]
-        if self.axis == len(source.layout.shape) - 1:
-            whole = source.piece(row[:-1], 0)
-            first = row[-1] * lanes
-            return self._halve([emit.shuffle(whole, whole, range(first, first + lanes))])
-        joined = source.piece(row[:-1], 0)
-        while count > 1:
-            half = count * lanes // 2
-            low = emit.shuffle(joined, joined, range(half))
-            high = emit.shuffle(joined, joined, range(half, 2 * half))
-            joined = self._tree([low, high])
-            count //= 2
-        return joined
+        whole, lanes = self.source.piece(row[:-1], 0), self.source.layout.shape[-1]
+        if self.axis != len(self.source.layout.shape) - 1:
+            return self._halve([whole], lanes)
+        first = row[-1] * lanes
+        return self._halve([self.emitter.shuffle(whole, whole, range(first, first + lanes))])
 
     def _tree(self, values: Sequence[SSAValue]) -> SSAValue:
         return join(self.emitter, self.combine, values, self.depth, accumulated=self.accumulated)
-
-
-def _width(value: SSAValue) -> int:
-    return value.type.get_shape()[0] if isinstance(value.type, VectorType) else 1
 
 
 def join(
@@ -333,7 +296,7 @@ def join(
     *,
     accumulated: bool = False,
 ) -> SSAValue:
-    """Join values pairwise; if `accumulated`, partial results of a reduction by `combine`."""
+    """Join values pairwise; if `accumulated`, they are accumulators of a reduction."""
     while len(values) > 1:
         kind = values[0].type
         element = kind.element_type if isinstance(kind, VectorType) else kind
@@ -356,7 +319,7 @@ _GREATER: dict[str, Attribute] = {
 }
 
 
-# maxnum(a, b) == a if a > b else b  where b is no NaN, as no accumulator of maxnum is
+# maxnum(a, b) == a if a > b else b  where b is not NaN, as no accumulator of maxnum is
 def _larger(emitter: Emitter, a: SSAValue, b: SSAValue, depth: int | None) -> SSAValue:
     condition = upstream.with_element_type(a.type, i1)
     above = emitter.emit(upstream.CmpfOp, [a, b], [condition], _GREATER, depth).results[0]

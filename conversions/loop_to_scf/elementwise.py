@@ -42,8 +42,9 @@ def elementwise(op: Operation, state: State) -> None:
         found if isinstance(found, Block) else state.scalar(operand)
         for operand, found in zip(op.operands, operands, strict=True)
     ]
-    layout = state.layout(kinds[0])
-    state.values[op.results[0]] = MappedBlock(state.emitter, layout, op, whole, _interleaved(op))
+    (kind,), emitter, together = kinds, state.emitter, _interleaved(op)
+    block = MappedBlock(emitter, state.layout(kind), kind.element_type, op, whole, together)
+    state.values[op.results[0]] = block
 
 
 def _interleaved(op: Operation) -> int:
@@ -77,7 +78,9 @@ def _constant(op: arith.ConstantOp, state: State) -> None:
     if isinstance(kind, IndexType) and isinstance(value, IntegerAttr):
         state.values[op.result] = fixed(value.value.data)
     elif isinstance(kind, VectorType) and isinstance(value, DenseIntOrFPElementsAttr):
-        state.values[op.result] = ConstantBlock(state.emitter, state.layout(kind), value)
+        state.values[op.result] = ConstantBlock(
+            state.emitter, state.layout(kind), kind.element_type, value
+        )
     elif isinstance(kind, IntegerType | AnyFloat):
         state.values[op.result] = state.emitter.scalar(value)
     else:
@@ -147,9 +150,8 @@ def _broadcast(op: upstream.BroadcastOp | vector.BroadcastOp, state: State) -> N
     (operand,), kind = op.operands, vector_type(op.vector)
     source = state.values[operand]
     source = source if isinstance(source, Block) else state.scalar(operand)
-    state.values[op.vector] = BroadcastBlock(
-        state.emitter, state.layout(kind), source, kind.element_type
-    )
+    layout = state.layout(kind)
+    state.values[op.vector] = BroadcastBlock(state.emitter, layout, kind.element_type, source)
 
 
 @ELEMENTWISE.on(vector.ExtractOp)
@@ -175,8 +177,9 @@ def _extract(op: vector.ExtractOp, state: State) -> None:
 def _fold(op: loop.FoldOp, state: State) -> None:
     """The lanes of an axis joined: made where they are needed."""
     source, layout, combine = state.block(op.value), state.layout(op.result.type), op.combine.data
+    axis, accumulated = op.axis.value.data, _accumulated(op.value, combine)
     state.values[op.result] = FoldBlock(
-        state.emitter, layout, source, op.axis.value.data, combine, _accumulated(op.value, combine)
+        state.emitter, layout, source.element, source, axis, combine, accumulated
     )
 
 

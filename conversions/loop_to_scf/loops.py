@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import scf, vector
-from xdsl.dialects.builtin import AnyFloat, VectorType
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
@@ -16,6 +16,7 @@ from ...dialects.loop.attrs import Combine, LoopKind
 from ...dialects.upstream import ops as upstream
 from .blocks import join, neutral
 from .indices import ZERO, Form
+from .scopes import width_of
 from .searches import entry
 from .state import State, StateTable, refuse
 from .tiles import convert_tiles
@@ -226,10 +227,8 @@ def _accumulators(
         return [first] * count
     other: list[SSAValue] = []
     for value, combine in zip(first, _combines(op, state), strict=True):
-        kind = value.type
-        width = kind.get_shape()[0] if isinstance(kind, VectorType) else 1
-        attr = neutral(combine, loop.element_type(kind))
-        other.append(state.emitter.splat(attr, width))
+        attr = neutral(combine, loop.element_type(value.type))
+        other.append(state.emitter.splat(attr, width_of(value.type)))
     return [first, *([other] * (count - 1))]
 
 

@@ -93,7 +93,8 @@ def _load(op: loop.LoadOp, state: State) -> None:
     kind = op.result.type
     access = _access(op, state, kind, _limits(op, state))
     if isinstance(kind, VectorType):
-        block = LoadBlock(access, state.layout(kind), state.hoisted)
+        layout = state.layout(kind)
+        block = LoadBlock(state.emitter, layout, kind.element_type, access, state.hoisted)
         state.values[op.result] = block
         if access.buffer in state.buffers.written:
             state.pending.append((op.buffer, block))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -284,49 +285,31 @@ class Emitter(Scopes[VectorScope]):
                 value.owner.detach()
                 value.owner.erase()
 
-    # Control flow.
-
+    @contextmanager
     def guarded(
-        self, condition: SSAValue, results: Sequence[Attribute] = (), depth: int | None = None
-    ) -> Guard:
-        """`with emitter.guarded(...)`: what goes into the innermost scope is conditional."""
-        return Guard(self, condition, results, self.here if depth is None else depth)
+        self, condition: SSAValue, otherwise: Sequence[SSAValue] = (), depth: int | None = None
+    ) -> Iterator[list[SSAValue]]:
+        """An `scf.if`, in the scope `depth`, around what is emitted within the context.
+
+        Its results are the values appended to the list if the condition holds, else `otherwise`.
+        After the context the list holds the results.
+        """
+        values: list[SSAValue] = []
+        self.open(Block())
+        yield values
+        self.emit(scf.YieldOp, values)
+        regions = [Region(self.close()), Region()]
+        if otherwise:
+            self.open(Block())
+            self.emit(scf.YieldOp, otherwise)
+            regions[1] = Region(self.close())
+        types = [value.type for value in otherwise]
+        values[:] = self.emit(scf.IfOp, [condition], types, depth=depth, regions=regions).results
 
 
-class Guard:
-    """An `scf.if` under construction; it is inserted into the scope `depth`.
-
-    `given` is its result if the condition holds, `otherwise` if it does not; the
-    values are then `results`.
-    """
-
-    def __init__(
-        self, emitter: Emitter, condition: SSAValue, results: Sequence[Attribute], depth: int
-    ) -> None:
-        self.depth = depth
-        self.emitter = emitter
-        self.condition = condition
-        self.types = results
-        self.given: Sequence[SSAValue] = ()
-        self.otherwise: Sequence[SSAValue] = ()
-        self.results: Sequence[SSAValue] = ()
-
-    def __enter__(self) -> Guard:
-        self.emitter.open(Block())
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:
-            return
-        emitter = self.emitter
-        emitter.emit(scf.YieldOp, self.given)
-        regions = [Region(emitter.close()), Region()]
-        if self.types:
-            emitter.open(Block())
-            emitter.emit(scf.YieldOp, self.otherwise)
-            regions[1] = Region(emitter.close())
-        op = emitter.emit(scf.IfOp, [self.condition], self.types, depth=self.depth, regions=regions)
-        self.results = op.results
+def width_of(type: Attribute) -> int:
+    """The lanes of a machine vector; a scalar is one."""
+    return type.get_shape()[0] if isinstance(type, VectorType) else 1
 
 
 def number(value: float, element: Attribute) -> IntegerAttr | FloatAttr:

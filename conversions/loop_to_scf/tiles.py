@@ -56,7 +56,7 @@ def _tile_nest(op: loop.ForOp) -> list[loop.ForOp]:
         inner = block.last_op
         if not isinstance(inner, loop.ForOp) or inner.kind.data != LoopKind.TILES:
             return nest
-        if any(value.owner is block or _is_in(value, block) for value in inner.bounds):
+        if any(_is_in(value, block) for value in inner.bounds):
             return nest
         if not all(o is inner or _computes_index(o) for o in block.ops):
             return nest
@@ -64,7 +64,8 @@ def _tile_nest(op: loop.ForOp) -> list[loop.ForOp]:
 
 
 def _is_in(value: SSAValue, block: Block) -> bool:
-    return isinstance(value.owner, Operation) and value.owner.parent is block
+    owner = value.owner
+    return (owner.parent if isinstance(owner, Operation) else owner) is block
 
 
 def _computes_index(op: Operation) -> bool:

@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import AnyFloat, VectorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ...core.typed import memref_type
+from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine
-from ...dialects.loop.vectors import Chunk, Layout, Row
-from .accesses import NOWHERE, Access, Place
+from ...dialects.loop.vectors import Chunk, Row
+from .accesses import Access, Place
 from .blocks import Block, join
 from .indices import Form, fixed
-from .scopes import lane_number
+from .scopes import lane_number, width_of
 from .transposes import transposed
 
 
+@dataclass(eq=False)
 class LoadBlock(Block):
     """A block that is read from a buffer."""
 
-    def __init__(self, access: Access, layout: Layout, hoisted: list[int]) -> None:
-        """`hoisted` counts down how many more loads may leave their loop."""
-        buffer = access.buffer
-        element = memref_type(buffer).element_type
-        super().__init__(access.emitter, layout, element)
-        self.access = access
-        self.hoisted = hoisted
-        self._scalars: dict[Place, SSAValue] = {}
+    access: Access
+    hoisted: list[int]
+    """How many more loads may leave their loop."""
+    _scalars: dict[Place, SSAValue] = field(init=False, default_factory=dict[Place, SSAValue])
 
     def make(self, row: Row, chunk: int) -> SSAValue:
         access, part = self.access, self.layout.chunks[chunk]
         if access.runs_along_rows() and self.layout.shape[0] % part.width == 0:
             self._pieces |= self._columns(row[0] - row[0] % part.width, chunk)
             return self._pieces[row, chunk]
-        lanes = len(row)
         found = access.readable(row)
         if found is None:
             return self.emitter.zero(self.element, part.width)
@@ -49,11 +46,10 @@ class LoadBlock(Block):
         if access.merged == 2:
             position = access.lane(position, 0)
         else:
-            place, condition = access.clamped(lanes, part.offset if part.width == 1 else 0)
-            if place is NOWHERE:
+            last = access.clamped(len(row), part.offset if part.width == 1 else 0)
+            if last is None:
                 return self.emitter.zero(self.element, part.width)
-            conditions += [condition] if condition is not None else []
-            position = [*position, place]
+            position, conditions = [*position, last[0]], [*conditions, *last[1]]
         return self.emitter.broadcast(self._scalar(position, conditions), part.width)
 
     def _columns(self, first: int, chunk: int) -> dict[tuple[Row, int], SSAValue]:
@@ -63,20 +59,14 @@ class LoadBlock(Block):
         count, mask = access.mask(Chunk(first, width, width), axis=0)
         columns: list[SSAValue] = []
         for lane in range(part.offset, part.offset + width):
-            place, condition = access.clamped(1, lane)
-            if count == 0 or access.is_outside(1, lane) or lane >= part.offset + part.lanes:
+            found = access.clamped(1, lane)
+            is_spare = count == 0 or lane >= part.offset + part.lanes
+            if is_spare or found is None or access.is_outside(1, lane):
                 columns.append(emit.zero(self.element, width))
                 continue
-            conditions = [condition] if condition is not None else []
-            position = access.place([fixed(first), place])
+            position = access.place([fixed(first), found[0]])
             operands = access.buffers.operands(access.buffer, position, False)
-            kind: type[Operation] = vector.LoadOp
-            if mask is not None:
-                kind, operands = (
-                    vector.MaskedLoadOp,
-                    [*operands, mask, emit.zero(self.element, width)],
-                )
-            columns.append(self._load(kind, operands, width, conditions, self.depth))
+            columns.append(self._load(operands, width, found[1], self.depth, mask))
         rows = transposed(emit, columns)
         return {((first + number,), chunk): row for number, row in enumerate(rows)}
 
@@ -88,7 +78,7 @@ class LoadBlock(Block):
         if place not in self._scalars:
             operands = self.access.buffers.operands(self.access.buffer, place, False)
             depth = self._depth(place, 1)
-            self._scalars[place] = self._load(memref.LoadOp, operands, 1, conditions, depth)
+            self._scalars[place] = self._load(operands, 1, conditions, depth)
         return self._scalars[place]
 
     def _neighbours(
@@ -106,11 +96,9 @@ class LoadBlock(Block):
             return found
         operands = access.buffers.operands(access.buffer, place, across)
         if mask is None:
-            depth = self._depth(place, width)
-            return self._load(vector.LoadOp, operands, width, conditions, depth)
-        operands += [mask, emit.zero(self.element, width)]
+            count = width
         depth = self._depth(place, count) if count is not None else self.depth
-        return self._load(vector.MaskedLoadOp, operands, width, conditions, depth)
+        return self._load(operands, width, conditions, depth, mask)
 
     def _has_room(self, place: Place, width: int, across: bool) -> bool:
         """Whether so many numbers from a position on are in the row of the buffer."""
@@ -126,14 +114,12 @@ class LoadBlock(Block):
         kind = emit.machine(self.element, part.width)
         result = emit.zero(self.element, part.width)
         for lane in range(part.lanes):
-            place = access.lane(position, part.offset + lane)
-            extra: list[SSAValue] = []
+            place, extra = access.lane(position, part.offset + lane), list[SSAValue]()
             if access.merged == 1:
-                clamped, condition = access.clamped(len(position), part.offset + lane)
-                if clamped is NOWHERE:
+                found = access.clamped(len(position), part.offset + lane)
+                if found is None:
                     break
-                place[-1] = clamped
-                extra = [condition] if condition is not None else []
+                place[-1], extra = found
             value = self._scalar(place, [*conditions, *extra])
             operands, where = [value, result], {"static_position": lane_number(lane)}
             result = emit.emit(vector.InsertOp, operands, [kind], where, self.depth).results[0]
@@ -151,19 +137,22 @@ class LoadBlock(Block):
 
     def _load(
         self,
-        op: type[Operation],
-        operands: Sequence[SSAValue],
+        operands: list[SSAValue],
         width: int,
         conditions: Sequence[SSAValue],
         depth: int,
+        mask: SSAValue | None = None,
     ) -> SSAValue:
         emit, kind = self.emitter, self.emitter.machine(self.element, width)
+        op: type[Operation] = memref.LoadOp if width == 1 else vector.LoadOp
+        if mask is not None:
+            op, operands = vector.MaskedLoadOp, [*operands, mask, emit.zero(self.element, width)]
         if not conditions:
             return emit.emit(op, operands, [kind], depth=depth).results[0]
-        with emit.guarded(self.access.all_of(conditions), [kind], self.depth) as guard:
-            guard.given = emit.emit(op, operands, [kind]).results
-            guard.otherwise = [emit.zero(self.element, width)]
-        return guard.results[0]
+        zero = emit.zero(self.element, width)
+        with emit.guarded(self.access.all_of(conditions), [zero], self.depth) as results:
+            results += emit.emit(op, operands, [kind]).results
+        return results[0]
 
 
 @dataclass(frozen=True)
@@ -206,18 +195,14 @@ class Write:
         """What is in the buffer where this will be stored."""
         emit, type = access.emitter, self.value.type
         if self.mask is not None:
-            zero = emit.zero(*_element_and_width(type))
+            zero = emit.zero(loop.element_type(type), width_of(type))
             operands = [*self.operands, self.mask, zero]
             return emit.emit(vector.MaskedLoadOp, operands, [type]).results[0]
-        found = access.known(self.place, _element_and_width(type)[1])
+        found = access.known(self.place, width_of(type))
         if found is not None:
             return found
         kind = vector.LoadOp if isinstance(type, VectorType) else memref.LoadOp
         return emit.emit(kind, self.operands, [type]).results[0]
-
-
-def _element_and_width(type: Attribute) -> tuple[Attribute, int]:
-    return (type.element_type, type.get_shape()[0]) if isinstance(type, VectorType) else (type, 1)
 
 
 def store_scalar(access: Access, value: SSAValue, combine: Combine | None) -> None:
