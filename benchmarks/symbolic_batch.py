@@ -36,7 +36,7 @@ Batch = int | str
 
 @dataclass(frozen=True)
 class Case:
-    """A program for a batch, which is a number or the name of a size, and the shape of its input."""
+    """A program for a batch (a number or the name of a size), and the shape of its input."""
 
     build: Callable[[Batch], sw.Module]
     shape: tuple[int, ...]

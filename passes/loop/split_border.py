@@ -141,7 +141,7 @@ class _SplitBorder(RangedRebuild):
         return None
 
     def computed(self, op: Operation) -> AffineExpr | None:
-        """A sum, a difference, a product by a constant; a minimum or maximum that equals one side."""
+        """A sum, a difference, a product by a constant; a minimum or maximum equal to one side."""
         left, right = (self.expr(operand) for operand in op.operands)
         match op:
             case arith.AddiOp():

@@ -42,7 +42,7 @@ SHOWN = {
         "accuracy 0.818 on 1000 papers",
     ],
     "custom_lowering": ["loop.kernel @fused_dense_tanh", "arith.divf", "the quick tanh is off by"],
-    "fashion_mnist": ["graph.dense", "the same, bit for bit", "accuracy 0.886: 797 of 900"],
+    "fashion_mnist": ["graph.dense", "the same results, bit for bit", "accuracy 0.886: 797 of 900"],
     "fma_rewrite": ["graph.exp", "graph.mul", "graph.fma", "y = [-2."],
     "group_dense_add": [
         "call @dense_add(",

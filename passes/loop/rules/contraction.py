@@ -252,7 +252,7 @@ def _work_of(schedule: Schedule, roles: Roles, rows: int | None) -> _Work:
 
 
 def _order_panels(schedule: Schedule, roles: Roles, panels: SplitNames, count: int | None) -> bool:
-    """Place the loop over panels around or inside of that over rows; return whether it is around."""
+    """Place the loop over panels around or inside that over rows; return whether around."""
     outside = count is None or count >= PANELS
     if schedule.knobs.panels is not None:
         outside = schedule.knobs.panels == "outside"
