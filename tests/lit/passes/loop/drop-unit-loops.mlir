@@ -56,3 +56,14 @@ loop.kernel @computed(%x: memref<8x9xf32>) -> (%y: memref<8x9xf32>) {
     }
   }
 }
+
+// One bound of 0 is enough, whatever the others are.
+// CHECK-LABEL: loop.kernel @never
+// CHECK-NOT:   loop.for
+// CHECK:       }
+loop.kernel @never(%n: index) -> (%y: memref<?xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to min (d0) -> (0, d0)(%n) {
+    loop.store %z, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+  }
+}
