@@ -51,7 +51,7 @@ def conditional_branch(
     else_block: Block,
     else_operands: Sequence[SSAValue],
 ) -> llvm.CondBrOp:
-    """`llvm.cond_br` without the cost of its constructor."""
+    """`llvm.cond_br`, without the cost of its constructor."""
     sizes = [1, len(then_operands), len(else_operands)]
     return llvm.CondBrOp.create(
         operands=[condition, *then_operands, *else_operands],

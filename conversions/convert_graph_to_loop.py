@@ -1,8 +1,8 @@
 """Primitive functions become kernels: `convert-graph-to-loop`.
 
-In `graph_to_loop/`, `kernel.py` makes a kernel of a function, with `nest.py`, `loops.py` and
-`sizes.py`, of the arguments that `arguments.py` pairs. `calls.py` converts calls, `marks.py` tells
-kernels what their calls have in common, and `work.py` counts what operators do.
+In `graph_to_loop/`, `kernel.py` builds the kernel of a function, with `nest.py`, `loops.py` and
+`sizes.py`, on the arguments that `arguments.py` pairs. `calls.py` converts calls, `marks.py` marks
+kernels with facts that hold in all their calls, and `work.py` counts the work of operators.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def _is_inside(op: Operation) -> bool:
 def _build_all(
     ctx: Context, module: ModuleOp, calls: Mapping[str, Sequence[func.CallOp]]
 ) -> dict[func.FuncOp, loop.KernelOp | Call]:
-    """The kernel of each primitive function, or the call that is all there is in it.
+    """The kernel of each primitive function, or its only operation if that is a call.
 
     Args:
-        ctx: where the work of each kernel is noted.
+        ctx: records the work of each kernel.
         module: the module with the functions.
         calls: see `by_callee`.
 
@@ -93,7 +93,7 @@ def _plan_of(function: func.FuncOp, shapes: SymbolicShapes, recorder: Recorder) 
 
 
 def _refuse_rest(module: ModuleOp) -> None:
-    """Raise on the first operator that is left outside of the kernels."""
+    """Raise for the first operator left outside a kernel."""
     known = (graph.ConstantOp, graph.CallDpsOp, graph.CallPackedOp)
     for op in module.walk():
         if isinstance(op, GraphOp) and not isinstance(op, known):
@@ -136,7 +136,7 @@ class ConvertGraphToLoopPass(ModulePass):
     }
     ```
 
-    Requires: every operator that computes is inside of a primitive function.
+    Requires: every operator that computes is inside a primitive function.
     Leaves: constants and calls in the public function; no primitive function.
     """
 
@@ -163,7 +163,7 @@ class ConvertGraphToLoopPass(ModulePass):
                 Rewriter.erase_op(function)
         if not held_back():
             _refuse_rest(op)
-        # Rewrites of operators are over, and later dialects know nothing of it.
+        # Operators are not rewritten any more, and later dialects do not know the attribute.
         op.attributes.pop(ROUNDING_ATTRIBUTE, None)
         users = by_callee([c for c in op.walk() if isinstance(c, graph.CallDpsOp)])
         for kernel in kernels:

@@ -1,9 +1,8 @@
-"""The public function gets buffers for tensors, and one planned arena: `convert-graph-to-rt`.
+"""Tensors of the public function become buffers, in one planned arena: `convert-graph-to-rt`.
 
-In `graph_to_rt/`, `function.py` is the function on buffers while it is written, with sizes by
-`sizes.py`. `arena.py` gives buffers their places, in the slots that `slots.py` plans,
-`constants.py` makes constants, `calls.py` converts calls, and `checks.py` checks what indices the
-caller passes.
+In `graph_to_rt/`, `function.py` is the function on buffers under construction, with sizes by
+`sizes.py`. `arena.py` places buffers in the slots that `slots.py` plans, `constants.py` emits
+constants, `calls.py` converts calls, and `checks.py` checks the indices that callers pass.
 """
 
 from __future__ import annotations
@@ -114,8 +113,7 @@ class ConvertGraphToRtPass(ModulePass):
     budget = EXACT
 
     copy_indices: bool = False
-    """Whether indices are copied before they are checked, so that nothing can change them
-    afterwards."""
+    """Whether indices are copied before they are checked, so that nothing can change them after."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]:

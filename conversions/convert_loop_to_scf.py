@@ -3,14 +3,15 @@
 Source: `loop`, with the scalar operations of `arith`, `math` and `memref` in it. Target: `func`,
 `scf`, `memref`, `vector` (one-dimensional), `arith`, `math`, and `rt` for tiles.
 
-`kernel.py` converts a kernel. Its operations are looked up by class in four tables of functions,
-which work on one `State`: `elementwise.py`, `memory.py`, `loops.py` (with `tiles.py`) and
-`searches.py`. `blocks.py` makes the machine vectors of a block when they are needed,
-`transfers.py` loads and stores them (`transposes.py` transposes squares in registers), at the
-places that `accesses.py` finds, and `contents.py` keeps what was stored in registers. `indices.py`
-does index arithmetic; `scopes.py` puts each operation into the outermost loop that it can be in.
+`kernel.py` converts a kernel with four tables of functions by class of operation, which share one
+`State`: `elementwise.py`, `memory.py`, `loops.py` (with `tiles.py`) and `searches.py`. `blocks.py`
+emits the machine vectors of a block on demand; `transfers.py` loads and stores them at the places
+that `accesses.py` computes (`transposes.py` transposes squares in registers), and `contents.py`
+forwards stores to loads. `indices.py` does index arithmetic; `scopes.py` places each operation in
+the outermost legal loop.
 
-Nothing here knows the machine: `loop-legalize-vectors` has said what it needs to know of it.
+The conversion does not depend on the target: `loop-legalize-vectors` has written down the layout
+of each block.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ class ConvertLoopToScfPass(ModulePass):
       } func.return }
     ```
 
-    Requires: a kernel's operations to be those of `loop`, and operations without a body that
-    do the same to every element; what `loop-legalize-vectors` leaves where there are vectors.
+    Requires: operations of `loop` and elementwise operations without a region; vectors as
+    `loop-legalize-vectors` leaves them.
     Leaves: no operation of `loop`; tile loops as `rt.parallel_tiles`.
     """
 

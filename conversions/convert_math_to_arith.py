@@ -1,9 +1,9 @@
 """`math` functions of f32 become arithmetic that every vector unit has.
 
-LLVM turns `llvm.exp` of a vector into one call of the C library for each lane. Here each
-function becomes a few dozen instructions that work on all lanes at once: the formulas are in
-`polynomials.py`, each with its largest error over all of f32. Source: `math`. Target: `arith`
-and those operations of `math` that are one instruction.
+LLVM lowers `llvm.exp` of a vector to a call of the C library for each lane. Here each function
+becomes a few dozen instructions on all lanes at once: the formulas are in `polynomials.py`, each
+with its maximum error over all of f32. Source: `math`. Target: `arith` and those operations of
+`math` that are one instruction.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _CONSTANT_POWERS: dict[float, _Expansion] = {
 
 
 def _constant(value: SSAValue) -> float | None:
-    """The number that `value` is in every lane, if it is known."""
+    """The number in every lane of `value`, if known."""
     op = value.owner
     if isinstance(op, upstream.BroadcastOp):
         return _constant(op.source)
@@ -74,7 +74,7 @@ def _constant(value: SSAValue) -> float | None:
 
 
 def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
-    """The function that emits what `op` becomes, and its arguments; None leaves `op` alone."""
+    """The function that emits the expansion of `op`, and its arguments; None if it has none."""
     if isinstance(op, arith.ExtFOp | arith.TruncFOp):
         return _conversion(op, target)
     if isinstance(op, math.RsqrtOp):
@@ -92,7 +92,7 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
 def _conversion(
     op: arith.ExtFOp | arith.TruncFOp, target: Target
 ) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
-    """Conversions from and to 16 bits that are no instruction of the target."""
+    """Conversions from and to 16 bits without an instruction on the target."""
     narrow, wide = op.input.type, op.result.type
     if isinstance(op, arith.TruncFOp):
         narrow, wide = wide, narrow
@@ -122,7 +122,7 @@ class _Places:
     found: dict[tuple[Region, Attribute], Arithmetic] = field(default_factory=dict)
 
     def at(self, op: Operation) -> Arithmetic:
-        """The one for the result of `op`, ready to emit in its place."""
+        """The `Arithmetic` of the type of `op`, set to its location."""
         key = _isolated_region(op), op.results[0].type
         place = self.found.get(key)
         if place is None:
@@ -131,7 +131,7 @@ class _Places:
         return place
 
     def insert_constants(self) -> None:
-        """Put the constants at the entry of their regions."""
+        """Insert the constants at the entry of their regions."""
         for (region, _), place in self.found.items():
             entry = region.blocks[0]
             if not place.hoisted:
@@ -141,7 +141,7 @@ class _Places:
 
 
 def _runs(module: ModuleOp, target: Target) -> list[list[Operation]]:
-    """The operations to expand; neighbours of one kind, none of which needs another, together."""
+    """The operations to expand; independent neighbours of one kind are in one run."""
     runs: list[list[Operation]] = []
     for op in operations_in(module):
         if _expansion(op, target) is None:
@@ -165,9 +165,9 @@ def _alike(op: Operation, run: Sequence[Operation]) -> bool:
 
 
 def _expand(run: Sequence[Operation], places: _Places, target: Target) -> None:
-    """Put what the operations of a run become before the first of them, step by step.
+    """Expand a run: each operation becomes a long chain, and the chains are interleaved.
 
-    Each is a long chain of dependent steps; interleaved chains hide its latency.
+    That hides their latency.
     """
     chains: list[list[Operation]] = []
     results: list[SSAValue] = []
@@ -189,7 +189,7 @@ def _expand(run: Sequence[Operation], places: _Places, target: Target) -> None:
 
 # fma(a, b, c) == a * b + c, rounded twice
 def _unfuse(module: ModuleOp) -> None:
-    """Write products and sums apart for a machine that would call a function for each lane."""
+    """Split fused operations for a target that would call a function for each lane."""
     for op in [op for op in operations_in(module) if isinstance(op, math.FmaOp)]:
         product = arith.MulfOp(op.a, op.b)
         product.location = op.location

@@ -1,6 +1,6 @@
 """Mathematical functions to LLVM instructions, intrinsics and calls of libm.
 
-Intrinsics on vectors whose function has no instruction are split into lanes by LLVM itself.
+LLVM itself splits a vector intrinsic without an instruction into lanes.
 Functions without an LLVM intrinsic or instruction (erf and a few others) call libm lane by lane.
 """
 

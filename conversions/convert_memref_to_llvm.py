@@ -1,7 +1,7 @@
 """Accesses to contiguous buffers to LLVM loads, stores and address arithmetic.
 
-A buffer is its address followed by one index for each symbolic dimension. Buffers on the stack
-are made at the entry of the function, once, wherever `memref.alloca` stands.
+A buffer is its address followed by one index for each symbolic dimension. Buffers on the stack are
+allocated once, at the entry of the function, wherever `memref.alloca` stands.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The run time's operations to the LLVM dialect, with `cf` and `func` for control flow.
 
-A check that fails leaves its details in the context and returns its number from the public
-function at once. What a function takes from its context, and how its failures are worded, is
-left in its attributes: see `dialects/program.py`.
+A check that fails stores its details in the context, and the public function returns its number
+at once. Attributes of a function keep what it reads from its context and the texts of its failures:
+see `dialects/program.py`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _word_address(low: Lowering, base: SSAValue, word: int) -> SSAValue:
     return neighbour(low, base, word, i64) if word else base
 
 
-# The words of the context do not change during a call, nor do the tables it leads to.
+# The words of the context and its tables do not change during a call.
 def _word(low: Lowering, base: SSAValue, word: int, type: Attribute = PTR) -> SSAValue:
     address = _word_address(low, base, word)
     return low.hoist(("load", address, type), llvm.LoadOp, (address,), type, _WORD)
@@ -90,7 +90,7 @@ def _return_unless(
     context: SSAValue,
     details: Sequence[SSAValue] = (),
 ) -> None:
-    """End the function with an error number, and details in the context, if a condition fails."""
+    """Return an error number from the function, with details in the context, unless a condition."""
     op = low.op
     block, region = op.parent, op.parent_region()
     function = op.parent_op()
@@ -114,7 +114,7 @@ def _return_unless(
 
 
 def _number(op: rt.FailingOp) -> int:
-    """The number of an operation that can fail: its place among those of its function."""
+    """The number of an operation that can fail, counted in its function from 1."""
     function = op.parent_op()
     assert function is not None
     return rt.failing_operations(function).index(op) + 1
@@ -158,7 +158,7 @@ def _call_check(
     name: str,
     arguments: Sequence[SSAValue],
 ) -> None:
-    """Call a compiled check, which leaves its details itself."""
+    """Call a compiled check, which stores its details itself."""
     context = low.value(check.context)
     address = _word_address(low, context, rt.Word.DETAILS)
     details = low.emit(UnrealizedConversionCastOp, (address,), MemRefType(_INDEX, [3]))
@@ -167,7 +167,7 @@ def _call_check(
 
 
 def _row(low: Lowering, buffer: SSAValue) -> SSAValue:
-    """A buffer as one row of elements."""
+    """A buffer, collapsed to one dimension."""
     parts = low.parts(buffer)[0], number_of_elements(low, buffer)
     row = MemRefType(memref_type(buffer).element_type, [DYNAMIC_INDEX])
     return low.emit(UnrealizedConversionCastOp, parts, row)
@@ -193,7 +193,7 @@ def lower_call_packed(call: rt.CallPackedOp, low: Lowering) -> None:
 
 
 def _on_stack(low: Lowering, values: Sequence[SSAValue], alignment: int) -> SSAValue:
-    """The address of an array of words on the stack that holds values one after the other."""
+    """The address of an array on the stack that holds values, each from a word on."""
     count = low.integer(max(1, sum(words_of(value.type) for value in values)))
     properties = {"elem_type": i64, "alignment": int_attr(alignment, 64)}
     array = low.hoist(low.op, llvm.AllocaOp, (count,), PTR, properties)

@@ -1,4 +1,4 @@
-"""The arguments of a kernel: which of them stand for a tensor, what they are, and their sizes."""
+"""The arguments of a kernel: those of each tensor, and their attributes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ...dialects.loop.arguments import BOUNDS, CONSTANT
 
 @dataclass(frozen=True)
 class SparseArgument:
-    """The arguments of a kernel that stand for one CSR matrix."""
+    """The arguments of a kernel for one CSR matrix."""
 
     indptr: SSAValue
     indices: SSAValue
     values: SSAValue
     columns: SSAValue | None = None
-    """The number of columns, where the type does not say it."""
+    """The number of columns, unless it is static."""
 
 
 Argument = SSAValue | SparseArgument
@@ -52,7 +52,7 @@ def argument_attrs(
 
     Args:
         function: the primitive function that it is made of.
-        constant: for each of its arguments whether all callers pass a constant of the program.
+        constant: for each of its arguments, whether all callers pass a constant of the program.
         shapes: its symbolic shapes.
     """
     bounds = _index_bounds(function, shapes)
@@ -68,7 +68,7 @@ def argument_attrs(
 
 
 def _index_bounds(function: func.FuncOp, shapes: SymbolicShapes) -> dict[SSAValue, Attribute]:
-    """For each argument that holds indices the extents, as text, that they must stay within."""
+    """For each argument that holds indices, their extents as text."""
     result: dict[SSAValue, list[str]] = {}
     for op in function.body.block.ops:
         if not isinstance(op, GraphOp):

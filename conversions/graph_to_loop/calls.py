@@ -20,7 +20,7 @@ CallT = TypeVar("CallT", func.CallOp, graph.CallDpsOp)
 
 
 def by_callee(calls: Sequence[CallT]) -> Mapping[str, Sequence[CallT]]:
-    """The calls of each function or kernel, by its name; none of one that is not called."""
+    """The calls of each function or kernel, by its name."""
     found = defaultdict[str, list[CallT]](list)
     for call in calls:
         found[call.callee.string_value()].append(call)
@@ -32,7 +32,7 @@ def result_shapes(
 ) -> dict[SSAValue, Shape]:
     """The shapes of the results of calls, in the symbols of the function they are in.
 
-    What these sizes have to satisfy, which kernels do not say, is noted on the function.
+    The equalities of these sizes, which kernels do not know, become an attribute of the function.
     """
     result: dict[SSAValue, Shape] = {}
     calls_in = defaultdict[Operation | None, list[func.CallOp]](list)
@@ -52,7 +52,7 @@ def result_shapes(
 
 
 def single_call(function: func.FuncOp) -> Call | None:
-    """The call without a value at an index that is all there is in a function."""
+    """The only operation of a function, if that is a call without a value at an index."""
     op, *rest = function.body.block.ops
     if not isinstance(op, Call) or op.has_value_at:
         return None
@@ -63,7 +63,7 @@ def single_call(function: func.FuncOp) -> Call | None:
 def call_dps(call: func.CallOp, shapes: dict[SSAValue, Shape], single: Call | None) -> Call:
     """The same call in destination-passing style, with the sizes of its results.
 
-    `single` is the only operation of the function, if that is a call.
+    `single` is the only operation of the called function, if that is a call.
     """
     types = [tensor_type(r) for r in call.results]
     dims = [

@@ -1,4 +1,4 @@
-"""The kernel of a primitive function: the nests that its plan says."""
+"""The kernel of a primitive function, with the nests of its plan."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .nest import NestBuilder
 def build_kernel(
     function: func.FuncOp, constant: Sequence[bool], shapes: SymbolicShapes, plan: NestPlan
 ) -> loop.KernelOp:
-    """The kernel of a primitive function, as it is planned.
+    """The kernel of a primitive function, by its plan.
 
     Args:
         function: a function whose body is operators that have a value at an index.
-        constant: for each argument whether all callers pass a constant of the program.
+        constant: for each argument, whether all callers pass a constant of the program.
         shapes: the symbolic shapes of the function.
         plan: the plan of its operators and results.
     """
@@ -62,7 +62,7 @@ def _fill(
     results: Sequence[SSAValue],
     outputs: Sequence[SSAValue],
 ) -> None:
-    """Write a planned nest, which computes some of the results."""
+    """Emit a planned nest, which computes some of the results."""
     stores = [
         _Store(nest, results[number], outputs[number], reshape)
         for number, reshape in zip(planned.results, planned.reshapes, strict=True)
@@ -90,9 +90,9 @@ def _loops(nest: NestBuilder, planned: ResultNest) -> Iterator[Index]:
 
 
 class _Store:
-    """Stores a result of a function, index by index of the value that is looped over.
+    """Stores a result of a function at each index of the value that is looped over.
 
-    That is the result itself, or what `reshape`, of which the result is made, reshapes.
+    That is the result itself, or the operand of `reshape`, from which the result is computed.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
-"""The loops of a kernel while they are filled: every operation goes as far out as it may.
+"""The loops of a kernel under construction: every operation is placed in its outermost legal loop.
 
-An operation is placed at the outermost loop on which its operands depend, so whatever does
-not depend on an inner loop is computed before it. That alone puts the maximum of a row of
-softmax outside of the loop over the row.
+So loop invariants are computed before the loop. That alone hoists the maximum of a row of softmax
+out of the loop over the row.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class LoopNest(Scopes[Frame]):
         self.variables: list[SSAValue] = []
         self.depends: dict[SSAValue, frozenset[Frame]] = {}
         self.sources: list[Operation] = []
-        """The operators that are being written, each for the sake of the one before it."""
+        """The operators that are being emitted, each for the one before it."""
         self._used: dict[str, int] = {}
 
     @contextmanager
@@ -122,7 +121,7 @@ class LoopNest(Scopes[Frame]):
     def _open(
         self, block: Block, extent: AffineExpr | None = None, parallel: bool = False
     ) -> Frame:
-        """Fill the body of a loop from now on."""
+        """Open the body of a loop."""
         runs = isinstance(extent, AffineConstantExpr) and extent.value > 0
         frame = Frame(block, len(self.scopes), parallel=parallel, conditional=not runs)
         self.scopes.append(frame)
@@ -215,7 +214,7 @@ class LoopNest(Scopes[Frame]):
     # Scalars.
 
     def insert(self, op: Operation) -> SSAValue:
-        """Place a pure operation in the outermost loop that it may be in, if it is not there."""
+        """Place a pure operation in its outermost legal loop, once."""
         return self._insert_at(self.home(type(op), op.operands), op)
 
     def _insert_at(self, depth: int, op: Operation) -> SSAValue:
@@ -237,7 +236,7 @@ class LoopNest(Scopes[Frame]):
         frame.dependences |= self._depends_of(op.operands)
 
     def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
-        """A scalar constant, at the top of the kernel and there only once."""
+        """A scalar constant, once, at the top of the kernel."""
         top = self.scopes[0]
         key = ("constant", repr(value), type)
         if key not in top.memo:
@@ -273,7 +272,7 @@ class LoopNest(Scopes[Frame]):
         self.variables.append(value)
         return AffineExpr.dimension(len(self.variables) - 1)
 
-    # Where a value belongs.
+    # The loops that values depend on.
 
     def frames_of(self, index: Sequence[AffineExpr], *values: SSAValue) -> frozenset[Frame]:
         """The loops on which index expressions and values depend."""
@@ -296,14 +295,14 @@ class LoopNest(Scopes[Frame]):
 
 
 def _scalar_key(op: Operation) -> object:
-    """A key that equal operations on scalars have in common; None to keep one separate."""
+    """A key that equal operations on scalars have in common; None for one that is not shared."""
     if op.regions or op.attributes or not op.has_trait(Pure):
         return None
     return (op.name, *op.operands, *op.properties.items(), *op.result_types)
 
 
 def _is_same_reduction(known: Operation, op: loop.ForOp) -> bool:
-    """Whether an operation is a reduction that differs from another one in its name only."""
+    """Whether an operation is a reduction equal to another one but for its name."""
     if not isinstance(known, loop.ForOp):
         return False
     name, op.loop_name = op.loop_name, known.loop_name

@@ -25,7 +25,7 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def mark_constants(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> None:
-    """Say of the inputs of a kernel that was there before whether all calls pass constants."""
+    """Mark the inputs for which all calls of a user's kernel pass constants."""
     attrs = _argument_attrs(kernel)
     for number, (start, end) in enumerate(pairwise(calls[0].places)):
         if all(is_constant(call.arguments[number]) for call in calls):
@@ -35,8 +35,8 @@ def mark_constants(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> N
 
 
 def mark_in_place(kernel: loop.KernelOp, calls: Sequence[graph.CallDpsOp]) -> None:
-    """Say of the outputs of a kernel over which inputs they may be written, where that is of use:
-    where a call passes a tensor that is dead after it."""
+    """Mark the outputs of a kernel that may overwrite an input, if a call passes a tensor for it
+    that is dead afterwards."""
     dying: set[int] = set()
     for call in calls:
         for operand, position in zip(call.arguments, call.places, strict=False):
@@ -56,8 +56,8 @@ def mark_entries(
     calls: Sequence[graph.CallDpsOp],
     shapes: Callable[[func.FuncOp], SymbolicShapes],
 ) -> None:
-    """Say how many entries the sparse matrices have that are passed to a kernel, where that is
-    known and the same in all calls."""
+    """Mark the number of entries of each sparse matrix, if it is known and the same in all calls
+    of a kernel."""
     attrs = _argument_attrs(kernel)
     for number, position in enumerate(calls[0].places[:-1]):
         if is_sparse(calls[0].arguments[number].type):
@@ -71,7 +71,7 @@ def mark_entries(
 
 
 def _argument_attrs(kernel: loop.KernelOp) -> list[dict[str, Attribute]]:
-    """The attributes of all arguments, to be changed."""
+    """The attributes of all arguments, for changes."""
     return [kernel.attrs_of(number) for number in range(len(kernel.body.block.args))]
 
 
@@ -80,7 +80,7 @@ def _set_argument_attrs(kernel: loop.KernelOp, attrs: Sequence[dict[str, Attribu
 
 
 def _is_dying(value: SSAValue, call: Operation) -> bool:
-    """Whether a value comes from another call, and this one is the last that needs it."""
+    """Whether a value comes from another call, and this call is its last use."""
     if not isinstance(value.owner, Call):
         return False
     users = [use.operation for use in value.uses if use.operation is not call]

@@ -17,11 +17,11 @@ from .loops import LoopNest
 
 
 class ArgumentSizes:
-    """Makes sizes, each when it is first needed, and once.
+    """Emits sizes, each once, on first use.
 
     Args:
-        nest: where their operations go.
-        arguments: what stands for each argument of the primitive function.
+        nest: receives their operations.
+        arguments: those of the kernel for each argument of the primitive function.
         shapes: the shapes of the primitive function.
     """
 
@@ -32,7 +32,7 @@ class ArgumentSizes:
         self._known: dict[Dim, AffineExpr] = {}
 
     def of(self, dim: Dim) -> AffineExpr | None:
-        """A symbolic dimension; None where it does not follow from the sizes of the arguments."""
+        """A symbolic dimension; None if it does not follow from the sizes of the arguments."""
         if dim not in self._known:
             if not self._bindings.keys() >= set(dim.symbols):
                 return None

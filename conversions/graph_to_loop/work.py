@@ -1,4 +1,4 @@
-"""What the operators of a kernel do: operations on numbers, and bytes that are moved."""
+"""The work of the operators of a kernel: arithmetic operations and bytes moved."""
 
 from __future__ import annotations
 

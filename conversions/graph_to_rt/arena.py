@@ -27,12 +27,12 @@ from .slots import ArenaPlan, Lifetime, plan_arena
 ALIGNMENT = 64
 """Buffers in the arena begin at multiples of this many bytes: a cache line, a vector."""
 LARGEST_ARENA = 1 << 62
-"""More bytes cannot be counted: sizes are signed and have 64 bits."""
+"""The limit for bytes: sizes are signed and have 64 bits."""
 
 
 @dataclass(frozen=True)
 class _Buffer:
-    """A buffer that gets a place in the arena: for a result, or for a part of an argument."""
+    """A buffer in the arena: of a result, or a copy of a part of an argument."""
 
     value: SSAValue
     part: int
@@ -48,16 +48,16 @@ class _Buffer:
 
 
 def total_size(plan: ArenaPlan) -> Dim:
-    """At least the number of bytes of an arena, with its slots aligned."""
+    """An upper bound for the bytes of an arena with aligned slots."""
     return sum(plan.slots, Dim.of(ALIGNMENT * len(plan.slots)))
 
 
 def allocate(function: BufferFunction, indices: Mapping[SSAValue, Sequence[int]]) -> ArenaPlan:
-    """Give every result of a call that is not a result of the function its buffer.
+    """Create the buffers of results of calls that the function does not return.
 
     Args:
-        function: the function, whose `buffers` are added to.
-        indices: for arguments which of their buffers are copied to buffers of the arena.
+        function: the function, whose `buffers` are completed.
+        indices: the buffers of arguments that are copied to the arena, by number.
     """
     buffers, lifetimes = _needed(function, indices)
     plan = _planned(function, buffers, lifetimes)
@@ -70,14 +70,14 @@ def allocate(function: BufferFunction, indices: Mapping[SSAValue, Sequence[int]]
 def _needed(
     function: BufferFunction, indices: Mapping[SSAValue, Sequence[int]]
 ) -> tuple[list[_Buffer], list[Lifetime]]:
-    """The buffers of the arena, and when they are needed."""
+    """The buffers of the arena and their lifetimes."""
     body = list(function.source.body.block.ops)[:-1]
     end, step = len(body), {op: number for number, op in enumerate(body)}
     buffers = [
         _copy_of(function, arg, part) for arg in function.arguments for part in indices.get(arg, ())
     ]
-    # Nothing else gets their slots: a kernel computes with the padding of an aligned row, and
-    # small integers in it are subnormal floats, with which that takes ten times as long.
+    # No other buffer reuses their slots: kernels also compute with the padding of aligned rows, and
+    # as floats, leftover small integers are subnormal, which is ten times slower.
     lifetimes = [Lifetime(copy.size, -1, end) for copy in buffers]
     places: dict[OpResult, int] = {}
     for op in body:
@@ -109,7 +109,7 @@ def _copy_of(function: BufferFunction, arg: SSAValue, part: int) -> _Buffer:
 
 
 def _overwritable(function: BufferFunction, result: OpResult) -> Iterator[OpResult]:
-    """The operands of a call whose buffers its kernel may write a result over."""
+    """The operands of a call whose buffers its kernel may overwrite with a result."""
     call = result.owner
     if not isinstance(call, graph.CallDpsOp):
         return
@@ -142,7 +142,7 @@ def _planned(
 
 
 def _make_views(function: BufferFunction, buffers: Sequence[_Buffer], plan: ArenaPlan) -> None:
-    """Make the arena and the views of buffers, and emit copies."""
+    """Emit the arena, the views of buffers, and the copies of arguments."""
     owner = buffers[0].value.owner
     owner = owner if isinstance(owner, Operation) else function.source
     arena, offsets = _arena(function, plan, owner)

@@ -1,4 +1,4 @@
-"""Checks of what callers pass: no compiled loop reads outside of a buffer."""
+"""Checks of the indices that callers pass: no compiled loop reads outside a buffer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_inputs(function: BufferFunction) -> None:
 
 
 def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
-    """The values with indices that kernels go by, and which of their buffers those are."""
+    """The values that hold indices, and the numbers of their index buffers."""
     found: dict[SSAValue, tuple[int, ...]] = {
         arg: (0, 1) for arg in function.arguments if is_sparse(arg.type)
     }
@@ -59,7 +59,7 @@ def check_bounds(
         function: the function that calls it.
         kernel: the kernel.
         call: the call.
-        buffers_of: gives the buffers of an operand.
+        buffers_of: returns the buffers of an operand.
     """
     sizes = function.shapes.of_arguments(call.arguments)
     subject = origin(call) or f"kernel {kernel.sym_name.data}"

@@ -1,4 +1,4 @@
-"""Constants of the program: slots of the table of pointers, packed where a kernel says so."""
+"""Constants of the program: slots of the table of pointers, packed for some kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .function import BufferFunction
 
 
 class Constants:
-    """Gives the buffers of operands; a constant gets its slot when it is first used."""
+    """The buffers of operands; a constant gets a slot on first use."""
 
     def __init__(self, function: BufferFunction, weights: WeightStore) -> None:
         self.function, self.weights = function, weights
@@ -39,7 +39,7 @@ class Constants:
     def passed(
         self, operand: SSAValue, kernel: loop.KernelOp, position: int, call: Operation
     ) -> list[SSAValue]:
-        """The buffers of an operand of a call, laid out as the kernel wants them."""
+        """The buffers of an operand of a call, in the layout of the kernel's argument."""
         packing = kernel.attrs_of(position).get(PACKING)
         if not isinstance(packing, AffineMapAttr):
             return self.buffers_of(operand)
@@ -87,7 +87,7 @@ class Constants:
 
 
 def as_type(function: BufferFunction, buffer: SSAValue, kind: Attribute) -> SSAValue:
-    """A buffer as one of another type, with sizes known that were not, or the other way round."""
+    """A buffer, cast to a type in which other sizes are static."""
     if buffer.type == kind or not isinstance(kind, MemRefType):
         return buffer
     return function.insert(memref.CastOp.get(buffer, kind))

@@ -1,4 +1,4 @@
-"""The function on buffers while it is written: its arguments, sizes, and buffers of values."""
+"""The function on buffers under construction: its arguments, sizes, and buffers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class BufferFunction:
     """What replaces the public function, which is called `source`.
 
     Attributes:
-        buffers: the buffers that stand for each tensor of the source, once they are there.
-        outputs: for each result the buffers that the caller passes for it.
+        buffers: the buffers of tensors of the source, completed during the conversion.
+        outputs: the buffers that the caller passes for each result.
     """
 
     def __init__(self, source: func.FuncOp) -> None:
@@ -62,7 +62,7 @@ class BufferFunction:
         return self.source.body.block.args
 
     def _arguments(self, kind: TensorType, name: str | None) -> list[SSAValue]:
-        """Add the arguments that stand for a tensor."""
+        """Add the arguments for a tensor."""
         result: list[SSAValue] = []
         for buffer in buffer_types(kind):
             arg = self.block.insert_arg(buffer, len(self.block.args))
@@ -87,7 +87,7 @@ class BufferFunction:
         return buffers[3] if dimension else self.sizes.rows(buffers[0])
 
     def _check_results(self) -> None:
-        """Results are made by the caller, who knows the sizes of arguments."""
+        """Refuse results that the caller cannot allocate from the sizes of arguments."""
         for number, value in enumerate(self.returned):
             if is_sparse(value.type):
                 fact = f"result {number} is sparse"
@@ -104,7 +104,7 @@ class BufferFunction:
         return self.sizes.value(dim, op, _hint(op))
 
     def subject(self, value: SSAValue) -> str:
-        """What messages call an argument."""
+        """The name of an argument in error messages."""
         if isinstance(value, BlockArgument):
             name = argument_attributes(self.source, value.index).get(NAME)
             return f'input "{name.data if isinstance(name, StringAttr) else f"arg{value.index}"}"'
@@ -128,7 +128,7 @@ class BufferFunction:
 
     @contextmanager
     def standing_for(self, location: LocationAttr) -> Iterator[None]:
-        """Give appended operations without a location this one."""
+        """Set the location of operations that are appended without one in the context."""
         before = self.block.last_op
         yield
         op = self.block.first_op if before is None else before.next_op
@@ -139,12 +139,12 @@ class BufferFunction:
 
 
 def location_of(value: SSAValue) -> LocationAttr:
-    """The location of what makes a value."""
+    """The location of the definition of a value."""
     source = value if isinstance(value, BlockArgument) else value.owner
     assert isinstance(source, BlockArgument | Operation)
     return source.location
 
 
 def _hint(op: Operation) -> str | None:
-    """What helps where a size is not known."""
+    """A hint for an unknown size."""
     return "name it in `dims`" if isinstance(op, Call) else None

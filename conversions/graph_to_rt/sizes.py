@@ -1,4 +1,4 @@
-"""Sizes as index values: numbers, sizes of buffers, and what symbolic dimensions are in them."""
+"""Sizes as index values: numbers, sizes of buffers, and symbolic dimensions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from ...core.typed import memref_type
 
 
 class Sizes:
-    """Writes into a block what sizes are computed from; numbers and extents once each.
-
-    `symbols` holds the values of symbols that are known; its owner fills it.
-    """
+    """Emits sizes into a block, each once. `symbols` holds the values of known symbols."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -26,7 +23,7 @@ class Sizes:
         self._extents: dict[tuple[SSAValue, int], SSAValue] = {}
 
     def index(self, value: int) -> SSAValue:
-        """An index constant; all of them stand at the top of the block."""
+        """An index constant, at the top of the block."""
         if value not in self._numbers:
             op = arith.ConstantOp(IntegerAttr(value, INDEX))
             first = self.block.first_op
@@ -71,7 +68,7 @@ class Sizes:
         return summed(dim, self, lambda name: self.symbol(name, op, hint))
 
     def pure(self, kind: type[Operation], operands: list[SSAValue], _: Attribute) -> SSAValue:
-        """The result of an operation, written down once."""
+        """The result of a pure operation, emitted once."""
         key = (kind, *operands)
         if key not in self._computed:
             self._computed[key] = self._insert(kind(*operands))

@@ -10,10 +10,10 @@ from ...core.dims import Dim
 
 @dataclass(frozen=True)
 class Lifetime:
-    """A buffer in the arena: its size in bytes, and the steps from which and to which it lives.
+    """A buffer in the arena: its size in bytes, and its first and last step.
 
-    `over` are the numbers of buffers of the same size that the first step may write it over, where
-    they are of no use after that step.
+    `over` are the numbers of buffers of the same size that the first step may overwrite if it is
+    their last one.
     """
 
     size: Dim
@@ -33,14 +33,12 @@ class ArenaPlan:
 def plan_arena(
     buffers: Sequence[Lifetime], may_share: Callable[[int], bool] = lambda _: True
 ) -> ArenaPlan:
-    """Put buffers that do not live at the same time into the same slot.
+    """Assign slots to buffers, given in the order of their first steps.
 
-    A buffer takes the place of one that it may be written over, else a free slot of the same size,
-    else the smallest free static slot that is
-    large enough, else it enlarges the largest free static slot, else it gets a new one.
-    Buffers of symbolic size share a slot only if their sizes are the same polynomial. `buffers` are
-    in order of their first step. `may_share` is called for each that would reuse the slot of
-    another.
+    A buffer takes the slot of one that it may overwrite, else a free slot of the same size, else
+    the smallest free static slot that is large enough, else it enlarges the largest free static
+    slot, else it gets a new one. Buffers of symbolic size share a slot only if their sizes are the
+    same polynomial. `may_share` is called for each buffer that would reuse a slot.
     """
     slots: list[Dim] = []
     busy_until: list[int] = []

@@ -1,11 +1,12 @@
-"""Where the machine vectors of a block are in a buffer, and which lanes of them are inside.
+"""Where the machine vectors of a block are in a buffer, and which of their lanes are inside it.
 
-The affine map of an access says what a machine vector is: neighbours in memory where the lane
-axis has coefficient 1, one element in all lanes where it has none, otherwise elements that are
-read or written one by one.
+The coefficient of the lane axis in the affine map decides what a machine vector is: neighbours in
+memory if it is 1, one element in all lanes if it is 0, otherwise elements that are accessed one by
+one.
 
-Where only the first n lanes of an axis are inside the buffer, the lane axis is masked. Another
-axis reads the last row inside again (or, where n may be 0, nothing) and writes conditionally.
+If only the first n lanes of an axis are inside the buffer, accesses along the lane axis are
+masked. Along another axis, reads are clamped to the last row inside (or conditional if n may be 0)
+and writes are conditional.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Buffers:
         return self._sizes[key]
 
     def strides(self, buffer: SSAValue) -> list[Form]:
-        """How many elements apart neighbours along each dimension are."""
+        """The stride of each dimension, in elements."""
         if buffer not in self._strides:
             rank = memref_type(buffer).get_num_dims()
             strides = [fixed(1)] * rank
@@ -74,14 +75,14 @@ class Buffers:
         return self._strides[buffer]
 
     def linear(self, buffer: SSAValue, place: Place) -> Form:
-        """The number of the element at a place."""
+        """The row-major number of the element at a place."""
         total = ZERO
         for index, stride in zip(place, self.strides(buffer), strict=True):
             total = total + index * stride
         return total
 
     def row(self, buffer: SSAValue) -> SSAValue:
-        """The buffer as one row of elements."""
+        """The buffer, collapsed to one dimension."""
         if buffer not in self._rows:
             kind = memref_type(buffer)
             rank = kind.get_num_dims()
@@ -97,14 +98,14 @@ class Buffers:
         return self._rows[buffer]
 
     def operands(self, buffer: SSAValue, place: Place, across: bool) -> list[SSAValue]:
-        """A buffer and indices as operands; `across` rows, the buffer is taken as one row."""
+        """A buffer and indices as operands; `across` rows, of the collapsed buffer."""
         value = self.indices.value
         if across:
             return [self.row(buffer), value(self.linear(buffer, place))]
         return [buffer, *[value(index) for index in place]]
 
     def always_readable(self, buffer: SSAValue, place: Place, count: int) -> bool:
-        """Whether `count` elements from a place can be read at any time, with one result."""
+        """Whether `count` elements from a place are never written, and inside the buffer."""
         kind = memref_type(buffer)
         if buffer in self.written or not kind.has_static_shape():
             return False
@@ -145,7 +146,7 @@ class Access:
         self._step: tuple[int | None, bool] | None = None
 
     def _split(self) -> bool:
-        """index == base + sum of axis * step for each dimension of the buffer, if so it is."""
+        """Find base and step: index == base + sum of axis * step in each dimension, if linear."""
         make = self.indices.axis
         axes = [make(n, a) if n > 1 else ZERO for a, n in enumerate(self.shape)]
         numbers = {axis.single_atom: a for a, axis in enumerate(axes) if axis.terms}
@@ -186,9 +187,9 @@ class Access:
         return tuple(found)
 
     def step(self, position: Sequence[Form], part: Chunk) -> tuple[int | None, bool]:
-        """How far neighbouring lanes of a piece are apart, None where that differs.
+        """The distance of neighbouring lanes of a piece in elements, None if it varies.
 
-        Then whether they are in one row of the buffer.
+        And whether they are in one row of the buffer.
         """
         if self._step is not None:
             return self._step
@@ -266,7 +267,7 @@ class Access:
         return emit.compare("slt", emit.index(index), self.indices.value(self.limits[axis]))
 
     def readable(self, row: Row) -> tuple[list[Form], list[SSAValue]] | None:
-        """A row that can be read in the place of `row`, and the conditions under which."""
+        """A row that can be read in place of `row`, and the conditions for that; None if none."""
         position: list[Form] = []
         conditions: list[SSAValue] = []
         for axis, index in enumerate(row):
@@ -278,9 +279,9 @@ class Access:
         return position, conditions
 
     def mask(self, part: Chunk, axis: int = -1) -> tuple[int | None, SSAValue | None]:
-        """The lanes of a piece that are inside: how many, or as a mask where that is not known.
+        """How many lanes of a piece along an axis are inside, None if unknown, and their mask.
 
-        A piece with all of its lanes inside has neither. `axis` is its axis.
+        The mask of a piece with all of its lanes inside is None, and so is its count.
         """
         limit = self.limits.get(axis % len(self.shape)) if self.merged == 1 else None
         known = limit.number if limit is not None else part.offset + part.lanes
@@ -297,7 +298,7 @@ class Access:
         kind = self.emitter.machine(i1, part.width)
         return None, self.emitter.pure(vector.CreateMaskOp, [self.indices.value(count)], kind)
 
-    # What is known of the elements.
+    # Known elements.
 
     def _number(self, place: Place | None) -> int | None:
         if place is None or any(index.number is None for index in place):
@@ -305,13 +306,13 @@ class Access:
         return self.buffers.linear(self.buffer, place).number
 
     def known(self, place: Place, width: int) -> SSAValue | None:
-        """Elements that were stored before, None where they have to be loaded."""
+        """Elements that were stored before, None if they have to be loaded."""
         if not self.buffers.contents.tracks(self.buffer):
             return None
         return self.buffers.contents.read(self.buffer, self._number(place), width)
 
     def note_write(self, place: Place | None, value: SSAValue, count: int) -> None:
-        """Remember what was stored from a place; None where that is not known."""
+        """Record a store of `count` lanes from a place, None if that is unknown."""
         if self.buffers.contents.tracks(self.buffer):
             self.buffers.contents.write(self.buffer, self._number(place), value, count)
 

@@ -1,8 +1,7 @@
-"""The known contents of local buffers, which need not be read back.
+"""Store forwarding: the known contents of local buffers.
 
-A nest that fills a `loop.local` with whole vectors, and another that reads it at constant
-indices, communicate through registers: the reader gets lanes of the vectors that were stored.
-A buffer that is then never read is not made at all.
+A load at constant indices from a `loop.local` that was filled with whole vectors becomes lanes of
+the vectors that were stored. A buffer that is then never read is removed.
 """
 
 from __future__ import annotations
@@ -16,27 +15,27 @@ _STORES = (memref.StoreOp, vector.StoreOp, vector.MaskedStoreOp)
 
 
 class Contents:
-    """The elements of local buffers that are lanes of values in scope."""
+    """The elements of local buffers, as lanes of values in scope."""
 
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
         self._known: dict[SSAValue, dict[int, tuple[SSAValue, int]]] = {}
 
     def track(self, buffer: SSAValue) -> None:
-        """Track the stores to a buffer that nothing else can write to."""
+        """Track the stores to a buffer without aliases."""
         self._known[buffer] = {}
 
     def tracks(self, buffer: SSAValue) -> bool:
-        """Whether a buffer is followed."""
+        """Whether a buffer is tracked."""
         return buffer in self._known
 
     def forget(self, buffer: SSAValue) -> None:
-        """Note that a buffer may hold anything."""
+        """Record that the contents of a buffer are unknown."""
         if buffer in self._known:
             self._known[buffer] = {}
 
     def write(self, buffer: SSAValue, first: int | None, value: SSAValue, count: int) -> None:
-        """Note a store of `count` lanes from the element `first`, None if that is not known."""
+        """Record a store of `count` lanes from the element `first`, None if that is unknown."""
         if first is None:
             self.forget(buffer)
             return
@@ -44,7 +43,7 @@ class Contents:
             self._known[buffer][first + lane] = (value, lane)
 
     def read(self, buffer: SSAValue, first: int | None, width: int) -> SSAValue | None:
-        """`width` elements from `first`, None where they have to be loaded."""
+        """`width` elements from `first`, None if they have to be loaded."""
         if first is None:
             return None
         known = self._known[buffer]
@@ -58,7 +57,7 @@ class Contents:
         return self.emitter.shuffle(value, value, lanes)
 
     def drop_unread(self) -> None:
-        """Remove the buffers that are only stored to."""
+        """Remove buffers that are never read."""
         for buffer in self._known:
             uses = [use.operation for use in buffer.uses]
             views = [op for op in uses if isinstance(op, memref.CollapseShapeOp)]

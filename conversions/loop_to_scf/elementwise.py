@@ -1,4 +1,4 @@
-"""Constants, index arithmetic, and what is done to the elements or lanes of values."""
+"""Constants, index arithmetic, elementwise operations, and operations on lanes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ELEMENTWISE = StateTable()
 
 
 def elementwise(op: Operation, state: State) -> None:
-    """An operation on scalars, or one that does the same to each element of a block."""
+    """An operation on scalars, or an elementwise one on blocks."""
     kinds = [r.type for r in op.results if isinstance(r.type, VectorType)]
     operands = [state.values[operand] for operand in op.operands]
     if not kinds and not any(isinstance(operand, Block) for operand in operands):
@@ -48,7 +48,7 @@ def elementwise(op: Operation, state: State) -> None:
 
 
 def _interleaved(op: Operation) -> int:
-    """On how many vectors of a row an operation is done step by step."""
+    """How many vectors of a row an expanded operation interleaves."""
     found = op.attributes.get(INTERLEAVE)
     if found is None:
         return 1
@@ -58,7 +58,7 @@ def _interleaved(op: Operation) -> int:
 
 
 def _clone(op: Operation, state: State) -> None:
-    """The same operation on the new scalars."""
+    """Copy an operation on scalars."""
     new = state.emitter.emit(
         type(op),
         [state.scalar(operand) for operand in op.operands],
@@ -73,7 +73,7 @@ def _clone(op: Operation, state: State) -> None:
 
 @ELEMENTWISE.on(arith.ConstantOp)
 def _constant(op: arith.ConstantOp, state: State) -> None:
-    """Constants of the function, or numbers in polynomials."""
+    """A constant of the function, or a number in polynomials."""
     value, kind = op.value, op.result.type
     if isinstance(kind, IndexType) and isinstance(value, IntegerAttr):
         state.values[op.result] = fixed(value.value.data)
@@ -106,14 +106,14 @@ _TOWARDS_ZERO: Mapping[type[Operation], Callable[[Indices, Form, int], Form]] = 
     arith.RemSIOp: Indices.remainder,
     arith.RemUIOp: Indices.remainder,
 }
-"""What is rounded down where the dividend is not negative only."""
+"""These round down if the dividend is nonnegative."""
 
 INDEX_ARITHMETIC = (*_SUMS, *_QUOTIENTS, *_TOWARDS_ZERO)
 
 
 @ELEMENTWISE.on(*INDEX_ARITHMETIC)
 def _arithmetic(op: Operation, state: State) -> None:
-    """Sums, products and quotients of indices, where they are polynomials."""
+    """Sums, products and quotients of indices as polynomials, if they are."""
     if not isinstance(op.results[0].type, IndexType):
         elementwise(op, state)
         return
@@ -146,7 +146,7 @@ def _affine(op: affine.ApplyOp | affine.MinOp, state: State) -> None:
 
 @ELEMENTWISE.on(upstream.BroadcastOp, vector.BroadcastOp)
 def _broadcast(op: upstream.BroadcastOp | vector.BroadcastOp, state: State) -> None:
-    """Made lane by lane where it is needed."""
+    """A block that is stretched on demand."""
     (operand,), kind = op.operands, vector_type(op.vector)
     source = state.values[operand]
     source = source if isinstance(source, Block) else state.scalar(operand)
@@ -175,7 +175,7 @@ def _extract(op: vector.ExtractOp, state: State) -> None:
 
 @ELEMENTWISE.on(loop.FoldOp)
 def _fold(op: loop.FoldOp, state: State) -> None:
-    """The lanes of an axis joined: made where they are needed."""
+    """A block whose axis is folded on demand."""
     source, layout, combine = state.block(op.value), state.layout(op.result.type), op.combine.data
     axis, accumulated = op.axis.value.data, _accumulated(op.value, combine)
     state.values[op.result] = FoldBlock(
@@ -184,7 +184,7 @@ def _fold(op: loop.FoldOp, state: State) -> None:
 
 
 def _accumulated(value: SSAValue, combine: Combine) -> bool:
-    """Whether a value is what a reduction by a combiner carried at last, or is folded from it."""
+    """Whether a value is the result of a reduction by a combiner, or a fold of one."""
     owner = value.owner
     if isinstance(owner, loop.FoldOp):
         return owner.combine.data == combine and _accumulated(owner.value, combine)

@@ -1,7 +1,6 @@
 """Index arithmetic: polynomials over the loop variables and sizes in scope.
 
-Constants are folded here, so that no operation multiplies, adds or divides constants; a sum
-is emitted term by term, each term in the scope of its innermost variable.
+Constants are folded. A sum is emitted term by term, each in the scope of its innermost variable.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ from .scopes import Emitter
 
 
 class NotLinearError(Exception):
-    """An axis was found under a division: lanes have to be looked at one by one."""
+    """An axis is divided: the places of lanes have to be computed one by one."""
 
 
 class Form(Polynomial[int]):
-    """A polynomial whose atoms are numbers of index values."""
+    """A polynomial over index values, by their numbers in a table."""
 
     __slots__ = ()
 
@@ -51,7 +50,7 @@ class Atom:
     """An index value that forms are made of."""
 
     value: SSAValue | None
-    """None for an axis, which has a lane number in place of a value."""
+    """None for an axis, which a lane number replaces."""
     depth: int
 
 
@@ -68,7 +67,7 @@ class Indices:
     # Atoms.
 
     def atom(self, value: SSAValue, nonnegative: bool = False, high: int | None = None) -> Form:
-        """An index value as a form; `high` is the largest it can be, where that is known."""
+        """An index value as a form; `high` is its maximum, if known."""
         number = self._numbers.get(value)
         if number is None:
             number = self._numbers[value] = len(self.table)
@@ -77,7 +76,7 @@ class Indices:
         return Form.atom(number)
 
     def axis(self, lanes: int, number: int) -> Form:
-        """Axis `number` of a block: stands for the numbers of its lanes."""
+        """Axis `number` of a block, whose values are the numbers of its lanes."""
         key = lanes * 64 + number
         if key not in self._axes:
             self.facts.know(len(self.table), 0, lanes - 1)
@@ -102,7 +101,7 @@ class Indices:
         return self.divide(form + (divisor - 1), divisor)
 
     def remainder(self, form: Form, divisor: int) -> Form:
-        """form mod divisor, for a positive divisor: never negative."""
+        """form mod divisor, for a positive divisor, which is nonnegative."""
         return form - self.divide(form, divisor) * divisor if divisor != 1 else ZERO
 
     def _quotient(self, form: Form, divisor: int) -> Form:
@@ -165,7 +164,7 @@ class Indices:
         """An affine expression as a form.
 
         Raises:
-            DivisorError: for a quotient by what is not a positive number.
+            DivisorError: if a divisor is not a positive number.
         """
         if type(expr) is AffineDimExpr:  # as most are
             return dims[expr.position]
@@ -187,7 +186,7 @@ class Indices:
         return max([self.table[number].depth for number in form.atoms], default=0)
 
     def value(self, form: Form) -> SSAValue:
-        """The SSA value of a form, made where its innermost variable is."""
+        """The SSA value of a form, in the scope of its innermost variable."""
         number = form.number
         if number is not None:
             return self.emitter.index(number)

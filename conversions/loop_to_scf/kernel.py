@@ -1,4 +1,4 @@
-"""Kernels: a function for each."""
+"""Kernels as functions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HANDLERS = ELEMENTWISE | MEMORY | LOOPS | SEARCHES
 
 
 def convert_kernel(kernel: KernelOp) -> func.FuncOp:
-    """The function that does what a kernel does.
+    """The function that a kernel becomes.
 
     Raises:
         PassFailedException: naming an operation that cannot be converted.

@@ -1,4 +1,4 @@
-"""Loops: `scf.for` that carries accumulators, copies of iterations, and conditions."""
+"""Loops: `scf.for` with accumulators, unrolled iterations, and conditions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .tiles import convert_tiles
 LOOPS = StateTable()
 
 _TOGETHER_BITS = 128
-"""The most bits to load at a time for numbers that are each broadcast to a vector: broadcasting a
-lane of a 128-bit vector is cheap everywhere."""
+"""The maximum width of a load of scalars that are each broadcast to a vector: a lane of a 128-bit
+vector is cheap to broadcast everywhere."""
 _UNROLLED_ACCUMULATORS = 4
-"""Accumulators of a completely unrolled reduction: they cover the latency of an addition."""
+"""Accumulators of a completely unrolled reduction, to hide the latency of an addition."""
 
 
 @LOOPS.on(loop.YieldOp)
@@ -37,7 +37,7 @@ def _yield(op: loop.YieldOp, state: State) -> None:
 
 @LOOPS.on(loop.ForOp)
 def _for(op: loop.ForOp, state: State) -> None:
-    """Copies of its iterations, a range of tiles, a condition, or one loop or two."""
+    """Unrolled iterations, a range of tiles, a condition, or one or two loops."""
     lower, bounds, kind = ZERO, state.bound(op), op.kind.data
     if op.over_entries:
         indptr, (row,) = op.matrix[0], bounds
@@ -61,7 +61,7 @@ def _for(op: loop.ForOp, state: State) -> None:
 
 # min(1, n) > 0  ==  n > 0
 def _at_most_once(op: loop.ForOp, state: State, bounds: Sequence[Form]) -> None:
-    """A loop of no or one iteration is its body under a condition."""
+    """A loop of at most one iteration is its body under a condition."""
     emit, indices = state.emitter, state.indices
     with state.inside(op):
         unknown = indices.least([bound for bound in bounds if bound.number is None])
@@ -81,7 +81,7 @@ def _loop(
     carried: Sequence[Sequence[SSAValue]],
     fill: Callable[[Form, list[list[SSAValue]]], Sequence[Sequence[SSAValue]]],
 ) -> list[list[SSAValue]]:
-    """An `scf.for` that carries groups of values; `fill` makes an iteration's new ones."""
+    """An `scf.for` that carries groups of values; `fill` emits an iteration and returns its own."""
     emit, indices, location = state.emitter, state.indices, state.emitter.location
     flat = [value for group in carried for value in group]
     types = [value.type for value in flat]
@@ -104,7 +104,7 @@ def _loop(
 def _iteration(
     op: loop.ForOp, state: State, variable: Form, parts: Sequence[SSAValue]
 ) -> list[SSAValue]:
-    """One iteration: the parts of what it carries on from those that it is given."""
+    """Emit one iteration: from the parts of its carried values, those of its yielded ones."""
     state.values[op.variable] = variable
     if op.over_entries:
         state.values[op.column] = entry(state, op.matrix[1], variable)
@@ -121,10 +121,10 @@ def _iterated(
     upper: Form,
     at_once: int,
 ) -> list[SSAValue]:
-    """All iterations, up to the least of the bounds: the parts of what they carry at last."""
+    """Emit all iterations, up to the least of the bounds; return the parts of the results."""
     parts, known = state.all_parts(op.inits), (upper - lower).number
     if known is not None and known <= at_once:
-        # All of it, in a few chains of accumulators that do not wait for each other.
+        # Unrolled completely, with a few independent chains of accumulators.
         chains = max(1, min(known, _UNROLLED_ACCUMULATORS, at_once))
         groups = _accumulators(op, state, parts, chains)
         for number in range(known):
@@ -157,12 +157,12 @@ def _iterated(
 
 
 def _whole_steps(op: loop.ForOp, state: State, count: Form, at_once: int) -> Form:
-    """How many of `count` iterations are done `at_once` at a time."""
+    """The largest multiple of `at_once` up to `count`."""
     indices = state.indices
     if count.number is not None:
         return Form.of(count.number // at_once * at_once)
     if op.over_entries or indices.facts.is_nonnegative(count):
-        # Rows do not end before they begin.
+        # The number of entries of a row is nonnegative.
         count = indices.atom(indices.value(count), nonnegative=True)
     else:
         count = indices.greatest([count, ZERO])
@@ -172,9 +172,9 @@ def _whole_steps(op: loop.ForOp, state: State, count: Form, at_once: int) -> For
 def _loaded_together(
     op: loop.ForOp, state: State, position: Form, count: int
 ) -> dict[Operation, list[SSAValue]]:
-    """The numbers of neighbouring entries which fill vectors: read by one load for several.
+    """Scalars of neighbouring entries that are broadcast: one vector load reads several.
 
-    A broadcast from memory keeps a load port as busy as a load of a whole vector does.
+    A broadcast from memory occupies a load port for as long as the load of a vector.
     """
     found: dict[Operation, list[SSAValue]] = {}
     if not op.over_entries:
@@ -201,7 +201,7 @@ def _loaded_together(
 
 
 def _is_stretched(load: loop.LoadOp, entries: loop.ForOp) -> bool:
-    """Whether a load reads the number of an entry, of which only vectors are made."""
+    """Whether a load reads a number of an entry that is only broadcast."""
     kind = load.result.type
     return (
         isinstance(kind, AnyFloat)
@@ -214,7 +214,7 @@ def _is_stretched(load: loop.LoadOp, entries: loop.ForOp) -> bool:
 
 
 def _combines(op: loop.ForOp, state: State) -> list[Combine]:
-    """How each part of what a reduction carries is joined."""
+    """The combiner of each part of the accumulators of a reduction."""
     parts = [len(state.parts(init)) for init in op.inits]
     return [c for c, count in zip(op.combines, parts, strict=True) for _ in range(count)]
 
@@ -222,7 +222,7 @@ def _combines(op: loop.ForOp, state: State) -> list[Combine]:
 def _accumulators(
     op: loop.ForOp, state: State, first: list[SSAValue], count: int
 ) -> list[list[SSAValue]]:
-    """The initial values, then as many neutral values as are needed."""
+    """The initial values, then groups of neutral values."""
     if count < 2 or not first:
         return [first] * count
     other: list[SSAValue] = []
@@ -233,7 +233,7 @@ def _accumulators(
 
 
 def _joined(op: loop.ForOp, state: State, groups: Sequence[list[SSAValue]]) -> list[SSAValue]:
-    """The parts of accumulators joined."""
+    """The accumulators of several groups, joined."""
     if len(groups) == 1 or not groups[0]:
         return groups[0]
     parts = zip(_combines(op, state), zip(*groups, strict=True), strict=True)
@@ -241,6 +241,6 @@ def _joined(op: loop.ForOp, state: State, groups: Sequence[list[SSAValue]]) -> l
 
 
 def _grouped(flat: Sequence[SSAValue], like: Sequence[Sequence[SSAValue]]) -> list[list[SSAValue]]:
-    """Values in groups of the same sizes as others."""
+    """Values in groups as long as those of `like`."""
     values = iter(flat)
     return [[next(values) for _ in group] for group in like]

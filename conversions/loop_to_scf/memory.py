@@ -33,7 +33,7 @@ _TO_BE_READ = upstream.prefetch_properties(is_write=False, locality=3, is_data=T
 
 @MEMORY.on(memref.DimOp)
 def _dimension(op: memref.DimOp, state: State) -> None:
-    """The size of an argument: the same everywhere."""
+    """The size of a dimension of a buffer."""
     number = state.form(op.index).number
     if number is None or not isinstance(op.source.type, MemRefType):
         refuse(op, "dimension is not known", "a constant")
@@ -44,7 +44,7 @@ def _dimension(op: memref.DimOp, state: State) -> None:
 
 @MEMORY.on(loop.LocalOp)
 def _local(op: loop.LocalOp, state: State) -> None:
-    """On the stack of the function or the tile."""
+    """A buffer on the stack of the function or tile."""
     emit, space = state.emitter, memref_type(op.result).memory_space
     if not isinstance(space, NoneAttr):
         refuse(op, "the target has no such memory space", "none, for the stack", space)
@@ -56,7 +56,7 @@ def _local(op: loop.LocalOp, state: State) -> None:
 
 
 def _limits(op: loop.LoadOp | loop.StoreOp, state: State) -> dict[int, Form]:
-    """How many lanes along each limited axis are inside of the buffer."""
+    """How many lanes along each limited axis are inside the buffer."""
     limits: dict[int, Form] = {}
     for axis, limit in zip(op.limited.get_values(), op.limits, strict=True):
         form = state.form(limit)
@@ -86,7 +86,7 @@ def _access(
 
 @MEMORY.on(loop.LoadOp)
 def _load(op: loop.LoadOp, state: State) -> None:
-    """A scalar now, a block when it is needed."""
+    """Load a scalar now, a block on demand."""
     if op in state.given:
         state.values[op.result] = state.given[op]
         return
@@ -109,7 +109,7 @@ def _load(op: loop.LoadOp, state: State) -> None:
 
 @MEMORY.on(loop.StoreOp)
 def _store(op: loop.StoreOp, state: State) -> None:
-    """A scalar, or a block row after row; what accumulates is loaded, joined and stored."""
+    """Store a scalar or a block; an accumulating store loads, joins and stores."""
     state.load_pending(op.buffer)
     access = _access(op, state, op.value.type, _limits(op, state))
     value = state.values[op.value]
@@ -121,7 +121,7 @@ def _store(op: loop.StoreOp, state: State) -> None:
 
 @MEMORY.on(loop.PrefetchOp)
 def _prefetch(op: loop.PrefetchOp, state: State) -> None:
-    """Into the nearest cache."""
+    """A prefetch into the nearest cache."""
     access = _access(op, state)
     operands = state.buffers.operands(access.buffer, access.place(()), False)
     state.emitter.emit(upstream.PrefetchOp, operands, [], _TO_BE_READ)

@@ -1,4 +1,4 @@
-"""Operations on scalars and machine vectors, in the scopes of a function and its loops."""
+"""Emits operations on scalars and machine vectors into the open scopes of a function."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PLAIN: Mapping[type[Operation], Mapping[str, Attribute]] = {
     arith.MaximumfOp: _STRICT,
     arith.MinimumfOp: _STRICT,
 }
-"""Properties that `create` does not fill in by itself."""
+"""Default properties, which `create` does not fill in."""
 
 _COMPARISONS = {
     name: IntegerAttr(number, i64) for number, name in enumerate(arith.CMPI_COMPARISON_OPERATIONS)
@@ -52,24 +52,24 @@ class VectorScope(Scope):
     """A scope of a function that computes with vectors."""
 
     frame: int = 0
-    """Depth of the function's or tile's body that it is in: no vector comes from outside."""
+    """Depth of the body of the function or tile around it, which no vector enters from outside."""
     head: list[Operation] = field(default_factory=list)
-    """In the body of a function or a tile: operations that go before all others."""
+    """Operations at the top of the body of a function or tile."""
 
 
 class Emitter(Scopes[VectorScope]):
-    """Makes operations in the scopes that are open, each distinct pure one once a scope."""
+    """Emits operations into the open scopes, each distinct pure one once per scope."""
 
     def __init__(self, entry: Block) -> None:
         super().__init__(VectorScope(entry))
         self.location: LocationAttr = UNKNOWN_LOC
         self.origin: int | None = None
-        """The depth for which vectors are made at the moment; None for the innermost scope."""
+        """The depth of the block whose piece is being emitted; None for the innermost scope."""
         self.depths: dict[SSAValue, int] = dict.fromkeys(entry.args, 0)
         self.lane_of: dict[SSAValue, tuple[SSAValue, int]] = {}
-        """Scalars that were taken out of a machine vector."""
+        """Scalars that were extracted from a machine vector."""
         self._period: dict[SSAValue, int] = {}
-        """Machine vectors whose lanes repeat, and after how many."""
+        """The period of machine vectors whose lanes repeat."""
         self._constants: dict[object, SSAValue] = {}
         self._vectors: dict[tuple[Attribute, int], VectorType] = {}
 
@@ -77,11 +77,11 @@ class Emitter(Scopes[VectorScope]):
 
     @property
     def frame(self) -> int:
-        """The depth of the function's or the tile's body, in which vectors stay."""
+        """The depth of the body of the function or tile, which vectors stay in."""
         return self.scopes[-1 if self.origin is None else self.origin].frame
 
     def open(self, block: Block, frame: bool = False) -> None:
-        """Fill `block` from now on; with `frame`, it will be isolated from above."""
+        """Open a scope that fills `block`; a `frame` is isolated from above."""
         depth = len(self.scopes)
         inside = depth if frame else self.scopes[-1].frame
         self.scopes.append(VectorScope(block, depth, inside, conditional=True))
@@ -153,9 +153,9 @@ class Emitter(Scopes[VectorScope]):
         result: Attribute,
         properties: Mapping[str, Attribute] | None = None,
     ) -> SSAValue:
-        """A pure operation in the outermost scope that it may be in, made once there.
+        """The result of a pure operation in its outermost legal scope, emitted once there.
 
-        Vectors stay in the frame: they are not handed to threads.
+        Vectors stay in the frame: they are not passed to threads.
         """
         depth = self.home(kind, operands)
         if isinstance(result, VectorType):
@@ -247,7 +247,7 @@ class Emitter(Scopes[VectorScope]):
     def repeat(self, value: SSAValue, width: int) -> SSAValue:
         """A machine vector in which the lanes of a shorter one repeat.
 
-        Where those are 128 bits, processors broadcast each of them without crossing lanes.
+        Processors broadcast a lane of 128 bits to all lanes without a cross-lane shuffle.
         """
         kind = value.type
         assert isinstance(kind, VectorType)
@@ -279,7 +279,7 @@ class Emitter(Scopes[VectorScope]):
         return found
 
     def drop_unused_lanes(self) -> None:
-        """Remove extractions that turned into shuffles."""
+        """Remove extractions that were replaced by shuffles."""
         for value in self.lane_of:
             if not value.uses and isinstance(value.owner, Operation):
                 value.owner.detach()
@@ -321,7 +321,7 @@ def number(value: float, element: Attribute) -> IntegerAttr | FloatAttr:
 
 @functools.cache
 def _whole(value: int, element: IntegerType | IndexType) -> IntegerAttr:
-    """A number as an attribute, made once."""
+    """A number as an attribute, cached."""
     return IntegerAttr(value, element)
 
 

@@ -28,12 +28,12 @@ def entry(state: State, buffer: SSAValue, place: Form) -> Form:
 
 @SEARCHES.on(loop.PartitionPointOp)
 def _partition_point(op: loop.PartitionPointOp, state: State) -> None:
-    """A binary search, without a branch on what it finds.
+    """A binary search without a branch on what it compares.
 
-    The row is one of `left` rows from `first` on, or the one after them. A step looks at
-    the last row of their first half, and goes on with as many as are in the other half.
-    How far is masked by the sign of a difference: of a choice LLVM would make a branch, which goes
-    the wrong way half of the time.
+    The result is one of `left` rows from `first` on, or the one after them. A step examines the
+    last row of their first half, and continues with as many rows as the other half has. The
+    increment of `first` is masked by the sign of a difference: LLVM would turn a select into a
+    branch, which is mispredicted half of the time.
     """
     emit, indices = state.emitter, state.indices
     rows = state.form(op.rows)
@@ -48,7 +48,7 @@ def _partition_point(op: loop.PartitionPointOp, state: State) -> None:
     half = indices.divide(left + 1, 2)
     cost = indices.value(_cost(state, op, first + half - 1))
     sign = emit.pure(arith.SubiOp, [cost, aim], INDEX)
-    # -1 where it is negative, else 0, whatever the width of an index
+    # -1 if it is negative, else 0, for any width of an index
     sign = emit.pure(arith.MaxSIOp, [sign, emit.index(-1)], INDEX)
     below = emit.pure(arith.MinSIOp, [sign, emit.index(0)], INDEX)
     taken = indices.atom(emit.pure(arith.AndIOp, [indices.value(half), below], INDEX))
@@ -61,13 +61,13 @@ def _partition_point(op: loop.PartitionPointOp, state: State) -> None:
 
 
 def _cost(state: State, op: loop.PartitionPointOp, row: Form) -> Form:
-    """The cost of the rows before a row."""
+    """The total cost of the rows before a row."""
     return entry(state, op.indptr, row) + row * op.weight.value.data
 
 
 # c * p >= t * a  ==  c >= t * (a div p) + (t * (a mod p)) ceildiv p
 def _aim(state: State, op: loop.PartitionPointOp, total: Form) -> Form:
-    """The least that the rows before a part cost, without products that overflow."""
+    """The least cost of the rows before a part, without products that overflow."""
     emit, indices = state.emitter, state.indices
     part, parts = state.form(op.part), state.form(op.parts)
     operands = [indices.value(total), indices.value(parts)]

@@ -1,7 +1,6 @@
-"""What is known of a kernel while it is converted.
+"""The state of the conversion of a kernel.
 
-Blocks are recorded by their definitions, and made where a store, an accumulator or a scalar uses
-them. Indices are kept as polynomials.
+A block is a definition until a store, an accumulator or a scalar uses it. Indices are polynomials.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def refuse(
     got: object = None,
     hint: str | None = None,
 ) -> NoReturn:
-    """Say that an operation cannot be converted."""
+    """Raise the error that an operation cannot be converted."""
     subject = f"convert-loop-to-scf: {op.name}"
     raise refused(op, fact, subject=subject, expected=expected, got=got, hint=hint)
 
@@ -45,9 +44,9 @@ class State:
 
     Args:
         kernel: the kernel.
-        body: the block, with an argument for each one of the kernel.
-        handlers: the functions that convert operations.
-        otherwise: the one that converts all others.
+        body: the block, with an argument for each argument of the kernel.
+        handlers: functions that convert operations, by class.
+        otherwise: converts operations of all other classes.
     """
 
     def __init__(
@@ -65,18 +64,18 @@ class State:
             zip(kernel.body.block.args, body.args, strict=True)
         )
         self.pending: list[tuple[SSAValue, Block]] = []
-        """Blocks of buffers that will be written to, loaded later but before that."""
+        """Blocks that are not loaded yet, of buffers that are written to later."""
         vectors = kernel.attributes.get(VECTORS)
         self._vectors = vectors.data if isinstance(vectors, VectorsAttr) else None
         self._layouts: dict[tuple[int, ...], Layout] = {}
         self.hoistable = self._vectors.hoisted if self._vectors is not None else 0
-        """How many loads may leave the loops of the function or of a tile."""
+        """How many loads may be hoisted out of the loops of the function or of a tile."""
         self.hoisted = [self.hoistable]
-        """How many more may leave those that are open."""
+        """How many more may be hoisted out of the open loops."""
         self.writes: dict[Operation, list[SSAValue]] = {}
         """The buffers that each operation with a body writes to."""
         self.given: dict[Operation, SSAValue] = {}
-        """The results of loads that were done together with others."""
+        """The results of loads that were combined into one vector load."""
         self._handlers = handlers
         self._otherwise = otherwise
         self._note_writes(kernel)
@@ -118,7 +117,7 @@ class State:
         return found
 
     def layout(self, kind: Attribute) -> Layout:
-        """How a block type is cut."""
+        """How a block type is split into machine vectors."""
         shape = cast(VectorType, kind).get_shape()
         if shape not in self._layouts:
             found = self._vectors.layout(shape) if self._vectors is not None else None
@@ -129,16 +128,16 @@ class State:
         return self._layouts[shape]
 
     def parts(self, value: SSAValue) -> list[SSAValue]:
-        """A value as scalars and machine vectors, all of them made now."""
+        """A value as scalars and machine vectors, all of them emitted now."""
         found = self.values[value]
         return found.pieces() if isinstance(found, Block) else [self.scalar(value)]
 
     def all_parts(self, values: Sequence[SSAValue]) -> list[SSAValue]:
-        """The parts of several values, one after the other."""
+        """The parts of several values, concatenated."""
         return [part for value in values for part in self.parts(value)]
 
     def whole(self, values: Sequence[SSAValue], parts: Sequence[SSAValue]) -> None:
-        """Let `values` stand for these scalars and machine vectors, those of one after another."""
+        """Map values to scalars and machine vectors, their concatenated parts."""
         first = 0
         for value in values:
             kind = value.type
@@ -181,7 +180,7 @@ class State:
             self._handlers.get(type(op), self._otherwise)(op, self)
 
     def load_pending(self, buffer: SSAValue) -> None:
-        """Load the elements of a buffer that are read before they are written."""
+        """Emit the pending loads from a buffer, before a write to it."""
         for source, block in self.pending:
             if source is buffer:
                 block.pieces()
@@ -189,10 +188,10 @@ class State:
 
     @contextmanager
     def inside(self, op: Operation) -> Iterator[None]:
-        """`with state.inside(op)`: the body of a loop is converted.
+        """Convert the body of a loop within the context.
 
-        What is assumed and pending there does not hold after it, and neither do the contents of
-        buffers that it writes to: iterations see each other's stores.
+        Facts and pending loads of the body end with it. The contents of buffers that it writes to
+        are unknown inside and after it, as iterations see each other's stores.
         """
         self._forget_written(op)
         facts, pending = len(self.indices.facts.positive), len(self.pending)

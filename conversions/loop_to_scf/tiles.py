@@ -1,4 +1,4 @@
-"""Tile loops: a range of tiles that threads share, each isolated from what is around it."""
+"""Tile loops: a range of tiles for threads, each isolated from the code around it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .state import State
 
 
 def convert_tiles(op: loop.ForOp, state: State) -> None:
-    """Tile loops, one directly inside the other, become one range of tiles."""
+    """Perfectly nested tile loops become one range of tiles."""
     nest = _tile_nest(op)
     bounds = [state.bound(inner) for inner in nest]
     extents = [_number_of_tiles(state, b) for b in bounds]
@@ -49,7 +49,7 @@ def convert_tiles(op: loop.ForOp, state: State) -> None:
 
 
 def _tile_nest(op: loop.ForOp) -> list[loop.ForOp]:
-    """Tile loops of which each has in its body only indices, and the next as its end."""
+    """Perfectly nested tile loops: each body only computes indices before the next loop."""
     nest = [op]
     while True:
         block = nest[-1].body.block
@@ -75,14 +75,14 @@ def _computes_index(op: Operation) -> bool:
 
 
 def _number_of_tiles(state: State, bounds: Sequence[Form]) -> Form:
-    """The iterations of a loop, which are none where its bound is below 0."""
+    """The number of iterations of a loop, 0 if its bound is negative."""
     extent = state.indices.least(bounds)
     known = state.indices.facts.is_nonnegative(extent)
     return extent if known else state.indices.greatest([extent, ZERO])
 
 
 def _divided(state: State, tile: Form, extents: Sequence[Form]) -> list[Form]:
-    """The variables of nested loops from the number of a tile, the last one fastest."""
+    """The variables of nested loops from the number of a tile; the last one varies fastest."""
     emit, indices = state.emitter, state.indices
     variables: list[Form] = []
     for extent in reversed(extents[1:]):
@@ -95,7 +95,7 @@ def _divided(state: State, tile: Form, extents: Sequence[Form]) -> list[Form]:
 
 
 def _captures(state: State, block: Block) -> list[SSAValue]:
-    """Isolate a block: what comes from outside becomes an argument, constants are copied."""
+    """Isolate a block: copy constants from outside, make arguments of other values."""
     depths = state.emitter.depths
     depth = state.emitter.here + 1
     inside: dict[SSAValue, SSAValue] = {}

@@ -26,7 +26,7 @@ class LoadBlock(Block):
 
     access: Access
     hoisted: list[int]
-    """How many more loads may leave their loop."""
+    """How many more loads may be hoisted out of their loop, in a list of one number."""
     _scalars: dict[Place, SSAValue] = field(init=False, default_factory=dict[Place, SSAValue])
 
     def make(self, row: Row, chunk: int) -> SSAValue:
@@ -53,7 +53,7 @@ class LoadBlock(Block):
         return self.emitter.broadcast(self._scalar(position, conditions), part.width)
 
     def _columns(self, first: int, chunk: int) -> dict[tuple[Row, int], SSAValue]:
-        """The pieces of a square: a vector is read along each column, then all are turned over."""
+        """The pieces of a square: loads along its columns, then a transpose in registers."""
         access, emit, part = self.access, self.emitter, self.layout.chunks[chunk]
         width = part.width
         count, mask = access.mask(Chunk(first, width, width), axis=0)
@@ -71,7 +71,7 @@ class LoadBlock(Block):
         return {((first + number,), chunk): row for number, row in enumerate(rows)}
 
     def _scalar(self, position: list[Form], conditions: Sequence[SSAValue]) -> SSAValue:
-        """One element, loaded once for all pieces that need it."""
+        """One element, loaded once for all pieces."""
         place = self.access.place(position)
         if place not in self._scalars and (found := self.access.known(place, 1)) is not None:
             self._scalars[place] = found
@@ -90,7 +90,7 @@ class LoadBlock(Block):
             return emit.zero(self.element, width)
         place = access.place(access.lane(position, part.offset))
         if count is not None and self._has_room(place, width, across):
-            # Unused lanes may hold anything; their neighbours in the row can be read.
+            # Unused lanes may hold anything, and reading them stays inside the row.
             mask = None
         if mask is None and (found := access.known(place, width)) is not None:
             return found
@@ -101,7 +101,7 @@ class LoadBlock(Block):
         return self._load(operands, width, conditions, depth, mask)
 
     def _has_room(self, place: Place, width: int, across: bool) -> bool:
-        """Whether so many numbers from a position on are in the row of the buffer."""
+        """Whether `width` floats from a place on are inside the row of the buffer."""
         size = memref_type(self.access.buffer).get_shape()[-1]
         last = self.access.indices.facts.of(place[-1])[1]
         is_number = isinstance(self.element, AnyFloat)
@@ -126,7 +126,7 @@ class LoadBlock(Block):
         return result
 
     def _depth(self, place: Place, count: int) -> int:
-        """Where to load: before the loops where that is possible and registers are left."""
+        """The depth of a load: outside the loops if that is legal and registers are left."""
         frame = self.emitter.scopes[self.depth].frame
         if self.depth == frame or not self.hoisted[0]:
             return self.depth
@@ -164,12 +164,12 @@ class Write:
     operands: list[SSAValue]
     """The buffer and the indices."""
     count: int | None
-    """How many lanes are stored; None where a mask decides."""
+    """How many lanes are stored; None if a mask decides."""
     mask: SSAValue | None = None
     condition: SSAValue | None = None
 
     def emit(self, access: Access, certain: bool, combine: Combine | None) -> None:
-        """Store; `certain` says that it is unconditional in its scope."""
+        """Store; `certain` means that the scope stores unconditionally."""
         if self.condition is not None:
             with access.emitter.guarded(self.condition):
                 self._store(access, combine)
@@ -180,7 +180,7 @@ class Write:
         access.note_write(self.place if known else None, stored, self.count or 0)
 
     def _store(self, access: Access, combine: Combine | None) -> SSAValue:
-        """Store the value, joined with what is there if it accumulates; return that."""
+        """Store the value, joined with the present one if it accumulates; return what is stored."""
         emit, value = access.emitter, self.value
         if combine is not None:
             value = join(emit, combine, [value, self._present(access)])
@@ -192,7 +192,7 @@ class Write:
         return value
 
     def _present(self, access: Access) -> SSAValue:
-        """What is in the buffer where this will be stored."""
+        """The present elements in the place of the store."""
         emit, type = access.emitter, self.value.type
         if self.mask is not None:
             zero = emit.zero(loop.element_type(type), width_of(type))
@@ -206,14 +206,14 @@ class Write:
 
 
 def store_scalar(access: Access, value: SSAValue, combine: Combine | None) -> None:
-    """Write a scalar, or accumulate it."""
+    """Store a scalar, or accumulate it."""
     place = access.place(())
     operands = access.buffers.operands(access.buffer, place, False)
     Write(value, place, operands, 1).emit(access, True, combine)
 
 
 def store_block(access: Access, value: Block, combine: Combine | None) -> None:
-    """Write a block: row after row, each under the conditions that its limits make."""
+    """Store a block row by row, each under the conditions of its limits."""
     emit, layout = access.emitter, value.layout
     for row in layout.rows:
         conditions: list[SSAValue] = []
@@ -235,7 +235,7 @@ def store_block(access: Access, value: Block, combine: Combine | None) -> None:
 
 
 def _writes(access: Access, row: Row, parts: Sequence[tuple[Chunk, SSAValue]]) -> Iterator[Write]:
-    """The stores of a row; all that they need is emitted before the first."""
+    """The stores of a row, whose operands are emitted before the first store."""
     position = [fixed(index) for index in row]
     buffers, buffer = access.buffers, access.buffer
     for part, value in parts:

@@ -1,4 +1,4 @@
-"""A square of machine vectors turned over: what was along a row is along a column."""
+"""In-register transposes of squares of machine vectors."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from xdsl.ir import SSAValue
 from .scopes import Emitter
 
 
-# Stage d swaps, in each square of 2 d rows and 2 d lanes, the half of d that is above with that
-# below the diagonal; d = 1, 2, 4, ... turn the whole square over (Eklundh 1972).
+# Stage d swaps the off-diagonal quarters of each square of 2 d rows and 2 d lanes; d = 1, 2, 4, ...
+# transpose the whole square (Eklundh 1972).
 def transposed(emitter: Emitter, rows: Sequence[SSAValue]) -> list[SSAValue]:
-    """As many machine vectors as each has lanes, a power of two: lane j of row i in row j."""
+    """The transpose of n machine vectors of n lanes, a power of two."""
     values, width = list(rows), len(rows)
     apart = 1
     while apart < width:

@@ -41,9 +41,9 @@ _PREDICATES: dict[str, dict[str, Attribute]] = {
 class Arithmetic:
     """Emits arithmetic on scalars or vectors of one shape, in one function.
 
-    Operations collect in a list until `take`; constants in `hoisted`, one for each value.
-    Types and attributes are made once and operations with `create`, because an operation
-    costs about as long to build as a thousand of its executions.
+    Operations are collected in a list until `take`, constants in `hoisted`, one for each value.
+    Types and attributes are cached and operations built with `create`: building an operation takes
+    about as long as a thousand of its executions.
     """
 
     def __init__(self, type: Attribute, target: Target):
@@ -60,7 +60,7 @@ class Arithmetic:
         self._ops: list[Operation] = []
 
     def take(self) -> list[Operation]:
-        """The operations emitted since the last time."""
+        """The operations emitted since the last call."""
         ops, self._ops = self._ops, []
         return ops
 
@@ -81,7 +81,7 @@ class Arithmetic:
         return op.results[0]
 
     def constant(self, value: float, type: Attribute | None = None) -> SSAValue:
-        """A number in every lane: of the type worked on, unless another is given."""
+        """A number in every lane, by default of `type`."""
         type = self.type if type is None else type
         key = value, id(type)
         found = self._constants.get(key)

@@ -1,7 +1,7 @@
-"""Numbers of 16 bits in arithmetic on their bits, for machines without instructions for them.
+"""Conversions of 16-bit floats by arithmetic on their bits, for targets without instructions.
 
-LLVM calls a function of a compiler's run-time library for each lane there, which a process
-need not have.
+There LLVM calls a function of a compiler's run-time library for each lane, which a process may
+not have.
 """
 
 from __future__ import annotations

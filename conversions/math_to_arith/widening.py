@@ -1,4 +1,4 @@
-"""Arithmetic on numbers of 16 bits becomes arithmetic on f32, for machines that have no other."""
+"""Arithmetic on 16-bit floats becomes arithmetic on f32, for targets without the former."""
 
 from __future__ import annotations
 

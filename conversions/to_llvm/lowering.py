@@ -1,17 +1,16 @@
-"""The walk by which operations of the standard dialects become operations of the LLVM dialect.
+"""The walk that lowers operations of the standard dialects to the LLVM dialect.
 
-The conversions `convert-<dialect>-to-llvm` are tables from the class of an operation to a function
-that builds its replacement. `Lowering` walks a module once, in an order in which definitions
-come before uses, with one such table or with several joined: `convert-to-llvm` joins all, so
-that a module is visited once.
+Each conversion `convert-<dialect>-to-llvm` is a table from the class of an operation to a function
+that emits its replacement. `Lowering` walks a module once, definitions before uses, with one table
+or several: `convert-to-llvm` joins all of them.
 
-A value of a type that LLVM does not have (`index`, a buffer) is known by its parts, see
-`types`. Where a conversion runs alone, parts meet operations that are not converted yet
-through `builtin.unrealized_conversion_cast`; the next conversion looks through these, so that
-none is left after the last.
+A value of a type that LLVM does not have (`index`, a buffer) is represented by its parts, see
+`types`. If a conversion runs alone, `builtin.unrealized_conversion_cast` connects parts to
+operations that are not converted yet; the next conversion looks through it, and the last one leaves
+none.
 
-Patterns are functions rather than rewrite patterns because a module has many operations and a
-lookup by class costs a tenth of a pattern visit.
+The tables hold functions rather than rewrite patterns: a lookup by class costs a tenth of a pattern
+visit.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from .types import NotLowerableError, dense, int_attr, parts_of, with_element_ty
 
 Parts: TypeAlias = tuple[SSAValue, ...]
 Lower: TypeAlias = Callable[[Any, "Lowering"], SSAValue | Parts | None]
-"""Builds the replacement of an operation: the parts of its only result, or None if it has none."""
+"""Emits the replacement of an operation; returns the parts of its only result, or None."""
 
 
 class LoweringTable(HandlerTable["Lowering", SSAValue | Parts | None]):
@@ -63,7 +62,7 @@ def lower_module(
 ) -> None:
     """Replace what `table` lowers; any other operation of `dialects` is an error.
 
-    The target of the context says how wide an index is.
+    The target of the context defines the width of an index.
 
     Raises:
         PassFailedException: naming the first operation that cannot be converted.
@@ -73,7 +72,7 @@ def lower_module(
 
 
 class Lowering:
-    """One walk over one module. See the module's documentation."""
+    """One walk over one module."""
 
     def __init__(
         self, table: Mapping[type[Operation], Lower], dialects: frozenset[str], index: IntegerType
@@ -86,7 +85,7 @@ class Lowering:
         self._replaced: list[Operation] = []
         self._old_arguments: list[BlockArgument] = []
         self._emitted: list[Operation] = []
-        # When each operation and block was visited; hoisted ones count as the one they follow.
+        # When each operation and block was visited; a hoisted one counts as the one it follows.
         self._order: dict[Operation | Block, int] = {}
         self._anchors: dict[Operation, Operation | Block] = {}
         self._tails: dict[Operation | Block, Operation] = {}
@@ -111,7 +110,7 @@ class Lowering:
         return parts_of(type, self.index)
 
     def parts(self, value: SSAValue) -> Parts:
-        """The LLVM values that stand for `value`, by casts if they are not made yet."""
+        """The LLVM values that represent `value`, casts if it is not lowered yet."""
         known = self._parts.get(value)
         if known is not None:
             return known
@@ -131,7 +130,7 @@ class Lowering:
         return self._parts[value]
 
     def value(self, value: SSAValue) -> SSAValue:
-        """The only LLVM value that stands for `value`."""
+        """The only LLVM value that represents `value`."""
         known = self._parts.get(value)
         return (known or self.parts(value))[0]
 
@@ -142,13 +141,13 @@ class Lowering:
         result_type: Attribute,
         properties: Mapping[str, Attribute] = {},
     ) -> SSAValue:
-        """Put an operation with one result before the one that is being lowered."""
+        """Insert an operation with one result before the one that is being lowered."""
         op = kind.create(operands=operands, result_types=[result_type], properties=properties)
         self._place_before(op)
         return op.results[0]
 
     def perform(self, op: Operation) -> Operation:
-        """Put an operation before the one that is being lowered."""
+        """Insert an operation before the one that is being lowered."""
         self._place_before(op)
         return op
 
@@ -160,10 +159,10 @@ class Lowering:
         result_type: Attribute,
         properties: Mapping[str, Attribute] = {},
     ) -> SSAValue:
-        """The result of a pure operation placed right after the last of its operands.
+        """The result of a pure operation, placed right after the last of its operands.
 
-        It is built once for each `key`, so that an address which does not change in a loop is
-        computed before it. An operation without operands goes to the entry of the function.
+        It is emitted once for each `key`, so an address that is invariant in a loop is computed
+        before it. An operation without operands goes to the entry of the function.
         """
         found = self._hoisted.get(key)
         if found is not None:
@@ -211,14 +210,14 @@ class Lowering:
         return self._atoms[value]
 
     def known_integer(self, value: SSAValue) -> int | None:
-        """The number that an LLVM value is known to be."""
+        """The value of an LLVM integer constant, else None."""
         owner = value.owner
         if not isinstance(owner, llvm.ConstantOp) or not isinstance(owner.value, IntegerAttr):
             return None
         return owner.value.value.data
 
     def define(self, old: SSAValue, parts: Parts) -> None:
-        """Say which LLVM values stand for `old`."""
+        """Record the LLVM values that represent `old`."""
         self._parts[old] = parts
 
     def is_declared(self, name: str) -> bool:
@@ -229,12 +228,12 @@ class Lowering:
         return name in self._symbols
 
     def declare(self, name: str, type: llvm.LLVMFunctionType) -> None:
-        """Declare a function that comes from elsewhere, once in a module."""
+        """Declare an external function, once per module."""
         if not self.is_declared(name):
             self.add_function(llvm.FuncOp(name, type, linkage=llvm.LinkageAttr("external")))
 
     def add_function(self, function: llvm.FuncOp | func.FuncOp) -> None:
-        """Put a new function before the others of the module; it is not walked."""
+        """Insert a new function before the others of the module; it is not walked."""
         assert self._symbols is not None
         self._symbols.add(function.sym_name.data)
         block, last = self.module.body.block, self._last_added
@@ -246,7 +245,7 @@ class Lowering:
         block.insert_op_before(function, block.first_op)
 
     def convert_arguments(self, block: Block) -> None:
-        """Give a block arguments of LLVM types for those it has."""
+        """Replace the arguments of a block by arguments of LLVM types."""
         if all(self.parts_of(old.type) == (old.type,) for old in block.args):
             return
         for old in block.args:
@@ -275,7 +274,7 @@ class Lowering:
 
     @contextmanager
     def function(self, entry: Block | None) -> Iterator[None]:
-        """Within the context, hoist to this entry of a function that is isolated from above."""
+        """Hoist to this entry of a function within the context."""
         outer = self._entry, self._hoisted
         self._entry, self._hoisted = entry, {}
         if entry is not None:
@@ -285,7 +284,7 @@ class Lowering:
 
     @contextmanager
     def before(self, op: Operation) -> Iterator[None]:
-        """Within the context, put new operations before this one instead."""
+        """Insert new operations before this one within the context."""
         outer, self.op = self.op, op
         yield
         self.op = outer
@@ -343,7 +342,7 @@ class Lowering:
             self.walk(region)
 
     def _look_through(self, op: UnrealizedConversionCastOp) -> None:
-        """Record which parts an earlier conversion made, or supply the parts that it requested."""
+        """Record the parts of an earlier conversion, or supply those that it requested."""
         if len(op.results) == 1 and self.parts_of(op.results[0].type) == op.operand_types:
             self._parts[op.results[0]] = tuple(op.operands)
             self._replaced.append(op)
@@ -383,7 +382,7 @@ class Lowering:
         self._emitted.append(op)
 
     def time_of(self, value: SSAValue) -> int:
-        """When the definition of an LLVM value was visited; later operations may use it."""
+        """When the definition of an LLVM value was visited: its place in the dominance order."""
         return self._order.get(self._anchor_of(value), len(self._order))
 
     def _anchor_of(self, value: SSAValue) -> Operation | Block:
@@ -425,7 +424,7 @@ class Lowering:
             old.block.erase_arg(old)
 
     def _hand_over(self, old: SSAValue) -> None:
-        """Give the parts of `old` to operations that are not converted."""
+        """Replace `old` in operations that are not converted."""
         parts = self._parts[old]
         if len(parts) == 1 and parts[0].type == old.type:
             old.replace_all_uses_with(parts[0])
@@ -442,7 +441,7 @@ class Lowering:
 
 
 def _is_lowered(op: Operation) -> bool:
-    """Whether an operation is not held back; one on values that LLVM has as they are can be."""
+    """Whether an operation is lowered: one on values of LLVM types can be held back."""
     types = (*op.operand_types, *op.result_types)
     if not op.results or op.regions or any(parts_of(kind) != (kind,) for kind in types):
         return True

@@ -2,8 +2,8 @@
 
 An `index` is as wide as an address of the target, an i64 by default. A buffer is
 its address followed by one index for each symbolic dimension: buffers are contiguous and
-row-major, so nothing else is needed. Elements of i1 are stored one in a byte, as NumPy does. A
-bf16 is its bits, an i16: not every processor has instructions for it.
+row-major, so nothing else is needed. An element of i1 is stored in a byte, as in NumPy. A bf16 is
+represented by its bits, an i16: not every processor has instructions for it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PTR = LLVMPointerType()
 
 
 class NotLowerableError(Exception):
-    """A type has no form in the LLVM dialect; the walk says for which operation."""
+    """A type has no representation in the LLVM dialect; the walk adds the operation."""
 
     def __init__(self, fact: str, expected: str, got: Attribute):
         super().__init__(fact, expected, got)
@@ -55,13 +55,13 @@ NO_FASTMATH: dict[str, Attribute] = {"fastmathFlags": NO_FLAGS}
 
 @functools.cache
 def parts_of(type: Attribute, index: IntegerType = i64) -> tuple[Attribute, ...]:
-    """The LLVM types that a value of this type becomes; a type LLVM has is itself.
+    """The LLVM types that represent a type; an LLVM type represents itself.
 
-    `index` is what an index is.
+    `index` is the integer type of an index.
 
     Raises:
-        NotLowerableError: for a tensor, a buffer that is not contiguous, or a vector that has
-            not one fixed dimension.
+        NotLowerableError: for a tensor, a buffer that is not contiguous, or a vector without
+            exactly one fixed dimension.
     """
     if isinstance(type, IndexType):
         return (index,)
@@ -96,7 +96,7 @@ def stored(element: Attribute, index: IntegerType = i64) -> Attribute:
 
 @functools.cache
 def byte_size(element: Attribute, index: IntegerType = i64) -> int:
-    """Bytes that one stored element takes, which is also its alignment.
+    """The size of a stored element in bytes, which is also its alignment.
 
     Raises:
         NotLowerableError: for a type that has no size in whole bytes.
@@ -109,7 +109,7 @@ def byte_size(element: Attribute, index: IntegerType = i64) -> int:
 
 
 def words_of(type: Attribute) -> int:
-    """How many 8-byte words a value of an LLVM type takes."""
+    """The size of a value of an LLVM type in 8-byte words."""
     if isinstance(type, LLVMPointerType):
         return 1
     return -(-byte_size(element_of(type)) * (lanes_of(type) or 1) // 8)
@@ -117,25 +117,25 @@ def words_of(type: Attribute) -> int:
 
 @functools.cache
 def int_attr(value: int, width: int) -> IntegerAttr:
-    """An integer attribute, made once."""
+    """An integer attribute, cached."""
     return IntegerAttr(value, IntegerType(width))
 
 
 @functools.cache
 def numbers_attr(*values: int) -> DenseArrayBase:
-    """Numbers of 32 bits as an attribute, made once."""
+    """32-bit numbers as an attribute, cached."""
     return DenseArrayBase.from_list(i32, values)
 
 
 @functools.cache
 def alignment(element: Attribute, index: IntegerType = i64, width: int = 64) -> IntegerAttr:
-    """The `alignment` of an access to elements of this type, as an attribute so wide."""
+    """The `alignment` of an access to elements of this type, an attribute of `width` bits."""
     return int_attr(byte_size(element, index), width)
 
 
 @functools.cache
 def vector_of(element: Attribute, lanes: int) -> VectorType:
-    """A one-dimensional vector type, made once."""
+    """A one-dimensional vector type, cached."""
     return VectorType(element, [lanes])
 
 
@@ -153,7 +153,7 @@ def lanes_of(type: Attribute) -> int | None:
 
 
 def fastmath_of(op: Operation) -> dict[str, Attribute]:
-    """The fast-math flags of an operation, as a property of what replaces it."""
+    """The fast-math flags of an operation, as a property of its replacement."""
     flags = op.properties.get("fastmath")
     if not isinstance(flags, FastMathAttrBase) or not flags.data:
         return NO_FASTMATH
@@ -166,6 +166,6 @@ def element_of(type: Attribute) -> Attribute:
 
 
 def dense(type: Attribute, numbers: Sequence[int | float]) -> DenseIntOrFPElementsAttr:
-    """Elements of a vector; one number fills it."""
+    """The elements of a vector; one number is a splat."""
     shape, data = cast(VectorType[IntegerType], type), cast(Sequence[int], numbers)
     return DenseIntOrFPElementsAttr.from_list(shape, data)
