@@ -2,8 +2,8 @@
 
 A process needs a second to import what `stepwell-opt` needs, and a tenth of that to run one test.
 Here each worker of lit imports it once; each command is a fork of the worker, with its own
-arguments, files and environment, so that no command sees what another one did. Files whose RUN
-lines need more than pipes of these tools run in lit's own shell.
+arguments, files and environment, so that no command sees what another one did. RUN lines that
+need more than pipes of these tools run in lit's own shell, each line in a new one.
 """
 
 from __future__ import annotations
@@ -118,15 +118,16 @@ class ForkedShTest(ShTest):
         conditions = dict.fromkeys(test.config.available_features, True)
         limit = test.config.recursiveExpansionLimit
         lines = lit.TestRunner.applySubstitutions(script, substitutions, conditions, limit)
-        commands = [re.sub(r"^%dbg\([^)]*\)", "", line).strip() for line in lines]
-        pipes = [_stages(command) for command in commands]
-        if None in pipes:
-            return super().execute(test, litConfig)
         os.makedirs(folder, exist_ok=True)
         tools()
-        for command, stages in zip(commands, pipes, strict=True):
-            said = _run(stages or [], folder, test.config.environment)
-            if said is not None:
+        for line in lines:
+            command = re.sub(r"^%dbg\([^)]*\)", "", line).strip()
+            stages = _stages(command)
+            if stages is None:
+                done = lit.TestRunner._runShTest(test, litConfig, False, [line], base)
+                if done.code != lit.Test.PASS:
+                    return done
+            elif (said := _run(stages, folder, test.config.environment)) is not None:
                 return lit.Test.Result(lit.Test.FAIL, f"{command}\n{said}")
         return lit.Test.Result(lit.Test.PASS, "")
 

@@ -55,7 +55,13 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("options", [[], ["-D", "processes"]], ids=["forks", "processes"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], id="forks"),
+        pytest.param(["-D", "processes"], id="processes", marks=pytest.mark.slow),
+    ],
+)
 def test_which_run_lines_fail(root: Path, tmp_path: Path, options: list[str]) -> None:
     """A RUN line fails where it does in a shell, also where commands are forks of lit."""
     path = str(root / "tests" / "lit" / "lit.cfg.py")
