@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 from xdsl.dialects import math
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...core.errors import explain
@@ -40,18 +40,32 @@ class ScheduleError(PassFailedException):
 def refusal(
     step: str,
     kernel: KernelOp,
-    loop: ForOp | str,
+    subject: ForOp | int,
     fact: str,
     expected: object = None,
     got: object = None,
     hint: str | None = None,
 ) -> ScheduleError:
-    """The error of a primitive that refuses: names the kernel, the loop and the reason."""
-    name = loop if isinstance(loop, str) else loop.loop_name.data
-    where = origin(kernel) if isinstance(loop, str) else origin(loop) or origin(kernel)
-    subject = f'{step}: loop "{name}" of @{kernel.sym_name.data}'
-    text = explain(subject, fact, expected=expected, got=got, origin=where, hint=hint)
-    return ScheduleError(text)
+    """The error of a primitive that refuses a loop, or an argument by its number."""
+    where = origin(kernel)
+    if isinstance(subject, int):
+        name = f"argument {subject}"
+    else:
+        name, where = f'loop "{subject.loop_name.data}"', origin(subject) or where
+    text = f"{step}: {name} of @{kernel.sym_name.data}"
+    return ScheduleError(explain(text, fact, expected=expected, got=got, origin=where, hint=hint))
+
+
+def input_numbered(step: str, kernel: KernelOp, number: int) -> SSAValue:
+    """The input of a kernel with a number.
+
+    Raises:
+        ScheduleError: if the kernel has no such input.
+    """
+    count = len(kernel.inputs)
+    if not 0 <= number < count:
+        raise refusal(step, kernel, number, "no such input", f"below {count}", number)
+    return kernel.inputs[number]
 
 
 def kernel_named(step: str, module: ModuleOp, name: str | None) -> KernelOp:

@@ -11,13 +11,11 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from ...core.budgets import EXACT
-from ...core.errors import explain
-from ...core.provenance import origin
 from ...dialects.loop.arguments import CONSTANT, PACKING
 from ...dialects.loop.bounds import constant_index
 from ...dialects.loop.linear import normalized
 from ...dialects.loop.loops import most_iterations
-from ...dialects.loop.nests import Consumed, ScheduleError, loop_named, refusal
+from ...dialects.loop.nests import Consumed, input_numbered, loop_named, refusal
 from ...dialects.loop.ops import KernelOp, LoadOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -39,15 +37,13 @@ def pack(kernel: Consumed, argument: int, loops: Sequence[str]) -> KernelOp:
         ScheduleError: if the argument is not a constant, is packed already, or is not read by one
             map of exactly these loops; if the size of a loop is unknown.
     """
-    args = kernel.body.block.args
-    if not 0 <= argument < len(kernel.inputs):
-        raise _refusal(kernel, argument, "no such input", f"below {len(kernel.inputs)}", argument)
-    attrs, kind = kernel.attrs_of(argument), args[argument].type
+    kind = input_numbered(STEP, kernel, argument).type
+    attrs = kernel.attrs_of(argument)
     if CONSTANT not in attrs or not isinstance(kind, MemRefType):
         hint = "stage copies an argument of each call"
-        raise _refusal(kernel, argument, "is not a constant", CONSTANT, hint=hint)
+        raise refusal(STEP, kernel, argument, "is not a constant", CONSTANT, hint=hint)
     if PACKING in attrs:
-        raise _refusal(kernel, argument, "is packed already")
+        raise refusal(STEP, kernel, argument, "is packed already")
     sizes: list[int] = []
     variables: list[SSAValue] = []
     for name in loops:
@@ -75,20 +71,22 @@ def _packing(
     for use in kernel.body.block.args[argument].uses:
         load = use.operation
         if not isinstance(load, LoadOp):
-            raise _refusal(kernel, argument, f"is used by {load.name}", "loads only")
+            raise refusal(STEP, kernel, argument, f"is used by {load.name}", "loads only")
         if load.map.data.num_symbols:
-            raise _refusal(kernel, argument, "is read by blocks", hint="pack before vectorize")
+            raise refusal(STEP, kernel, argument, "is read by blocks", hint="pack before vectorize")
         map = _map_over(load, variables)
         if map is None:
-            raise _refusal(kernel, argument, "is read at an index of other loops", ", ".join(loops))
+            raise refusal(
+                STEP, kernel, argument, "is read at an index of other loops", ", ".join(loops)
+            )
         if found not in (None, map):
-            raise _refusal(kernel, argument, "is read by several maps", found, map)
+            raise refusal(STEP, kernel, argument, "is read by several maps", found, map)
         found = map
     if found is None:
-        raise _refusal(kernel, argument, "is not read")
+        raise refusal(STEP, kernel, argument, "is not read")
     for position, name in enumerate(loops):
         if position not in found.used_dims():
-            raise _refusal(kernel, argument, f'its index does not depend on loop "{name}"')
+            raise refusal(STEP, kernel, argument, f'its index does not depend on loop "{name}"')
     return found
 
 
@@ -105,20 +103,6 @@ def _map_over(load: LoadOp, variables: Sequence[SSAValue]) -> AffineMap | None:
             return None
     results = [normalized(e.replace_dims_and_symbols(dims, [])) for e in load.map.data.results]
     return AffineMap(len(variables), 0, tuple(results))
-
-
-def _refusal(
-    kernel: KernelOp,
-    argument: int,
-    fact: str,
-    expected: object = None,
-    got: object = None,
-    hint: str | None = None,
-) -> ScheduleError:
-    subject = f"{STEP}: argument {argument} of @{kernel.sym_name.data}"
-    where = origin(kernel)
-    text = explain(subject, fact, expected=expected, got=got, origin=where, hint=hint)
-    return ScheduleError(text)
 
 
 class _Pack(Rebuild):

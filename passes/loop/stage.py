@@ -15,7 +15,7 @@ from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.in_place import written_in
 from ...dialects.loop.loops import enclosing, extent_of, is_made_in
 from ...dialects.loop.names import free_name
-from ...dialects.loop.nests import Consumed, loop_names, plain_loop, refusal
+from ...dialects.loop.nests import Consumed, input_numbered, loop_names, plain_loop, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
@@ -47,10 +47,7 @@ def stage(kernel: Consumed, argument: int, loop: str) -> KernelOp:
             loops inside of the loop as well, or may be written by the loop.
     """
     target = plain_loop(STEP, kernel, loop)
-    if not 0 <= argument < len(kernel.inputs):
-        fact = "no such input"
-        raise refusal(STEP, kernel, target, fact, f"below {len(kernel.inputs)}", argument)
-    buffer = kernel.inputs[argument]
+    buffer = input_numbered(STEP, kernel, argument)
     loads = [op for op in target.walk() if isinstance(op, LoadOp) and op.buffer is buffer]
     if not loads:
         raise refusal(STEP, kernel, target, f"does not read argument {argument}")
