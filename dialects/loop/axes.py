@@ -17,14 +17,7 @@ from xdsl.ir.affine import AffineConstantExpr
 from .attrs import LoopKind
 from .loops import bound_of, enclosing
 from .nests import ScheduleError, refusal
-from .ops import (
-    ForOp,
-    KernelOp,
-    LoadOp,
-    LocalOp,
-    StoreOp,
-    YieldOp,
-)
+from .ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
 
 AxisSet = frozenset[int]
 

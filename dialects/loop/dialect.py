@@ -12,32 +12,15 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from . import ops
 from .attrs import CombineAttr, LoopKindAttr, SpaceAttr
-from .ops import (
-    FoldOp,
-    ForOp,
-    KernelOp,
-    LoadOp,
-    LocalOp,
-    PartitionPointOp,
-    PrefetchOp,
-    StoreOp,
-    YieldOp,
-)
 from .vectors import VectorsAttr
 
 Loop = Dialect(
     "loop",
     [
-        FoldOp,
-        ForOp,
-        KernelOp,
-        LoadOp,
-        LocalOp,
-        PartitionPointOp,
-        PrefetchOp,
-        StoreOp,
-        YieldOp,
+        *(ops.FoldOp, ops.ForOp, ops.KernelOp, ops.LoadOp, ops.LocalOp),
+        *(ops.PartitionPointOp, ops.PrefetchOp, ops.StoreOp, ops.YieldOp),
     ],
     [CombineAttr, LoopKindAttr, SpaceAttr, VectorsAttr],
 )

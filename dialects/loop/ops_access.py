@@ -31,9 +31,7 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.printer import Printer
-from xdsl.traits import (
-    MemoryReadEffect,
-)
+from xdsl.traits import MemoryReadEffect
 
 from ...core.exactness import Exactness
 from ...core.typed import memref_type
@@ -41,11 +39,7 @@ from .attrs import Combine, CombineAttr
 from .bounds import shortened
 from .effects import StoreEffects
 from .ops_values import block_shape, element_type, refuse
-from .syntax import (
-    INDEX,
-    parse_applied_map,
-    print_applied_map,
-)
+from .syntax import INDEX, parse_applied_map, print_applied_map
 
 
 class _Access:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import (
-    IntegerAttr,
-    MemRefType,
-    NoneAttr,
-    VectorType,
-    i64,
-)
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, VectorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -20,10 +14,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import (
-    MemoryAllocEffect,
-    Pure,
-)
+from xdsl.traits import MemoryAllocEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.errors import explain

@@ -10,13 +10,7 @@ from fractions import Fraction
 
 from xdsl.context import Context
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import (
-    FixedBitwidthType,
-    FunctionType,
-    MemRefType,
-    ModuleOp,
-    TensorType,
-)
+from xdsl.dialects.builtin import FixedBitwidthType, FunctionType, MemRefType, ModuleOp, TensorType
 from xdsl.ir import Block, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter

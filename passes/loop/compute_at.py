@@ -16,13 +16,7 @@ from ...dialects.loop.in_place import read_in, written_in
 from ...dialects.loop.linear import minus, normalized
 from ...dialects.loop.loops import enclosing, extent_of, is_made_in, most_iterations
 from ...dialects.loop.nests import Consumed, perfect_nest, plain_loop, refusal
-from ...dialects.loop.ops import (
-    ForOp,
-    KernelOp,
-    LoadOp,
-    LocalOp,
-    StoreOp,
-)
+from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp
 from ...dialects.loop.ranges import RangedRebuild
 from ...dialects.loop.trace import noted
 from ..primitive import PrimitivePass

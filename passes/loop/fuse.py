@@ -9,13 +9,7 @@ from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import normalized, quotient, remainder
 from ...dialects.loop.loops import extent_of
 from ...dialects.loop.names import free_name
-from ...dialects.loop.nests import (
-    Consumed,
-    loop_names,
-    only_loop,
-    plain_loop,
-    refusal,
-)
+from ...dialects.loop.nests import Consumed, loop_names, only_loop, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted

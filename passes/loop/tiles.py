@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from ...core.budgets import EXACT
 from ...dialects.loop.attrs import LoopKind, LoopKindAttr
 from ...dialects.loop.loops import enclosing
-from ...dialects.loop.nests import (
-    Consumed,
-    ScheduleError,
-    loop_named,
-    plain_loop,
-    refusal,
-)
+from ...dialects.loop.nests import Consumed, ScheduleError, loop_named, plain_loop, refusal
 from ...dialects.loop.ops import KernelOp
 from ...dialects.loop.trace import noted
 from ..primitive import PrimitivePass
