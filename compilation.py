@@ -6,7 +6,6 @@ with different observers.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -297,15 +296,3 @@ def table_for(
         fact, expected = "the pipeline does not use legalize", "graph-legalize in it"
         raise CompileError(explain("compile", fact, expected=expected))
     return dict(legalize)
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Disable the garbage collector, which adds some 100 ms at random with a large heap."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .compilation import Compilation, without_collector
+from .compilation import Compilation
+from .core.collector import without_collector
 from .core.context import PassHook
 from .core.errors import CompileError, explain
 from .core.module import Module

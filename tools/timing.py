@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from ..core.collector import without_collector
 
 ROUNDS = 15
 ROUND_SECONDS = 0.02
@@ -60,7 +60,7 @@ def measure(
     """
     counts = {name: _calls_in(seconds, call) for name, call in candidates.items()}
     samples: dict[str, list[float]] = {name: [] for name in candidates}
-    with _without_collection():
+    with without_collector():
         for _ in range(rounds):
             for name, call in candidates.items():
                 _rest()
@@ -85,7 +85,7 @@ def measure_pair(first: Callable[[], object], second: Callable[[], object]) -> P
     count = min(_calls_in(ROUND_SECONDS, call) for call in (first, second))
     count = max(1, round(count * TURN_SECONDS / ROUND_SECONDS))
     times: list[tuple[float, float]] = []
-    with _without_collection():
+    with without_collector():
         end = time.perf_counter() + PAIR_SECONDS
         while time.perf_counter() < end or len(times) < ROUNDS:
             times.append((_seconds(first, count), _seconds(second, count)))
@@ -95,18 +95,6 @@ def measure_pair(first: Callable[[], object], second: Callable[[], object]) -> P
         Timing(min(others), statistics.median(others)),
         statistics.median(other / one for one, other in times),
     )
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Disable the garbage collector within the context."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _rest() -> None:

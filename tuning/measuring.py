@@ -9,7 +9,6 @@ that crashes or hangs only takes this process down.
 from __future__ import annotations
 
 import functools
-import gc
 import json
 import math
 import os
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler import compile as compile_module
+from ..core.collector import without_collector
 from ..core.errors import StepwellError
 from ..frontends.mlir import from_mlir
 
@@ -111,9 +111,7 @@ def _paired(
     first: Callable[[], object], second: Callable[[], object], seconds: float
 ) -> list[tuple[float, float]]:
     """Seconds for a call of each, interleaved; the order alternates."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with without_collector():
         pairs = [(_seconds(first, 1), _seconds(second, 1)) for _ in range(3)]
         once = [min(pair[side] for pair in pairs) for side in (0, 1)]
         if once[1] > HOPELESS * once[0]:
@@ -129,9 +127,6 @@ def _paired(
                 earlier = _seconds(first, count)
                 pairs.append((earlier, _seconds(second, count)))
         return pairs
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _seconds(call: Callable[[], object], count: int) -> float:
