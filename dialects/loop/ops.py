@@ -41,7 +41,7 @@ from xdsl.utils.hints import isa
 from .accumulators import check_combiners
 from .arguments import ENTRIES, IN_PLACE
 from .dependences import access_text, dependences, unwritten
-from .ops_access import LoadOp, StoreOp, new_load, new_store
+from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp, YieldOp
 from .ops_partition import PartitionPointOp
 from .ops_prefetch import PrefetchOp
@@ -63,8 +63,6 @@ __all__ = [
     "YieldOp",
     "block_shape",
     "element_type",
-    "new_load",
-    "new_store",
 ]
 
 SCHEDULE = "loop.schedule"

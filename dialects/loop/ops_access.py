@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
@@ -11,14 +12,12 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     i1,
-    i32,
     i64,
 )
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap, AffineSymExpr
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
@@ -56,8 +55,9 @@ class _Access:
             refuse(op, "element types differ", kind.element_type, element_type(block))
         if len(map.results) != kind.get_num_dims():
             refuse(op, "map has the wrong number of results", kind.get_num_dims(), map)
-        if map.num_dims != len(op.indices):
-            refuse(op, "map has the wrong number of dimensions", len(op.indices), map)
+        count = len(op.arguments) - len(op.limited)
+        if map.num_dims != count:
+            refuse(op, "map has the wrong number of dimensions", max(count, 0), map)
         if map.num_symbols != len(shape):
             refuse(op, "map has the wrong number of symbols", len(shape), map)
         used = {e.position for r in map.results for e in r.dfs() if isinstance(e, AffineSymExpr)}
@@ -66,8 +66,6 @@ class _Access:
                 refuse(op, f"lanes of axis {axis} are stored to one place")
             if lanes == 1 and axis in used and isinstance(op, LoadOp):
                 refuse(op, f"axis {axis} is used, but has one lane")
-        if len(op.limited) != len(op.limits):
-            refuse(op, "wrong number of limited axes", len(op.limits), len(op.limited))
         for axis in op.limited.get_values():
             if not 0 <= axis < len(shape):
                 refuse(op, "no such axis", f"below {len(shape)}", axis)
@@ -119,13 +117,12 @@ class LoadOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     name = "loop.load"
 
     buffer = operand_def(MemRefType)
-    indices = var_operand_def(INDEX)
-    limits = var_operand_def(INDEX)
+    arguments = var_operand_def(INDEX)
+    """The operands of the map, then how many lanes of each limited axis are valid."""
     map = prop_def(AffineMapAttr)
     limited = prop_def(DenseArrayBase.constr(i64))
     result = result_def()
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect())
 
     def __init__(
@@ -136,14 +133,23 @@ class LoadOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         result_type: Attribute | None = None,
         limits: Sequence[tuple[int, SSAValue]] = (),
     ) -> None:
-        super().__init__(
-            operands=[buffer, indices, [value for _, value in limits]],
-            properties={
-                "map": AffineMapAttr(map),
-                "limited": DenseArrayBase.from_list(i64, [axis for axis, _ in limits]),
-            },
+        # Not by the general constructor: schedules make accesses by the hundred.
+        Operation.__init__(
+            self,
+            operands=[buffer, *indices, *(limit for _, limit in limits)],
+            properties=_properties(map, limits),
             result_types=[result_type or memref_type(buffer).element_type],
         )
+
+    @property
+    def indices(self) -> Sequence[SSAValue]:
+        """The indices that the map is applied to."""
+        return self.operands[1 : 1 + self.map.data.num_dims]
+
+    @property
+    def limits(self) -> Sequence[SSAValue]:
+        """How many lanes of each limited axis are valid."""
+        return self.operands[1 + self.map.data.num_dims :]
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -207,13 +213,12 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     value = operand_def()
     buffer = operand_def(MemRefType)
-    indices = var_operand_def(INDEX)
-    limits = var_operand_def(INDEX)
+    arguments = var_operand_def(INDEX)
+    """The operands of the map, then how many lanes of each limited axis are valid."""
     map = prop_def(AffineMapAttr)
     limited = prop_def(DenseArrayBase.constr(i64))
     combine = opt_prop_def(CombineAttr)
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(StoreEffects())
 
     def __init__(
@@ -225,14 +230,21 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         limits: Sequence[tuple[int, SSAValue]] = (),
         combine: Combine | None = None,
     ) -> None:
-        super().__init__(
-            operands=[value, buffer, indices, [limit for _, limit in limits]],
-            properties={
-                "map": AffineMapAttr(map),
-                "limited": DenseArrayBase.from_list(i64, [axis for axis, _ in limits]),
-                "combine": None if combine is None else CombineAttr(combine),
-            },
-        )
+        properties = _properties(map, limits)
+        if combine is not None:
+            properties["combine"] = CombineAttr(combine)
+        operands = [value, buffer, *indices, *(limit for _, limit in limits)]
+        Operation.__init__(self, operands=operands, properties=properties)
+
+    @property
+    def indices(self) -> Sequence[SSAValue]:
+        """The indices that the map is applied to."""
+        return self.operands[2 : 2 + self.map.data.num_dims]
+
+    @property
+    def limits(self) -> Sequence[SSAValue]:
+        """How many lanes of each limited axis are valid."""
+        return self.operands[2 + self.map.data.num_dims :]
 
     @property
     def accumulates(self) -> Combine | None:
@@ -289,60 +301,14 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         return op
 
 
-def _access_properties(
-    map: AffineMap,
-    indices: Sequence[SSAValue],
-    limits: Sequence[tuple[int, SSAValue]],
-    *before: int,
-) -> dict[str, Attribute]:
-    sizes = (*before, len(indices), len(limits))
-    if sizes not in _SEGMENTS:
-        _SEGMENTS[sizes] = DenseArrayBase.from_list(i32, sizes)
-    axes = tuple(axis for axis, _ in limits)
-    if axes not in _AXES:
-        _AXES[axes] = DenseArrayBase.from_list(i64, axes)
-    return {
-        "map": AffineMapAttr(map),
-        "limited": _AXES[axes],
-        "operandSegmentSizes": _SEGMENTS[sizes],
-    }
+def _properties(map: AffineMap, limits: Sequence[tuple[int, SSAValue]]) -> dict[str, Attribute]:
+    limited = _limited(tuple(axis for axis, _ in limits))
+    return {"map": AffineMapAttr(map), "limited": limited}
 
 
-_SEGMENTS: dict[tuple[int, ...], Attribute] = {}
-_AXES: dict[tuple[int, ...], Attribute] = {}
-
-
-def new_load(
-    buffer: SSAValue,
-    map: AffineMap,
-    indices: Sequence[SSAValue],
-    kind: Attribute,
-    limits: Sequence[tuple[int, SSAValue]] = (),
-) -> LoadOp:
-    """`LoadOp(...)`, in a third of the time."""
-    return LoadOp.create(
-        operands=[buffer, *indices, *(limit for _, limit in limits)],
-        result_types=[kind],
-        properties=_access_properties(map, indices, limits, 1),
-    )
-
-
-def new_store(
-    value: SSAValue,
-    buffer: SSAValue,
-    map: AffineMap,
-    indices: Sequence[SSAValue],
-    limits: Sequence[tuple[int, SSAValue]] = (),
-    combine: CombineAttr | None = None,
-) -> StoreOp:
-    """`StoreOp(...)`, in a third of the time."""
-    properties = _access_properties(map, indices, limits, 1, 1)
-    if combine is not None:
-        properties["combine"] = combine
-    return StoreOp.create(
-        operands=[value, buffer, *indices, *(limit for _, limit in limits)],
-        properties=properties,
-    )
+@functools.cache
+def _limited(axes: tuple[int, ...]) -> Attribute:
+    return DenseArrayBase.from_list(i64, axes)
 
 
 # load %x (d0, d1) -> (d1 + d0)(%c2, %i) == load %x (d0) -> (d0 + 2)(%i)

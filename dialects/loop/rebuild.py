@@ -40,8 +40,6 @@ from .ops import (
     StoreOp,
     YieldOp,
     block_shape,
-    new_load,
-    new_store,
 )
 from .syntax import compress
 from .unused import erase_unused
@@ -351,7 +349,7 @@ class Rebuild:
         buffer = self.value(op.buffer) if buffer is None else buffer
         map, operands = self.map(exprs, len(block_shape(kind)))
         limits = self._limits(op) if limits is None else limits
-        new = new_load(buffer, map, operands, kind, limits)
+        new = LoadOp(buffer, map, operands, kind, limits)
         new.attributes |= op.attributes
         self.bind(op.result, self.emit(new, op).results[0])
 
@@ -369,7 +367,7 @@ class Rebuild:
         buffer = self.value(op.buffer) if buffer is None else buffer
         map, operands = self.map(exprs, len(block_shape(value.type)))
         limits = self._limits(op) if limits is None else limits
-        new = new_store(value, buffer, map, operands, limits, op.combine)
+        new = StoreOp(value, buffer, map, operands, limits, op.accumulates)
         new.attributes |= op.attributes
         self.emit(new, op)
 
@@ -387,9 +385,9 @@ class Rebuild:
         return False
 
     def _limits(self, op: LoadOp | StoreOp) -> list[tuple[int, SSAValue]]:
-        if len(op.operands) == len(op.indices) + (1 if isinstance(op, LoadOp) else 2):
+        if not (limits := op.limits):
             return []
-        values = [self.value(limit) for limit in op.limits]
+        values = [self.value(limit) for limit in limits]
         return list(zip(op.limited.get_values(), values, strict=True))
 
     def visit_affine(self, op: affine.MinOp | affine.ApplyOp) -> None:

@@ -21,9 +21,9 @@ from ...dialects.loop.ops import (
     KernelOp,
     LoadOp,
     LocalOp,
+    StoreOp,
     block_shape,
     element_type,
-    new_store,
 )
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -123,7 +123,7 @@ class _Stage(Rebuild):
             self.bind(self.first.reduction.variable, row)
             super().visit_load(load)
             map, operands = self.map(self.place(row), len(self.shape))
-            self.emit(new_store(self.value(load.result), self.buffer, map, operands), load)
+            self.emit(StoreOp(self.value(load.result), self.buffer, map, operands), load)
 
     def place(self, row: AffineExpr) -> list[AffineExpr]:
         """The place of the copy of a row."""

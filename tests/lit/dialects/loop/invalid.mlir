@@ -603,3 +603,10 @@ loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
   scf.if %c {
   }
 }
+
+// -----
+
+loop.kernel @k(%x: memref<4xf32>, %i: index) -> () {
+  // expected-error @+1 {{loop.load: map has the wrong number of dimensions, expected 2, got}}
+  %v = "loop.load"(%x, %i, %i) <{map = affine_map<(d0) -> (d0)>, limited = array<i64>}> : (memref<4xf32>, index, index) -> f32
+}
