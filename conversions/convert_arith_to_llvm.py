@@ -32,7 +32,7 @@ from .to_llvm.types import NO_FASTMATH, dense, element_of, fastmath_of, int_attr
 ARITH = LoweringTable()
 """How to lower each operation of `arith`."""
 
-_INTEGER_BINARY: dict[type[Operation], type[Operation]] = {
+_INTEGER: dict[type[Operation], type[Operation]] = {
     arith.AddiOp: llvm.AddOp,
     arith.SubiOp: llvm.SubOp,
     arith.MuliOp: llvm.MulOp,
@@ -50,9 +50,10 @@ _INTEGER_BINARY: dict[type[Operation], type[Operation]] = {
     arith.MinSIOp: upstream.INTRINSICS["smin"],
     arith.MaxUIOp: upstream.INTRINSICS["umax"],
     arith.MinUIOp: upstream.INTRINSICS["umin"],
+    **dict.fromkeys((arith.CmpiOp, upstream.CmpiOp), llvm.ICmpOp),
 }
 
-_FLOAT_BINARY: dict[type[Operation], type[Operation]] = {
+_FLOAT: dict[type[Operation], type[Operation]] = {
     arith.AddfOp: llvm.FAddOp,
     arith.SubfOp: llvm.FSubOp,
     arith.MulfOp: llvm.FMulOp,
@@ -61,6 +62,8 @@ _FLOAT_BINARY: dict[type[Operation], type[Operation]] = {
     arith.MinimumfOp: upstream.INTRINSICS["minimum"],
     arith.MaxnumfOp: llvm.VectorFMaxOp,
     arith.MinnumfOp: llvm.VectorFMinOp,
+    arith.NegfOp: llvm.FNegOp,
+    **dict.fromkeys((arith.CmpfOp, upstream.CmpfOp), upstream.FCmpOp),
 }
 
 _CASTS: dict[type[Operation], type[Operation]] = {
@@ -102,12 +105,11 @@ def lower_constant(op: Operation, low: Lowering) -> SSAValue:
     return low.constant(value, target)
 
 
-@ARITH.on(*_INTEGER_BINARY)
-def lower_integer_binary(op: Operation, low: Lowering) -> SSAValue:
-    left, right = op.operands
+@ARITH.on(*_INTEGER)
+def lower_integer(op: Operation, low: Lowering) -> SSAValue:
+    operands = [low.value(operand) for operand in op.operands]
     result = low.parts_of(op.results[0].type)[0]
-    operands = (low.value(left), low.value(right))
-    return low.emit(_INTEGER_BINARY[type(op)], operands, result, _overflow(op))
+    return low.emit(_INTEGER[type(op)], operands, result, {**_overflow(op), **_predicate(op)})
 
 
 def _overflow(op: Operation) -> Mapping[str, Attribute]:
@@ -117,32 +119,16 @@ def _overflow(op: Operation) -> Mapping[str, Attribute]:
     return {"overflowFlags": int_attr(sum(_OVERFLOW[flag] for flag in flags.data), 32)}
 
 
-@ARITH.on(*_FLOAT_BINARY)
-def lower_float_binary(op: Operation, low: Lowering) -> SSAValue:
-    left, right = op.operands
-    operands = (low.value(left), low.value(right))
-    return low.emit(_FLOAT_BINARY[type(op)], operands, op.results[0].type, fastmath_of(op))
+def _predicate(op: Operation) -> Mapping[str, Attribute]:
+    predicate = op.properties.get("predicate")
+    return {} if predicate is None else {"predicate": predicate}
 
 
-@ARITH.on(arith.NegfOp)
-def lower_negf(op: Operation, low: Lowering) -> SSAValue:
-    return low.emit(llvm.FNegOp, (low.value(op.operands[0]),), op.results[0].type, fastmath_of(op))
-
-
-@ARITH.on(arith.CmpiOp, upstream.CmpiOp)
-def lower_cmpi(op: Operation, low: Lowering) -> SSAValue:
-    left, right = op.operands
-    operands = (low.value(left), low.value(right))
-    properties = {"predicate": op.properties["predicate"]}
-    return low.emit(llvm.ICmpOp, operands, op.results[0].type, properties)
-
-
-@ARITH.on(arith.CmpfOp, upstream.CmpfOp)
-def lower_cmpf(op: Operation, low: Lowering) -> SSAValue:
-    left, right = op.operands
-    operands = (low.value(left), low.value(right))
-    properties = {"predicate": op.properties["predicate"], **fastmath_of(op)}
-    return low.emit(upstream.FCmpOp, operands, op.results[0].type, properties)
+@ARITH.on(*_FLOAT)
+def lower_float(op: Operation, low: Lowering) -> SSAValue:
+    operands = [low.value(operand) for operand in op.operands]
+    properties = {**fastmath_of(op), **_predicate(op)}
+    return low.emit(_FLOAT[type(op)], operands, op.results[0].type, properties)
 
 
 # Selecting between buffers selects between addresses and between sizes.

@@ -7,18 +7,16 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import cf, llvm
-from xdsl.dialects.builtin import ModuleOp, i1
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ..core.budgets import EXACT
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
-from .to_llvm.types import int_attr, numbers_attr
+from .to_llvm.types import numbers_attr
 
 CF = LoweringTable()
 """How to lower each operation of `cf`; block arguments are converted separately."""
-
-_EQUAL = int_attr(0, 64)
 
 
 def _flat(low: Lowering, values: Sequence[SSAValue]) -> list[SSAValue]:
@@ -64,39 +62,19 @@ def conditional_branch(
 @CF.on(cf.SwitchOp)
 def lower_switch(switch: cf.SwitchOp, low: Lowering) -> None:
     flag = low.value(switch.flag)
-    block, region = switch.parent, switch.parent_region()
-    assert block is not None
-    assert region is not None
     values = switch.case_values.get_values() if switch.case_values is not None else ()
+    for value, target, operands in zip(
+        values, switch.case_blocks, switch.case_operand, strict=True
+    ):
+        matches = low.compare("eq", flag, low.integer(int(value), flag.type))
+        block = switch.parent
+        assert block is not None
+        following = block.split_before(switch)
+        branch = conditional_branch(matches, target, _flat(low, operands), following, ())
+        branch.location = switch.location
+        block.add_op(branch)
     default = _flat(low, switch.default_operands)
-    operands = [_flat(low, case) for case in switch.case_operand]
-    cases = list(zip(values, switch.case_blocks, operands, strict=True))
-    for number, (value, target, arguments) in enumerate(cases):
-        wanted = low.integer(int(value), flag.type)
-        compare = llvm.ICmpOp.create(
-            operands=[flag, wanted], result_types=[i1], properties={"predicate": _EQUAL}
-        )
-        last = number == len(cases) - 1
-        following = switch.default_block if last else Block()
-        branch = conditional_branch(
-            compare.res, target, arguments, following, default if last else []
-        )
-        _append(low, switch, block, (compare, branch))
-        if not last:
-            region.insert_block_after(following, block)
-            block = following
-    if not cases:
-        branch = llvm.BrOp.create(operands=default, successors=[switch.default_block])
-        _append(low, switch, block, (branch,))
-
-
-def _append(low: Lowering, op: Operation, block: Block, new: Sequence[Operation]) -> None:
-    for one in new:
-        if block is op.parent:
-            low.perform(one)
-        else:
-            one.location = op.location
-            block.add_op(one)
+    low.perform(llvm.BrOp.create(operands=default, successors=[switch.default_block]))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Operation, SSAValue
@@ -24,23 +24,20 @@ class Calls:
     def __init__(self, function: BufferFunction, constants: Constants) -> None:
         self.function, self.constants = function, constants
         self._registered: dict[object, int] = {}
-        self._convert: dict[type[Operation], Callable[..., None]] = {
-            graph.ConstantOp: lambda op: None,
-            graph.CallDpsOp: self._convert_call,
-            graph.CallPackedOp: self._convert_packed,
-        }
 
     def convert(self, op: Operation) -> None:
         """Convert an operation.
 
         Raises:
-            PassFailedException: if it is something else.
+            PassFailedException: if it is neither a call nor a constant.
         """
-        convert = self._convert.get(type(op))
-        if convert is None:
-            raise refused(op, "cannot be converted to the run time")
         with self.function.standing_for(op.location):
-            convert(op)
+            if isinstance(op, graph.CallDpsOp):
+                self._convert_call(op)
+            elif isinstance(op, graph.CallPackedOp):
+                self._convert_packed(op)
+            elif not isinstance(op, graph.ConstantOp):
+                raise refused(op, "cannot be converted to the run time")
 
     def _convert_call(self, op: graph.CallDpsOp) -> None:
         function = self.function

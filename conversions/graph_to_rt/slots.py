@@ -41,11 +41,10 @@ def plan_arena(
     same polynomial. `may_share` is called for each buffer that would reuse a slot.
     """
     slots: list[Dim] = []
-    busy_until: list[int] = []
     holder: list[int] = []
     slot_of: list[int] = []
     for number, buffer in enumerate(buffers):
-        free = [n for n in range(len(slots)) if busy_until[n] < buffer.first]
+        free = [n for n, held in enumerate(holder) if buffers[held].last < buffer.first]
         dying = [n for n in buffer.over if buffers[n].last == buffer.first]
         slot = next((slot_of[n] for n in dying if holder[slot_of[n]] == n), None)
         if slot is None:
@@ -53,11 +52,10 @@ def plan_arena(
         if slot is None or not may_share(number):
             slot = len(slots)
             slots.append(buffer.size)
-            busy_until.append(buffer.last)
             holder.append(number)
         elif buffer.size.is_static and slots[slot].value < buffer.size.value:
             slots[slot] = buffer.size
-        busy_until[slot], holder[slot] = buffer.last, number
+        holder[slot] = number
         slot_of.append(slot)
     return ArenaPlan(tuple(slots), tuple(slot_of))
 

@@ -41,13 +41,15 @@ func.func @loop(%n: index, %x: memref<?xf32>) -> index {
 // CHECK-NEXT: %[[V0:.*]] = llvm.mlir.constant(42 : i32) : i32
 // CHECK-NEXT: %[[V1:.*]] = llvm.mlir.constant(-7 : i32) : i32
 // CHECK-NEXT: %[[V2:.*]] = llvm.icmp "eq" %f, %[[V0]] : i32
-// CHECK-NEXT: llvm.cond_br %[[V2]], ^bb2(%b : f32), ^bb1
+// CHECK-NEXT: llvm.cond_br %[[V2]], ^bb3(%b : f32), ^bb1
 // CHECK-NEXT: ^bb1:
 // CHECK-NEXT: %[[V3:.*]] = llvm.icmp "eq" %f, %[[V1]] : i32
-// CHECK-NEXT: llvm.cond_br %[[V3]], ^bb3, ^bb2(%a : f32)
-// CHECK-NEXT: ^bb2(%x: f32):
+// CHECK-NEXT: llvm.cond_br %[[V3]], ^bb4, ^bb2
+// CHECK-NEXT: ^bb2:
+// CHECK-NEXT: llvm.br ^bb3(%a : f32)
+// CHECK-NEXT: ^bb3(%x: f32):
 // CHECK-NEXT: func.return %x : f32
-// CHECK-NEXT: ^bb3:
+// CHECK-NEXT: ^bb4:
 // CHECK-NEXT: func.return %a : f32
 func.func @switch(%f: i32, %a: f32, %b: f32) -> f32 {
   cf.switch %f : i32, [
