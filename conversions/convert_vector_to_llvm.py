@@ -1,6 +1,6 @@
 """Operations on machine vectors to LLVM instructions.
 
-A machine vector has one fixed dimension. Its accesses are aligned like one element.
+A machine vector has one fixed dimension. Accesses are aligned like an element of it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Building loop nests from operators that say what their value is at an index.
+"""Builds loop nests from operators that define their value at an index.
 
-`NestBuilder` is the `Nest` that `GraphOp.value_at` is given. What keeps the nest small:
+`NestBuilder` is the `Nest` that `GraphOp.value_at` receives. Three things keep the nest small:
 
-- `LoopNest` places each operation as far out as it may be, once.
+- `LoopNest` places each operation once, in its outermost legal loop.
 - A value at an index is computed once while the loops it depends on are open, and so is a
   reduction that two operators have in common.
-- What the plan of the kernel stages is computed into a `loop.local` buffer by a nest of its
-  own, then read, so that a reduction does not run again in each iteration of a loop.
+- A value that the plan stages is computed into a `loop.local` buffer by a nest of its own, so that
+  a reduction does not run again in each iteration of a loop.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class NestBuilder(Nest):
 
     Args:
         block: the body of the kernel, to be filled.
-        arguments: for each argument of the primitive function what stands for it.
+        arguments: those of the kernel for each argument of the primitive function.
         shapes: the symbolic shapes of the primitive function.
-        staged: values that are staged, with the number of outer loops they are kept under.
+        staged: the values to stage, with the number of outer loops around their buffers.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class NestBuilder(Nest):
         return scalars.computed(self, self.body.load(buffer, index), element_type(value))
 
     def store(self, value: SSAValue, buffer: SSAValue, index: Index, kind: Attribute) -> None:
-        """Write a computed scalar to a buffer that stands for a tensor of elements of `kind`."""
+        """Store a computed scalar in the buffer of a tensor with elements of `kind`."""
         self.body.store(scalars.stored(self, value, kind), buffer, index)
 
     def extent(self, value: SSAValue, dim: int) -> AffineExpr:
@@ -118,10 +118,9 @@ class NestBuilder(Nest):
     # Staging.
 
     def _staged_value(self, value: SSAValue, index: Index, depth: int) -> SSAValue:
-        """Read `value` from its local buffer, which is made and filled when first needed.
+        """Read `value` from its local buffer, which is created and filled on first use.
 
-        The buffer holds all of the dimensions after the first `depth`, at the leading
-        indices that are asked for.
+        The buffer holds the dimensions after the first `depth`, at the requested leading indices.
         """
         outer = index[:depth]
         key = ("local", value, outer)
@@ -258,7 +257,7 @@ class NestBuilder(Nest):
     def entry_loops(self, matrix: SSAValue, rest: Sequence[AffineExpr]) -> Iterator[Index]:
         """Open loops over the rows of a matrix, over `rest`, then over the row's entries.
 
-        Gives the position of the entry, then the variables of the loops in between.
+        Yields the position of the entry, then the variables of the loops in between.
         """
         source = self._sparse(matrix)
         with self.body.loops([self.extent(matrix, 0), *rest]) as (row, *between):
@@ -273,7 +272,7 @@ class NestBuilder(Nest):
     # Scalars and indices.
 
     def insert(self, op: Operation) -> SSAValue:
-        """Place a pure operation as far out as it may be, if it is not there."""
+        """Place a pure operation in its outermost legal loop, once."""
         return self.body.insert(op)
 
     def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:

@@ -104,19 +104,23 @@ class Buffers:
             return [self.row(buffer), value(self.linear(buffer, place))]
         return [buffer, *[value(index) for index in place]]
 
+    def number(self, buffer: SSAValue, place: Place) -> int | None:
+        """The row-major number of the element at a place, None unless it is constant."""
+        if any(index.number is None for index in place):
+            return None
+        return self.linear(buffer, place).number
+
     def always_readable(self, buffer: SSAValue, place: Place, count: int) -> bool:
         """Whether `count` elements from a place are never written, and inside the buffer."""
         kind = memref_type(buffer)
         if buffer in self.written or not kind.has_static_shape():
             return False
-        indices = [index.number for index in place]
-        if not all(
-            index is not None and 0 <= index < size
-            for index, size in zip(indices, kind.get_shape(), strict=True)
-        ):
+        shape, first = kind.get_shape(), self.number(buffer, place)
+        if first is None or first + count > prod(shape):
             return False
-        first = self.linear(buffer, place).number
-        return first is not None and first + count <= prod(kind.get_shape())
+        return all(
+            0 <= (index.number or 0) < size for index, size in zip(place, shape, strict=True)
+        )
 
 
 class Access:
@@ -300,21 +304,19 @@ class Access:
 
     # Known elements.
 
-    def _number(self, place: Place | None) -> int | None:
-        if place is None or any(index.number is None for index in place):
-            return None
-        return self.buffers.linear(self.buffer, place).number
-
     def known(self, place: Place, width: int) -> SSAValue | None:
         """Elements that were stored before, None if they have to be loaded."""
-        if not self.buffers.contents.tracks(self.buffer):
+        contents = self.buffers.contents
+        if not contents.tracks(self.buffer):
             return None
-        return self.buffers.contents.read(self.buffer, self._number(place), width)
+        return contents.read(self.buffer, self.buffers.number(self.buffer, place), width)
 
     def note_write(self, place: Place | None, value: SSAValue, count: int) -> None:
         """Record a store of `count` lanes from a place, None if that is unknown."""
-        if self.buffers.contents.tracks(self.buffer):
-            self.buffers.contents.write(self.buffer, self._number(place), value, count)
+        contents = self.buffers.contents
+        if contents.tracks(self.buffer):
+            first = None if place is None else self.buffers.number(self.buffer, place)
+            contents.write(self.buffer, first, value, count)
 
     def all_of(self, conditions: Sequence[SSAValue]) -> SSAValue:
         """The conjunction of some conditions."""

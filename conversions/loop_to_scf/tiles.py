@@ -101,13 +101,9 @@ def _captures(state: State, block: Block) -> list[SSAValue]:
     inside: dict[SSAValue, SSAValue] = {}
     captures: list[SSAValue] = []
     constants: list[Operation] = []
-    own = [op for top in block.ops for op in top.walk()]
-    defined: set[SSAValue] = {value for op in own for value in op.results}
-    defined.update(arg for op in own for r in op.regions for b in r.blocks for arg in b.args)
-    defined.update(block.args)
-    for op in own:
+    for op in block.walk():
         for number, operand in enumerate(op.operands):
-            if operand in defined:
+            if depths[operand] >= depth:
                 continue
             if operand not in inside:
                 owner = operand.owner
