@@ -1,4 +1,4 @@
-"""Walks over operations: all of them in order, or those of the classes a pattern matches."""
+"""Walks over operations: all of them in order, two alike, or the classes a pattern matches."""
 
 from __future__ import annotations
 
@@ -37,6 +37,17 @@ def _push(regions: tuple[Region, ...], waiting: list[Operation]) -> None:
                 waiting.append(op)
                 op = op.prev_op
             block = block.prev_block
+
+
+def is_same(one: Operation | Region, other: Operation | Region) -> bool:
+    """Whether two operations or regions differ at most in names and locations.
+
+    xDSL's equivalence ignores the types of results, which make all the difference between casts.
+    """
+    return one.is_structurally_equivalent(other) and all(
+        inner.result_types == same.result_types
+        for inner, same in zip(operations_in(one), operations_in(other), strict=True)
+    )
 
 
 @dataclass(eq=False, repr=False)

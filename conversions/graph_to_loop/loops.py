@@ -19,6 +19,7 @@ from xdsl.traits import Pure
 from ...core.building.arithmetic import INDEX, computed, constant
 from ...core.building.scopes import Scope, Scopes
 from ...core.provenance import fuse
+from ...core.walks import is_same
 from ...dialects.graph.nest import Index, PlaceStep, Steps
 from ...dialects.graph.plan.nest_plan import NAMES
 from ...dialects.loop import ops as loop
@@ -306,6 +307,6 @@ def _is_same_reduction(known: Operation, op: loop.ForOp) -> bool:
     if not isinstance(known, loop.ForOp):
         return False
     name, op.loop_name = op.loop_name, known.loop_name
-    same = known.is_structurally_equivalent(op)
+    same = is_same(known, op)
     op.loop_name = name
     return same

@@ -11,8 +11,10 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.weights import WeightStore
+from stepwell.frontends.builder import Value
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
+RNG = np.random.default_rng(0)
 
 
 def cast(source: str, target: str) -> sw.Module:
@@ -105,3 +107,30 @@ def test_literals() -> None:
     for found in (sw.compile(module, threads=1)(x), module.run_reference(x)):
         assert found.dtype == BF16
         assert found.astype(np.float32).tolist() == [2.5, 0.0]
+
+
+def rounded(b: sw.Builder, x: Value, dtype: str) -> Value:
+    return b.cast(b.cast(x, dtype), "f32")
+
+
+def test_functions_that_differ_in_an_inner_type_stay_apart() -> None:
+    b = sw.Builder("main")
+    x, y = b.input("x", (9,)), b.input("y", (9,))
+    b.output(rounded(b, x, "f16"), name="of_f16")
+    b.output(rounded(b, y, "bf16"), name="of_bf16")
+    check(b.module(), 100 * RNG.standard_normal(9, np.float32))
+
+
+def test_reductions_that_differ_in_an_inner_type_stay_apart() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 9))
+    sums = [b.reduce(rounded(b, x, kind), "sum", axes=[1]) for kind in ("f16", "bf16")]
+    b.output(b.sub(*sums), name="y")
+    check(b.module(), RNG.standard_normal((4, 9), np.float32))
+
+
+def check(module: sw.Module, x: np.ndarray) -> None:
+    """Sums of nine numbers may be added in another order."""
+    inputs = [x] * len(module.inputs)
+    got, expected = sw.compile(module, threads=1)(*inputs), module.run_reference(*inputs)
+    np.testing.assert_allclose(np.stack([got]), np.stack([expected]), rtol=0, atol=4e-6)

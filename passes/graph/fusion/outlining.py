@@ -12,6 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....core.provenance import fuse
 from ....core.typed import owned
+from ....core.walks import is_same
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import PRIMITIVE
 from ....dialects.graph.interfaces import GraphOp
@@ -109,9 +110,7 @@ class Outliner:
 
     def _shared(self, function: func.FuncOp, name: str) -> func.FuncOp:
         for known in self.functions.get(name, []):
-            if known.function_type == function.function_type and (
-                known.body.is_structurally_equivalent(function.body)
-            ):
+            if known.function_type == function.function_type and is_same(known.body, function.body):
                 for one, other in zip(known.body.walk(), function.body.walk(), strict=True):
                     one.location = fuse([one, other])
                 return known
