@@ -31,6 +31,16 @@ def log_sum_exp(b: sw.Builder, x: SSAValue) -> SSAValue:
     return b.add(b.log(total(b, b.exp(b.sub(x, most)))), most)
 
 
+def decomposed_softmax(b: sw.Builder, x: SSAValue) -> SSAValue:
+    powers = b.exp(b.sub(x, total(b, x, "max")))
+    return b.div(powers, total(b, powers))
+
+
+def decomposed_layer_norm(b: sw.Builder, x: SSAValue) -> SSAValue:
+    d = centred(b, x)
+    return b.div(d, b.sqrt(b.add(total(b, b.mul(d, d), "mean"), 1e-3)))
+
+
 def normalized_twice(b: sw.Builder, x: SSAValue) -> SSAValue:
     return normalized(b, normalized(b, x))
 
@@ -83,6 +93,24 @@ def test_chains_are_one_kernel(form: Rows, shape: tuple[int | str, ...]) -> None
     x = np.random.default_rng(0).uniform(-2, 2, sizes).astype(np.float32)
     # Sums of up to 10000 terms in f32, in another order.
     np.testing.assert_allclose(exe(x), numbers(x.astype(np.float64))[form], rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("form", [decomposed_softmax, decomposed_layer_norm])
+@pytest.mark.parametrize("depth", [0, 5])
+@pytest.mark.parametrize("shape", [(5, 37), ("n", 64), (1, 8), (3, 1), (1, 1)])
+def test_decomposed_rows(form: Rows, depth: int, shape: tuple[int | str, int]) -> None:
+    """A softmax or a norm of single operators is one kernel, also behind a dense layer."""
+    b, random, (rows, columns) = sw.Builder("main"), np.random.default_rng(0), shape
+    w = random.uniform(-1, 1, (columns, depth)).astype(np.float32)
+    x = b.input("x", (rows, depth or columns))
+    b.output(form(b, b.dense(x, w) if depth else x))
+    module = b.module()
+    exe = sw.compile(module, target="x86-64-v3", threads=1)
+    if columns > 1:
+        assert exe.ir("fused").count("graph.primitive") == 1
+    array = random.uniform(-2, 2, (7 if rows == "n" else rows, depth or columns)).astype(np.float32)
+    # A few dozen terms of size 1, in another order.
+    np.testing.assert_allclose(exe(array), module.run_reference(array), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(10, 1), (1, 10), (1, 1)])

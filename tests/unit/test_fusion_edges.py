@@ -88,6 +88,12 @@ def column_shares() -> sw.Module:
     return b.module()
 
 
+def sums_for_all_rows() -> sw.Module:
+    b = sw.Builder("main")
+    b.output(b.sub(b.input("x", (3, 4)), b.reduce(b.input("z", (4, 6)), "sum", [1])))
+    return b.module()
+
+
 def diamonds() -> sw.Module:
     b = sw.Builder("main")
     y = b.reduce(b.input("x", (4, 5)), "sum", [1])
@@ -150,11 +156,12 @@ def test_each_edge_between_kernels_has_a_reason(
         (products, 0, "the contraction has no register tile of rows and columns"),
         (products, 0, "a kernel has at most one dense product"),
         (perceptron, 0, "a contraction reads each element many times and would compute it each"),
-        (branches, 0, "an element of it is read more than once"),
+        (branches, 0, "it would be computed more than once"),
         (long_chain, 2, "a kernel may have at most 2 operators"),
         (attention, 0, "it is needed outside of that kernel as well"),
         (wide_product, 0, "the product that reads it may have more than 64 columns"),
         (column_shares, 0, "the inner loop of the kernel would no longer run along memory"),
+        (sums_for_all_rows, 0, "it would need a local buffer for more than a row"),
         (attention, 0, "no other reduction can be in the loops of a contraction"),
     ],
 )

@@ -10,6 +10,7 @@ from xdsl.ir.affine import AffineExpr
 from ..interfaces import GraphOp, Sizes
 from .accesses import LoopKind, Read, Recording
 from .recording import Recorder
+from .uses import Uses
 
 _REDUCTIONS = (LoopKind.REDUCTION, LoopKind.ENTRIES)
 
@@ -48,6 +49,12 @@ class GroupValues:
         op = value.owner
         assert isinstance(op, GraphOp)
         return self.recorder.recording(op, op.results.index(value))
+
+    def is_cheap(self, value: SSAValue) -> bool:
+        """Whether computing an element again costs no more than loading it: see `Uses.is_cheap`."""
+        op = value.owner
+        assert isinstance(op, GraphOp)
+        return Uses(self.recorder).is_cheap(op)
 
     def needed(self, value: SSAValue, index: Sequence[AffineExpr]) -> list[AffineExpr]:
         """The expressions of an index on which the element of a value there depends."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineExpr
+from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ....core.dims import Dim
 
@@ -24,9 +24,16 @@ class PlannedLoop:
     parallel: bool = False
 
     @property
+    def iterations(self) -> int | None:
+        """The number of iterations, if it is known."""
+        if isinstance(self.extent, AffineConstantExpr):
+            return self.extent.value
+        return self.extent.value if isinstance(self.extent, Dim) and self.extent.is_static else None
+
+    @property
     def runs_once(self) -> bool:
         """Whether the loop has one iteration."""
-        return self.extent in (Dim.of(1), AffineExpr.constant(1))
+        return self.iterations == 1
 
 
 Loops = tuple[PlannedLoop, ...]
@@ -66,6 +73,8 @@ class NestPlan:
     nests: list[ResultNest] = field(default_factory=list)
     staged: dict[SSAValue, int] = field(default_factory=dict)
     """Values kept in a local buffer, with the number of loops the buffer is filled under."""
+    hoisted: set[SSAValue] = field(default_factory=set)
+    """Those of them that are staged in front of a loop, which would compute them again."""
     repeated: set[SSAValue] = field(default_factory=set)
     """Values that are computed more often than they have elements."""
     refusal: Refusal | None = None

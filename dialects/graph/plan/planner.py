@@ -92,6 +92,7 @@ class _Planner:
                 continue
             self.plan.nests.append(nest)
             self.plan.repeated |= walk.repeated | (walk.computed & computed)
+            self.plan.hoisted |= walk.hoisted
             computed |= walk.computed
             changed, self.plan.staged = walk.staged != self.plan.staged, walk.staged
             if changed and len(self.plan.nests) > 1:

@@ -70,19 +70,6 @@ class Uses:
         reads = list(self._reads(op, value))
         return len(reads) != 1 or not all(_visits_once(op, *read) for read in reads)
 
-    def overlaps(self, op: Operation, value: SSAValue) -> bool:
-        """Whether an operator may read an element of an operand in several iterations.
-
-        Loops that the index does not depend on do not count: reads are hoisted out of them.
-        Windows that overlap do.
-        """
-        if not isinstance(op, GraphOp):
-            return False
-        return any(
-            not is_injective(read.index, _sizes(op, recording, read, needed=True))
-            for recording, read in self._reads(op, value)
-        )
-
     def reads_row(self, op: GraphOp, value: SSAValue) -> bool:
         """Whether a reduction reads an operand only along the row of its own element."""
         return all(

@@ -19,6 +19,7 @@ from ....core.dims import Dim
 from ..interfaces import GraphOp, Index, rank, tensor_type
 from .accesses import Atom, AtomKind, LoopKind, Recording, Sources, atoms_in
 from .group_values import GroupValues
+from .injective import is_injective
 from .local_buffers import local_type
 from .nest_plan import NAMES, Loops, PlannedLoop, Refusal, ResultNest
 
@@ -50,6 +51,8 @@ class Walk:
         self.entries: tuple[int, SSAValue] | None = nest.entries
         self.refusal: Refusal | None = None
         self.repeated: set[SSAValue] = set()
+        self.hoisted: set[SSAValue] = set()
+        """Staged values that a loop would compute again."""
         self.computed: set[SSAValue] = set()
         """Values that this nest computes, those aside that are staged before all nests."""
         self._atoms: list[frozenset[PlannedLoop]] = []
@@ -133,7 +136,7 @@ class Walk:
             demands.append(self._fill(value, fixed[0], depth))
         if demands and depth != 0:
             self.computed.add(value)
-        if len(demands) > 1 or any(self._again(d, d.index) is not None for d in demands):
+        if len(demands) > 1 or any(self._is_repeated(value, demand) for demand in demands):
             self.repeated.add(value)
         for demand in demands:
             self._read(op, value, demand)
@@ -157,10 +160,27 @@ class Walk:
                 return None if needed.isdisjoint(demand.loops[number:]) else number
         return None
 
+    def _is_repeated(self, value: SSAValue, demand: Demand) -> bool:
+        """Whether one use computes an element again: a loop does, or windows that overlap.
+
+        Of what is cheap, windows are not looked at.
+        """
+        if self._again(demand, demand.index) is not None:
+            return True
+        if self.values.is_cheap(value):
+            return False
+        sizes: dict[AffineExpr, int | None] = {}
+        for atom in atoms_in(demand.index):
+            loops = self._atoms[atom]
+            (size,) = {loop.iterations for loop in loops} if len(loops) == 1 else {None}
+            sizes[AffineExpr.dimension(atom)] = size
+        return not is_injective(demand.index, sizes)
+
     def _depth(self, value: SSAValue, demands: Sequence[Demand]) -> int | None:
         """How many leading indices each buffer for a value has; None if it is not staged.
 
-        It is staged if its reductions would run again, or if another nest stages it.
+        It is staged if its reductions would run again, if several uses would each compute what is
+        expensive, or if another nest stages it.
         """
         if not demands:
             return None
@@ -174,8 +194,9 @@ class Walk:
         several = len(demands) > 1 and not self.ends
         again = idle is not None or (several and self._reduces_for_each(value, first, depth))
         if not again and value not in self.staged:
-            return None
+            return depth if several and fits and self._is_expensive(value, demands) else None
         if fits:
+            self.hoisted |= {value} if idle is not None else set()
             return depth
         # What follows says whether there is a better order of the loops.
         why = "its reductions would run again for each of its uses"
@@ -194,6 +215,12 @@ class Walk:
                 break
             depth += 1
         return depth
+
+    def _is_expensive(self, value: SSAValue, demands: Sequence[Demand]) -> bool:
+        """Whether a value is expensive, and no loop around a use would fill its buffer again."""
+        if self.values.is_cheap(value):
+            return False
+        return all(self._again(demand, demand.index) is None for demand in demands)
 
     def _reduces_for_each(self, value: SSAValue, demand: Demand, depth: int) -> bool:
         """Whether reductions behind a value depend on more than its first `depth` indices."""

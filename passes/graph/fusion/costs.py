@@ -21,7 +21,6 @@ _LONGEST_DOT_OF_ENTRY = 16
 
 _MANY_TIMES = "a contraction reads each element many times and would compute it each time"
 _OTHER_ROWS = "the kernel that reads it has other rows"
-_TWICE = "an element of it is read more than once"
 
 
 class Costs:
@@ -58,7 +57,7 @@ class Costs:
                 return f"{op.name} has loops of its own"
         match proposal.gain:
             case Gain.USER:
-                return self._against_user(proposal)
+                return self._against_contraction(proposal)
             case Gain.PRODUCT:
                 return self._against_product(maker, reader, proposal.value)
             case Gain.ENTRIES:
@@ -72,44 +71,29 @@ class Costs:
 
     def objection_to(self, plan: NestPlan, proposal: Proposal) -> str | None:
         """What speaks against the plan of a merged group; None where nothing does."""
-        value = proposal.value
-        if proposal.gain == Gain.REREAD:
-            row_by_row = plan.staged.get(value) == tensor_type(value).get_num_dims() - 1
-            same_order = not any(nest.reordered for nest in plan.nests)
-            if not row_by_row or not same_order or value in plan.repeated:
-                return "the kernel that reads it does not read its rows one after the other"
-        if proposal.gain not in (Gain.USER, Gain.ROWS, Gain.COMMON_REDUCTION):
+        if proposal.gain not in (Gain.USER, Gain.ROWS, Gain.COMMON_REDUCTION, Gain.REREAD):
             return None
-        if proposal.gain != Gain.USER:
-            if any(nest.reordered for nest in plan.nests):
-                return "the inner loop of the kernel would no longer run along memory"
-            if value in plan.staged:
-                return "it would need a local buffer"
+        reordered = any(nest.reordered for nest in plan.nests)
+        kept = [v for op in proposal.maker.ops for v in op.results if v in plan.staged]
+        by_row = not reordered and (plan.repeated | plan.hoisted).isdisjoint(kept)
+        by_row &= all(plan.staged[v] == tensor_type(v).get_num_dims() - 1 for v in kept)
+        if proposal.gain == Gain.REREAD and not (by_row and proposal.value in kept):
+            return "the kernel that reads it does not read its rows one after the other"
+        if reordered and proposal.gain != Gain.USER:
+            return "the inner loop of the kernel would no longer run along memory"
+        if not by_row and (kept or proposal.value in plan.staged):
+            return "it would need a local buffer for more than a row"
         again = [op for op in proposal.maker.ops if not plan.repeated.isdisjoint(op.results)]
-        if value in plan.repeated and not all(map(self.uses.is_cheap, again)):
+        if proposal.value in plan.repeated and not all(map(self.uses.is_cheap, again)):
             return "it would be computed more than once"
         return None
 
     def repeats(self, proposal: Proposal) -> bool:
-        """Whether a value would be computed more often than it has elements."""
-        return any(
-            user in proposal.reader.repeated or self.uses.repeats(user, proposal.value)
-            for user in proposal.users
-        )
-
-    # An operator goes where its users are.
-
-    def _against_user(self, proposal: Proposal) -> str | None:
-        if (why := self._against_contraction(proposal)) is not None:
-            return why
-        if all(map(self.uses.is_cheap, proposal.maker.ops)):
-            return None
-        if self.repeats(proposal):
-            return _TWICE
+        """Whether a value may be computed more often than it has elements, without a buffer."""
         users, value = proposal.users, proposal.value
         if len(users) > 1 and not all(self.uses.at_own_index(user, value) for user in users):
-            return "several operators read it, at different indices"
-        return None
+            return True
+        return any(u in proposal.reader.repeated or self.uses.repeats(u, value) for u in users)
 
     def _against_contraction(self, proposal: Proposal) -> str | None:
         """A contraction reads an element again for each register tile: not even cheap ones pay."""
@@ -214,8 +198,6 @@ class Costs:
             return "no other reduction can be in the loops of a contraction"
         if any(group.anchor and self.uses.walked(group.anchor) for group in (maker, reader)):
             return "the entries of the rows of a matrix are visited by a kernel of their own"
-        if any(self.uses.overlaps(user, value) for user in proposal.users):
-            return _TWICE
         if any(map(_is_contraction, reader.ops)):
             return "a reduction before a contraction is in another kernel"
         return None if self._keeps_rows(reader, value) else _OTHER_ROWS

@@ -121,7 +121,8 @@ class Grouping:
         maker, reader, used = proposal.maker, proposal.reader, proposal.users
         if proposal.gain == Gain.USER:
             # Once there are loops over the same row in a kernel, its operators may be in several.
-            simple = _PLAIN.issuperset(reader.gains) or all(map(self.uses.is_cheap, maker.ops))
+            plain = _PLAIN.issuperset(reader.gains) and not self.costs.repeats(proposal)
+            simple = plain or all(map(self.uses.is_cheap, maker.ops))
             alone = maker.ops if simple and len(maker.ops) == 1 else []
         elif proposal.gain == Gain.EPILOGUE:
             # A reshape is looped over by its source, unless two operators read what it makes.

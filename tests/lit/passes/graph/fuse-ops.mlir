@@ -317,10 +317,9 @@ func.func @rows_of_one(%x: tensor<10x1xf32>) -> tensor<10x1xf32> {
 
 // -----
 
-// What is expensive is not computed in two loops over a row, though each reads it at its own index.
+// What is expensive and read in two loops over a row is kept in a buffer for the row.
 // CHECK-LABEL: func.func @row_of_two_loops
-// CHECK-NEXT: func.call @fused_exp(
-// CHECK-NEXT: func.call @fused_abs_reduce_div(
+// CHECK-NEXT: func.call @fused_exp_abs_reduce_div(
 // CHECK-NEXT: func.return
 func.func @row_of_two_loops(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   %e = graph.exp %x : (tensor<4x6xf32>) -> tensor<4x6xf32>
@@ -328,4 +327,18 @@ func.func @row_of_two_loops(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   %s = graph.reduce sum %a axes = [1] keepdims = true : (tensor<4x6xf32>) -> tensor<4x1xf32>
   %y = graph.div %e, %s : (tensor<4x6xf32>, tensor<4x1xf32>) -> tensor<4x6xf32>
   func.return %y : tensor<4x6xf32>
+}
+
+// -----
+
+// A row that is too long for a buffer is computed by a kernel of its own.
+// CHECK-LABEL: func.func @long_row_of_two_loops
+// CHECK-NEXT: func.call @fused_exp(
+// CHECK-NEXT: func.call @fused_reduce_div(
+// CHECK-NEXT: func.return
+func.func @long_row_of_two_loops(%x: tensor<4x9000xf32>) -> tensor<4x9000xf32> {
+  %e = graph.exp %x : (tensor<4x9000xf32>) -> tensor<4x9000xf32>
+  %s = graph.reduce sum %e axes = [1] keepdims = true : (tensor<4x9000xf32>) -> tensor<4x1xf32>
+  %y = graph.div %e, %s : (tensor<4x9000xf32>, tensor<4x1xf32>) -> tensor<4x9000xf32>
+  func.return %y : tensor<4x9000xf32>
 }
