@@ -21,12 +21,10 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import affine, arith
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineDimExpr, AffineExpr
 
 from ...core.building.affine import (
@@ -34,22 +32,19 @@ from ...core.building.affine import (
     FLOOR,
     MOD,
     Affine,
-    Atom,
     DivisorError,
     Quotient,
-    polynomial,
-    variable,
 )
-from ...core.building.facts import Ranges
 from ...core.building.polynomials import Polynomial
 from .attrs import LoopKind
 from .bounds import constant_index
-from .linear import with_dims
-from .loops import enclosing, extent_of, loops_in, most_iterations
+from .linear import joined
+from .loops import enclosing, loops_in, most_iterations
 from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp
-from .ops_values import LocalOp, block_shape
-from .segments import segments
+from .ops_values import LocalOp
+from .segments import implied
+from .unknowns import Unknowns
 
 Access = LoadOp | StoreOp
 
@@ -73,19 +68,19 @@ class Dependence:
         )
 
 
-def dependences(body: Block, over: Mapping[SSAValue, SSAValue]) -> Iterator[Dependence]:
+def dependences(body: Block, over: Mapping[SSAValue, Collection[SSAValue]]) -> Iterator[Dependence]:
     """The pairs of accesses that prevent, or may prevent, a loop from being parallel.
 
     Args:
         body: the body of a kernel.
-        over: for each input that an output may overwrite, that output.
+        over: for each output the inputs that it may overwrite.
     """
     groups = _accesses(body, over)
     for loop in loops_in(body):
         if loop.kind.data == LoopKind.SERIAL:
             continue
-        size = extent_of(loop)
-        if size is not None and size < 2:
+        most = most_iterations(loop)
+        if most is not None and most < 2:
             continue
         for accesses in groups:
             inside = [a for a in accesses if loop.is_ancestor(a) and not _is_own(a.buffer, loop)]
@@ -95,8 +90,6 @@ def dependences(body: Block, over: Mapping[SSAValue, SSAValue]) -> Iterator[Depe
                     if not isinstance(store, StoreOp) or _share_coordinate(store, other, loop):
                         continue
                     if loop.is_reduction and _commute(store, other):
-                        continue
-                    if segments(store, loop) & segments(other, loop):
                         continue
                     if _may_meet(store, other, loop):
                         yield Dependence(loop, store, other)
@@ -126,16 +119,17 @@ def _stores(access: Access) -> bool:
     return isinstance(access, StoreOp)
 
 
-def _accesses(body: Block, over: Mapping[SSAValue, SSAValue]) -> list[list[Access]]:
+def _accesses(body: Block, over: Mapping[SSAValue, Collection[SSAValue]]) -> list[list[Access]]:
     """The accesses of each buffer that is stored to, in their order.
 
     An output and the inputs that it may be written over count as one.
     """
-    found: defaultdict[SSAValue, list[Access]] = defaultdict(list)
-    for op in body.walk():
-        if isinstance(op, Access) and _may_run(op):
-            found[over.get(op.buffer, op.buffer)].append(op)
-    return [group for group in found.values() if any(map(_stores, group))]
+    every = [op for op in body.walk() if isinstance(op, Access) and _may_run(op)]
+    stored = dict.fromkeys(op.buffer for op in every if _stores(op))
+    return [
+        [op for op in every if op.buffer is buffer or op.buffer in over.get(buffer, ())]
+        for buffer in stored
+    ]
 
 
 def _may_run(access: Access) -> bool:
@@ -160,101 +154,32 @@ def _share_coordinate(first: Access, second: Access, loop: ForOp) -> bool:
     )
 
 
-class _Unknowns:
-    """Index values as dimensions: those of one iteration, of the other, and of both."""
-
-    def __init__(self, loop: ForOp | None) -> None:
-        self.loop = loop
-        self.size = None if loop is None else most_iterations(loop)
-        self.ranges: Ranges[Atom] = Ranges()
-        self._dims: dict[tuple[object, ...], AffineExpr] = {}
-        self._between = self.dim("distance")
-        self.distance = variable(self._between)
-
-    def dim(self, *key: object, size: int | None = None) -> AffineExpr:
-        """The dimension that stands for something, which is below `size` where that is known."""
-        found = self._dims.setdefault(key, AffineExpr.dimension(len(self._dims)))
-        if size is not None:
-            self.ranges.know(variable(found), 0, max(0, size - 1))
-        return found
-
-    def expr(self, value: SSAValue, side: int) -> AffineExpr:
-        """An index value in one of the two iterations, 0 or 1."""
-        constant = constant_index(value)
-        if constant is not None:
-            return AffineExpr.constant(constant)
-        owner = value.owner
-        if self.loop is not None and value is self.loop.variable:
-            index = self.dim(value, size=self.size)
-            return index if side == 0 else index - self._between
-        if isinstance(owner, Operation):
-            computed = self._computed(owner, side)
-            if computed is not None:
-                return computed
-        loop = owner.parent_op() if isinstance(owner, Block) else None
-        size = None
-        if isinstance(loop, ForOp) and value is loop.variable:
-            size = most_iterations(loop)
-        key = (value, side) if _varies(owner, self.loop) else (value,)
-        return self.dim(*key, size=size)
-
-    def _computed(self, op: Operation, side: int) -> AffineExpr | None:
-        """The result of sums, differences, products by constants and affine maps."""
-        match op:
-            case affine.ApplyOp() if not op.map.data.num_symbols:
-                dims = [self.expr(operand, side) for operand in op.operands]
-                return with_dims(op.map.data.results[0], dims)
-            case arith.AddiOp():
-                return self.expr(op.lhs, side) + self.expr(op.rhs, side)
-            case arith.SubiOp():
-                return self.expr(op.lhs, side) + self.expr(op.rhs, side) * -1
-            case arith.MuliOp():
-                for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-                    factor = constant_index(other)
-                    if factor is not None:
-                        return self.expr(one, side) * factor
-        return None
-
-    def place(self, access: Access, side: int) -> list[Affine]:
-        """The index of the access in one of the two iterations."""
-        kind = access.result.type if isinstance(access, LoadOp) else access.value.type
-        lanes = enumerate(block_shape(kind))
-        symbols = [self.dim(access, axis, side, size=count) for axis, count in lanes]
-        dims = [self.expr(index, side) for index in access.indices]
-        return [polynomial(expr, dims, symbols) for expr in access.map.data.results]
-
-
-def _varies(owner: Operation | Block, loop: ForOp | None) -> bool:
-    """Whether a value may differ between two iterations of a loop; without one, of any loop."""
-    if loop is not None:
-        return loop.body.block is owner or loop.is_ancestor(owner)
-    around = owner.parent_op() if isinstance(owner, Block) else owner
-    if isinstance(around, ForOp):
-        return True
-    return around is not None and any(True for _ in enclosing(around))
-
-
 def _may_meet(first: Access, second: Access, loop: ForOp | None) -> bool:
     """Whether two accesses may be at one place, in different iterations of a loop.
 
     Without a loop, whether there are any iterations in which they are.
     """
-    unknowns = _Unknowns(loop)
+    unknowns = Unknowns(loop)
     try:
         places = unknowns.place(first, 0), unknowns.place(second, 1)
+        equations = [one - other for one, other in zip(*places, strict=True)]
+        if any(_has_no_solution(equation, unknowns) for equation in equations):
+            return False
+        derived = _eliminated([*equations, *_whole(*places)], unknowns)
+        if any(_has_no_solution(equation, unknowns) for equation in derived):
+            return False
+        derived = _eliminated([*implied(first, second, unknowns), *equations], unknowns)
+        if any(_has_no_solution(equation, unknowns) for equation in derived):
+            return False
+        return not any(_is_too_far(equation, unknowns) for equation in equations)
     except DivisorError:
         return True
-    equations = [one - other for one, other in zip(*places, strict=True)]
-    if any(_has_no_solution(equation, unknowns) for equation in equations):
-        return False
-    derived = _eliminated([*equations, *_whole(*places)], unknowns)
-    return not any(_has_no_solution(equation, unknowns) for equation in derived)
 
 
 # c * distance + rest == 0 for no distance but 0 if |rest| < |c|, and for none at all if |rest|
 # is larger than |c| times the largest distance; and never if gcd(coefficients) does not divide
 # the constant
-def _has_no_solution(equation: Affine, unknowns: _Unknowns) -> bool:
+def _has_no_solution(equation: Affine, unknowns: Unknowns) -> bool:
     """Whether a polynomial is never 0, where the distance of two iterations is not 0."""
     constant = equation.constant
     if equation == constant:
@@ -271,12 +196,21 @@ def _has_no_solution(equation: Affine, unknowns: _Unknowns) -> bool:
     return max(-least, most) < factor or (size is not None and nearest > factor * (size - 1))
 
 
+# c * distance + rest == 0 for no distance but 0 if -|c| < rest < |c|
+def _is_too_far(equation: Affine, unknowns: Unknowns) -> bool:
+    """Whether a polynomial is never 0 by what loop variables and lanes are below."""
+    factor = equation.coefficient(unknowns.distance)
+    rest = equation - Polynomial.atom(unknowns.distance) * factor
+    ends = unknowns.is_negative(rest - abs(factor)), unknowns.is_negative(-rest - abs(factor))
+    return all(ends) if factor else any(ends)
+
+
 # a floordiv c == b floordiv c and a mod c == b mod c  <=>  a == b
 def _whole(first: Sequence[Affine], second: Sequence[Affine]) -> Iterator[Affine]:
     """Consequences for indices that are split into a quotient and a remainder."""
     for high, low in itertools.permutations(range(len(first)), 2):
         for by in sorted(_divisors(first[high], FLOOR) & _divisors(first[low], MOD)):
-            one, other = (_joined(place[high] * by + place[low]) for place in (first, second))
+            one, other = (joined(place[high] * by + place[low]) for place in (first, second))
             yield one - other
 
 
@@ -286,19 +220,7 @@ def _divisors(index: Affine, function: AffineBinaryOpKind) -> set[int]:
     return {cut.divisor for cut in cuts if cut.function is function}
 
 
-def _joined(index: Affine) -> Affine:
-    """The same, in which c * (a floordiv c) + a mod c is a."""
-    result = index
-    for cut in index.atoms:
-        if isinstance(cut, Quotient) and cut.function is MOD:
-            quotient, factor = cut._replace(operation=FLOOR.value), index.coefficient(cut)
-            if index.coefficient(quotient) == cut.divisor * factor:
-                parts = Polynomial.atom(quotient) * cut.divisor + Polynomial.atom(cut)
-                result += (cut.dividend - parts) * factor
-    return result
-
-
-def _eliminated(equations: Sequence[Affine], unknowns: _Unknowns) -> list[Affine]:
+def _eliminated(equations: Sequence[Affine], unknowns: Unknowns) -> list[Affine]:
     """The equations, and those that remain when others are solved for one unknown."""
     found = list(dict.fromkeys(equations))
     for solved in found:

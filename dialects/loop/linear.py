@@ -16,6 +16,8 @@ from ...core.building.affine import (
     CEIL,
     FLOOR,
     MOD,
+    Affine,
+    Quotient,
     Replacements,
     divided,
     expression,
@@ -23,6 +25,7 @@ from ...core.building.affine import (
     variable,
     variables,
 )
+from ...core.building.polynomials import Polynomial
 
 
 def with_dims(
@@ -85,3 +88,15 @@ def remainder(expr: AffineExpr, divisor: int) -> AffineExpr:
 def value_of(expr: AffineExpr) -> int | None:
     """The value of a constant expression, None for any other."""
     return expr.value if isinstance(expr, AffineConstantExpr) else None
+
+
+def joined(index: Affine) -> Affine:
+    """The same, in which c * (a floordiv c) + a mod c is a."""
+    result = index
+    for cut in index.atoms:
+        if isinstance(cut, Quotient) and cut.function is MOD:
+            quotient, factor = cut._replace(operation=FLOOR.value), index.coefficient(cut)
+            if index.coefficient(quotient) == cut.divisor * factor:
+                parts = Polynomial.atom(quotient) * cut.divisor + Polynomial.atom(cut)
+                result += (cut.dividend - parts) * factor
+    return result

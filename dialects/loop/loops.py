@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from ...core.building.affine import Atom, DivisorError, polynomial
+from ...core.building.facts import Ranges
 from .attrs import Combine, LoopKind
 from .bounds import filled_in, iterations
-from .linear import value_of
 from .ops_loops import ForOp
 
 
@@ -67,7 +68,7 @@ def most_iterations(loop: ForOp) -> int | None:
     """An upper limit of the number of iterations, None where none is known."""
     if loop.over_entries:
         return None
-    known = [n for e in bound_of(loop) if (n := value_of(e)) is not None]
+    known = [n for e in bound_of(loop) if (n := _most(e)) is not None]
     return max(0, min(known)) if known else None
 
 
@@ -76,6 +77,14 @@ def is_made_in(value: SSAValue, loop: ForOp) -> bool:
     owner = value.owner
     inside = owner if isinstance(owner, Operation) else owner.parent_op()
     return value is not loop.variable and inside is not None and loop.is_ancestor(inside)
+
+
+def _most(expr: AffineExpr) -> int | None:
+    """A number that an expression never exceeds, whatever its indices, None where none is known."""
+    try:
+        return Ranges[Atom]().of(polynomial(expr))[1]
+    except DivisorError:
+        return None
 
 
 def enclosing(op: Operation) -> Iterator[ForOp]:

@@ -95,11 +95,8 @@ class KernelOp(IRDLOperation):
     `accumulators.py`). Only `loop.for` has a body: schedules and conversions handle no other.
 
     The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
-    `trace.py`), for readers and for replay. A kernel that has it is not verified for dependences,
-    reads before the first store, or stores to inputs, since no step introduces any. The verifier
-    cannot tell a trace that steps wrote from one in text, so a scheduled kernel from outside is not
-    checked for these either. `loop.vectors` gives the machine vectors that each vector of the
-    kernel consists of (see `vectors.py`).
+    `trace.py`), for readers and for replay. `loop.vectors` gives the machine vectors that each
+    vector of the kernel consists of (see `vectors.py`).
     """
 
     name = "loop.kernel"
@@ -179,24 +176,30 @@ class KernelOp(IRDLOperation):
                 check_combiners(op)
             elif op.regions and op is not self:
                 refuse(op, "has a body", "loop.for as the only such operation in a kernel")
-        if schedule is None:
-            # Primitives preserve dependences, and the kernel that they started from was verified.
-            self._check_memory()
+        self._check_memory()
 
     def _check_memory(self) -> None:
         """Check that unordered iterations are independent, and that reads are defined."""
-        args, over = self.body.block.args, dict[SSAValue, SSAValue]()
-        for number in range(len(self.inputs), len(args)):
-            over |= {args[given]: args[number] for given in self.may_overwrite(number)}
+        first = len(self.inputs)
+        over = {
+            output: [self.inputs[given] for given in sorted(self.may_overwrite(number))]
+            for number, output in enumerate(self.outputs, first)
+        }
         for found in dependences(self.body.block, over):
             refuse(found.loop, str(found), "independent iterations")
         for load in unwritten(self.body.block, self.outputs):
             refuse(load, f"{access_text(load)} is read, but nothing is stored there before")
+        written = {op.buffer for op in self.walk() if isinstance(op, StoreOp)}
+        written |= {given for output in self.outputs if output in written for given in over[output]}
         for op in self.walk():
             if isinstance(op, StoreOp) and op.buffer in self.inputs:
-                refuse(
-                    op, f"{access_text(op)} is stored to", "an output or a loop.local", "an input"
-                )
+                fact, expected = f"{access_text(op)} is stored to", "an output or a loop.local"
+                refuse(op, fact, expected, "an input")
+            matrix = op.matrix if isinstance(op, ForOp) else ()
+            rows = {op.indptr} if isinstance(op, PartitionPointOp) else set(matrix)
+            if not rows <= set(self.inputs) - written:
+                fact = "the rows of a matrix are not those that the kernel was given"
+                refuse(op, fact, "an input that nothing is written over")
 
     def _check_in_place(self, number: int) -> None:
         """Check that `loop.in_place` is on an output, and names inputs of its type."""

@@ -1,82 +1,112 @@
-"""Loops over the segments of a buffer that another buffer divides, as the rows of a CSR matrix do.
+"""Segments: runs of places into which a sequence that never decreases divides them.
 
-Row i of a matrix has the entries from `ends[i]` up to `ends[i + 1]`, where `ends` never decreases:
-each call checks its matrices. Segments of different rows are disjoint.
+Row i of a CSR matrix has the entries from `indptr[i]` up to `indptr[i + 1]`: each call checks
+its matrices. Part t of balanced work has the rows from `partition_point(t)` up to
+`partition_point(t + 1)`. Segments of one division have no place in common, so that indices that
+are equal are in segments of equal numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
 from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineExpr
 
-from ...core.building.affine import ADD
+from ...core.building.affine import FLOOR, Affine, Quotient, expression, polynomial
+from ...core.building.polynomials import Polynomial
 from ..upstream.ops import IndexCastOp
+from .loops import enclosing
 from .ops_access import LoadOp, StoreOp
-from .ops_loops import ForOp
+from .ops_partition import PartitionPointOp
+from .unknowns import Unknowns, loop_of
 
-_FIRST = AffineExpr.dimension(0)
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment of a division: by a buffer, for some sizes, and with a number."""
+
+    division: Hashable
+    sizes: tuple[Affine, ...]
+    number: Affine
 
 
-def segments(access: LoadOp | StoreOp, loop: ForOp) -> set[tuple[int, SSAValue]]:
-    """The dimensions in which an access stays in the segment of an iteration of a loop.
+# a in segment m, b in segment n of one division:  a == b  =>  m == n
+def implied(first: LoadOp | StoreOp, second: LoadOp | StoreOp, both: Unknowns) -> Iterator[Affine]:
+    """What is 0 where two accesses are at one place, one in each iteration of a loop.
 
-    Each comes with the buffer that divides it: the index is ``ends[i] + l``, where `i` is the
-    variable of `loop` and `l` runs up to ``ends[i + 1] - ends[i]``, or it is the place of an
-    entry of row `i`.
+    The numbers of segments may be places in segments of another division: rows of a matrix are
+    divided into parts.
     """
-    found: set[tuple[int, SSAValue]] = set()
-    for place, expr in enumerate(access.map.data.results):
-        if isinstance(expr, AffineDimExpr):
-            ends = _pointers(access.indices[expr.position], loop)
-            if ends is not None:
-                found.add((place, ends))
-        if not isinstance(expr, AffineBinaryOpExpr) or expr.kind is not ADD:
+    alone = Unknowns(), Unknowns()
+    sides = range(2)
+
+    def there(value: Affine, side: int) -> Affine:
+        dims = {n: both.expr(v, side) for n, v in alone[side].values.items()}
+        return polynomial(expression(value), dims)
+
+    places = [flat.place(access, 0) for flat, access in zip(alone, (first, second), strict=True)]
+    left = list(zip(*places, strict=True))
+    while left:
+        pair = left.pop()
+        found = [list(_segments(pair[side], (first, second)[side], alone[side])) for side in sides]
+        for one, other in ((a, b) for a in found[0] for b in found[1]):
+            if one.division != other.division or [there(size, 0) for size in one.sizes] != [
+                there(size, 1) for size in other.sizes
+            ]:
+                continue
+            yield there(one.number, 0) - there(other.number, 1)
+            left.append((one.number, other.number))
+
+
+def _segments(index: Affine, access: LoadOp | StoreOp, known: Unknowns) -> Iterator[Segment]:
+    """The segments that an index of an access is in, of different divisions."""
+    for atom in index.atoms:
+        value, place = known.value(atom), Polynomial.atom(atom)
+        if value is None or index.coefficient(atom) != 1:
             continue
-        terms = expr.lhs, expr.rhs
-        if all(isinstance(term, AffineDimExpr) for term in terms):
-            one, other = (access.indices[term.position] for term in terms)  # type: ignore[union-attr]
-            for start, variable in ((one, other), (other, one)):
-                ends = _divider(start, variable, loop)
-                if ends is not None:
-                    found.add((place, ends))
-    return found
+        loop = loop_of(value)
+        if loop is not None and loop.over_entries and index == place:
+            dims = [known.expr(operand, 0) for operand in loop.bounds]
+            yield Segment(loop.matrix[0], (), polynomial(loop.bound.data.results[0], dims))
+        segment = _begun(value, known)
+        if segment is None:
+            continue
+        after = Segment(segment.division, segment.sizes, segment.number + 1)
+        ends = [v for v in _bounds(access, known) if _begun(v, known) == after]
+        if any(_is_within(index, place, polynomial(known.expr(v, 0)), known) for v in ends):
+            yield segment
 
 
-def _pointers(place: SSAValue, loop: ForOp) -> SSAValue | None:
-    """The row pointers of a matrix, if a value is the place of an entry of an iteration's row."""
-    inner = place.owner.parent_op() if isinstance(place.owner, Block) else None
-    if not isinstance(inner, ForOp) or not inner.over_entries or place is not inner.variable:
-        return None
-    if list(inner.bounds) != [loop.variable] or inner.bound.data.results != (_FIRST,):
-        return None
-    pointers = inner.matrix[0]
-    return pointers if isinstance(pointers.owner, Block) else None
-
-
-def _divider(start: SSAValue, variable: SSAValue, loop: ForOp) -> SSAValue | None:
-    """The buffer that divides the places that a variable counts from `start`."""
-    inner = variable.owner.parent_op() if isinstance(variable.owner, Block) else None
-    if not isinstance(inner, ForOp) or inner.over_entries or variable is not inner.variable:
-        return None
-    if len(inner.bounds) != 1 or inner.bound.data.results != (_FIRST,):
-        return None
-    count = inner.bounds[0].owner
-    if not isinstance(count, arith.SubiOp) or count.rhs is not start:
-        return None
-    ends = _end(start, loop, 0)
-    # Values that the kernel itself writes could decrease.
-    if ends is None or ends is not _end(count.lhs, loop, 1) or not isinstance(ends.owner, Block):
-        return None
-    return ends
-
-
-def _end(value: SSAValue, loop: ForOp, ahead: int) -> SSAValue | None:
-    """The buffer from which `value` is loaded at the variable of a loop, or `ahead` of it."""
+def _begun(value: SSAValue, known: Unknowns) -> Segment | None:
+    """The segment that begins at a value, None if none is known to."""
     op = value.owner
     if isinstance(op, arith.IndexCastOp | IndexCastOp):
         op = op.input.owner
-    if not isinstance(op, LoadOp) or list(op.indices) != [loop.variable]:
+    if isinstance(op, PartitionPointOp):
+        rows, parts, number = (polynomial(known.expr(v, 0)) for v in (op.rows, op.parts, op.part))
+        return Segment((op.indptr, op.weight), (rows, parts), number)
+    if not isinstance(op, LoadOp) or not isinstance(op.buffer.owner, Block):
         return None
-    wanted = _FIRST + ahead if ahead else _FIRST
-    return op.buffer if op.map.data.results == (wanted,) else None
+    # Values that the kernel itself writes could decrease.
+    if any(isinstance(use.operation, StoreOp) for use in op.buffer.uses):
+        return None
+    place = known.place(op, 0)
+    return Segment(op.buffer, (), place[0]) if len(place) == 1 else None
+
+
+def _bounds(access: LoadOp | StoreOp, known: Unknowns) -> list[SSAValue]:
+    """The values from which the bounds of the loops around an access are computed."""
+    operands = [operand for loop in enclosing(access) for operand in loop.bounds]
+    for operand in operands:
+        known.expr(operand, 0)
+    return list(known.values.values())
+
+
+def _is_within(index: Affine, begin: Affine, end: Affine, known: Unknowns) -> bool:
+    """Whether an index is in a segment, whose end is not before its beginning."""
+    for atom in index.atoms:
+        if isinstance(atom, Quotient) and atom.function is FLOOR and atom.dividend == end - begin:
+            known.ranges.know(atom, 0, None)
+    return known.ranges.is_nonnegative(index - begin) and known.is_negative(index - end)

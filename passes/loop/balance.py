@@ -12,7 +12,7 @@ from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, rounded_up_quotient
 from ...dialects.loop.loops import bound_of, enclosing
 from ...dialects.loop.nests import Consumed, loop_named, plain_loop, refusal
-from ...dialects.loop.ops import ForOp, KernelOp, PartitionPointOp, StoreOp
+from ...dialects.loop.ops import ForOp, KernelOp, PartitionPointOp
 from ...dialects.loop.ops_partition import MOST_WEIGHT
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -35,8 +35,7 @@ def balance(kernel: Consumed, loop: str, entries: str, factor: int, weight: int 
     `weight`. A row is never cut.
 
     Raises:
-        ScheduleError: if the loop is not a parallel one over the rows that `entries` reads, or
-            their row pointer is not an input that the kernel only reads.
+        ScheduleError: if the loop is not a parallel one over the rows that `entries` reads.
     """
     target = plain_loop(STEP, kernel, loop, [LoopKind.PARALLEL])
     reduction = loop_named(STEP, kernel, entries)
@@ -51,10 +50,7 @@ def balance(kernel: Consumed, loop: str, entries: str, factor: int, weight: int 
         raise refusal(STEP, kernel, target, fact)
     if not is_row_loop(target, reduction):
         raise refusal(STEP, kernel, target, f'does not go through the rows of "{entries}"')
-    indptr = reduction.matrix[0]
-    if indptr not in kernel.inputs or any(isinstance(u.operation, StoreOp) for u in indptr.uses):
-        raise refusal(STEP, kernel, target, f'the row pointer of "{entries}" is no mere input')
-    names = split_names(kernel, loop)
+    names, indptr = split_names(kernel, loop), reduction.matrix[0]
     new = _Balance(kernel, target, indptr, factor, weight, names).run()
     return noted(new, "balance", loop, entries, factor, weight=weight)
 
@@ -138,7 +134,7 @@ class LoopBalancePass(PrimitivePass):
           loop.store %s, %y (d0, d1) -> (d0 + d1)(%a, %i1) : f32, memref<99xf32> } } }
     ```
 
-    Requires: a parallel loop over the rows of that reduction, whose row pointer is an input.
+    Requires: a parallel loop over the rows of that reduction.
     Leaves: loops named after it, with 0 and 1 appended.
     """
 

@@ -21,6 +21,7 @@ from stepwell.core.registry import make_context
 from stepwell.dialects.loop.dependences import dependences, unwritten
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.dialects.loop.ops import KernelOp
+from stepwell.passes.loop.rules.replay import replay
 from stepwell.passes.loop.vectorize import vectorize
 
 
@@ -203,6 +204,57 @@ loop.kernel @shift(%x: memref<8xf32>) -> (%y: memref<8xf32> {loop.in_place = [0]
     parse(text.replace(" {loop.in_place = [0]}", "")).verify()
 
 
+def test_every_output_over_an_input_counts_as_that() -> None:
+    text = """
+loop.kernel @two(%x: memref<8xf32>)
+    -> (%y: memref<8xf32> {loop.in_place = [0]}, %z: memref<8xf32> {loop.in_place = [0]}) {
+  loop.for "i" %i to 7 {
+    %v = loop.load %x (d0) -> (d0 + 1)(%i) : memref<8xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+    loop.store %v, %z (d0) -> (d0 + 1)(%i) : f32, memref<8xf32>
+  }
+}"""
+    with pytest.raises(VerifyException, match=r"one stores y\[i\], another loads x\[i \+ 1\]"):
+        parse(text).verify()
+    parse(text.replace("(d0 + 1)", "(d0)")).verify()
+
+
+def test_the_rows_of_a_matrix_are_not_written_over() -> None:
+    text = """
+loop.kernel @next(%ptr: memref<?xi32>, %col: memref<?xi32>)
+    -> (%y: memref<?xi32> {loop.in_place = [0]}) {
+  %zero = arith.constant 0 : i32
+  loop.for "i" %i to 8 {
+    %s = loop.for "e" %p, %j of %ptr, %col row (d0) -> (d0)(%i)
+        reduction carry(%acc = %zero : i32 max) : memref<?xi32>, memref<?xi32> {
+      %q = arith.index_cast %j : index to i32
+      %t = arith.maxsi %acc, %q : i32
+      loop.yield %t : i32
+    }
+    loop.store %s, %y (d0) -> (d0)(%i) : i32, memref<?xi32>
+  }
+}"""
+    with pytest.raises(VerifyException, match=r"loop\.for: the rows of a matrix are not those"):
+        parse(text).verify()
+    parse(text.replace(" {loop.in_place = [0]}", "")).verify()
+
+
+def test_a_schedule_in_the_text_is_no_proof() -> None:
+    text = """
+loop.kernel @scan(%x: memref<64xf32>) -> (%y: memref<64xf32>)
+    attributes {loop.schedule = "tiles(i)"} {
+  loop.for "i" %i to 63 tiles {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<64xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<64xf32>
+    loop.store %v, %y (d0) -> (d0 + 1)(%i) : f32, memref<64xf32>
+  }
+}"""
+    message = r'loop "i" may depend on one another: one stores y\[i\], another stores y\[i \+ 1\]'
+    with pytest.raises(sw.ImportModelError, match=message):
+        sw.from_mlir(text)
+    sw.from_mlir(text.replace("(d0 + 1)(%i) : f32", "(d0)(%i) : f32"))
+
+
 def test_a_local_buffer_is_filled_before_it_is_read() -> None:
     text = """
 loop.kernel @local(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
@@ -312,3 +364,38 @@ def test_a_carried_index_has_not_the_range_of_its_loop() -> None:
     """
     with pytest.raises(VerifyException, match='iterations of loop "i" may depend on one another'):
         Parser(make_context(), text).parse_module().verify()
+
+
+COPY = """
+loop.kernel @copy(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
+  %zero = arith.constant 0 : index
+  %n = memref.dim %x, %zero : memref<?xf32>
+  loop.for "i" %i to %n {
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<?xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+  }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        # Tiles that are no multiple of the lanes: masks keep them apart.
+        (COPY, "split(i, 100, tail=mask); split(i1, 32, tail=mask); vectorize(i11); tiles(i0)"),
+        (COPY, "split(i, 32, tail=split); vectorize(i1); split(i1t, 8, tail=mask)"),
+        (COPY, "split(i, 4, tail=cases, cases=5); vectorize(i1)"),
+        (ENTRIES, "split(i, 3, tail=mask); tiles(i0)"),
+        (ENTRIES, "split(i, 3); split(l, 32, tail=split); vectorize(l1)"),
+        (ENTRIES, "split(l, 32, tail=split); split(l1t, 8, tail=mask); vectorize(l1t1); tiles(i)"),
+    ],
+)
+def test_what_steps_make_of_independent_iterations(text: str, steps: str) -> None:
+    replay(kernel_in(parse(text)), steps).verify()
+
+
+def test_balanced_rows(kernel_of, kernels) -> None:
+    kernel = replay(kernel_of(kernels.spmm(8)), "balance(i, e, 3, weight=2); tiles(i0)")
+    kernel.verify()
+    text = str(kernel).replace("d0 * -1) + d1", "d0 * -1) + d1) + 1").replace("(((", "((((")
+    with pytest.raises(VerifyException, match='iterations of loop "i0" may depend'):
+        parse(text).verify()
