@@ -124,6 +124,9 @@ class Nest(Scalars):
         room, the scalars of a row, along the last dimension, are computed once and kept: a later
         call for the row returns what the first one computed. An operator that keeps several
         functions of one result therefore gives each a number `step` of its own.
+
+        Raises:
+            UnsupportedError: if another function of the result is kept as that step.
         """
 
     @abstractmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from xdsl.parser import Parser
 
 from stepwell.backends.reference.machine import run_kernel
 from stepwell.core.dims import Shape
+from stepwell.core.errors import UnsupportedError
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
@@ -177,6 +179,26 @@ class KeptTwiceOp(Outside):
 
 
 @irdl_op_definition
+class KeptAsOneOp(Outside):
+    """exp(x) + x * x, of which both are kept as the same step."""
+
+    name = "outside.kept_as_one"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    def exponential(self, own: Index, nest: Nest) -> SSAValue:
+        return nest.insert(math.ExpOp(nest.at(self.x, own)))
+
+    def square(self, own: Index, nest: Nest) -> SSAValue:
+        x = nest.at(self.x, own)
+        return scalars.mul(nest, x, x)
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        first = nest.keep(self.result, index, partial(self.exponential, nest=nest))
+        second = nest.keep(self.result, index, partial(self.square, nest=nest))
+        return scalars.add(nest, first, second)
+
+
+@irdl_op_definition
 class GapOp(GraphOp):
     """The distance of the ends of each stored entry of a matrix."""
 
@@ -202,7 +224,18 @@ class GapOp(GraphOp):
 
 DIALECT = Dialect(
     "outside",
-    [TwiceOp, ShiftedOp, SlowOp, StatedOp, SwapOp, RowSumOp, LogSumExpOp, KeptTwiceOp, GapOp],
+    [
+        TwiceOp,
+        ShiftedOp,
+        SlowOp,
+        StatedOp,
+        SwapOp,
+        RowSumOp,
+        LogSumExpOp,
+        KeptTwiceOp,
+        KeptAsOneOp,
+        GapOp,
+    ],
 )
 X, ROW = "tensor<8x6xf32>", "tensor<8x1xf32>"
 CSR = (
@@ -397,3 +430,14 @@ def test_steps_of_one_value_are_kept_by_their_number() -> None:
     run_kernel(kernel, [x, got])
     # One rounding of each of three operations.
     np.testing.assert_allclose(got, np.exp(x) + x * x, rtol=1e-6)
+
+
+def test_two_functions_are_not_kept_as_one_step() -> None:
+    body = f"%y = outside.kept_as_one %x : ({X}) -> {X}\nfunc.return %y : {X}"
+    message = (
+        r"outside.kept_as_one: two functions of a result are kept as one step, "
+        r"got KeptAsOneOp.exponential and KeptAsOneOp.square.*; "
+        r"give each a number: keep\(..., step=1\)"
+    )
+    with pytest.raises(UnsupportedError, match=message):
+        module_after("graph-fuse-ops,convert-graph-to-loop", body, f"%x: {X}", X)

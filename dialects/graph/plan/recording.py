@@ -7,6 +7,7 @@ operator says what it reads once, and no pass lists operators by name.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import cast
@@ -25,6 +26,8 @@ from xdsl.ir.affine import (
 )
 
 from ....core.building.arithmetic import constant
+from ....core.errors import UnsupportedError, explain
+from ....core.provenance import origin
 from ...loop.bounds import constant_index
 from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, rank, tensor_type
@@ -61,6 +64,8 @@ class RecordingNest(Nest):
         self._reads: list[Read] = []
         self._cost = 0
         self._known: dict[object, SSAValue] = {}
+        self._kept: dict[object, tuple[Callable[[Index], SSAValue], Index, SSAValue | None]] = {}
+        """Of each row that is kept the function, and a place with its value; None with loops."""
         self._sources: dict[SSAValue, Sources] = {}
         self._exprs: dict[SSAValue, AffineExpr] = {}
         self._conditions: set[AffineExpr] = set()
@@ -132,15 +137,36 @@ class RecordingNest(Nest):
         if local_type(tensor, rank(value) - 1) is None:
             return compute(index)
         key = ("row", value, row, step)
-        if key not in self._known:
+        if key in self._kept:
+            self._check_step(value, key, compute)
+        else:
             extent = AffineExpr.constant(tensor.get_shape()[-1])
             outside, self._open = self._open, ()
             with self._opened([RecordedLoop(LoopKind.ROW, (), extent, row=row)]) as loops:
-                scalar = compute((*row, self._variable(loops[0], AtomKind.LOOP)))
+                place = (*row, self._variable(loops[0], AtomKind.LOOP))
+                scalar = compute(place)
                 self._known[key] = self._closed(loops, [], [scalar])[0]
-            self._open = outside
+            plain = len(self._loops) == loops[0] + 1
+            self._open, self._kept[key] = outside, (compute, place, scalar if plain else None)
         filled = self._known[key]
         return self._placeholder(filled.type, self._sources_of(filled) | self._used(index[-1:]))
+
+    def _check_step(
+        self, value: SSAValue, key: object, compute: Callable[[Index], SSAValue]
+    ) -> None:
+        """Refuse another function than the one that is kept under a key.
+
+        Equal operations on equal values are one value here. Functions with loops in them are
+        compared by their names.
+        """
+        first, place, scalar = self._kept[key]
+        names = [_name_of(first), _name_of(compute)]
+        if names[0] == names[1] if scalar is None else compute(place) is scalar:
+            return
+        op = cast(Operation, value.owner)
+        fact, got = "two functions of a result are kept as one step", " and ".join(names)
+        hint = "give each a number: keep(..., step=1)"
+        raise UnsupportedError(explain(op.name, fact, got=got, origin=origin(op), hint=hint))
 
     @contextmanager
     def _opened(self, loops: Sequence[RecordedLoop]) -> Iterator[list[int]]:
@@ -274,6 +300,12 @@ def _is_condition(value: SSAValue) -> bool:
     if not isinstance(op, arith.SelectOp):
         return False
     return [constant_index(op.lhs), constant_index(op.rhs)] == [1, 0]
+
+
+def _name_of(function: Callable[[Index], SSAValue]) -> str:
+    """The name of a function, also of one with some arguments given."""
+    inner = function.func if isinstance(function, functools.partial) else function
+    return getattr(inner, "__qualname__", type(inner).__qualname__)
 
 
 def _cost_of(op: Operation) -> int:
