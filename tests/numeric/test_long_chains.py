@@ -21,7 +21,10 @@ def chain(length: int) -> sw.Module:
     return b.module()
 
 
-@pytest.mark.parametrize(("length", "kernels"), [(MOST, 1), (MOST + 1, 2), (250, 3)])
+@pytest.mark.parametrize(
+    ("length", "kernels"),
+    [(MOST, 1), (MOST + 1, 2), pytest.param(250, 3, marks=pytest.mark.slow)],
+)
 def test_a_chain_is_cut_into_kernels(length: int, kernels: int) -> None:
     module = chain(length)
     exe = sw.compile(module, threads=1)

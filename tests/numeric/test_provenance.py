@@ -86,7 +86,7 @@ def check_times(module: Module) -> None:
     [
         pytest.param("resnet50", marks=pytest.mark.slow),
         "shufflenet",
-        "squeezenet",
+        pytest.param("squeezenet", marks=pytest.mark.slow),
         "zfnet512",
     ],
 )
