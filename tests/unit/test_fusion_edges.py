@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from xdsl.dialects import func
+from xdsl.ir import SSAValue
 
 import stepwell as sw
 from stepwell.core.context import CompilerContext
@@ -15,6 +16,7 @@ from stepwell.core.registry import make_context
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.plan.nest_plan import NestPlan
 from stepwell.dialects.graph.plan.planner import plan_nests
+from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.frontends import gnn
 from stepwell.passes.graph.fuse_ops import GraphFuseOpsPass
 from stepwell.passes.graph.fusion import grouping
@@ -193,3 +195,31 @@ def test_few_plans_are_made_of_a_long_chain(monkeypatch: pytest.MonkeyPatch) -> 
     module, _ = fused(diamonds())
     assert str(module.op).count("graph.primitive") == 1
     assert sum(made) <= 100
+
+
+@pytest.mark.parametrize("count", [5, 20])
+def test_siblings_are_found_without_a_scan(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    csr = "#sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>"
+    kind, row = f"tensor<9x9xf32, {csr}>", "tensor<9xf32>"
+    lines = [
+        f"%d{n} = graph.degree %a{n} self_loops = false power = 1.0 : ({kind}) -> {row}"
+        for n in range(count)
+    ]
+    arguments = ", ".join(f"%a{n}: {kind}" for n in range(count))
+    results = ", ".join(f"%d{n}" for n in range(count))
+    kinds = ", ".join([row] * count)
+    module = sw.from_mlir(
+        f"func.func @main({arguments}) -> ({kinds}) {{\n"
+        + "\n".join(lines)
+        + f"\nfunc.return {results} : {kinds}\n}}"
+    )
+    asked: list[GraphOp] = []
+    numbers_of = Uses.walked
+
+    def walked(self: Uses, op: GraphOp) -> set[SSAValue]:
+        asked.append(op)
+        return numbers_of(self, op)
+
+    monkeypatch.setattr(Uses, "walked", walked)
+    fused(module)
+    assert len(asked) <= 2 * count

@@ -81,8 +81,7 @@ class Grouping:
         self._propose_edges(self.members, {Gain.PRODUCT})
         self._propose_edges(backwards, {Gain.COMMON_REDUCTION, Gain.ENTRIES})
         self._propose_edges(backwards, set(Gain))
-        for op in self.members:
-            self._propose_sibling(op)
+        self._propose_siblings()
 
     # The answer to a proposal.
 
@@ -231,27 +230,32 @@ class Grouping:
                         if gain in gains and self._ask(Proposal(gain, group, reader, value)):
                             break
 
-    def _propose_sibling(self, op: GraphOp) -> None:
-        """Propose a group together with an earlier one that visits the rows of the same matrix.
+    def _propose_siblings(self) -> None:
+        """Propose each group together with an earlier one that visits the rows of the same matrix.
 
         Neither may depend on the other, so no edge is there to record a refusal for.
         """
-        group, walked = self.group_of[op], self._numbers_of_rows(op)
-        if group.anchor is not op or not walked:
-            return
-        for other in self.members[: self.members.index(op)]:
-            target = self.group_of[other]
-            if target.anchor is not other or self._numbers_of_rows(other) != walked:
+        anchors: dict[frozenset[SSAValue], list[GraphOp]] = {}
+        for op in self.members:
+            walked = self._numbers_of_rows(op)
+            if self.group_of[op].anchor is not op or not walked:
                 continue
-            if self._depends_on(target, group) or self._depends_on(group, target):
-                continue
-            if self._ask(Proposal(Gain.SIBLINGS, target, group, other.results[0])):
-                return
+            earlier = anchors.setdefault(walked, [])
+            if not any(self._join_sibling(other, op) for other in earlier):
+                earlier.append(op)
 
-    def _numbers_of_rows(self, op: GraphOp) -> set[SSAValue]:
+    def _join_sibling(self, other: GraphOp, op: GraphOp) -> bool:
+        """Merge the groups of two operators that visit the rows of one matrix, if that pays."""
+        target, group = self.group_of[other], self.group_of[op]
+        if self._depends_on(target, group) or self._depends_on(group, target):
+            return False
+        return self._ask(Proposal(Gain.SIBLINGS, target, group, other.results[0]))
+
+    def _numbers_of_rows(self, op: GraphOp) -> frozenset[SSAValue]:
         """The matrix for whose rows an operator computes one number each, if there is one."""
         one = tensor_type(op.results[0]).get_num_dims() == 1
-        return self.uses.walked(op) if one and op.fusion == FusionKind.REDUCTION else set()
+        walked = one and op.fusion == FusionKind.REDUCTION
+        return frozenset(self.uses.walked(op) if walked else ())
 
     def _depends_on(self, group: Group, other: Group) -> bool:
         """Whether what `group` computes depends on `other`, directly or transitively."""
