@@ -28,12 +28,12 @@ class SparseArgument:
     """The number of columns, unless it is static."""
 
 
-Argument = SSAValue | SparseArgument
+KernelArgument = SSAValue | SparseArgument
 
 
-def arguments_of(function: func.FuncOp, block: Block) -> dict[SSAValue, Argument]:
+def arguments_of(function: func.FuncOp, block: Block) -> dict[SSAValue, KernelArgument]:
     """Pair the arguments of a primitive function with those of its kernel."""
-    result: dict[SSAValue, Argument] = {}
+    result: dict[SSAValue, KernelArgument] = {}
     position = 0
     for arg in function.body.block.args:
         count = len(buffer_types(tensor_type(arg)))

@@ -28,7 +28,7 @@ from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, rank
 from ...dialects.graph.nest import Index, Nest, PlaceStep, Steps
 from ...dialects.graph.plan.local_buffers import local_type
 from ...dialects.graph.shapes import SymbolicShapes
-from .arguments import Argument, SparseArgument
+from .arguments import KernelArgument, SparseArgument
 from .loops import LoopNest
 from .sizes import ArgumentSizes
 
@@ -46,7 +46,7 @@ class NestBuilder(Nest):
     def __init__(
         self,
         block: Block,
-        arguments: dict[SSAValue, Argument],
+        arguments: dict[SSAValue, KernelArgument],
         shapes: SymbolicShapes,
         staged: Mapping[SSAValue, int],
     ) -> None:

@@ -12,7 +12,7 @@ from ...core.building.affine import affine
 from ...core.building.arithmetic import INDEX
 from ...core.dims import Dim
 from ...dialects.graph.shapes import SymbolicShapes
-from .arguments import Argument, SparseArgument
+from .arguments import KernelArgument, SparseArgument
 from .loops import LoopNest
 
 
@@ -26,7 +26,7 @@ class ArgumentSizes:
     """
 
     def __init__(
-        self, nest: LoopNest, arguments: Sequence[Argument], shapes: SymbolicShapes
+        self, nest: LoopNest, arguments: Sequence[KernelArgument], shapes: SymbolicShapes
     ) -> None:
         self._nest, self._arguments, self._bindings = nest, arguments, shapes.bindings
         self._known: dict[Dim, AffineExpr] = {}

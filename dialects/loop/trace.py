@@ -21,7 +21,7 @@ from ...core.versions import TRACE
 from .nests import ScheduleError
 from .ops import SCHEDULE, KernelOp
 
-Argument = str | int
+StepArgument = str | int
 """An argument of a step: the name of a loop, a word, or a number."""
 
 _STEP = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\((?P<arguments>[^()]*)\)\s*(?:;|\Z|(?=@))")
@@ -46,8 +46,8 @@ class Step:
     """One step: the name of a primitive, and its arguments after the kernel."""
 
     name: str
-    arguments: tuple[Argument, ...] = ()
-    named: tuple[tuple[str, Argument], ...] = ()
+    arguments: tuple[StepArgument, ...] = ()
+    named: tuple[tuple[str, StepArgument], ...] = ()
 
     def __str__(self) -> str:
         texts = [*map(str, self.arguments), *(f"{key}={value}" for key, value in self.named)]
@@ -60,7 +60,7 @@ def trace_of(kernel: KernelOp) -> str:
     return attribute.data if isinstance(attribute, StringAttr) else ""
 
 
-def noted(kernel: KernelOp, name: str, *arguments: Argument, **named: Argument) -> KernelOp:
+def noted(kernel: KernelOp, name: str, *arguments: StepArgument, **named: StepArgument) -> KernelOp:
     """Append a step to the trace of the kernel that it has just made; return the kernel."""
     step, before = str(Step(name, arguments, tuple(named.items()))), trace_of(kernel)
     kernel.attributes[SCHEDULE] = StringAttr(f"{before}; {step}" if before else step)
@@ -172,9 +172,9 @@ def _end_of_gap(text: str, place: int) -> int:
 
 def _arguments(
     step: str, text: str
-) -> tuple[tuple[Argument, ...], tuple[tuple[str, Argument], ...]]:
-    arguments: list[Argument] = []
-    named: list[tuple[str, Argument]] = []
+) -> tuple[tuple[StepArgument, ...], tuple[tuple[str, StepArgument], ...]]:
+    arguments: list[StepArgument] = []
+    named: list[tuple[str, StepArgument]] = []
     for key, value in _values(step, text):
         if key is not None:
             named.append((key, value))
@@ -185,7 +185,7 @@ def _arguments(
     return tuple(arguments), tuple(named)
 
 
-def _values(step: str, text: str) -> Iterator[tuple[str | None, Argument]]:
+def _values(step: str, text: str) -> Iterator[tuple[str | None, StepArgument]]:
     for part in text.split(",") if text.strip() else []:
         match = _ARGUMENT.fullmatch(part.strip())
         if match is None:

@@ -66,7 +66,7 @@ class Sources:
 NOTHING = Sources()
 
 
-class LoopKind(Enum):
+class RecordedLoopKind(Enum):
     """Which loops `value_at` opens."""
 
     REDUCTION = auto()
@@ -82,7 +82,7 @@ class LoopKind(Enum):
 class RecordedLoop:
     """A loop that `value_at` opens."""
 
-    kind: LoopKind
+    kind: RecordedLoopKind
     around: tuple[int, ...]
     """The loops that are open around it, outermost first."""
     extent: AffineExpr | None = None
@@ -131,7 +131,7 @@ class Recording:
     @property
     def reduces(self) -> bool:
         """Whether an element takes a reduction."""
-        reductions = (LoopKind.REDUCTION, LoopKind.ENTRIES)
+        reductions = (RecordedLoopKind.REDUCTION, RecordedLoopKind.ENTRIES)
         return any(loop.kind in reductions for loop in self.loops)
 
     def reads_of(self, operand: int) -> list[Read]:

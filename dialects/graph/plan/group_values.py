@@ -8,11 +8,11 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ..interfaces import GraphOp, Sizes
-from .accesses import LoopKind, Read, Recording
+from .accesses import Read, RecordedLoopKind, Recording
 from .recording import Recorder
 from .uses import Uses
 
-_REDUCTIONS = (LoopKind.REDUCTION, LoopKind.ENTRIES)
+_REDUCTIONS = (RecordedLoopKind.REDUCTION, RecordedLoopKind.ENTRIES)
 
 
 class GroupValues:

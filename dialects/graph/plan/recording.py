@@ -36,9 +36,9 @@ from .accesses import (
     NOTHING,
     Atom,
     AtomKind,
-    LoopKind,
     Read,
     RecordedLoop,
+    RecordedLoopKind,
     Recording,
     Sources,
     atoms_in,
@@ -109,7 +109,10 @@ class RecordingNest(Nest):
         step: Steps,
     ) -> Sequence[SSAValue]:
         """Note a loop for each extent."""
-        kinds = [LoopKind.GUARD if e in self._conditions else LoopKind.REDUCTION for e in extents]
+        kinds = [
+            RecordedLoopKind.GUARD if e in self._conditions else RecordedLoopKind.REDUCTION
+            for e in extents
+        ]
         opened = [RecordedLoop(kind, (), e) for kind, e in zip(kinds, extents, strict=True)]
         with self._opened(opened) as loops:
             index = tuple(self._variable(loop, AtomKind.LOOP) for loop in loops)
@@ -121,7 +124,7 @@ class RecordingNest(Nest):
     ) -> SSAValue:
         """Note a loop over the entries of a row."""
         operand = self._operands[matrix]
-        loop = RecordedLoop(LoopKind.ENTRIES, (), matrix=operand, row=(row,))
+        loop = RecordedLoop(RecordedLoopKind.ENTRIES, (), matrix=operand, row=(row,))
         with self._opened([loop]) as loops:
             position = self._variable(loops[0], AtomKind.POSITION)
             column = self._variable(loops[0], AtomKind.COLUMN)
@@ -142,7 +145,7 @@ class RecordingNest(Nest):
         else:
             extent = AffineExpr.constant(tensor.get_shape()[-1])
             outside, self._open = self._open, ()
-            with self._opened([RecordedLoop(LoopKind.ROW, (), extent, row=row)]) as loops:
+            with self._opened([RecordedLoop(RecordedLoopKind.ROW, (), extent, row=row)]) as loops:
                 place = (*row, self._variable(loops[0], AtomKind.LOOP))
                 scalar = compute(place)
                 self._known[key] = self._closed(loops, [], [scalar])[0]
@@ -208,7 +211,7 @@ class RecordingNest(Nest):
         """Note the cost of an operation on scalars, once for equal ones."""
         key = (op.name, *op.operands, *op.properties.items(), *op.result_types)
         if key not in self._known:
-            if all(self._loops[number].kind == LoopKind.GUARD for number in self._open):
+            if all(self._loops[number].kind == RecordedLoopKind.GUARD for number in self._open):
                 self._cost += _cost_of(op)
             sources = NOTHING
             for operand in op.operands:

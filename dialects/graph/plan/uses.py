@@ -11,7 +11,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from ...sparse_tensor import is_sparse
 from ..interfaces import FusionKind, GraphOp, tensor_type
 from ..ops_constant import ConstantOp
-from .accesses import AtomKind, LoopKind, Read, Recording, atoms_in
+from .accesses import AtomKind, Read, RecordedLoopKind, Recording, atoms_in
 from .injective import is_injective
 from .recording import Recorder, is_reshape, names_a_symbol
 
@@ -123,7 +123,7 @@ class Uses:
             contiguous = read.index[-1] == column
             if column in used and not layout_is_free and not contiguous:
                 return False
-        return found == {row, column} and recording.loops[0].kind == LoopKind.REDUCTION
+        return found == {row, column} and recording.loops[0].kind == RecordedLoopKind.REDUCTION
 
     def walked(self, op: GraphOp) -> set[SSAValue]:
         """The matrices of which an operator visits the entries of the row of its element."""
@@ -185,7 +185,7 @@ class Uses:
                 loop.extent.value if isinstance(loop.extent, AffineConstantExpr) else float("inf")
                 for recording in self._recordings(op)
                 for loop in recording.loops
-                if loop.kind == LoopKind.REDUCTION
+                if loop.kind == RecordedLoopKind.REDUCTION
             ),
             default=0,
         )

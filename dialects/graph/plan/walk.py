@@ -17,7 +17,7 @@ from xdsl.ir.affine import AffineExpr
 
 from ....core.dims import Dim
 from ..interfaces import GraphOp, Index, rank, tensor_type
-from .accesses import Atom, AtomKind, LoopKind, Recording, Sources, atoms_in
+from .accesses import Atom, AtomKind, RecordedLoopKind, Recording, Sources, atoms_in
 from .group_values import GroupValues
 from .injective import is_injective
 from .local_buffers import local_type
@@ -253,7 +253,7 @@ class Walk:
             loops = site.loops_around(read.around)
             self._demand(op.operands[read.operand], Demand(site.index(read.index), loops))
         for loop in recording.loops:
-            if loop.kind != LoopKind.ROW:
+            if loop.kind != RecordedLoopKind.ROW:
                 needed = site.loops_of(loop.sources)
                 self.reductions.append(frozenset(other for other in needed if other.parallel))
 
@@ -273,7 +273,7 @@ class _Site:
         self._walk, self._op, self._recording, self._demand = walk, op, recording, demand
         self._exprs = list(demand.index)
         self._loops = [
-            PlannedLoop(loop.extent, "e" if loop.kind == LoopKind.ENTRIES else "k")
+            PlannedLoop(loop.extent, "e" if loop.kind == RecordedLoopKind.ENTRIES else "k")
             for loop in recording.loops
         ]
         self.unknown_entry: tuple[SSAValue, AffineExpr] | None = None

@@ -14,7 +14,7 @@ from ....core.errors import explain
 from ....core.reading import LARGEST_LIST, ReadingError, read_text
 from ....dialects.loop.nests import ScheduleError, kernel_named
 from ....dialects.loop.ops import KernelOp
-from ....dialects.loop.trace import Argument, Step, parse_traces
+from ....dialects.loop.trace import Step, StepArgument, parse_traces
 from ..balance import balance
 from ..compute_at import compute_at
 from ..distribute import distribute
@@ -173,7 +173,7 @@ def _bound(step: Step, primitive: Primitive) -> dict[str, object]:
     return bound
 
 
-def _checked(step: Step, name: str, kind: str, value: Argument) -> Argument:
+def _checked(step: Step, name: str, kind: str, value: StepArgument) -> StepArgument:
     wanted = int if kind.startswith("int") else str
     if not isinstance(value, wanted):
         expected = "a number" if wanted is int else "a name"

@@ -10,7 +10,7 @@ from ....core.target import Target
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import ScheduleError, loop_named, loops_by_name
 from ....dialects.loop.ops import ForOp, KernelOp
-from ....dialects.loop.trace import Argument, trace_of
+from ....dialects.loop.trace import StepArgument, trace_of
 from ..balance import balance
 from ..distribute import distribute, distributed_names
 from ..drop_unit_loops import drop_unit_loops, has_unit_loop
@@ -68,7 +68,7 @@ class Schedule:
             self.kernel = kernel
         return result
 
-    def takes(self, step: Callable[..., object], *arguments: Argument) -> bool:
+    def takes(self, step: Callable[..., object], *arguments: StepArgument) -> bool:
         """Apply one step, unless it is refused: an attempt without anything to undo."""
         try:
             step(*arguments)
