@@ -197,6 +197,10 @@ class GraphOp(IRDLOperation, ABC):
     """None: an operator that only moves elements follows its operands, no other one is narrow."""
     DISCONTINUOUS: ClassVar[bool] = False
     """Whether a result jumps where an operand moves by a rounding, as that of `floor` does."""
+    NEVER_NEGATIVE: ClassVar[bool] = False
+    """Whether no element of a result is less than 0; it may be -0.0 or NaN."""
+    KEEPS_NONNEGATIVE: ClassVar[bool] = False
+    """Whether no element of a result is less than 0 where none of the operands is."""
     RECOMPUTE_COST: ClassVar[int | None] = None
     """What computing one element costs, in simple operations; None: counted in `value_at`."""
 
@@ -249,6 +253,13 @@ class GraphOp(IRDLOperation, ABC):
         if not is_float(element_type(self.operands[operand])):
             return False
         return self.DISCONTINUOUS or not all(is_float(element_type(r)) for r in self.results)
+
+    def is_nonnegative(self, operands: Sequence[bool]) -> bool:
+        """Whether no element of a result is less than 0, from whether that is known of operands.
+
+        Nothing is known of operands that are not floats, as sums of integers may wrap around.
+        """
+        return self.NEVER_NEGATIVE or (self.KEEPS_NONNEGATIVE and all(operands))
 
     @property
     def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:

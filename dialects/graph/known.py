@@ -1,8 +1,4 @@
-"""What is known of values at compile time: their elements, their sign, their types.
-
-The range of a result is not part of what an operator says of itself, so the operators whose results
-are never negative are named here.
-"""
+"""What is known of values at compile time: their elements, their sign, their types."""
 
 from __future__ import annotations
 
@@ -18,10 +14,9 @@ from ...core.dtypes import is_real
 from ...core.provenance import fuse
 from ...core.weights import WeightStore
 from . import ops as graph
-from .attrs import ReduceKind, is_float
+from .attrs import is_float
 from .interfaces import GraphOp, element_type, tensor_type
 
-_NEVER_NEGATIVE = (graph.ReluOp, graph.ExpOp, graph.SigmoidOp, graph.SoftmaxOp, graph.SqrtOp)
 _DEPTH = 4
 
 
@@ -53,27 +48,12 @@ def is_regular(array: np.ndarray) -> bool:
 def is_nonnegative(value: SSAValue, depth: int = _DEPTH) -> bool:
     """Whether no element is less than 0 (one may be -0.0 or NaN), from what made it."""
     op = value.owner
-    if isinstance(op, _NEVER_NEGATIVE):
-        return True
-    if isinstance(op, graph.ConstantOp):
-        return op.splat is not None and op.splat >= 0
-    if not depth or not isinstance(op, GraphOp) or not is_float(element_type(value)):
+    if not isinstance(op, GraphOp):
         return False
-    operands = [is_nonnegative(operand, depth - 1) for operand in op.operands]
-    if isinstance(op, graph.MulOp) and op.lhs is op.rhs:
-        return True
-    if isinstance(op, graph.ClipOp):
-        low, high = op.bounds
-        return (low is not None and low >= 0 and (high is None or high >= 0)) or (
-            operands[0] and (high is None or high >= 0)
-        )
-    if isinstance(op, graph.ReduceOp):
-        return operands[0] and op.kind.data in (ReduceKind.SUM, ReduceKind.MEAN, ReduceKind.MIN)
-    if isinstance(op, graph.MaxOp):
-        return any(operands)
-    same = (graph.AddOp, graph.MulOp, graph.MinOp, graph.DropoutOp)
-    moved = (graph.ReshapeOp, graph.TransposeOp, graph.SliceOp, graph.BroadcastToOp, graph.ConcatOp)
-    return isinstance(op, same + moved) and all(operands)
+    known = (
+        depth and is_float(element_type(v)) and is_nonnegative(v, depth - 1) for v in op.operands
+    )
+    return op.is_nonnegative([bool(one) for one in known])
 
 
 def reshape_target(sizes: Sequence[int]) -> list[int] | None:

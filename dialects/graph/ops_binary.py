@@ -112,6 +112,7 @@ class AddOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.add"
+    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
     traits = traits_def(Commutative())
 
@@ -155,12 +156,17 @@ class MulOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.mul"
+    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
     traits = traits_def(Commutative())
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         return (MultiplyOne(),)
+
+    def is_nonnegative(self, operands: Sequence[bool]) -> bool:
+        is_square = self.lhs is self.rhs and is_float(element_type(self.lhs))
+        return is_square or super().is_nonnegative(operands)
 
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
         return scalars.mul(nest, a, b)
@@ -213,6 +219,9 @@ class MaxOp(BinaryOp, HasCanonicalizationPatternsInterface):
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         return (MaxOfSame(),)
 
+    def is_nonnegative(self, operands: Sequence[bool]) -> bool:
+        return any(operands)
+
     def scalar(self, nest: Nest, a: SSAValue, b: SSAValue) -> SSAValue:
         return scalars.maximum(nest, a, b)
 
@@ -228,6 +237,7 @@ class MinOp(BinaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.min"
+    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
     traits = traits_def(Commutative())
 

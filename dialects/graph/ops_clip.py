@@ -80,6 +80,10 @@ class ClipOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
             return int(limits.max if value > 0 else limits.min)
         return min(max(int(value), int(limits.min)), int(limits.max))
 
+    def is_nonnegative(self, operands: Sequence[bool]) -> bool:
+        low, high = self.bounds
+        return (high is None or high >= 0) and (operands[0] or (low is not None and low >= 0))
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         for what, attr in (("minimum", self.minimum), ("maximum", self.maximum)):
             if not isinstance(attr, FloatAttr | IntegerAttr):

@@ -145,6 +145,9 @@ class ConstantOp(GraphOp):
             raise CompileError(explain(self.name, fact, expected=self.type, origin=where))
         return array
 
+    def is_nonnegative(self, operands: Sequence[bool]) -> bool:
+        return self.splat is not None and self.splat >= 0
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         sizes = self.type.get_shape()
         if DYNAMIC_INDEX in sizes:

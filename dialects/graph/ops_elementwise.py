@@ -103,6 +103,7 @@ class ExpOp(FloatUnaryOp):
     """
 
     name = "graph.exp"
+    NEVER_NEGATIVE: ClassVar[bool] = True
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
         return nest.insert(math.ExpOp(x))
@@ -135,6 +136,7 @@ class SqrtOp(FloatUnaryOp):
     """
 
     name = "graph.sqrt"
+    NEVER_NEGATIVE: ClassVar[bool] = True
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
         return nest.insert(math.SqrtOp(x))
@@ -234,6 +236,7 @@ class SigmoidOp(FloatUnaryOp):
     """
 
     name = "graph.sigmoid"
+    NEVER_NEGATIVE: ClassVar[bool] = True
 
     def scalar(self, nest: Nest, x: SSAValue) -> SSAValue:
         one = nest.constant(1.0, x.type)
@@ -253,6 +256,7 @@ class ReluOp(NumericUnaryOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.relu"
+    NEVER_NEGATIVE: ClassVar[bool] = True
     PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 
     @classmethod

@@ -192,6 +192,7 @@ class DropoutOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.dropout"
+    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
     PRECISION: ClassVar[Precision | None] = Precision.FOLLOW
 

@@ -116,6 +116,10 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
         """The axes counted from the front, in ascending order."""
         return tuple(sorted(axis % rank(self.x) for axis in ints(self.axes)))
 
+    def is_nonnegative(self, operands: Sequence[bool]) -> bool:
+        kept = (ReduceKind.SUM, ReduceKind.MEAN, ReduceKind.MIN)
+        return self.kind.data in kept and operands[0]
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
         axes = [facts.axis(axis, len(x)) for axis in ints(self.axes)]
@@ -273,6 +277,7 @@ class SoftmaxOp(NormalizedExponentialOp):
     """
 
     name = "graph.softmax"
+    NEVER_NEGATIVE: ClassVar[bool] = True
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):

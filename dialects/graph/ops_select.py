@@ -47,6 +47,7 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.slice"
+    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
     x = operand_def(DENSE_TENSOR)
@@ -129,6 +130,7 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.concat"
+    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
     inputs = var_operand_def(DENSE_TENSOR)

@@ -45,6 +45,7 @@ class TransposeOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.transpose"
+    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
     x = operand_def(DENSE_TENSOR)
@@ -96,6 +97,7 @@ class ReshapeOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.reshape"
+    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
     x = operand_def(DENSE_TENSOR)
@@ -246,6 +248,7 @@ class BroadcastToOp(GraphOp, HasCanonicalizationPatternsInterface):
     """
 
     name = "graph.broadcast_to"
+    KEEPS_NONNEGATIVE: ClassVar[bool] = True
     FUSION: ClassVar[FusionKind] = FusionKind.BROADCAST
 
     x = operand_def(DENSE_TENSOR)

@@ -55,6 +55,7 @@ class Outside(GraphOp):
 class TwiceOp(Outside):
     name = "outside.twice"
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+    KEEPS_NONNEGATIVE: ClassVar[bool] = True
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         x = nest.at(self.x, index)
@@ -346,6 +347,15 @@ def test_groups(body: str, result: str, called: list[str]) -> None:
     assert main.count("func.call") == len(called)
     passes = "graph-fuse-ops,convert-graph-to-loop"
     assert "loop.kernel" in after(passes, body, arguments, result)
+
+
+@pytest.mark.parametrize(("maker", "relus"), [("graph.exp", 0), ("graph.neg", 1)])
+def test_the_sign_of_a_result_is_known(maker: str, relus: int) -> None:
+    body = (
+        f"%e = {maker} %x : ({X}) -> {X}\n%t = outside.twice %e : ({X}) -> {X}\n"
+        f"%y = graph.relu %t : ({X}) -> {X}\nfunc.return %y : {X}"
+    )
+    assert after("graph-simplify", body, f"%x: {X}", X).count("graph.relu") == relus
 
 
 def test_elementwise_operators_work_on_blocks_of_channels() -> None:
