@@ -25,9 +25,9 @@ from ..core.context import Change, CompilerContext
 from ..core.dtypes import is_real
 from ..core.errors import InputError, MiscompilationError, StepwellError, explain
 from ..core.module import Module
-from ..core.printing import module_text
 from ..core.provenance import names
 from ..core.target import Target
+from ..core.walks import is_same
 from ..dialects.program import is_on_buffers
 from ..runtime.executable import Executable
 from ..runtime.interface import interface_of
@@ -113,12 +113,7 @@ class Checker(Observer):
 
     def _begin(self, module: Module) -> None:
         self._traces = [self._run(module, arrays) for arrays in self._inputs]
-        self._names, self._text = Counter[str](), ""
-
-    def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
-        """Record the state of the module, unless `after_pass` has done so already."""
-        if not self._text:
-            self._names, self._text = _histogram(op), module_text(op)
+        self._state = module.op.clone()
 
     def after_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Run the module, and compare.
@@ -126,16 +121,14 @@ class Checker(Observer):
         Raises:
             MiscompilationError: if the pass changed a result.
         """
-        text = module_text(op)
-        if text == self._text:
+        if is_same(op, self._state):
             self._note(Change(ctx.stage, ctx.pass_name, 0.0, 0, ""))
             return
-        names = _histogram(op)
-        how = _explanation(self._names, names)
+        how = _explanation(_histogram(self._state), _histogram(op))
         traces = self._compared(ctx, op, how)
         self._stated.append(budget_of(ctx.step))
         self._keep(ctx.stage, ctx.pass_name, traces, how)
-        self._names, self._text = names, text
+        self._state = op.clone()
 
     def compare(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Compare as `after_pass` does, and leave the state of the checker unchanged.
