@@ -16,11 +16,11 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return name
 
 
-def free_base(base: str, endings: Sequence[str], taken: Collection[str]) -> str:
-    """The base, with underscores appended until it forms a free name with each ending."""
+def free_names(base: str, endings: Sequence[str], taken: Collection[str]) -> list[str]:
+    """The base with each ending, after underscores that make all of these names free."""
     while any(base + ending in taken for ending in endings):
         base += "_"
-    return base
+    return [base + ending for ending in endings]
 
 
 def free_suffix(

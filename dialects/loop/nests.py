@@ -95,22 +95,9 @@ def loop_names(kernel: KernelOp) -> set[str]:
     return {loop.loop_name.data for loop in loops_of(kernel)}
 
 
-def case_suffixes(kernel: KernelOp, loop: str, cases: int, suffix: str) -> list[str]:
-    """What the names of loops end with in each nest of a split with the tail "cases".
-
-    First comes "", for that of the chunks; there is none for as many iterations as a chunk has.
-    """
-    names = loop_names(kernel) if cases else set[str]()
-    found = [f"{suffix}{number}" for number in range(1, cases + 1)]
-    return ["", *(end for end in found if loop + end in names)]
-
-
 def loops_by_name(kernel: KernelOp) -> dict[str, ForOp]:
     """The loops of a kernel by their names."""
-    found: dict[str, ForOp] = {}
-    for loop in loops_of(kernel):
-        found.setdefault(loop.loop_name.data, loop)
-    return found
+    return {loop.loop_name.data: loop for loop in loops_of(kernel)}
 
 
 def loop_named(step: str, kernel: KernelOp, name: str) -> ForOp:
@@ -119,10 +106,7 @@ def loop_named(step: str, kernel: KernelOp, name: str) -> ForOp:
     Raises:
         ScheduleError: if the kernel has no such loop.
     """
-    for loop in loops_of(kernel):
-        if loop.loop_name.data == name:
-            return loop
-    raise _missing(step, kernel, name)
+    return loops_named(step, kernel, [name])[0]
 
 
 def loops_named(step: str, kernel: KernelOp, names: Sequence[str]) -> list[ForOp]:

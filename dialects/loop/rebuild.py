@@ -30,6 +30,7 @@ from xdsl.rewriter import Rewriter
 from ...core.building.arithmetic import INDEX, computed
 from .attrs import LoopKind
 from .bounds import constant_index, without_repeats
+from .handles import forward
 from .linear import normalized, with_dims
 from .loops import enclosing
 from .ops import (
@@ -207,6 +208,8 @@ class Rebuild:
             variable = self.number(op.variable)
             self.opened(variable, bound)
             yield variable
+        if isinstance(source, ForOp):
+            forward(source, op)
         self.emit(op, source)
 
     def loop_like(
@@ -245,6 +248,7 @@ class Rebuild:
                 self.opened(self.number(op.variable), bound)
             if last := body(op):
                 self.emit(YieldOp(*last))
+        forward(source, op)
         return self.emit(op, source).results
 
     def opened(self, variable: AffineExpr, bound: Sequence[AffineExpr]) -> None:

@@ -3,7 +3,7 @@
     split(j, 32, tail=mask); reorder(i, j0, j1); vectorize(j1)
 
 A kernel carries it as the attribute `loop.schedule`, to which each primitive appends its step.
-Stored text may begin with the version of its steps: `version(1); split(j, 32)`.
+Stored text may begin with the version of its steps: `version(2); split(j, 32)`.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def parse_traces(text: str, file: str | None = None) -> dict[str | None, list[St
         ScheduleError: naming the position of malformed text, or if its version is not supported.
     """
     try:
-        return _upgraded(_parsed(_COMMENT.sub("", text)))
+        return _upgraded(_COMMENT.sub("", text))
     except _MalformedError as error:
         if file is None:
             raise
@@ -143,26 +143,24 @@ def _parsed(text: str) -> dict[str | None, list[Step]]:
     return found
 
 
-def _upgraded(found: dict[str | None, list[Step]]) -> dict[str | None, list[Step]]:
-    """The steps upgraded to the current version, without the step that states a version."""
-    if not found:
+def _upgraded(text: str) -> dict[str | None, list[Step]]:
+    """The steps of a text in their current form, without the one that states a version."""
+    found = _parsed(text)
+    if not found.get(None) or found[None][0].name != VERSION:
         return found
-    kernel, steps = next(iter(found.items()))
-    if kernel is not None or not steps or steps[0].name != VERSION:
-        return found
-    version = steps.pop(0)
-    match version:
+    match found[None][0]:
         case Step(arguments=(int() as number,), named=()):
             pass
-        case _:
+        case version:
             raise ScheduleError(
                 explain("trace", "wrong version", expected=_STATED, got=str(version)[:60])
             )
     try:
-        upgraded = {kernel: TRACE.upgraded(steps, number) for kernel, steps in found.items()}
+        found = _parsed(TRACE.upgraded(text, number))
     except ReadingError as error:
         raise ScheduleError(explain("trace", str(error))) from error
-    return {kernel: steps for kernel, steps in upgraded.items() if kernel or steps}
+    del found[None][0]
+    return {kernel: steps for kernel, steps in found.items() if kernel or steps}
 
 
 def _end_of_gap(text: str, place: int) -> int:

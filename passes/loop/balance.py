@@ -11,13 +11,13 @@ from ...core.budgets import SUMS
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, rounded_up_quotient
 from ...dialects.loop.loops import bound_of, enclosing
-from ...dialects.loop.nests import Consumed, loop_named, plain_loop, refusal
+from ...dialects.loop.names import free_names
+from ...dialects.loop.nests import Consumed, loop_named, loop_names, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, PartitionPointOp
 from ...dialects.loop.ops_partition import MOST_WEIGHT
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
 from ..primitive import PrimitivePass
-from .split import SplitNames, split_names
 
 STEP = "loop-balance"
 
@@ -50,8 +50,7 @@ def balance(kernel: Consumed, loop: str, entries: str, factor: int, weight: int 
         raise refusal(STEP, kernel, target, fact)
     if not is_row_loop(target, reduction):
         raise refusal(STEP, kernel, target, f'does not go through the rows of "{entries}"')
-    names, indptr = split_names(kernel, loop), reduction.matrix[0]
-    new = _Balance(kernel, target, indptr, factor, weight, names).run()
+    new = _Balance(kernel, target, reduction.matrix[0], factor, weight).run()
     return noted(new, "balance", loop, entries, factor, weight=weight)
 
 
@@ -63,17 +62,12 @@ def is_row_loop(loop: ForOp, entries: ForOp) -> bool:
 
 class _Balance(Rebuild):
     def __init__(
-        self,
-        kernel: KernelOp,
-        target: ForOp,
-        indptr: SSAValue,
-        factor: int,
-        weight: int,
-        names: SplitNames,
+        self, kernel: KernelOp, target: ForOp, indptr: SSAValue, factor: int, weight: int
     ) -> None:
         super().__init__(kernel, [target])
         self.target, self.indptr = target, indptr
-        self.factor, self.weight, self.names = factor, weight, names
+        self.factor, self.weight = factor, weight
+        self.names = free_names(target.loop_name.data, ("0", "1"), loop_names(kernel))
 
     def visit_for(self, op: ForOp) -> None:
         if op is not self.target:
@@ -81,10 +75,11 @@ class _Balance(Rebuild):
             return
         (rows,) = self.bound(op)
         parts = rounded_up_quotient(rows, self.factor)
-        with self.loop(self.names.outer, [parts], LoopKind.PARALLEL, op) as i0:
+        outer, inner = self.names
+        with self.loop(outer, [parts], LoopKind.PARALLEL, op) as i0:
             begin, end = (self.begin(rows, part, parts) for part in (i0, i0 + 1))
             count = [minus(end, begin)]
-            with self.loop(self.names.inner, count, LoopKind.PARALLEL, op) as i1:
+            with self.loop(inner, count, LoopKind.PARALLEL, op) as i1:
                 self.bind(op.variable, begin + i1)
                 self.visit_body(op.body.block)
 

@@ -14,7 +14,7 @@ from ...core.typed import memref_type, resized
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.in_place import read_in, written_in
 from ...dialects.loop.loops import most_iterations
-from ...dialects.loop.names import free_base
+from ...dialects.loop.names import free_names
 from ...dialects.loop.nests import (
     Consumed,
     loop_named,
@@ -60,14 +60,7 @@ def distribute(kernel: Consumed, loop: str, after: str) -> KernelOp:
     """
     target = plain_loop(STEP, kernel, loop, [LoopKind.PARALLEL])
     parts = _parts(kernel, target, loop_named(STEP, kernel, after))
-    new = _Distribute(kernel, target, parts, distributed_names(kernel, loop)).run()
-    return noted(new, "distribute", loop, after)
-
-
-def distributed_names(kernel: KernelOp, loop: str) -> tuple[str, str]:
-    """The names of the new loops: `ia` and `ib`, with underscores if those exist."""
-    base = free_base(loop, ("a", "b"), loop_names(kernel))
-    return f"{base}a", f"{base}b"
+    return noted(_Distribute(kernel, target, parts).run(), "distribute", loop, after)
 
 
 @dataclass(frozen=True)
@@ -148,11 +141,10 @@ def _is_computable_again(op: Operation, written: Collection[SSAValue]) -> bool:
 
 
 class _Distribute(Rebuild):
-    def __init__(
-        self, kernel: KernelOp, target: ForOp, parts: _Parts, names: tuple[str, str]
-    ) -> None:
+    def __init__(self, kernel: KernelOp, target: ForOp, parts: _Parts) -> None:
         super().__init__(kernel, [target])
-        self.target, self.parts, self.names = target, parts, names
+        self.target, self.parts = target, parts
+        self.names = free_names(target.loop_name.data, ("a", "b"), loop_names(kernel))
         self.buffers = {local.result for local in parts.expanded}
         self.iteration = AffineExpr.constant(0)
 

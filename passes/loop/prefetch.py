@@ -15,7 +15,7 @@ from ...core.budgets import EXACT
 from ...core.typed import memref_type
 from ...dialects.loop.linear import normalized
 from ...dialects.loop.loops import enclosing, extent_of
-from ...dialects.loop.nests import Consumed, case_suffixes, loop_named, refusal
+from ...dialects.loop.nests import Consumed, loop_named, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
@@ -35,14 +35,7 @@ Place = Sequence[AffineExpr]
 """The index of an element."""
 
 
-def prefetch(
-    kernel: Consumed,
-    argument: int,
-    loop: str,
-    ahead: int = 0,
-    cases: int = 0,
-    suffix: str = "t",
-) -> KernelOp:
+def prefetch(kernel: Consumed, argument: int, loop: str, ahead: int = 0) -> KernelOp:
     """Prefetch the rows of an argument that a reduction reads.
 
         for j: for i to 2: reduce k to n: w[j, k, :]
@@ -63,31 +56,21 @@ def prefetch(
 
     Args:
         ahead: bytes by which hints are earlier than that.
-        cases: the same for the nests that the tail "cases" of a split has for up to this many
-            iterations; see `vectorize`.
-        suffix: the infix of their loop names, before the number of the case.
 
     Raises:
         ScheduleError: if a reduction does not read rows of the argument one after the other, if
             another loop does not read a part of one row, or if a size is unknown.
     """
-    hints, first = _Hints(kernel), loop_named(STEP, kernel, loop)
-    if first.is_plain:
-        if cases:
-            raise refusal(STEP, kernel, first, "is no reduction, of which there are cases")
-        load = _read(kernel, first, argument)
-        hints.add(first, load, hints.after_block(load, _width(kernel, first, load), ahead))
-        return noted(kernel, "prefetch", argument, loop, ahead)
-    streams: dict[ForOp, _Stream] = {}
-    for end in case_suffixes(kernel, loop, cases, suffix):
-        target = loop_named(STEP, kernel, loop + end)
-        if target.over_entries:
-            raise refusal(STEP, kernel, target, "is over the entries of a row")
-        streams[target] = _stream(kernel, target, _read(kernel, target, argument), ahead)
-    for target, stream in streams.items():
-        hints.add(target, stream.load, hints.in_stream(target, stream))
-    named = {"cases": cases, "suffix": suffix} if suffix != "t" else {"cases": cases}
-    return noted(kernel, "prefetch", argument, loop, ahead, **named if cases else {})
+    hints, target = _Hints(kernel), loop_named(STEP, kernel, loop)
+    if target.over_entries:
+        raise refusal(STEP, kernel, target, "is over the entries of a row")
+    load = _read(kernel, target, argument)
+    if target.is_plain:
+        places = hints.after_block(load, _width(kernel, target, load), ahead)
+    else:
+        places = hints.in_stream(target, _stream(kernel, target, load, ahead))
+    hints.add(target, load, places)
+    return noted(kernel, "prefetch", argument, loop, ahead)
 
 
 def _read(kernel: KernelOp, loop: ForOp, argument: int) -> LoadOp:
@@ -287,7 +270,3 @@ class LoopPrefetchPass(PrimitivePass):
     """The reduction or the loop that reads it."""
     ahead: int = 0
     """Bytes by which hints are earlier than evenly spread ones, or than the reads of a loop."""
-    cases: int = 0
-    """Up to how many iterations there are nests for, which get the same hints."""
-    suffix: str = "t"
-    """What is between the name of the loop in these and those numbers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
@@ -13,7 +13,7 @@ from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.bounds import without_repeats
 from ...dialects.loop.linear import minus, quotient, remainder, rounded_up_quotient, value_of
 from ...dialects.loop.loops import bound_of, loops_in
-from ...dialects.loop.names import free_base, free_suffix
+from ...dialects.loop.names import free_names, free_suffix
 from ...dialects.loop.nests import Consumed, loop_named, loop_names, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
@@ -22,47 +22,6 @@ from ..primitive import PrimitivePass
 
 STEP = "loop-split"
 TAILS = ("peel", "mask", "split", "cases")
-
-
-@dataclass(frozen=True)
-class SplitNames:
-    """The names of the loops that a split makes."""
-
-    outer: str
-    inner: str
-    suffix: str
-    """The suffix of the names of loops in the tail, the inner one included."""
-
-    @property
-    def tail(self) -> str:
-        """The loop over the remaining iterations."""
-        return self.inner + self.suffix
-
-    def case(self, left: int) -> SplitNames:
-        """The names in the nest for exactly so many iterations, with tail "cases"."""
-        return replace(self, suffix=f"{self.suffix}{left}")
-
-
-def split_names(
-    kernel: KernelOp, loop: str, factor: int = 1, tail: str = "peel", cases: int = 0
-) -> SplitNames:
-    """The names of the new loops: `i0`, `i1` and `i1t`, with underscores if those exist.
-
-    The arguments are those of `split`: the tail "cases" needs more names.
-    """
-    taken = loop_names(kernel)
-    nested = [n.loop_name.data for n in loops_of_body(loop_named(STEP, kernel, loop))]
-    base = free_base(loop, ("0", "1"), taken)
-    halves = f"{base}0", f"{base}1"
-    most = _most_cases(factor, cases) if tail == "cases" else 0
-    endings = ["", *map(str, range(1, most + 1))]
-    suffix = free_suffix("t", [*nested, *halves], taken.union(halves), endings)
-    return SplitNames(*halves, suffix)
-
-
-def _most_cases(factor: int, cases: int) -> int:
-    """The largest number of iterations for which the tail "cases" has a nest."""
-    return max(cases, factor - 1)
 
 
 def loops_of_body(loop: ForOp) -> list[ForOp]:
@@ -119,27 +78,24 @@ def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: i
     if tail not in ("mask", "cases") and len(bound_of(target)) > 1:
         fact = f"its bound is the smaller of several, which tail={tail} cannot cut"
         raise refusal(STEP, kernel, target, fact)
-    names = split_names(kernel, loop, factor, tail, cases)
-    new = _Split(kernel, target, factor, tail, _most_cases(factor, cases), names).run()
+    new = _Split(kernel, target, factor, tail, max(cases, factor - 1)).run()
     named = {"cases": cases} if cases else {}
     return noted(new, "split", loop, factor, tail=tail, **named)
 
 
 class _Split(Rebuild):
-    def __init__(
-        self,
-        kernel: KernelOp,
-        target: ForOp,
-        factor: int,
-        tail: str,
-        cases: int,
-        names: SplitNames,
-    ) -> None:
+    def __init__(self, kernel: KernelOp, target: ForOp, factor: int, tail: str, cases: int) -> None:
         super().__init__(kernel, [target])
-        self.target, self.factor, self.tail, self.names = target, factor, tail, names
-        self.cases = cases
+        self.target, self.factor, self.tail, self.cases = target, factor, tail, cases
         self.joined = max(0, cases - factor)
         """Up to this many remaining iterations run together with the last chunk."""
+        taken = loop_names(kernel)
+        halves = free_names(target.loop_name.data, ("0", "1"), taken)
+        self.outer, self.inner = halves
+        copied = [*(nested.loop_name.data for nested in loops_of_body(target)), *halves]
+        endings = ["", *map(str, range(1, cases + 1))] if tail == "cases" else [""]
+        self.end = free_suffix("t", copied, taken.union(halves), endings)
+        """The suffix of the names of loops in the tail, those of the split included."""
 
     def visit_for(self, op: ForOp) -> None:
         if op is not self.target:
@@ -155,9 +111,9 @@ class _Split(Rebuild):
         """Chunks, the last of which may be shorter."""
         bound, f = self.bound(op), self.factor
         outer = [rounded_up_quotient(b, f) for b in bound]
-        with self.loop(self.names.outer, outer, op.kind.data, op) as i0:
+        with self.loop(self.outer, outer, op.kind.data, op) as i0:
             rest = [minus(b, i0 * f) for b in bound if value_of(remainder(b, f)) != 0]
-            self.chunk(op, self.names.inner, [AffineExpr.constant(f), *rest], i0 * f)
+            self.chunk(op, [AffineExpr.constant(f), *rest], i0 * f)
 
     def chunks_and_rest(self, op: ForOp) -> None:
         """Whole chunks, then the remainder."""
@@ -168,22 +124,21 @@ class _Split(Rebuild):
             self.chunks_and_cases(op, bound)
             return
         if value_of(full) != 0:
-            with self.loop(self.names.outer, [full], op.kind.data, op) as i0:
-                self.chunk(op, self.names.inner, [whole], i0 * f)
+            with self.loop(self.outer, [full], op.kind.data, op) as i0:
+                self.chunk(op, [whole], i0 * f)
         if value_of(rest) == 0:
             return
-        outside, self.suffix = self.suffix, self.names.suffix
-        tail = self.names.tail
+        self.suffix = self.end
         if self.tail == "peel":
-            self.chunk(op, tail, [rest], full * f)
+            self.chunk(op, [rest], full * f)
         elif value_of(rest) is not None:
             bounds = [rest] if self.tail == "cases" else [whole, rest]
-            self.chunk(op, tail, bounds, full * f)
+            self.chunk(op, bounds, full * f)
         else:
-            name = self.names.outer + self.suffix
+            name = self.name(self.outer)
             with self.loop(name, [rounded_up_quotient(rest, f)], _inner_kind(op), op):
-                self.chunk(op, tail, [whole, rest], full * f)
-        self.suffix = outside
+                self.chunk(op, [whole, rest], full * f)
+        self.suffix = ""
 
     def only_bound(self, op: ForOp) -> AffineExpr:
         """The bound of a loop; the smallest of several is computed before it."""
@@ -194,16 +149,16 @@ class _Split(Rebuild):
         """Whole chunks, one fewer where few iterations would remain, then a nest for each
         remainder.
         """
-        f, outside, outer = self.factor, self.suffix, self.names.outer
+        f = self.factor
         full = minus(quotient(bound, f), self.rest_is(bound, 1, self.joined))
-        with self.loop(outer, [full], op.kind.data, op) as i0:
-            self.chunk(op, self.names.inner, [AffineExpr.constant(f)], i0 * f)
-        self.suffix = self.names.suffix
+        with self.loop(self.outer, [full], op.kind.data, op) as i0:
+            self.chunk(op, [AffineExpr.constant(f)], i0 * f)
         once = [AffineExpr.constant(1), remainder(bound, f)]
-        with self.loop(outer + self.suffix, once, _inner_kind(op), op):
+        with self.loop(self.outer + self.end, once, _inner_kind(op), op):
             for number in [n for n in range(1, self.cases + 1) if n != f]:
+                self.suffix = f"{self.end}{number}"
                 self.case(op, number, bound)
-        self.suffix = outside
+        self.suffix = ""
 
     # 1 if a <= n mod f <= b else 0  ==  (n + f - a) floordiv f - (n + f - 1 - b) floordiv f
     def rest_is(self, bound: AffineExpr, least: int, most: int) -> AffineExpr:
@@ -213,20 +168,18 @@ class _Split(Rebuild):
 
     def case(self, op: ForOp, number: int, bound: AffineExpr) -> None:
         """The nest for exactly `number` remaining iterations."""
-        names, left = self.names.case(number), number % self.factor
+        left = number % self.factor
         bounds = [AffineExpr.constant(1), self.rest_is(bound, left, left)]
         if left <= self.joined:
             many = minus(bound, AffineExpr.constant(self.joined))
             bounds.append(many if number > left else minus(AffineExpr.constant(1), many))
-        self.suffix = names.suffix
-        with self.loop(names.outer + names.suffix, bounds, _inner_kind(op), op):
+        with self.loop(self.name(self.outer), bounds, _inner_kind(op), op):
             whole = AffineExpr.constant(number)
-            self.chunk(op, names.tail, [whole], minus(bound, whole))
-        self.suffix = self.names.suffix
+            self.chunk(op, [whole], minus(bound, whole))
 
-    def chunk(self, op: ForOp, name: str, bound: Sequence[AffineExpr], start: AffineExpr) -> None:
+    def chunk(self, op: ForOp, bound: Sequence[AffineExpr], start: AffineExpr) -> None:
         """A loop over the iterations of one chunk."""
-        with self.loop(name, bound, _inner_kind(op), op) as i1:
+        with self.loop(self.name(self.inner), bound, _inner_kind(op), op) as i1:
             self.bind(op.variable, start + i1)
             self.visit_body(op.body.block)
 
@@ -242,17 +195,17 @@ class _Split(Rebuild):
             def body(inner: ForOp) -> Sequence[SSAValue]:
                 return self.step(op, start + self.number(inner.variable), inner.carried)
 
-            return self.loop_like(op, self.names.inner, [whole], outer.carried, body)
+            return self.loop_like(op, self.inner, [whole], outer.carried, body)
 
         def tail(new: ForOp) -> Sequence[SSAValue]:
             return self.step(op, full * f + self.number(new.variable), new.carried)
 
         if value_of(full) != 0:
-            last = self.loop_like(op, self.names.outer, [full], last, chunk)
+            last = self.loop_like(op, self.outer, [full], last, chunk)
         if value_of(rest) != 0:
-            outside, self.suffix = self.suffix, self.names.suffix
-            last = self.loop_like(op, self.names.tail, [rest], last, tail)
-            self.suffix = outside
+            self.suffix = self.end
+            last = self.loop_like(op, self.name(self.inner), [rest], last, tail)
+            self.suffix = ""
         self.bind_all(op.results, last)
 
 

@@ -79,13 +79,12 @@ class _SplitBorder(RangedRebuild):
             return
         copied = [loop.loop_name.data for loop in (op, *loops_of_body(op))]
         for suffix, start, count in self.parts:
-            free = free_suffix(suffix, copied, self.taken) if suffix else ""
-            outside, self.suffix = self.suffix, free
+            self.suffix = free_suffix(suffix, copied, self.taken) if suffix else ""
             name, bound = self.name(op.loop_name.data), [AffineExpr.constant(count)]
             with self.loop(name, bound, op.kind.data, op) as variable:
                 self.bind(op.variable, variable + start)
                 self.visit_body(op.body.block)
-            self.suffix = outside
+        self.suffix = ""
 
     # Decided operations.
 

@@ -23,7 +23,8 @@ from ...dialects.loop.attrs import Combine
 from ...dialects.loop.axes import NONE, Axes, AxisSet
 from ...dialects.loop.combiners import combining, neutral_value
 from ...dialects.loop.linear import coefficient
-from ...dialects.loop.nests import Consumed, case_suffixes, loops_named
+from ...dialects.loop.loops import enclosing
+from ...dialects.loop.nests import Consumed, loops_named
 from ...dialects.loop.ops import (
     FoldOp,
     ForOp,
@@ -44,9 +45,7 @@ _CLASSES: dict[str, type[Operation]] = {op.name: op for op in Arith.operations}
 """The classes that take blocks; xDSL's own of the same name may be for scalars only."""
 
 
-def vectorize(
-    kernel: Consumed, loops: Sequence[str], cases: int = 0, suffix: str = "t"
-) -> KernelOp:
+def vectorize(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
     """Turn loops into axes of blocks, all those of a nest at once, the lanes last.
 
         for i1 to 12: for j1 to 32: s = reduce k: fma(x[i1, k], w[k, j1], acc); y[i1, j1] = s
@@ -56,20 +55,20 @@ def vectorize(
     valid. The inner half of a split reduction becomes partial accumulators, which a `loop.fold`
     combines after the outer half.
 
-    With `cases=n`, also vectorise the nests for 1..n rows left, which the tail "cases" of a split
-    makes: their loops are called i1t1 and j1t1, i1t2 and j1t2, ... where `suffix` is t.
+    Loops that are not inside of one another, such as those of the nests that a split makes for
+    what is left, become axes of different blocks.
 
     Raises:
         ScheduleError: naming the loop that cannot be an axis, and why.
     """
     if not loops:
         return kernel
-    ends = case_suffixes(kernel, loops[0], cases, suffix)
-    named_loops = iter(loops_named(STEP, kernel, [name + end for end in ends for name in loops]))
-    nests = [[next(named_loops) for _ in loops] for _ in ends]
-    new = _Vectorize(kernel, [Axes(STEP, kernel, nest) for nest in nests]).run()
-    named = {"cases": cases, "suffix": suffix} if suffix != "t" else {"cases": cases}
-    return noted(new, "vectorize", *loops, **named if cases else {})
+    targets, nests = loops_named(STEP, kernel, loops), dict[ForOp, list[ForOp]]()
+    for target in targets:
+        outermost = [target, *(loop for loop in enclosing(target) if loop in targets)][-1]
+        nests.setdefault(outermost, []).append(target)
+    axes = [Axes(STEP, kernel, nest) for nest in nests.values()]
+    return noted(_Vectorize(kernel, axes).run(), "vectorize", *loops)
 
 
 class _Vectorize(Rebuild):
@@ -292,7 +291,3 @@ class LoopVectorizePass(PrimitivePass):
 
     loops: tuple[str, ...] = ()
     """The loops, in the order of the axes; the last one runs along the lanes."""
-    cases: int = 0
-    """Up to how many iterations there are nests for, which get the same axes."""
-    suffix: str = "t"
-    """The infix of their loop names, before the number of the case."""

@@ -132,7 +132,7 @@ class TestRecords:
 
     def test_lines_state_their_version(self, tmp_path: Path) -> None:
         write_records(tmp_path / "r", [self.FIRST])
-        assert json.loads((tmp_path / "r").read_text())["version"] == 1
+        assert json.loads((tmp_path / "r").read_text())["version"] == 2
 
     def test_those_without_one_are_of_the_first(self, tmp_path: Path) -> None:
         fields = json.loads(self.FIRST.line())
@@ -140,20 +140,37 @@ class TestRecords:
         (tmp_path / "r").write_text(json.dumps(fields))
         assert read_records(tmp_path / "r").all() == [self.FIRST]
 
-    def test_an_older_one_is_brought_up(self, second: Callable[..., None], tmp_path: Path) -> None:
+    def test_an_older_one_is_brought_up(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
         (tmp_path / "r").write_text(self.FIRST.line())
-        second(records, "RECORD", {1: lambda fields: {**fields, "trace": "split(i, 8)"}})
+        steps = {2: lambda fields: {**fields, "trace": "split(i, 8)"}}
+        monkeypatch.setattr(records, "RECORD", Format(3, steps))
         assert read_records(tmp_path / "r").all() == [replace(self.FIRST, trace="split(i, 8)")]
+
+    def test_traces_of_the_first_version_name_each_nest(self, tmp_path: Path) -> None:
+        fields = {**json.loads(self.FIRST.line()), "version": 1}
+        fields["trace"] = "split(i, 3, tail=cases); vectorize(i1, j1, cases=2)"
+        (tmp_path / "r").write_text(json.dumps(fields))
+        (record,) = read_records(tmp_path / "r").all()
+        named = "split(i, 3, tail=cases); vectorize(i1, j1, i1t1, j1t1, i1t2, j1t2)"
+        assert record.trace == named
+
+    def test_a_trace_that_is_no_text_is_no_record(self, tmp_path: Path) -> None:
+        fields = {**json.loads(self.FIRST.line()), "version": 1, "trace": 1}
+        (tmp_path / "r").write_text(json.dumps(fields))
+        with pytest.raises(sw.CompileError, match='"trace" is 1'):
+            read_records(tmp_path / "r")
 
     @pytest.mark.parametrize(
         ("version", "message"),
         [
-            ("9", rf"cannot read line 1 of .*/r: {NEWER.replace('1', '0 to 1')}"),
+            ("9", rf"cannot read line 1 of .*/r: {NEWER.replace('1', '0 to 2')}"),
             ("true", '"version" is True'),
         ],
     )
     def test_others_are_refused(self, version: str, message: str, tmp_path: Path) -> None:
-        line = self.FIRST.line().replace('"version": 1', f'"version": {version}')
+        line = self.FIRST.line().replace('"version": 2', f'"version": {version}')
         (tmp_path / "r").write_text(line)
         with pytest.raises(sw.CompileError, match=message):
             read_records(tmp_path / "r")
@@ -162,25 +179,46 @@ class TestRecords:
 class TestTraces:
     def test_a_version_may_come_first(self) -> None:
         steps = parse_traces("split(i, 4); @a: vectorize(j)")
-        assert parse_traces("# mine\nversion(1); split(i, 4); @a: vectorize(j)") == steps
-        assert parse_traces("version(1)\n@a: vectorize(j)") == {"a": steps["a"]}
-        assert parse_traces("version(1)") == {}
+        for version in (1, 2):
+            stated = f"version({version})"
+            assert parse_traces(f"# mine\n{stated}; split(i, 4); @a: vectorize(j)") == steps
+            assert parse_traces(f"{stated}\n@a: vectorize(j)") == {"a": steps["a"]}
+            assert parse_traces(stated) == {}
 
     def test_older_steps_are_brought_up(self, second: Callable[..., None]) -> None:
-        second(trace, "TRACE", {1: lambda steps: [replace(s, name=f"{s.name}_2") for s in steps]})
-        assert parse_traces("version(1); a(i); @k: b(j)") == {
-            None: [Step("a_2", ("i",))],
-            "k": [Step("b_2", ("j",))],
+        second(trace, "TRACE", {1: lambda text: text.replace("(i)", "(i, 4)")})
+        assert parse_traces("version(1); a(i); @k: b(i)") == {
+            None: [Step("a", ("i", 4))],
+            "k": [Step("b", ("i", 4))],
         }
         assert parse_traces("a(i)") == parse_traces("version(2); a(i)")
 
     @pytest.mark.parametrize(
+        ("split", "old", "new"),
+        [
+            ("i, 3, tail=cases", "vectorize(i1, j1, cases=2)", "i1, j1, i1t1, j1t1, i1t2, j1t2"),
+            ("i, 2, cases, 3", "vectorize(i1, cases=3, suffix=tt)", "i1, i1tt1, i1tt3"),
+            ("i, 2, tail=cases, cases=3", "prefetch(0, k, 64, cases=3)", "k kt1 kt3"),
+            ("i, 3, cases", "prefetch(0, k, 64, 2, tt)", "k ktt1 ktt2"),
+            ("i, 3, tail=mask", "vectorize(i1, j1)", "i1, j1"),
+        ],
+    )
+    def test_nests_are_named_since_the_second_version(self, split: str, old: str, new: str) -> None:
+        """There is none for as many rows as a whole chunk has."""
+        named = f"vectorize({new})"
+        if "prefetch" in old:
+            named = "; ".join(f"prefetch(0, {loop}, 64)" for loop in new.split())
+        before, after = f"split({split}); {old}; tiles(i)", f"split({split}); {named}; tiles(i)"
+        assert parse_traces(f"version(1); {before}") == parse_traces(after)
+        assert parse_traces(f"version(1); @a: {before}") == parse_traces(f"@a: {after}")
+
+    @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("version(9); a(i)", f"trace: {NEWER}"),
-            ("version(0)", f"trace: {OLDER}"),
-            ("version(i)", r"trace: wrong version, expected version\(1\), got version\(i\)"),
-            ("version(1, 1)", r"trace: wrong version, expected version\(1\), got version\(1, 1\)"),
+            ("version(9); a(i)", f"trace: {NEWER.replace('1', '1 to 2')}"),
+            ("version(0)", f"trace: {OLDER.replace('1', '1 to 2')}"),
+            ("version(i)", r"trace: wrong version, expected version\(2\), got version\(i\)"),
+            ("version(1, 1)", r"trace: wrong version, expected version\(2\), got version\(1, 1\)"),
         ],
     )
     def test_others_are_refused(self, text: str, message: str) -> None:

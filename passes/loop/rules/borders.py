@@ -71,15 +71,5 @@ def cut_border(schedule: Schedule, loop: str) -> list[str] | None:
     border = border_of(schedule.for_loop(loop))
     if border is None or len(loop_names(schedule.kernel)) > MOST_LOOPS:
         return None
-    before = {op.loop_name.data for op in _siblings(schedule, loop)}
-    schedule.split_border(loop, *border)
-    parts = [op for op in _siblings(schedule, loop) if op.loop_name.data not in before - {loop}]
-    work = {op.loop_name.data: cost(op) for op in parts}
-    return [name for name in work if LITTLE * work[name] >= sum(work.values())]
-
-
-def _siblings(schedule: Schedule, loop: str) -> list[ForOp]:
-    """A loop and its siblings."""
-    block = schedule.for_loop(loop).parent
-    assert block is not None
-    return [op for op in block.ops if isinstance(op, ForOp) and op.is_plain]
+    work = {part: cost(schedule.loop(part)) for part in schedule.split_border(loop, *border)}
+    return [part for part in work if LITTLE * work[part] >= sum(work.values())]

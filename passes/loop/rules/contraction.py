@@ -12,6 +12,7 @@ unless that spills.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +31,6 @@ from ....dialects.loop.ops import (
     LocalOp,
     StoreOp,
 )
-from ..split import SplitNames
 from .accesses import (
     UNKNOWN_EXTENT,
     Stride,
@@ -42,7 +42,7 @@ from .accesses import (
 )
 from .panels import copy_panels, prefetch_panels, prefetch_rows, streamed
 from .register_tile import Tile, choose_tile, partial_sums
-from .steps import Schedule
+from .steps import Parts, Schedule
 
 COPIED_OUT = 16
 """A reduction of at most this many steps into one vector is unrolled completely."""
@@ -78,10 +78,8 @@ class Rows:
 
     tiles: str
     """The loop over them."""
-    cases: int = 0
-    """The number of row cases, each with its own nest, if the number of rows is unknown."""
-    suffix: str = "t"
-    """The infix of their loop names, before the number of the case."""
+    reductions: Sequence[str]
+    """The innermost reduction of each nest that may be the first to read a panel."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +231,7 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         copy_panels(schedule, panel, roles.reductions[-1], tile.columns)
     if len(roles.reductions) == 1 and roles.row is not None:
         prefetch_rows(schedule, roles.reductions[0], roles.packed)
-    prefetch_panels(schedule, roles.reductions[-1], streams, cut.cases, cut.suffix)
+    prefetch_panels(schedule, cut.reductions, streams)
     if not work.is_small:
         if parallel is None:
             parallel = _parallel_rows(schedule, roles.outer, cut.tiles, work, tile)
@@ -251,7 +249,7 @@ def _work_of(schedule: Schedule, roles: Roles, rows: int | None) -> _Work:
     return _Work(of_row, whole, is_small, 1 in sizes)
 
 
-def _order_panels(schedule: Schedule, roles: Roles, panels: SplitNames, count: int | None) -> bool:
+def _order_panels(schedule: Schedule, roles: Roles, panels: Parts, count: int | None) -> bool:
     """Place the loop over panels around or inside that over rows; return whether around."""
     outside = count is None or count >= PANELS
     if schedule.knobs.panels is not None:
@@ -343,43 +341,42 @@ def _make_tile(
     if roles.row is not None:
         return cut_rows(schedule, roles, roles.row, axes[-1], tile)
     schedule.vectorize(*axes)
-    _unroll(schedule, roles, "", tile.vectors)
-    return Rows(panel)
+    _unroll(schedule, roles.reductions, tile.vectors)
+    return Rows(panel, roles.reductions[-1:])
 
 
 def cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) -> Rows:
     """Make tiles of rows and lanes, with smaller ones for the remaining rows."""
     rows, size = schedule.extent(row), tile.rows
-    if rows is not None and rows <= size:
-        schedule.vectorize(row, lane)
-        _unroll(schedule, roles, "", size * tile.vectors)
-        return Rows(row)
-    if rows is not None and schedule.knobs.tail == "mask":
-        parts = schedule.split(row, size, "mask")
-        schedule.vectorize(parts.inner, lane)
-        _unroll(schedule, roles, "", size * tile.vectors)
-        return Rows(parts.outer)
+    if rows is not None and (rows <= size or schedule.knobs.tail == "mask"):
+        tiles, inner = row, row
+        if rows > size:
+            parts = schedule.split(row, size, "mask")
+            tiles, inner = parts.outer, parts.inner
+        schedule.vectorize(inner, lane)
+        _unroll(schedule, roles.reductions, size * tile.vectors)
+        return Rows(tiles, roles.reductions[-1:])
     # A batch of unknown size is as fast as one of a known size: there is a tile for each rest.
     cases = joined = 0
     if rows is None and size > 1:
         joined = max(0, min(JOINED, tile.most - size, size - 1))
         cases = size + joined if joined else size - 1
     parts = schedule.split(row, size, "cases" if cases else "peel", cases if joined else 0)
-    schedule.vectorize(parts.inner, lane, cases=cases, suffix=parts.suffix)
-    _unroll(schedule, roles, "", size * tile.vectors)
-    for left in [n for n in range(1, cases + 1) if n != size]:
-        _unroll(schedule, roles, parts.case(left).suffix, left * tile.vectors)
-    if rows is not None and rows % size:
-        schedule.vectorize(parts.tail, lane + parts.suffix)
-        _unroll(schedule, roles, parts.suffix, rows % size * tile.vectors)
-    return Rows(parts.outer, cases, parts.suffix)
+    heights = [cast(int, schedule.extent(inner)) for inner in parts.inners]
+    schedule.vectorize(*itertools.chain(*parts.nests(lane)))
+    reductions = [name for name in roles.reductions if schedule.has(name)]
+    for height, (_, *inside) in zip(heights, parts.nests(*reductions), strict=True):
+        _unroll(schedule, inside, height * tile.vectors)
+    # Of known rows, those of whole tiles have read each panel before.
+    last = parts.forwarded[reductions[-1]]
+    return Rows(parts.outer, last if rows is None else last[:1])
 
 
-def _unroll(schedule: Schedule, roles: Roles, suffix: str, accumulators: int) -> None:
+def _unroll(schedule: Schedule, reductions: Sequence[str], accumulators: int) -> None:
     """Cut the innermost reduction where a tile has too few accumulators."""
     factor = partial_sums(schedule.target, accumulators)
-    last = [name + suffix for name in roles.reductions if schedule.has(name + suffix)][-1]
-    name, size = last, schedule.extent(last)
+    name = [name for name in reductions if schedule.has(name)][-1]
+    size = schedule.extent(name)
     if size is not None and size <= COPIED_OUT and accumulators == 1:
         factor = size
     factor = factor if schedule.knobs.unroll is None else schedule.knobs.unroll

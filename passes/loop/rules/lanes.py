@@ -88,14 +88,10 @@ def schedule_transpose(schedule: Schedule, nest: str) -> str | None:
     if order != names:
         schedule.reorder(*order)
     rows = schedule.split(row, lanes, _tail(sizes[0], lanes))
-    for end in ("", rows.suffix):
-        if not schedule.has(rows.inner + end):
-            continue
-        schedule.reorder(column + end, rows.inner + end)
-        columns = schedule.split(column + end, lanes, _tail(sizes[1], lanes))
-        for last in ("", columns.suffix):
-            if schedule.has(columns.inner + last):
-                schedule.vectorize(rows.inner + end + last, columns.inner + last)
+    for inner, across in rows.nests(column):
+        schedule.reorder(across, inner)
+        for axis, along in schedule.split(across, lanes, _tail(sizes[1], lanes)).nests(inner):
+            schedule.vectorize(along, axis)
     return f"squares of {lanes} x {lanes}"
 
 
@@ -137,19 +133,13 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
     whole = size is not None and size % (vectors * lanes) == 0
     cut_short = len(bound_of(loop)) > 1
     parts = schedule.split(name, vectors * lanes, "mask" if whole or cut_short else "split")
-    for suffix in ("", parts.suffix):
-        inner = parts.inner + suffix
-        if expensive and suffix and size is None and schedule.has(inner):
+    for inner, *rows in parts.nests(*names):
+        if expensive and size is None and inner != parts.inner:
             # A full chunk for the remainder would waste most of its lanes on a short row.
             inner = schedule.split(inner, lanes, "mask").inner
-        if schedule.has(inner):
-            schedule.vectorize(inner)
-            _unroll_entries(schedule, _present(schedule, names, suffix), vectors)
+        schedule.vectorize(inner)
+        _unroll_entries(schedule, rows, vectors)
     return f"vectors of {lanes} lanes, {vectors} at a time"
-
-
-def _present(schedule: Schedule, names: Sequence[str], suffix: str) -> list[str]:
-    return [name + suffix for name in names if schedule.has(name + suffix)]
 
 
 def _expensive_vectors(most: int, size: int | None, lanes: int) -> int:

@@ -62,17 +62,12 @@ def streamed(schedule: Schedule, arguments: Sequence[int], reads: int) -> list[i
 
 
 def prefetch_panels(
-    schedule: Schedule, reduction: str, arguments: Sequence[int], cases: int, suffix: str
+    schedule: Schedule, reductions: Sequence[str], arguments: Sequence[int]
 ) -> None:
-    """Prefetch packed weights.
-
-    Args:
-        reduction: the loop along their rows.
-        cases: the number of row cases, each with its own nest, if the number of rows is unknown.
-        suffix: the infix of their loop names, before the number of the case.
-    """
+    """Prefetch packed weights in the loops along their rows."""
     for argument in arguments:
-        schedule.takes(schedule.prefetch, argument, reduction, AHEAD, cases, suffix)
+        for reduction in reductions:
+            schedule.takes(schedule.prefetch, argument, reduction, AHEAD)
 
 
 def prefetch_rows(schedule: Schedule, reduction: str, packed: Sequence[int]) -> None:

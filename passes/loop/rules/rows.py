@@ -44,7 +44,7 @@ def schedule_row(schedule: Schedule, name: str) -> str | None:
         parts = schedule.split(left, width)
         schedule.vectorize(parts.inner)
         used.append(width)
-        left = parts.tail
-        if not schedule.has(left):
+        if len(parts.inners) == 1:
             break
+        left = parts.inners[1]
     return f"partial accumulators in {used} lanes" if used else None

@@ -18,7 +18,6 @@ from ....dialects.loop.loops import extent_of, loops_in
 from ....dialects.loop.nests import body_of, perfect_nest
 from ....dialects.loop.ops import ForOp, LocalOp, StoreOp
 from ..prefetch import bits_of
-from ..split import SplitNames
 from .accesses import UNKNOWN_EXTENT, entry_loops, lanes_for
 from .contraction import (
     PANELS,
@@ -108,14 +107,15 @@ def schedule_staged_rows(schedule: Schedule, staged: StagedRows) -> str:
     if staged.columns <= tile.columns and 1 not in (rows, *sizes):
         # A single panel needs no loop in any of the parts.
         schedule.drop_unit_loops()
-    outermost, parts = staged.loops[0], {row: ""}
+    fill = panels.outer if schedule.has(panels.outer) else panels.inner
+    outermost, inside = staged.loops[0], (fill, panels.inner, *roles.reductions)
+    nests = [(row, *inside)]
     if rows is None or rows > staged.height:
         tiles = schedule.split(row, staged.height, "mask" if rows is None else "peel")
-        parts = {tiles.inner: "", tiles.tail: tiles.suffix}
+        nests = tiles.nests(*inside)
         outermost = tiles.outer if outermost == row else outermost
-    for part, suffix in parts.items():
-        if schedule.has(part):
-            _contract(schedule, staged, panels, part, suffix)
+    for nest in nests:
+        _contract(schedule, staged, *nest)
     if len(roles.reductions) == 1:
         prefetch_rows(schedule, roles.reductions[0], roles.packed)
     if schedule.has(outermost):
@@ -148,22 +148,21 @@ def _rows_of_a_tile(schedule: Schedule, nest: Sequence[ForOp], fill: ForOp, heig
 
 
 def _contract(
-    schedule: Schedule, staged: StagedRows, panels: SplitNames, rows: str, suffix: str
+    schedule: Schedule, staged: StagedRows, rows: str, fill: str, lane: str, *reductions: str
 ) -> None:
     """Make a contraction of a tile of rows.
 
     Args:
         staged: the nest.
-        panels: the loops over panels and in them.
         rows: the loop over the rows of the tile.
-        suffix: what the names of the loops in it end with.
+        fill: the loop in it that fills the buffer for a row: over panels, or one panel only.
+        lane: the loop in a panel.
+        reductions: those of the contraction.
     """
-    panel, lane = panels.outer + suffix, panels.inner + suffix
-    first, _ = schedule.distribute(rows, panel if schedule.has(panel) else lane)
+    first, _ = schedule.distribute(rows, fill)
     sink_all(schedule, first)
-    if schedule.has(panel) and (schedule.extent(panel) or 0) >= PANELS:
-        schedule.reorder(panel, first, lane)
-    reductions = tuple(name + suffix for name in staged.roles.reductions)
+    if fill != lane and (schedule.extent(fill) or 0) >= PANELS:
+        schedule.reorder(fill, first, lane)
     roles = replace(staged.roles, row=first, reductions=reductions)
     count = schedule.extent(first)
     tile = tuned_tile(schedule, staged.lanes, count, staged.columns, staged.apart)

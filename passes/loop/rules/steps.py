@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ....core.actions import allowed
 from ....core.target import Target
+from ....dialects.loop.handles import Forwarded, forwarding
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import ScheduleError, loop_named, loops_by_name
 from ....dialects.loop.ops import ForOp, KernelOp
 from ....dialects.loop.trace import StepArgument, trace_of
 from ..balance import balance
-from ..distribute import distribute, distributed_names
+from ..distribute import distribute
 from ..drop_unit_loops import drop_unit_loops, has_unit_loop
 from ..pack import pack
 from ..prefetch import prefetch
 from ..reorder import reorder
 from ..sink import sink
-from ..split import SplitNames, split, split_names
+from ..split import split
 from ..split_border import split_border
 from ..stage import stage
 from ..tiles import may_be_tiles, tiles
@@ -33,6 +35,34 @@ Result = TypeVar("Result")
 
 class HeldBackError(Exception):
     """A schedule is to end before its next step; see `core.actions`."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Handles to what a loop has been cut into: loops over chunks, and the loops in these.
+
+    The first part has the whole chunks; what may be left has one or several of its own.
+    """
+
+    outers: Sequence[str]
+    """The loops over chunks, and over parts."""
+    inners: Sequence[str]
+    """The loop over the iterations of a chunk in each part."""
+    forwarded: Forwarded
+
+    @property
+    def outer(self) -> str:
+        """The loop over the whole chunks."""
+        return self.outers[0]
+
+    @property
+    def inner(self) -> str:
+        """The loop over the iterations of a whole chunk."""
+        return self.inners[0]
+
+    def nests(self, *loops: str) -> list[tuple[str, ...]]:
+        """The inner loop of each part, followed by what has become of these loops in it."""
+        return list(zip(self.inners, *(self.forwarded[loop] for loop in loops), strict=True))
 
 
 class Schedule:
@@ -111,27 +141,22 @@ class Schedule:
 
     # Steps.
 
-    def split(self, loop: str, factor: int, tail: str = "peel", cases: int = 0) -> SplitNames:
+    def split(self, loop: str, factor: int, tail: str = "peel", cases: int = 0) -> Parts:
         """Cut a loop; see `split`."""
-        names = split_names(self.kernel, loop, factor, tail, cases)
-        self._take(split, loop, factor, tail, *((cases,) if cases else ()))
-        return names
+        arguments = loop, factor, tail, *((cases,) if cases else ())
+        return self._parts(loop, self._take(split, *arguments))
 
-    def balance(self, loop: str, entries: str, factor: int, weight: int) -> SplitNames:
+    def balance(self, loop: str, entries: str, factor: int, weight: int) -> Parts:
         """Cut a loop over rows into parts of about as many entries; see `balance`."""
-        names = split_names(self.kernel, loop)
-        self._take(balance, loop, entries, factor, weight)
-        return names
+        return self._parts(loop, self._take(balance, loop, entries, factor, weight))
 
-    def distribute(self, loop: str, after: str) -> tuple[str, str]:
-        """Run a loop over each of two parts of a loop's body; see `distribute`."""
-        names = distributed_names(self.kernel, loop)
-        self._take(distribute, loop, after)
-        return names
+    def distribute(self, loop: str, after: str) -> Sequence[str]:
+        """Run a loop over each of two parts of a loop's body, return both; see `distribute`."""
+        return self._take(distribute, loop, after)[loop]
 
-    def split_border(self, loop: str, before: int, after: int) -> None:
-        """Cut the first and the last iterations off; see `split_border`."""
-        self._take(split_border, loop, before, after)
+    def split_border(self, loop: str, before: int, after: int) -> Sequence[str]:
+        """Cut the first and the last iterations off, return all parts; see `split_border`."""
+        return self._take(split_border, loop, before, after)[loop]
 
     def reorder(self, *loops: str) -> None:
         """Change the order of loops; see `reorder`."""
@@ -145,9 +170,9 @@ class Schedule:
         """Lay an argument out; see `pack`."""
         self._take(pack, argument, loops)
 
-    def vectorize(self, *loops: str, cases: int = 0, suffix: str = "t") -> None:
+    def vectorize(self, *loops: str) -> None:
         """Turn loops into axes; see `vectorize`."""
-        self._take(vectorize, loops, cases, suffix)
+        self._take(vectorize, loops)
 
     def tiles(self, loop: str) -> None:
         """Distribute the iterations of a loop over threads; see `tiles`."""
@@ -157,11 +182,9 @@ class Schedule:
         """Give a reduction more accumulators; see `unroll`."""
         self._take(unroll, loop, factor)
 
-    def prefetch(
-        self, argument: int, loop: str, ahead: int, cases: int = 0, suffix: str = "t"
-    ) -> None:
+    def prefetch(self, argument: int, loop: str, ahead: int) -> None:
         """Prefetch what a reduction will read; see `prefetch`."""
-        self._take(prefetch, argument, loop, ahead, *((cases, suffix) if cases else ()))
+        self._take(prefetch, argument, loop, ahead)
 
     def stage(self, argument: int, loop: str) -> None:
         """Copy what a loop reads repeatedly; see `stage`."""
@@ -173,7 +196,8 @@ class Schedule:
             self._take(drop_unit_loops)
             self._loops = None, {}  # the one step that may take loops out of the same kernel
 
-    def _take(self, primitive: Callable[..., KernelOp], *arguments: Any) -> None:
+    def _take(self, primitive: Callable[..., KernelOp], *arguments: Any) -> Forwarded:
+        """Take a step; return what has become of the loops that it rebuilt."""
         texts = [", ".join(a) if isinstance(a, tuple) else str(a) for a in arguments]
         if not allowed(f"{primitive.__name__}({', '.join(texts)})", self.kernel):
             raise HeldBackError
@@ -182,5 +206,14 @@ class Schedule:
             if self._copy[0] is not kernel:
                 self._copy = kernel, kernel.clone()
             kernel = self._copy[1]
-        self.kernel = primitive(kernel, *arguments)
+        with forwarding() as forwarded:
+            self.kernel = primitive(kernel, *arguments)
         self._copy = None, kernel
+        return forwarded
+
+    def _parts(self, loop: str, forwarded: Forwarded) -> Parts:
+        made = [self.loop(name) for name in forwarded[loop]]
+        around = {op.parent_op() for op in made}
+        outers = [op.loop_name.data for op in made if op in around]
+        inners = [op.loop_name.data for op in made if op not in around]
+        return Parts(outers, inners, forwarded)

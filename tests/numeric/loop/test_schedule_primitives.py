@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import chain
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stepwell.dialects.loop.handles import forwarding
 from stepwell.dialects.loop.linear import value_of
-from stepwell.dialects.loop.loops import bound_of
-from stepwell.dialects.loop.nests import ScheduleError, loop_names, loops_of
+from stepwell.dialects.loop.loops import bound_of, enclosing
+from stepwell.dialects.loop.nests import ScheduleError, loop_named, loop_names, loops_of
 from stepwell.dialects.loop.ops import KernelOp, block_shape
 from stepwell.passes.loop.drop_unit_loops import drop_unit_loops
 from stepwell.passes.loop.pack import pack
 from stepwell.passes.loop.prefetch import prefetch
 from stepwell.passes.loop.reorder import reorder
-from stepwell.passes.loop.split import split, split_names
+from stepwell.passes.loop.split import split
 from stepwell.passes.loop.stage import stage
 from stepwell.passes.loop.tiles import tiles
 from stepwell.passes.loop.unroll import unroll
@@ -58,9 +60,11 @@ def test_split_of_a_reduction(
     kernels, operands, same_before_and_after, known, m, n, k, factor, again
 ) -> None:
     def schedule(kernel: KernelOp) -> KernelOp:
-        tail = split_names(kernel, "k").tail
-        kernel = split(kernel, "k", factor)
-        return split(kernel, tail, again) if tail in loop_names(kernel) else kernel
+        with forwarding() as forwarded:
+            kernel = split(kernel, "k", factor)
+        for last in forwarded["k"][-1:]:
+            kernel = split(kernel, last, again)
+        return kernel
 
     text = kernels.dense(*sizes_in_type(known, m, n, k))
     same_before_and_after(text, operands(m, n, k), schedule)
@@ -120,20 +124,20 @@ def test_register_tile(
         kernel = split(kernel, "j", lanes, "mask")
         if packed and known and n and k:
             kernel = pack(kernel, 1, ["j0", "k", "j1"])
-        names = split_names(kernel, "i")
         more = min(joined, rows - 1) if tail == "cases" else 0
-        kernel = split(kernel, "i", rows, tail, rows + more if more else 0)
-        cases = [names.case(n) for n in range(1, rows + more + 1) if n != rows]
-        copies = [("i1", "j1"), *((n.tail, "j1" + n.suffix) for n in (names, *cases))]
-        if cases and all(set(axes) <= loop_names(kernel) for axes in (copies[0], copies[-1])):
-            # Where all at once are refused, one by one shows whether that was right.
-            with suppress(ScheduleError):
-                kernel = vectorize(kernel, ("i1", "j1"), rows + more, names.suffix)
-                copies = []
+        with forwarding() as forwarded:
+            kernel = split(kernel, "i", rows, tail, rows + more if more else 0)
+        copies = [(row_around(kernel, lane, forwarded["i"]), lane) for lane in forwarded["j1"]]
+        # Where all at once are refused, one by one shows whether that was right.
+        with suppress(ScheduleError):
+            return drop_unit_loops(vectorize(kernel, [*chain(*copies)]))
         for axes in copies:
-            if set(axes) <= loop_names(kernel):
-                kernel = _vectorized_or_refused(kernel, axes)
+            kernel = _vectorized_or_refused(kernel, axes)
         return drop_unit_loops(kernel)
+
+    def row_around(kernel: KernelOp, lane: str, rows: Sequence[str]) -> str:
+        around = (loop.loop_name.data for loop in enclosing(loop_named("test", kernel, lane)))
+        return next(name for name in around if name in rows)
 
     text = kernels.dense(*sizes_in_type(known, m, n, k))
     same_before_and_after(text, operands(m, n, k), schedule)
@@ -144,7 +148,8 @@ def test_cases_are_vectorized_as_they_are(kernels, operands, same_before_and_aft
 
     def schedule(kernel: KernelOp) -> KernelOp:
         kernel = unroll(split(kernel, "i", 5, "cases"), "kt3", 2)
-        return vectorize(kernel, ("i1", "j"), 4)
+        nests = [("i1", "j"), *((f"i1t{n}", f"jt{n}") for n in range(1, 5))]
+        return vectorize(kernel, [*chain(*nests)])
 
     text = kernels.dense(None, 7, 6)
     for m in (9, 8, 7, 6, 5):

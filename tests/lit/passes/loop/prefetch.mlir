@@ -5,7 +5,7 @@
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=b}" 2>&1 | filecheck %s --check-prefix=STEPS
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=c}" 2>&1 | filecheck %s --check-prefix=PART
 // RUN: stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=d}" | filecheck %s --check-prefix=UNKNOWN
-// RUN: stepwell-opt %s -p "loop-prefetch{kernel=cases argument=0 loop=k ahead=128 cases=3}" | filecheck %s --check-prefix=CASES
+// RUN: stepwell-opt %s -p "loop-prefetch{kernel=unknown argument=0 loop=k ahead=128}" | filecheck %s --check-prefix=EACH
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=others argument=0 loop=e}" 2>&1 | filecheck %s --check-prefix=OFTEN
 
 // RUN: stepwell-opt %s -p "loop-prefetch{kernel=rows argument=0 loop=k ahead=128}" | filecheck %s --check-prefix=ROWS
@@ -14,9 +14,7 @@
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=blocks argument=0 loop=t}" 2>&1 | filecheck %s --check-prefix=SEVERAL
 
 // KIND: loop-prefetch: loop "e" of @entries: is over the entries of a row
-// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=blocks argument=0 loop=j cases=2}" 2>&1 | filecheck %s --check-prefix=NOCASES
 
-// NOCASES: loop-prefetch: loop "j" of @blocks: is no reduction, of which there are cases
 // SEVERAL: loop-prefetch: loop "t" of @blocks: reads parts of several rows
 // INPUT: loop-prefetch: loop "k" of @twice: no such input, expected below 1, got 1
 // READS: loop-prefetch: loop "a" of @others: reads of argument 0, expected 1, got 0
@@ -60,36 +58,16 @@ loop.kernel @rows(%x: memref<12x16xf32>) -> (%y: memref<12x1xf32>) {
   }
 }
 
-// The nests of a split with the tail "cases": each asks for all, as it is not known how many run.
-// CASES-LABEL: loop.kernel @cases
-// CASES-SAME:    attributes {loop.schedule = "prefetch(0, k, 128, cases=3)"}
-// CASES:         loop.for "k"
-// CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %k) : memref<4x8x16xf32>
-// CASES:         loop.for "kt1"
-// CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %k_1) : memref<4x8x16xf32>
-// CASES:         loop.for "kt3"
-// CASES-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %k_2) : memref<4x8x16xf32>
-loop.kernel @cases(%w: memref<4x8x16xf32>, %n: index) -> (%y: memref<4x?x16xf32>) {
+// Each repetition prefetches all, as it is not known how many there are.
+// EACH-LABEL: loop.kernel @unknown
+// EACH-SAME:    attributes {loop.schedule = "prefetch(0, k, 128)"}
+// EACH:         loop.for "k"
+// EACH-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, (d1 * 16))(%j, %k) : memref<4x8x16xf32>
+loop.kernel @unknown(%w: memref<4x8x16xf32>, %n: index) -> (%y: memref<4x?x16xf32>) {
   %z = arith.constant dense<0.0> : vector<16xf32>
   loop.for "j" %j to 4 {
     loop.for "i" %i to %n {
       %s = loop.for "k" %k to 8 reduction carry(%acc = %z : vector<16xf32> add) {
-        %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x8x16xf32>, vector<16xf32>
-        %t = arith.addf %acc, %v : vector<16xf32>
-        loop.yield %t : vector<16xf32>
-      }
-      loop.store %s, %y (d0, d1)[s0] -> (d0, d1, s0)(%j, %i) : vector<16xf32>, memref<4x?x16xf32>
-    }
-    loop.for "it1" %i to min (d0) -> (1, d0)(%n) {
-      %s = loop.for "kt1" %k to 8 reduction carry(%acc = %z : vector<16xf32> add) {
-        %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x8x16xf32>, vector<16xf32>
-        %t = arith.addf %acc, %v : vector<16xf32>
-        loop.yield %t : vector<16xf32>
-      }
-      loop.store %s, %y (d0, d1)[s0] -> (d0, d1, s0)(%j, %i) : vector<16xf32>, memref<4x?x16xf32>
-    }
-    loop.for "it3" %i to min (d0) -> (1, d0)(%n) {
-      %s = loop.for "kt3" %k to 8 reduction carry(%acc = %z : vector<16xf32> add) {
         %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x8x16xf32>, vector<16xf32>
         %t = arith.addf %acc, %v : vector<16xf32>
         loop.yield %t : vector<16xf32>

@@ -13,7 +13,7 @@
 // A contraction: a register tile, the constant in panels, what is left of the rows in a smaller tile.
 // V4-LABEL: loop.kernel @dense
 // V4-SAME:  %w: memref<4x24x32xf32> {loop.constant, loop.packing = affine_map<(d0, d1, d2) -> (((d0 * 32) + d2), d1)>}
-// V4-SAME:  attributes {loop.schedule = "split(j, 32, tail=mask); reorder(j0, i, j1); pack(1, j0, k, j1); split(i, 9, tail=peel); vectorize(i1, j1); vectorize(i1t, j1t)"} {
+// V4-SAME:  attributes {loop.schedule = "split(j, 32, tail=mask); reorder(j0, i, j1); pack(1, j0, k, j1); split(i, 9, tail=peel); vectorize(i1, j1, i1t, j1t)"} {
 // TRACE-LABEL: loop.kernel @dense
 // TRACE-SAME: attributes {loop.schedule = "split(j, 8, tail=mask); vectorize(i, j1)"} {
 // TRACE:       vector<53x8xf32>
@@ -44,7 +44,7 @@ loop.kernel @dense(%x: memref<53x24xf32>, %w: memref<128x24xf32> {loop.constant}
 // Rows of an unknown number: a tile for each number that may be left. One or two rows run together
 // with the last tile, where that does not spill.
 // V4-LABEL: loop.kernel @any_rows
-// V4-SAME:  "split(j, 32, tail=mask); reorder(i, j0, j1); pack(1, j0, k, j1); split(i, 8, tail=cases, cases=10); vectorize(i1, j1, cases=10);
+// V4-SAME:  "split(j, 32, tail=mask); reorder(i, j0, j1); pack(1, j0, k, j1); split(i, 8, tail=cases, cases=10); vectorize(i1, j1, i1t1, j1t1, i1t2, j1t2, {{.*}}, i1t7, j1t7, i1t9, j1t9, i1t10, j1t10);
 // V4:       loop.for "i00" {{.*}} tiles
 // V4:         loop.for "k" {{.*}} vector<8x32xf32>
 // V4:         loop.for "kt1" {{.*}} unroll 4 {{.*}} vector<1x32xf32>
@@ -52,7 +52,7 @@ loop.kernel @dense(%x: memref<53x24xf32>, %w: memref<128x24xf32> {loop.constant}
 // V4:         loop.for "kt9" {{.*}} vector<9x32xf32>
 // V4:         loop.for "kt10" {{.*}} vector<10x32xf32>
 // V3-LABEL: loop.kernel @any_rows
-// V3-SAME:  split(i, 6, tail=cases); vectorize(i1, j1, cases=5);
+// V3-SAME:  split(i, 6, tail=cases); vectorize(i1, j1, i1t1, j1t1, {{.*}}, i1t5, j1t5);
 loop.kernel @any_rows(%x: memref<?x24xf32>, %w: memref<64x24xf32> {loop.constant}) -> (%y: memref<?x64xf32>) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32

@@ -6,7 +6,9 @@
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=dense loops=k}" 2>&1 | filecheck %s --check-prefix=WHOLE
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=dense loops=j,j}" 2>&1 | filecheck %s --check-prefix=TWICE
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=n}" 2>&1 | filecheck %s --check-prefix=SIZE
-// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=a,b}" 2>&1 | filecheck %s --check-prefix=APART
+// RUN: stepwell-opt %s -p "loop-vectorize{kernel=apart loops=j,l}" | filecheck %s --check-prefix=EACH
+// RUN: not stepwell-opt %s -p "loop-vectorize{kernel=apart loops=i,j,l}" 2>&1 | filecheck %s --check-prefix=APART
+// RUN: stepwell-opt %s -p "loop-split{kernel=any_rows loop=i factor=3 tail=cases},loop-vectorize{kernel=any_rows loops=i1,j,i1t1,jt1,i1t2,jt2}" | filecheck %s --check-prefix=CASES
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=b}" 2>&1 | filecheck %s --check-prefix=VALUE
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=c}" 2>&1 | filecheck %s --check-prefix=LOCAL
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=refused loops=d}" 2>&1 | filecheck %s --check-prefix=BOUND
@@ -21,7 +23,7 @@
 // WHOLE: loop-vectorize: loop "k" of @dense: is not the whole body of another reduction; split it first
 // TWICE: loop-vectorize: loop "j" of @dense: is named twice
 // SIZE: loop-vectorize: loop "n" of @refused: its size is not known, expected a constant bound; split it first
-// APART: loop-vectorize: loop "b" of @refused: is not inside of loop "a"
+// APART: loop-vectorize: loop "l" of @apart: is not inside of loop "j"
 // VALUE: loop-vectorize: loop "b" of @refused: its variable is used as a value by arith.index_cast
 // LOCAL: loop-vectorize: loop "c" of @refused: each of its iterations has a local buffer
 // BOUND: loop-vectorize: loop "d" of @refused: the bound of "d2" depends on it
@@ -141,4 +143,43 @@ loop.kernel @refused(%x: memref<?xf32>, %w: memref<8xi32>, %n: index) -> (%y: me
     loop.yield %t : f32
   }
   loop.store %q, %y () -> (0)() : f32, memref<8xf32>
+}
+
+// Loops that are not in one another become axes of different blocks.
+// EACH-LABEL: loop.kernel @apart
+// EACH-SAME:    loop.schedule = "vectorize(j, l)"
+// EACH-NEXT:    loop.for "i" %i to 4 {
+// EACH-NEXT:      %[[v:.*]] = loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<4x8xf32>, vector<8xf32>
+// EACH-NEXT:      loop.store %[[v]], %y (d0)[s0] -> (d0, s0)(%i) : vector<8xf32>, memref<4x8xf32>
+// EACH-NEXT:      %[[w:.*]] = loop.load %x (d0)[s0] -> (d0, s0)(%i) : memref<4x8xf32>, vector<5xf32>
+// EACH-NEXT:      loop.store %[[w]], %z (d0)[s0] -> (d0, s0)(%i) : vector<5xf32>, memref<4x5xf32>
+// EACH-NEXT:    }
+loop.kernel @apart(%x: memref<4x8xf32>) -> (%y: memref<4x8xf32>, %z: memref<4x5xf32>) {
+  loop.for "i" %i to 4 {
+    loop.for "j" %j to 8 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x8xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x8xf32>
+    }
+    loop.for "l" %l to 5 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %l) : memref<4x8xf32>, f32
+      loop.store %v, %z (d0, d1) -> (d0, d1)(%i, %l) : f32, memref<4x5xf32>
+    }
+  }
+}
+
+// So do those of the nests that a split makes for the rows that may be left.
+// CASES-LABEL: loop.kernel @any_rows
+// CASES:         loop.for "i0"
+// CASES-NEXT:      loop.load %x {{.*}} : memref<?x8xf32>, vector<3x8xf32>
+// CASES:         loop.for "i0t1"
+// CASES-NEXT:      loop.load %x {{.*}} : memref<?x8xf32>, vector<1x8xf32>
+// CASES:         loop.for "i0t2"
+// CASES-NEXT:      loop.load %x {{.*}} : memref<?x8xf32>, vector<2x8xf32>
+loop.kernel @any_rows(%x: memref<?x8xf32>, %n: index) -> (%y: memref<?x8xf32>) {
+  loop.for "i" %i to %n {
+    loop.for "j" %j to 8 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<?x8xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<?x8xf32>
+    }
+  }
 }
