@@ -44,9 +44,9 @@ class LoadBlock(Block):
         if step != 0:
             return self._one_by_one(position, part, conditions)
         if access.merged == 2:
-            position = access.lane(position, 0)
+            position = access.lane(position, part.offset)
         else:
-            last = access.clamped(len(row), part.offset if part.width == 1 else 0)
+            last = access.clamped(len(row), part.offset)
             if last is None:
                 return self.emitter.zero(self.element, part.width)
             position, conditions = [*position, last[0]], [*conditions, *last[1]]

@@ -248,3 +248,15 @@ def test_work(name: str) -> None:
     work = op.flops(SymbolicShapes(function))
     assert work is not None
     assert work.value == 64 * 64 * {"layer_norm": 5, "rms_norm": 4, "l2_normalize": 3}[name]
+
+
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3"])
+def test_a_vector_in_unequal_pieces_reads_the_group_of_each(target: str) -> None:
+    """Six channels are vectors of four and two lanes; the last two lanes are one group."""
+    x, given = prepared((2, 4, 5, 6), (3, (6,), (6,)), "f32")
+    module = program("group_norm", x, given, {"axis": -1}, x.shape)
+    try:
+        exe = sw.compile(module, target=target, threads=1)
+    except sw.TargetError as error:
+        pytest.skip(str(error))
+    close(exe(x), group(x, *given, axis=-1))
