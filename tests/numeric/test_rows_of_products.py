@@ -85,7 +85,10 @@ def test_any_rows(form: Rows, columns: int, dtype: str) -> None:
 @pytest.mark.parametrize("rows", [1500, "n"])
 def test_threads_take_tiles_of_rows(rows: int | str, target: str) -> None:
     module = module_of(layer_norm, rows, 40)
-    exe = sw.compile(module, target=target, threads=2)
+    try:
+        exe = sw.compile(module, target=target, threads=2)
+    except sw.TargetError as error:
+        pytest.skip(str(error))
     assert "tiles(i0" in exe.ir("scheduled")
     check(exe, module, (1500, DEPTH))
 
