@@ -105,7 +105,8 @@ def results(value: Any) -> tuple[np.ndarray, ...]:
     ("name", "level"),
     [
         ("perceptron", 0),
-        *((name, 3) for name in PROGRAMS if name != LONG),
+        *((name, 3) for name in PROGRAMS if name not in ("perceptron", LONG)),
+        pytest.param("perceptron", 3, marks=pytest.mark.slow),
         *(pytest.param(LONG, level, marks=pytest.mark.slow) for level in (0, 3)),
     ],
 )
