@@ -17,6 +17,8 @@ LIT = ROOT / "tests" / "lit"
 FILES = sorted(LIT.glob("**/*.mlir"))
 DIRECTIVE = r"(?:-LABEL|-NEXT|-SAME|-NOT|-DAG|-EMPTY|-COUNT-\d+)?(?:\{LITERAL\})?:"
 COMMENTED = re.compile(rf"^\s*//\s*([A-Z][A-Z0-9_-]*?){DIRECTIVE}", re.MULTILINE)
+PREPARING = ("rm ", "printf ", "python -c ")
+"""What begins a RUN line that only writes or removes what others read."""
 KEYWORDS = {"RUN", "REQUIRES", "UNSUPPORTED", "XFAIL", "COM", "NOTE"}
 
 
@@ -60,7 +62,7 @@ class TestFile:
         lines = run_lines(path.read_text())
         assert lines, f"{path.name} has no RUN line"
         comparing = ("filecheck", "diff ", "mlir-opt", "mlir-translate", "--verify-diagnostics")
-        runs = [line for line in lines if not line.startswith(("rm ", "printf "))]
+        runs = [line for line in lines if not line.startswith(PREPARING)]
         bare = [line for line in runs if not any(word in line for word in comparing)]
         assert not bare, f"{path.name} compares nothing in: {bare}"
 
