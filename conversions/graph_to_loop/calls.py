@@ -54,7 +54,7 @@ def result_shapes(
 def single_call(function: func.FuncOp) -> Call | None:
     """The only operation of a function, if that is a call without a value at an index."""
     op, *rest = function.body.block.ops
-    if not isinstance(op, Call) or op.has_value_at:
+    if not isinstance(op, Call) or op.has_kernel:
         return None
     returned = len(rest) == 1 and list(rest[0].operands) == list(op.results)
     return op if returned else None

@@ -19,6 +19,7 @@ from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop import ops as loop
 from .arguments import argument_attrs, arguments_of
 from .nest import NestBuilder
+from .writing import NestWriter
 
 
 def build_kernel(
@@ -42,9 +43,18 @@ def build_kernel(
     outputs = block.args[len(input_types) :]
     for number, output in enumerate(outputs):
         output.name_hint = "y" if len(outputs) == 1 else f"y{number}"
-    nest = NestBuilder(block, arguments_of(function, block), shapes, plan.staged)
+    arguments, results = arguments_of(function, block), returned(function)
+    if plan.writer is not None:
+        targets = {
+            source: [(results[number], outputs[number]) for number in numbers]
+            for source, numbers in plan.followers.items()
+        }
+        writer = NestWriter(block, arguments, shapes, plan.writer, targets)
+        with writer.body.standing_for(plan.writer):
+            plan.writer.write(writer)
+    nest = NestBuilder(block, arguments, shapes, plan.staged)
     for planned in plan.nests:
-        _fill(nest, planned, returned(function), outputs)
+        _fill(nest, planned, results, outputs)
     kernel = loop.KernelOp(
         function.sym_name.data,
         input_types,

@@ -20,9 +20,10 @@ from ...core.building.arithmetic import INDEX, computed, constant
 from ...core.building.scopes import Scope, Scopes
 from ...core.provenance import fuse
 from ...core.walks import is_same
-from ...dialects.graph.nest import Index, PlaceStep, Steps
+from ...dialects.graph.nest import Index, PlaceStep, SerialStep, Steps
 from ...dialects.graph.plan.nest_plan import NAMES
 from ...dialects.loop import ops as loop
+from ...dialects.loop.attrs import Combine, LoopKind
 from ...dialects.loop.loops import reduction
 from ...dialects.loop.syntax import compress
 
@@ -73,10 +74,7 @@ class LoopNest(Scopes[Frame]):
             opened.append(op)
         yield tuple(index)
         for op in reversed(opened):
-            op.location = fuse(op.body.block.ops)
-            frame = self.scopes.pop()
-            self._place(op, self.scopes[-1])
-            self.scopes[-1].dependences |= frame.dependences - {frame}
+            self._close_here(op)
 
     def reduce(
         self,
@@ -118,6 +116,31 @@ class LoopNest(Scopes[Frame]):
         (total,) = op.carried
         self.depends[total] = frozenset({frame})
         return self._close(op, frame, [step(position, column, total)])[0]
+
+    def serial(
+        self, extent: AffineExpr, inits: Sequence[SSAValue], step: SerialStep
+    ) -> Sequence[SSAValue]:
+        """Run iterations in order in the innermost loop; see `WritingNest.serial`."""
+        map, operands = compress([extent], self.variables)
+        op = loop.ForOp(self._name("k"), map, operands, LoopKind.SERIAL, inits=inits)
+        op.variable.name_hint = op.loop_name.data
+        frame = self._open(op.body.block, extent)
+        variable = self._bind(op.variable, frame)
+        self.depends |= dict.fromkeys(op.carried, frozenset({frame}))
+        results = step(variable, op.carried)
+        if results:
+            frame.block.add_op(loop.YieldOp(*results))
+            frame.dependences |= self._depends_of(results)
+        self._close_here(op)
+        self.depends |= dict.fromkeys(op.results, frozenset(self.scopes[1:]))
+        return op.results
+
+    def _close_here(self, op: loop.ForOp) -> None:
+        """End the body of a loop with effects, and place it in the loop around it."""
+        op.location = fuse(op.body.block.ops)
+        frame = self.scopes.pop()
+        self._place(op, self.scopes[-1])
+        self.scopes[-1].dependences |= frame.dependences - {frame}
 
     def _open(
         self, block: Block, extent: AffineExpr | None = None, parallel: bool = False
@@ -162,11 +185,21 @@ class LoopNest(Scopes[Frame]):
         op = loop.LoadOp(buffer, map, operands)
         return self._insert_at(self.home_of_read(buffer, op.operands), op)
 
-    def store(self, value: SSAValue, buffer: SSAValue, index: Index) -> None:
-        """Write a scalar at an index in the innermost loop."""
+    def load_here(self, buffer: SSAValue, index: Sequence[AffineExpr]) -> SSAValue:
+        """Read a buffer in the innermost loop, which also writes to it."""
+        map, operands = compress(index, self.variables)
+        op = loop.LoadOp(buffer, map, operands)
+        self._place(op, self.scopes[-1])
+        self.depends[op.result] = frozenset(self.scopes[1:])
+        return op.result
+
+    def store(
+        self, value: SSAValue, buffer: SSAValue, index: Index, combine: Combine | None = None
+    ) -> None:
+        """Write a scalar at an index in the innermost loop, or combine it with what is there."""
         map, operands = compress(index, self.variables)
         self.note_write(buffer)
-        self._place(loop.StoreOp(value, buffer, map, operands), self.scopes[-1])
+        self._place(loop.StoreOp(value, buffer, map, operands, combine=combine), self.scopes[-1])
 
     def local(self, kind: MemRefType) -> SSAValue:
         """A new local buffer in the innermost loop."""

@@ -166,6 +166,23 @@ class ReduceKindAttr(EnumAttribute[ReduceKind]):
     name = "graph.reduce_kind"
 
 
+class ScatterKind(StrEnum):
+    """How what is scattered joins what is there; with `none` it takes its place."""
+
+    NONE = "none"
+    ADD = "add"
+    MUL = "mul"
+    MAX = "max"
+    MIN = "min"
+
+
+@irdl_attr_definition
+class ScatterKindAttr(EnumAttribute[ScatterKind]):
+    """The kind of a `graph.scatter_nd`: ``none``, ``add``, ``mul``, ``max`` or ``min``."""
+
+    name = "graph.scatter_kind"
+
+
 class PadMode(StrEnum):
     """What the elements around a tensor are."""
 

@@ -1,9 +1,9 @@
 """What every operator of the `graph` dialect offers to the rest of the compiler.
 
 An operator says what it is in one class: its shape rule over symbolic dimensions, its
-meaning on NumPy arrays, how it fuses, and the scalar value of its result at an index. Passes
-and conversions work on these four answers and list no operator, so that an operator of a
-plug-in gets all of them.
+meaning on NumPy arrays, how it fuses, and how it is computed: the scalar value of its result at
+an index, or loops that write its results. Passes and conversions work on these four answers and
+list no operator, so that an operator of a plug-in gets all of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from ...core.typed import tensor_type
 from .attrs import compute_type, is_float
-from .nest import Index, Nest
+from .nest import Index, Nest, WritingNest
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -50,8 +50,11 @@ class FusionKind(Enum):
     """A result element combines many operand elements."""
     CONTRACTION = "contraction"
     """A sum of products that an epilogue can be fused into."""
+    NEST = "nest"
+    """Writes its results in loops of its own (`GraphOp.write`): what it reads is computed there,
+    and elementwise operators follow where it writes each element once."""
     OPAQUE = "opaque"
-    """Never fused; has no value at an index."""
+    """Never fused; neither has a value at an index nor writes its results."""
 
 
 class Precision(Enum):
@@ -189,7 +192,7 @@ class GraphOp(IRDLOperation, ABC):
     """Base class of the operators: pure functions of tensors with four answers.
 
     A subclass declares its operands, properties and results, sets `FUSION`, and implements
-    `infer_shapes`, `reference` and, unless it is opaque, `value_at`.
+    `infer_shapes`, `reference` and, unless it is opaque, either `value_at` or `write`.
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
@@ -235,14 +238,20 @@ class GraphOp(IRDLOperation, ABC):
 
     @property
     def refusal(self) -> str | None:
-        """Why the operator cannot be (part of) a kernel; None where it has a value at an index."""
-        has_one = type(self).value_at is not GraphOp.value_at
-        return None if has_one else f"{self.name} has no value at an index: it is opaque"
+        """Why the operator cannot be (part of) a kernel; None where it can."""
+        if self.writes or type(self).value_at is not GraphOp.value_at:
+            return None
+        return f"{self.name} has no value at an index: it is opaque"
 
     @property
-    def has_value_at(self) -> bool:
-        """Whether the operator can be (part of) a kernel: it has a value at an index."""
+    def has_kernel(self) -> bool:
+        """Whether the operator can be (part of) a kernel."""
         return self.refusal is None
+
+    @property
+    def writes(self) -> bool:
+        """Whether the operator writes its results in loops of its own: see `write`."""
+        return type(self).write is not GraphOp.write
 
     def jumps_with(self, operand: int) -> bool:
         """Whether a result may jump where the operand of this number moves by a rounding.
@@ -294,12 +303,14 @@ class GraphOp(IRDLOperation, ABC):
         """How many operations on numbers it takes, a multiply-add counting two.
 
         By default one for each element of the results of an elementwise operator, none where
-        numbers only move, one for each element that is reduced; None where it is not known.
+        numbers only move, one for each element that is reduced or read by loops of its own; None
+        where it is not known.
         """
         if self.fusion in (FusionKind.CONTRACTION, FusionKind.OPAQUE):
             return None
         moves = self.fusion in (FusionKind.BROADCAST, FusionKind.INJECTIVE)
-        values = self.operands[:1] if self.fusion == FusionKind.REDUCTION else self.results
+        reads = (FusionKind.REDUCTION, FusionKind.NEST)
+        values = self.operands[:1] if self.fusion in reads else self.results
         counts = [sizes.nnz(v) or product(sizes.shape(v)) for v in values]
         return Dim.of(0) if moves else sum(counts, Dim.of(0))
 
@@ -318,6 +329,19 @@ class GraphOp(IRDLOperation, ABC):
         """
         raise UnsupportedError(
             explain(self.name, "an opaque operator has no value at an index", origin=origin(self))
+        )
+
+    def write(self, nest: WritingNest) -> None:
+        """Write the results in loops of the operator's own, instead of `value_at`.
+
+        For what an element cannot say by itself: it depends on those before it, or many
+        elements go to one, or to a place that is computed.
+
+        Raises:
+            UnsupportedError: if the operator has no such loops.
+        """
+        raise UnsupportedError(
+            explain(self.name, "the operator writes no loops of its own", origin=origin(self))
         )
 
     def result_index(self, nest: Nest, index: Index) -> Index | None:

@@ -1,12 +1,14 @@
-"""What a nest offers to `GraphOp.value_at`: elements of operands, loops, scalars, indices.
+"""What a nest offers to operators: elements of operands, loops, scalars, indices.
 
-`NestBuilder` builds loops, `RecordingNest` records reads, and a test computes.
+`Nest` is for `GraphOp.value_at`, `WritingNest` also for `GraphOp.write`. `NestBuilder` builds
+loops, `RecordingNest` records reads, and a test computes.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -40,6 +42,8 @@ Steps = Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]]
 """The same of several accumulators at once."""
 PlaceStep = Callable[[AffineExpr, AffineExpr, SSAValue], SSAValue]
 """The same of stored entries: from the position of one, its column, and the accumulator."""
+SerialStep = Callable[[AffineExpr, Sequence[SSAValue]], Sequence[SSAValue]]
+"""From the index of an iteration and the carried values to the next ones."""
 EntryStep = Callable[[AffineExpr, SSAValue, SSAValue], SSAValue]
 """The same of stored entries: from the column of one, its value, and the accumulator."""
 
@@ -136,3 +140,42 @@ class Nest(Scalars):
     @abstractmethod
     def value(self, expr: AffineExpr) -> SSAValue:
         """An index expression as a scalar of type `index`."""
+
+
+class WritingNest(Nest):
+    """What the conversion to loops offers to `GraphOp.write`: loops whose bodies have effects.
+
+    Operands are read as in `value_at`, so what computes them is fused. The elements of a result
+    are either written once each by `write`, and what follows elementwise is computed there as
+    well, or they get a first value by `fill` and are then changed by `update`.
+    """
+
+    @abstractmethod
+    def loops(self, extents: Sequence[AffineExpr]) -> AbstractContextManager[Index]:
+        """Open nested parallel loops within the context, and give their variables."""
+
+    @abstractmethod
+    def serial(
+        self, extent: AffineExpr, inits: Sequence[SSAValue], step: SerialStep
+    ) -> Sequence[SSAValue]:
+        """Run `step` for each index from 0 on, in order, and return the last carried values.
+
+        `step` is given the index and the carried values, and returns their next values.
+        """
+
+    @abstractmethod
+    def write(self, result: int, index: Index, value: SSAValue) -> None:
+        """Write an element of a result, which is a scalar in `compute_type`."""
+
+    @abstractmethod
+    def fill(self, result: int, value: Callable[[Index], SSAValue]) -> None:
+        """Give each element of a result its first value: `value` at its index."""
+
+    @abstractmethod
+    def update(
+        self, result: int, index: Index, value: SSAValue, combine: str | None = None
+    ) -> None:
+        """Change an element of a result that is filled.
+
+        It becomes the scalar, or what is there combined with it by add, mul, max or min.
+        """

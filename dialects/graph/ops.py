@@ -14,6 +14,7 @@ from .ops_cast import CastOp
 from .ops_clip import ClipOp
 from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
+from .ops_cumulative import CumulativeOp
 from .ops_edge import AggregateOp, EntriesOp, SddmmOp
 from .ops_edge_softmax import EdgeSoftmaxOp, OwnSoftmaxOp
 from .ops_elementwise import (
@@ -33,6 +34,7 @@ from .ops_elementwise import (
     UnaryOp,
 )
 from .ops_fma import FmaOp
+from .ops_gather import GatherElementsOp, GatherNdOp, GatherOp
 from .ops_logic import (
     ComparisonOp,
     EqualOp,
@@ -66,7 +68,8 @@ from .ops_quantized import (
 )
 from .ops_reduction import LogSoftmaxOp, ReduceOp, SoftmaxOp
 from .ops_rounding import AbsOp, CeilOp, FloorOp, RoundOp, SignOp
-from .ops_select import ConcatOp, GatherOp, SliceOp
+from .ops_scatter import ScatterElementsOp, ScatterNdOp
+from .ops_select import ConcatOp, SliceOp
 from .ops_shape import BroadcastToOp, ReshapeOp, TransposeOp
 from .ops_sparse import DegreeOp, MissingSelfLoopsOp, NormalizeOp, SpmmOp
 from .ops_window import ConvOp, PoolOp
@@ -91,6 +94,7 @@ __all__ = [
     "ConstantOp",
     "ConvOp",
     "CosOp",
+    "CumulativeOp",
     "DegreeOp",
     "DenseOp",
     "DequantizeOp",
@@ -103,6 +107,8 @@ __all__ = [
     "ExpOp",
     "FloorOp",
     "FmaOp",
+    "GatherElementsOp",
+    "GatherNdOp",
     "GatherOp",
     "GeluOp",
     "GreaterEqualOp",
@@ -144,6 +150,8 @@ __all__ = [
     "RoundOp",
     "RsqrtOp",
     "ScaledOp",
+    "ScatterElementsOp",
+    "ScatterNdOp",
     "SddmmOp",
     "SigmoidOp",
     "SignOp",

@@ -229,7 +229,7 @@ class CallDpsOp(CallLikeOp):
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         symbolic = any(not tensor_type(result).has_static_shape() for result in self.results)
-        if self.result_dims is None and symbolic and self.has_value_at:
+        if self.result_dims is None and symbolic and self.has_kernel:
             return self.values.shapes(shapes)
         return super().infer_shapes(shapes, facts)
 

@@ -1,4 +1,4 @@
-"""Operators that pick elements out of tensors: slice, concat, gather."""
+"""Operators that take or join ranges of tensors: slice, concat."""
 
 from __future__ import annotations
 
@@ -15,13 +15,10 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
-from ...core.errors import InputError
 from ...core.exactness import Exactness
-from ...core.indices import explained_index, outside
-from ...core.provenance import origin
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import DENSE_TENSOR, I64_ARRAY, INDEX_TENSOR, i64_array, i64_attr, ints
+from .attrs import DENSE_TENSOR, I64_ARRAY, i64_array, i64_attr, ints
 from .guards import clamped, guarded, is_inside
 from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, rank
 from .ops_contraction import same_element_types
@@ -212,70 +209,6 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
         inside = is_inside(nest, index[axis], start, extent)
         own = nest.index(nest.insert(arith.SubiOp(nest.value(index[axis]), nest.value(start))))
         return guarded(nest, inside, lambda zero: read(own + zero), element_type(operand))
-
-
-@irdl_op_definition
-class GatherOp(GraphOp):
-    """Slices of x at indices along one axis; a negative index counts from the back.
-
-    The shape of `indices` replaces the axis. An index out of range is an error.
-
-    %y = graph.gather %x, %i axis = 0 : (tensor<10x4xf32>, tensor<?xi64>) -> tensor<?x4xf32>
-    """
-
-    name = "graph.gather"
-    FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
-
-    x = operand_def(DENSE_TENSOR)
-    indices = operand_def(INDEX_TENSOR)
-    axis = prop_def(IntegerAttr.constr(i64))
-    result = result_def(DENSE_TENSOR)
-
-    assembly_format = (
-        "$x `,` $indices `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
-    )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        indices: SSAValue | Operation,
-        axis: int = 0,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"axis": i64_attr(axis)}
-        super().__init__(operands=[x, indices], properties=properties, result_type=result_type)
-
-    @property
-    def axis_from_front(self) -> int:
-        """The axis, counted from the front."""
-        return self.axis.value.data % rank(self.x)
-
-    @property
-    def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:
-        return ((self.indices, self.x, self.axis_from_front),)
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        x, indices = shapes
-        axis = facts.axis(self.axis.value.data, len(x))
-        return [(*x[:axis], *indices, *x[axis + 1 :])]
-
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        x, indices = cast(tuple[np.ndarray, np.ndarray], arrays)
-        axis = self.axis_from_front
-        fault = outside(indices, x.shape[axis])
-        if fault is not None:
-            raise InputError(f"{origin(self) or self.name}: {explained_index(*fault)}")
-        return (np.take(x, indices, axis=axis),)
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        axis, count = self.axis_from_front, rank(self.indices)
-        where = nest.at(self.indices, index[axis : axis + count])
-        where = scalars.to_index(nest, where)
-        size = nest.value(nest.extent(self.x, axis))
-        negative = scalars.less(nest, where, nest.value(AffineExpr.constant(0)))
-        wrapped = scalars.select(nest, negative, scalars.add(nest, where, size), where)
-        picked = nest.index(wrapped)
-        return nest.at(self.x, (*index[:axis], picked, *index[axis + count :]))
 
 
 @Exactness.EXACT

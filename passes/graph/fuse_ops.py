@@ -25,7 +25,7 @@ from .defuse import erase_unused, inline, shapes_in_caller
 from .fusion.edges import Edge, edges
 from .fusion.grouping import Grouping
 from .fusion.groups import Group
-from .fusion.outlining import Outliner, has_value
+from .fusion.outlining import Outliner, has_kernel
 
 _LONGEST_NAME = 8
 
@@ -53,7 +53,7 @@ def _flops(group: Group, shapes: SymbolicShapes) -> str | None:
 
 def _erase_unused(block: Block) -> None:
     for op in reversed(list(block.ops)):
-        computed = has_value(op) or isinstance(op, graph.ConstantOp)
+        computed = has_kernel(op) or isinstance(op, graph.ConstantOp)
         if computed and not any(result.uses for result in op.results):
             Rewriter.erase_op(op)
 

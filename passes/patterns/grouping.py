@@ -15,7 +15,7 @@ from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.plan.recording import Recorder
 from ...dialects.graph.shapes import SymbolicShapes
-from ..graph.fusion.outlining import Outliner, has_value
+from ..graph.fusion.outlining import Outliner, has_kernel
 from .cutting import Part, parts
 from .matching import described
 from .pattern import Match, Pattern
@@ -74,11 +74,11 @@ def _operators(match: Match, name: str) -> list[GraphOp]:
         CompileError: if one of them cannot be in a kernel.
     """
     for op in match.ops:
-        if not has_value(op):
+        if not has_kernel(op):
             fact = f"{described(op)} cannot be in a kernel"
             hint = "it does not define its value at an index"
             raise CompileError(explain(f'group "{name}"', fact, hint=hint))
-    return [op for op in match.ops if has_value(op)]
+    return [op for op in match.ops if has_kernel(op)]
 
 
 def _outline(ctx: Context, outliner: Outliner, match: Match, planned: Part, name: str) -> None:

@@ -67,7 +67,12 @@ NOTHING = Sources()
 
 
 class RecordedLoopKind(Enum):
-    """Which loops `value_at` opens."""
+    """Which loops an operator opens."""
+
+    PARALLEL = auto()
+    """Parallel iterations of `GraphOp.write`."""
+    SERIAL = auto()
+    """Iterations of `GraphOp.write` that keep their order."""
 
     REDUCTION = auto()
     GUARD = auto()
@@ -80,7 +85,7 @@ class RecordedLoopKind(Enum):
 
 @dataclass
 class RecordedLoop:
-    """A loop that `value_at` opens."""
+    """A loop that an operator opens."""
 
     kind: RecordedLoopKind
     around: tuple[int, ...]
@@ -116,10 +121,21 @@ class Read:
 
 
 @dataclass(frozen=True)
+class Write:
+    """A write of elements of a result by `GraphOp.write`."""
+
+    result: int
+    index: Index
+    is_final: bool
+    """Whether nothing is combined with the elements afterwards."""
+
+
+@dataclass(frozen=True)
 class Recording:
-    """What computing one element of a result takes."""
+    """What computing one element of a result takes, or writing all results."""
 
     rank: int
+    """The number of indices of the element; 0 where all results are written."""
     atoms: tuple[Atom, ...]
     loops: tuple[RecordedLoop, ...]
     reads: tuple[Read, ...]
@@ -127,6 +143,8 @@ class Recording:
     """What the element is computed from."""
     cost: int
     """The number of scalar operations outside of reductions, slow ones counted several times."""
+    writes: tuple[Write, ...] = ()
+    """Of an operator that writes its results."""
 
     @property
     def reduces(self) -> bool:

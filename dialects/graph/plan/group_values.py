@@ -41,7 +41,7 @@ class GroupValues:
     def study(self) -> None:
         """Find out what the values depend on, those that are computed first before others."""
         for op in self.ops:
-            for result in op.results:
+            for result in () if op.writes else op.results:
                 self._study(op, result)
 
     def recording(self, value: SSAValue) -> Recording:

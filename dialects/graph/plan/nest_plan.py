@@ -8,6 +8,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ....core.dims import Dim
+from ..interfaces import GraphOp
 
 MOST_OPERATORS = 100
 """A kernel is built by recursion from its results, and a longer one gains nothing."""
@@ -77,4 +78,8 @@ class NestPlan:
     """Those of them that are staged in front of a loop, which would compute them again."""
     repeated: set[SSAValue] = field(default_factory=set)
     """Values that are computed more often than they have elements."""
+    writer: GraphOp | None = None
+    """The operator in whose own loops everything is computed, instead of `nests`."""
+    followers: dict[SSAValue, list[int]] = field(default_factory=dict)
+    """For each result of the writer the results of the group that its elements give."""
     refusal: Refusal | None = None

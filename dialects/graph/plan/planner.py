@@ -20,6 +20,7 @@ from .group_values import GroupValues
 from .nest_plan import MOST_OPERATORS, NestPlan, PlannedLoop, Refusal, ResultNest
 from .recording import Recorder, is_reshape
 from .walk import Walk
+from .writers import plan_writer
 
 
 def plan_nests(
@@ -80,6 +81,9 @@ class _Planner:
         if self.plan.refusal is not None:
             return self.plan
         self.values.study()
+        writer = next((op for op in self.values.ops if op.writes), None)
+        if writer is not None:
+            return plan_writer(self.values, writer)
         waiting, computed = list(self._nests()), set[SSAValue]()
         while waiting:
             nest = waiting.pop(0)

@@ -1,6 +1,6 @@
-"""What computing one element of an operator reads and costs, derived from `GraphOp.value_at`.
+"""What an operator reads and costs, derived from `GraphOp.value_at` or `GraphOp.write`.
 
-`value_at` runs once on a `RecordingNest`, which builds no loops but takes notes: every read of
+The method runs once on a `RecordingNest`, which builds no loops but takes notes: every read of
 an operand with its index, the loops around it, and the scalar operations (`accesses.py`). So an
 operator says what it reads once, and no pass lists operators by name.
 """
@@ -31,7 +31,7 @@ from ....core.provenance import origin
 from ...loop.bounds import constant_index
 from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, rank, tensor_type
-from ..nest import Index, Nest, PlaceStep, Steps
+from ..nest import Index, PlaceStep, SerialStep, Steps, WritingNest
 from .accesses import (
     NOTHING,
     Atom,
@@ -41,6 +41,7 @@ from .accesses import (
     RecordedLoopKind,
     Recording,
     Sources,
+    Write,
     atoms_in,
 )
 from .local_buffers import local_type
@@ -51,17 +52,18 @@ _SLOW = 8
 """What a division or a function such as `exp` costs, in simple operations."""
 
 
-class RecordingNest(Nest):
+class RecordingNest(WritingNest):
     """Records accesses. `finished` returns the recording."""
 
     def __init__(self, op: GraphOp, result: int) -> None:
         self._op = op
         self._operands = {value: number for number, value in enumerate(op.operands)}
-        self._rank = rank(op.results[result])
+        self._rank = 0 if op.writes else rank(op.results[result])
         self._atoms = [Atom(AtomKind.RESULT) for _ in range(self._rank)]
         self._loops: list[RecordedLoop] = []
         self._open: tuple[int, ...] = ()
         self._reads: list[Read] = []
+        self._writes: list[Write] = []
         self._cost = 0
         self._known: dict[object, SSAValue] = {}
         self._kept: dict[object, tuple[Callable[[Index], SSAValue], Index, SSAValue | None]] = {}
@@ -74,10 +76,11 @@ class RecordingNest(Nest):
         self._entries: dict[tuple[int, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
         self._sizes: dict[tuple[SSAValue, int], AffineExpr] = {}
 
-    def finished(self, value: SSAValue) -> Recording:
-        """The notes, after `value_at` has given `value`."""
+    def finished(self, value: SSAValue | None = None) -> Recording:
+        """The notes, after `value_at` has given `value`, or `write` has come to its end."""
         parts = self._rank, tuple(self._atoms), tuple(self._loops), tuple(self._reads)
-        return Recording(*parts, self._sources_of(value), self._cost)
+        sources = NOTHING if value is None else self._sources_of(value)
+        return Recording(*parts, sources, self._cost, tuple(self._writes))
 
     # The reads.
 
@@ -109,15 +112,30 @@ class RecordingNest(Nest):
         step: Steps,
     ) -> Sequence[SSAValue]:
         """Note a loop for each extent."""
-        kinds = [
-            RecordedLoopKind.GUARD if e in self._conditions else RecordedLoopKind.REDUCTION
-            for e in extents
-        ]
-        opened = [RecordedLoop(kind, (), e) for kind, e in zip(kinds, extents, strict=True)]
-        with self._opened(opened) as loops:
+        with self._opened(self._over(RecordedLoopKind.REDUCTION, extents)) as loops:
             index = tuple(self._variable(loop, AtomKind.LOOP) for loop in loops)
             totals = [self._placeholder(init.type, self._sources_of(init)) for init in inits]
             return self._closed(loops, inits, step(index, totals))
+
+    @contextmanager
+    def loops(self, extents: Sequence[AffineExpr]) -> Iterator[Index]:
+        """Note a loop for each extent."""
+        with self._opened(self._over(RecordedLoopKind.PARALLEL, extents)) as loops:
+            yield tuple(self._variable(loop, AtomKind.LOOP) for loop in loops)
+
+    def serial(
+        self, extent: AffineExpr, inits: Sequence[SSAValue], step: SerialStep
+    ) -> Sequence[SSAValue]:
+        """Note a loop."""
+        with self._opened(self._over(RecordedLoopKind.SERIAL, [extent])) as loops:
+            index = self._variable(loops[0], AtomKind.LOOP)
+            carried = [self._placeholder(init.type, self._sources_of(init)) for init in inits]
+            return self._closed(loops, inits, step(index, carried))
+
+    def _over(self, kind: RecordedLoopKind, extents: Sequence[AffineExpr]) -> list[RecordedLoop]:
+        """Loops of a kind, guards where the number of iterations is 1 or 0."""
+        kinds = [RecordedLoopKind.GUARD if e in self._conditions else kind for e in extents]
+        return [RecordedLoop(own, (), e) for own, e in zip(kinds, extents, strict=True)]
 
     def pattern(
         self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep
@@ -197,6 +215,24 @@ class RecordingNest(Nest):
             self._loops[number].sources = outer | row
             outer |= row
         return [self._placeholder(result.type, outer) for result in results]
+
+    # The writes.
+
+    def write(self, result: int, index: Index, value: SSAValue) -> None:
+        """Note a write of elements that are final."""
+        self._writes.append(Write(result, tuple(index), True))
+
+    def fill(self, result: int, value: Callable[[Index], SSAValue]) -> None:
+        """Note a write of all elements of a result."""
+        filled = self._op.results[result]
+        with self.loops([self.extent(filled, dim) for dim in range(rank(filled))]) as index:
+            self.update(result, index, value(index))
+
+    def update(
+        self, result: int, index: Index, value: SSAValue, combine: str | None = None
+    ) -> None:
+        """Note a write of elements that may change again."""
+        self._writes.append(Write(result, tuple(index), False))
 
     # The scalars.
 
@@ -327,25 +363,32 @@ class Recorder:
         self._of: dict[tuple[GraphOp, int], Recording] = {}
 
     def recording(self, op: GraphOp, result: int = 0) -> Recording:
-        """What one element of a result takes.
+        """What one element of a result takes, or writing all of them.
 
         Raises:
-            UnsupportedError: if the operator has no value at an index.
+            UnsupportedError: if the operator is opaque.
         """
         found = self._of.get((op, result))
         if found is None:
-            key = _structure(op), result
+            key = _structure(op), 0 if op.writes else result
             found = self._known.get(key)
             if found is None:
-                nest = RecordingNest(op, result)
-                index = tuple(AffineExpr.dimension(n) for n in range(rank(op.results[result])))
-                found = self._known[key] = nest.finished(op.value_at(nest, index, result))
+                found = self._known[key] = _recorded(op, result)
             self._of[op, result] = found
         return found
 
 
+def _recorded(op: GraphOp, result: int) -> Recording:
+    nest = RecordingNest(op, result)
+    if op.writes:
+        op.write(nest)
+        return nest.finished()
+    index = tuple(AffineExpr.dimension(n) for n in range(rank(op.results[result])))
+    return nest.finished(op.value_at(nest, index, result))
+
+
 def _structure(op: GraphOp) -> object:
-    """Cache key: equal for operators with equal `value_at`."""
+    """Cache key: equal for operators that are computed in the same way."""
     if names_a_symbol(op):
         return op  # what a symbol stands for is not in its name
     operands = list(op.operands)

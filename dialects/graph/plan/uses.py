@@ -31,6 +31,8 @@ class Uses:
 
     def is_cheap(self, op: GraphOp) -> bool:
         """Whether computing an element of an operator again costs no more than loading it."""
+        if op.writes:
+            return False
         if op.RECOMPUTE_COST is not None:
             return op.RECOMPUTE_COST <= CHEAP
         return all(not one.reduces and one.cost <= CHEAP for one in self._recordings(op))
@@ -131,7 +133,7 @@ class Uses:
             op.operands[loop.matrix]
             for recording in self._recordings(op)
             for loop in recording.loops
-            if loop.matrix is not None and _is_own(loop.row[0], 0)
+            if recording.rank and loop.matrix is not None and _is_own(loop.row[0], 0)
         }
 
     def reads_values(self, op: GraphOp) -> bool:
@@ -215,6 +217,8 @@ def _is_loop(recording: Recording, expr: AffineExpr) -> bool:
 
 def _gives_entries_of(recording: Recording, matrix: int) -> bool:
     """Whether the first index of an element is the position of an entry of a matrix."""
+    if not recording.rank:
+        return False
     own = AffineExpr.dimension(0)
     known = (atom.matrix == matrix and atom.position == own for atom in recording.atoms)
     read = (one.operand == matrix and one.index == (own,) for one in recording.reads)
@@ -244,9 +248,9 @@ def _sizes(
 
     With `needed`, only of those that the index of the read is made of.
     """
+    shape = tensor_type(op.results[0]).get_shape()[: recording.rank]
     sizes: dict[AffineExpr, int | None] = {
-        AffineExpr.dimension(place): size if size >= 0 else None
-        for place, size in enumerate(tensor_type(op.results[0]).get_shape())
+        AffineExpr.dimension(place): size if size >= 0 else None for place, size in enumerate(shape)
     }
     for number in read.around:
         loop = recording.loops[number]

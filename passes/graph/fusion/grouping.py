@@ -24,9 +24,9 @@ from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
 from .costs import Costs
 from .groups import Gain, Group, Proposal, results_of, users_of
-from .outlining import has_value
+from .outlining import has_kernel
 
-_ANCHORS = (FusionKind.CONTRACTION, FusionKind.REDUCTION)
+_ANCHORS = (FusionKind.CONTRACTION, FusionKind.REDUCTION, FusionKind.NEST)
 _PLAIN = {Gain.EPILOGUE, Gain.USER}
 
 
@@ -47,7 +47,7 @@ class Grouping:
         self.uses = Uses(self.recorder)
         self.costs = Costs(self.uses, max_width)
         self.position = {op: number for number, op in enumerate(block.ops)}
-        self.members = [op for op in block.ops if has_value(op)]
+        self.members = [op for op in block.ops if has_kernel(op)]
         self.group_of: dict[object, Group] = {
             op: Group(op if op.fusion in _ANCHORS else None, [op]) for op in self.members
         }
@@ -64,7 +64,8 @@ class Grouping:
     def run(self) -> None:
         """Make all proposals, in their order.
 
-        1. A contraction, then a reduction, takes the elementwise operators that follow it.
+        1. A contraction, then a reduction, then an operator that writes its results takes the
+           elementwise operators that follow it.
         2. Every other operator goes where all its users are, the last ones first.
         3. The rows that a sparse product makes go into the dense product that reads them.
         4. Values of stored entries go where one kernel visits the rows of their matrix.
@@ -126,7 +127,8 @@ class Grouping:
         elif proposal.gain == Gain.EPILOGUE:
             # A reshape is looped over by its source, unless two operators read what it makes.
             follows = [op.fusion == FusionKind.ELEMENTWISE for op in (*maker.ops[1:], *reader.ops)]
-            alone = used = reader.ops if all(follows) else []
+            evident = all(follows) and not maker.is_of(FusionKind.NEST)
+            alone = used = reader.ops if evident else []
         else:
             return False
         checked = {i.owner for op in used if isinstance(op, GraphOp) for i, _, _ in op.index_bounds}

@@ -19,11 +19,11 @@ from ....dialects.graph.interfaces import GraphOp
 from ....dialects.loop.ops import KernelOp
 
 
-def has_value(op: Operation) -> TypeGuard[GraphOp]:
-    """Whether `op` can be (part of) a kernel: it gives its value at an index."""
+def has_kernel(op: Operation) -> TypeGuard[GraphOp]:
+    """Whether an operation is an operator that can be (part of) a kernel."""
     if not isinstance(op, GraphOp) or isinstance(op, graph.ConstantOp):
         return False
-    return op.has_value_at
+    return op.has_kernel
 
 
 def dependents_between(ops: Sequence[Operation]) -> list[Operation] | None:

@@ -28,7 +28,7 @@ from stepwell.core.registry import make_context
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.frontends.builder import Builder, Value
-from stepwell.passes.graph.fusion.outlining import has_value
+from stepwell.passes.graph.fusion.outlining import has_kernel
 
 RNG = np.random.default_rng(7)
 
@@ -530,7 +530,7 @@ def test_groups_of_random_programs(
     case = data.draw(programs)
 
     def in_a_kernel(match: p.Match) -> bool:
-        return all(has_value(op) and not isinstance(op, graph.ConstantOp) for op in match.ops)
+        return all(has_kernel(op) and not isinstance(op, graph.ConstantOp) for op in match.ops)
 
     pure = p.pattern(when=in_a_kernel)
     first = pure(lambda: p.op(GraphOp, p.op(GraphOp, ...), ...))

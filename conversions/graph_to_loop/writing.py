@@ -1,0 +1,104 @@
+"""Building the loops of an operator that writes its results, and of what follows it there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from ...core.typed import owned
+from ...dialects.graph import scalars
+from ...dialects.graph.attrs import compute_type
+from ...dialects.graph.buffers import storage_type
+from ...dialects.graph.interfaces import GraphOp, element_type, rank
+from ...dialects.graph.nest import Index, SerialStep, WritingNest
+from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.loop.attrs import Combine
+from .arguments import Argument
+from .nest import NestBuilder
+
+Targets = Mapping[SSAValue, Sequence[tuple[SSAValue, SSAValue]]]
+"""For each result of the operator the results of the kernel that its elements give, and where
+these are stored."""
+
+_COMBINED = {
+    "add": scalars.add,
+    "mul": scalars.mul,
+    "max": scalars.maximum,
+    "min": scalars.minimum,
+}
+
+
+class NestWriter(NestBuilder, WritingNest):
+    """Builds the loops of one operator.
+
+    Args:
+        block: the body of the kernel, to be filled.
+        arguments: for each argument of the primitive function what stands for it.
+        shapes: the symbolic shapes of the primitive function.
+        op: the operator.
+        targets: where its elements go.
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        arguments: dict[SSAValue, Argument],
+        shapes: SymbolicShapes,
+        op: GraphOp,
+        targets: Targets,
+    ) -> None:
+        super().__init__(block, arguments, shapes, {})
+        self.op, self.targets = op, targets
+
+    @contextmanager
+    def loops(self, extents: Sequence[AffineExpr]) -> Iterator[Index]:
+        """Open nested parallel loops within the context."""
+        with self.body.loops(extents) as index:
+            yield index
+
+    def serial(
+        self, extent: AffineExpr, inits: Sequence[SSAValue], step: SerialStep
+    ) -> Sequence[SSAValue]:
+        """Run iterations in order."""
+        return self.body.serial(extent, inits, step)
+
+    def write(self, result: int, index: Index, value: SSAValue) -> None:
+        """Write an element, and what follows from it."""
+        source = self.op.results[result]
+        one = AffineExpr.constant(0)
+        sizes = self.shapes.shape(source)
+        own = tuple(one if size == 1 else e for e, size in zip(index, sizes, strict=True))
+        written = scalars.wrapped(self, value, element_type(source))
+        self.body.scopes[-1].memo |= {(source, index): written, (source, own): written}
+        for target, buffer in self.targets.get(source, ()):
+            with self.body.standing_for(owned(target, GraphOp)):
+                self.store(self.at(target, own), buffer, own, element_type(target))
+
+    def fill(self, result: int, value: Callable[[Index], SSAValue]) -> None:
+        """Give each element of a result its first value."""
+        source = self.op.results[result]
+        if not self.targets.get(source):
+            return
+        with self.loops([self.extent(source, dim) for dim in range(rank(source))]) as index:
+            first = value(index)
+            for _, buffer in self.targets[source]:
+                self.store(first, buffer, index, element_type(source))
+
+    def update(
+        self, result: int, index: Index, value: SSAValue, combine: str | None = None
+    ) -> None:
+        """Change an element of a result, in memory."""
+        source = self.op.results[result]
+        kind = element_type(source)
+        for _, buffer in self.targets.get(source, ()):
+            if combine is None:
+                self.store(value, buffer, index, kind)
+            elif storage_type(kind) == compute_type(kind):
+                self.body.store(value, buffer, index, Combine(combine))
+            else:
+                before = scalars.computed(self, self.body.load_here(buffer, index), kind)
+                after = _COMBINED[combine](self, before, value)
+                self.store(scalars.wrapped(self, after, kind), buffer, index, kind)

@@ -1,0 +1,131 @@
+"""Operators whose elements depend on those before them: cumulative sums, products and extrema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, i1, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from ...core.dims import Shape
+from ...core.dtypes import dtype_of
+from ...core.errors import explain
+from ...core.typed import dense_array
+from . import scalars
+from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, bool_attr, i64_attr
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    ShapeFacts,
+    WritingNest,
+    element_type,
+    rank,
+    widened,
+)
+from .ops_reduction import COMBINE, STEP, neutral_of
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+_ACCUMULATE = {
+    ReduceKind.SUM: np.add,
+    ReduceKind.PROD: np.multiply,
+    ReduceKind.MAX: np.maximum,
+    ReduceKind.MIN: np.minimum,
+}
+
+
+@irdl_op_definition
+class CumulativeOp(GraphOp):
+    """The sum, product, maximum or minimum of all elements up to each one along an axis.
+
+    With `exclusive` the element itself is left out, so that the first one is 0, 1, -inf or inf
+    (the limits of integers); with `reverse` the axis is followed from its end. f16 is accumulated
+    in f32, and integers wrap around.
+
+    %y = graph.cumulative sum %x axis = 1 exclusive = false reverse = false
+        : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    """
+
+    name = "graph.cumulative"
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+
+    kind = prop_def(ReduceKindAttr)
+    axis = prop_def(IntegerAttr.constr(i64))
+    exclusive = prop_def(IntegerAttr.constr(i1))
+    reverse = prop_def(IntegerAttr.constr(i1))
+    x = operand_def(NUMERIC_TENSOR)
+    result = result_def(NUMERIC_TENSOR)
+
+    assembly_format = (
+        "$kind $x `axis` `=` $axis `exclusive` `=` $exclusive `reverse` `=` $reverse attr-dict "
+        "`:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        kind: str,
+        axis: int = -1,
+        exclusive: bool = False,
+        reverse: bool = False,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {
+            "kind": ReduceKindAttr(ReduceKind(kind)),
+            "axis": i64_attr(axis),
+            "exclusive": bool_attr(exclusive),
+            "reverse": bool_attr(reverse),
+        }
+        super().__init__(operands=[x], properties=properties, result_type=result_type)
+
+    @property
+    def axis_from_front(self) -> int:
+        """The axis, counted from the front."""
+        return self.axis.value.data % rank(self.x)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        facts.axis(self.axis.value.data, len(shapes[0]))
+        return [shapes[0]]
+
+    def verify_(self) -> None:
+        if self.kind.data not in _ACCUMULATE:
+            expected = ", ".join(kind.value for kind in _ACCUMULATE)
+            got = self.kind.data.value
+            raise VerifyException(explain(self.name, "wrong kind", expected=expected, got=got))
+        super().verify_()
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, axis = widened(dense_array(arrays[0])), self.axis_from_front
+        ahead = np.flip(x, axis) if self.reverse.value.data else x
+        with np.errstate(all="ignore"):
+            found = _ACCUMULATE[self.kind.data].accumulate(ahead, axis, dtype=x.dtype)
+        if self.exclusive.value.data:
+            first = list(x.shape)
+            first[axis] = min(1, first[axis])
+            begin = np.full(first, neutral_of(self.kind.data, element_type(self.x), x.dtype))
+            before = np.take(found, range(found.shape[axis] - first[axis]), axis)
+            found = np.concatenate([begin.astype(x.dtype), before], axis)
+        return self.stored(np.flip(found, axis) if self.reverse.value.data else found)
+
+    def write(self, nest: WritingNest) -> None:
+        axis, dims = self.axis_from_front, range(rank(self.x))
+        kind, type = self.kind.data, nest.compute_type(element_type(self.x))
+        extent = nest.extent(self.x, axis)
+        init = scalars.number(nest, neutral_of(kind, type, dtype_of(type)), type)
+        with nest.loops([nest.extent(self.x, dim) for dim in dims if dim != axis]) as rest:
+
+            def step(place: AffineExpr, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                own = extent - 1 - place if self.reverse.value.data else place
+                index: Index = (*rest[:axis], own, *rest[axis:])
+                total = STEP[COMBINE[kind]](nest, totals[0], nest.at(self.x, index))
+                nest.write(0, index, totals[0] if self.exclusive.value.data else total)
+                return [total]
+
+            nest.serial(extent, [init], step)

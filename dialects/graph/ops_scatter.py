@@ -1,0 +1,228 @@
+"""Operators that write elements to places that are computed: scatters."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, i1, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
+
+from ...core.dims import Shape
+from .attrs import DENSE_TENSOR, INDEX_TENSOR, ScatterKind, ScatterKindAttr, i64_attr
+from .interfaces import FusionKind, GraphOp, Index, ShapeFacts, WritingNest, element_type, rank
+from .ops_gather import check_beside, place_of, places_beside, places_nd, shape_of_places
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+_JOIN = {
+    ScatterKind.ADD: np.add,
+    ScatterKind.MUL: np.multiply,
+    ScatterKind.MAX: np.maximum,
+    ScatterKind.MIN: np.minimum,
+}
+
+
+class ScatterOp(GraphOp, ABC):
+    """Common code of scatters: x with some elements replaced by, or joined with, updates.
+
+    Where several updates have one place they are taken in order: the last one replaces the
+    others, and sums have the roundings of that order.
+    """
+
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+
+    kind = prop_def(ScatterKindAttr)
+    result = result_def(DENSE_TENSOR)
+
+    @property
+    def combine(self) -> str | None:
+        """How an update joins what is there; None where it takes its place."""
+        return None if self.kind.data == ScatterKind.NONE else self.kind.data.value
+
+    def check_elements(self, updates: SSAValue, facts: ShapeFacts) -> None:
+        """Require updates of the element type of x, and numbers where they are combined."""
+        expected, got = element_type(self.operands[0]), element_type(updates)
+        if expected != got:
+            facts.fail("element types differ", expected, got)
+        if self.combine is not None and expected == i1:
+            facts.fail("truth values cannot be combined", "none", self.combine)
+
+    def scattered(
+        self, x: np.ndarray, places: tuple[np.ndarray, ...], updates: np.ndarray
+    ) -> np.ndarray:
+        """x after the updates at some places, in their order."""
+        found = np.array(x)
+        if self.kind.data == ScatterKind.NONE:
+            found[places] = updates
+        else:
+            with np.errstate(all="ignore"):
+                _JOIN[self.kind.data].at(found, places, updates)
+        return found
+
+
+@irdl_op_definition
+class ScatterElementsOp(ScatterOp):
+    """x with each update at the place of its index along one axis, and its own along the others.
+
+    `y[indices[i, j], j] = updates[i, j]` for axis 0, and y is x elsewhere. Indices are those of
+    `graph.gather_elements`.
+
+    %y = graph.scatter_elements add %x, %i, %u axis = 0
+        : (tensor<10x4xf32>, tensor<3x4xi64>, tensor<3x4xf32>) -> tensor<10x4xf32>
+    """
+
+    name = "graph.scatter_elements"
+
+    x = operand_def(DENSE_TENSOR)
+    indices = operand_def(INDEX_TENSOR)
+    updates = operand_def(DENSE_TENSOR)
+    axis = prop_def(IntegerAttr.constr(i64))
+
+    assembly_format = (
+        "$kind $x `,` $indices `,` $updates `axis` `=` $axis attr-dict `:` "
+        "functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        indices: SSAValue | Operation,
+        updates: SSAValue | Operation,
+        axis: int = 0,
+        kind: str = "none",
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {
+            "axis": i64_attr(axis),
+            "kind": ScatterKindAttr(ScatterKind(kind)),
+        }
+        operands = [x, indices, updates]
+        super().__init__(operands=operands, properties=properties, result_type=result_type)
+
+    @property
+    def axis_from_front(self) -> int:
+        """The axis, counted from the front."""
+        return self.axis.value.data % rank(self.x)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:
+        return ((self.indices, self.x, self.axis_from_front),)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        x, indices, updates = shapes
+        self.check_elements(self.updates, facts)
+        check_beside(x, indices, self.axis.value.data, facts)
+        if len(updates) != len(indices):
+            facts.fail("updates and indices differ in rank", len(indices), len(updates))
+        for update, index in zip(updates, indices, strict=True):
+            facts.equal(index, update, "updates and indices differ in shape")
+        return [x]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, indices, updates = cast(tuple[np.ndarray, ...], arrays)
+        return (self.scattered(x, places_beside(self, x, indices), updates),)
+
+    def write(self, nest: WritingNest) -> None:
+        axis = self.axis_from_front
+        extents = [nest.extent(self.indices, dim) for dim in range(rank(self.indices))]
+        nest.fill(0, lambda index: nest.at(self.x, index))
+        with nest.loops(extents[:axis]) as before:
+
+            def step(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                with nest.loops(extents[axis + 1 :]) as after:
+                    own = (*before, place, *after)
+                    target = place_of(nest, self.indices, own, self.x, axis)
+                    update = nest.at(self.updates, own)
+                    nest.update(0, (*before, target, *after), update, self.combine)
+                return carried
+
+            nest.serial(extents[axis], [], step)
+
+
+@irdl_op_definition
+class ScatterNdOp(ScatterOp):
+    """x with updates at places with an index for each of its first dimensions.
+
+    There is one tensor of indices for each of these dimensions, all of one shape; the updates
+    have that shape, then the other dimensions of x. Indices are those of `graph.gather_nd`.
+
+    %y = graph.scatter_nd add %x, %u at %i
+        : (tensor<10x4xf32>, tensor<3x4xf32>, tensor<3xi64>) -> tensor<10x4xf32>
+    """
+
+    name = "graph.scatter_nd"
+
+    x = operand_def(DENSE_TENSOR)
+    updates = operand_def(DENSE_TENSOR)
+    indices = var_operand_def(INDEX_TENSOR)
+
+    assembly_format = (
+        "$kind $x `,` $updates `at` $indices attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        updates: SSAValue | Operation,
+        indices: Sequence[SSAValue | Operation],
+        kind: str = "none",
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"kind": ScatterKindAttr(ScatterKind(kind))}
+        operands = [x, updates, indices]
+        super().__init__(operands=operands, properties=properties, result_type=result_type)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:
+        return tuple((indices, self.x, axis) for axis, indices in enumerate(self.indices))
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        x, updates, *indices = shapes
+        self.check_elements(self.updates, facts)
+        expected = (*shape_of_places(x, indices, facts), *x[len(indices) :])
+        if len(updates) != len(expected):
+            facts.fail("updates have the wrong rank", len(expected), len(updates))
+        for size, update in zip(expected, updates, strict=True):
+            facts.equal(size, update, "updates have the wrong shape")
+        return [x]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, updates, *indices = cast(tuple[np.ndarray, ...], arrays)
+        return (self.scattered(x, places_nd(self, x, indices), updates),)
+
+    def write(self, nest: WritingNest) -> None:
+        outer = rank(self.indices[0])
+        nest.fill(0, lambda index: nest.at(self.x, index))
+        extents = [nest.extent(self.updates, dim) for dim in range(rank(self.updates))]
+
+        def update(own: Index) -> None:
+            places = [
+                place_of(nest, indices, own, self.x, axis)
+                for axis, indices in enumerate(self.indices)
+            ]
+            with nest.loops(extents[outer:]) as rest:
+                value = nest.at(self.updates, (*own, *rest))
+                nest.update(0, (*places, *rest), value, self.combine)
+
+        _in_order(nest, extents[:outer], update)
+
+
+def _in_order(
+    nest: WritingNest, extents: Sequence[AffineExpr], body: Callable[[Index], None], own: Index = ()
+) -> None:
+    """Serial loops around a body."""
+    if len(own) == len(extents):
+        body(own)
+        return
+
+    def step(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        _in_order(nest, extents, body, (*own, place))
+        return carried
+
+    nest.serial(extents[len(own)], [], step)

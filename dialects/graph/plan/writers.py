@@ -1,0 +1,105 @@
+"""The plan of a group with an operator that writes its results in loops of its own.
+
+All that the group gives is computed in these loops: what the operator reads where it reads it,
+and what follows elementwise where an element is written.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from ..interfaces import GraphOp
+from .group_values import GroupValues
+from .nest_plan import NestPlan, Refusal
+from .uses import Uses
+
+
+def plan_writer(values: GroupValues, writer: GraphOp) -> NestPlan:
+    """The plan of a group with an operator that writes its results, or the reason against it."""
+    return _WriterPlanner(values, writer).planned()
+
+
+class _WriterPlanner:
+    """Plans the loops of one operator, with what it reads and what follows it."""
+
+    def __init__(self, values: GroupValues, writer: GraphOp) -> None:
+        self.values, self.writer = values, writer
+        self.made = dict[SSAValue, SSAValue](zip(writer.results, writer.results, strict=True))
+        """Values that are computed where an element of a result of the writer is written."""
+        self.uses = Uses(values.recorder)
+
+    def planned(self) -> NestPlan:
+        """The plan, or the first reason against it."""
+        plan = NestPlan(writer=self.writer)
+        for op in self.values.ops:
+            if plan.refusal is None and op is not self.writer:
+                plan.refusal = self._follow(op)
+        for number, value in enumerate(self.values.results):
+            if plan.refusal is None:
+                plan.refusal = self._refusal_of(value)
+            if plan.refusal is None:
+                plan.followers.setdefault(self.made[value], []).append(number)
+        plan.repeated = self._repeated()
+        return plan
+
+    def _follow(self, op: GraphOp) -> Refusal | None:
+        """Note what an operator makes of elements that are written, or why it cannot."""
+        value = op.results[0]
+        if op.writes:
+            why = f"{op.name} and {self.writer.name} write their results in loops of their own"
+            return Refusal(value, why)
+        sources = {self.made[operand] for operand in op.operands if operand in self.made}
+        deep = next((result for result in op.results if self.values.is_deep(result)), None)
+        if deep is not None:
+            where = "in" if sources else "before"
+            return Refusal(deep, f"a reduction cannot be {where} the loops of {self.writer.name}")
+        if len(sources) > 1:
+            return Refusal(value, f"it needs several results of {self.writer.name} at once")
+        for source in sources:
+            if not all(self._at_own_index(op, result) for result in op.results):
+                return Refusal(value, f"{self.writer.name} writes elements in another order")
+            self.made |= dict.fromkeys(op.results, source)
+        return None
+
+    def _at_own_index(self, op: GraphOp, result: SSAValue) -> bool:
+        """Whether an element needs what is written at its own index only."""
+        wanted = self.values.shapes.shape(result)
+        for read in self.values.recording(result).reads:
+            operand = op.operands[read.operand]
+            if operand not in self.made:
+                continue
+            own = [AffineExpr.dimension(place) for place in range(len(wanted))]
+            zero = AffineExpr.constant(0)
+            places = zip(read.index, own, wanted, strict=False)
+            if self.values.shapes.shape(operand) != wanted or not all(
+                expr == place or (expr == zero and size == 1) for expr, place, size in places
+            ):
+                return False
+        return True
+
+    def _refusal_of(self, value: SSAValue) -> Refusal | None:
+        """Why a result of the group is not computed where an element is written."""
+        source = self.made.get(value)
+        if source is None:
+            return Refusal(value, f"it does not follow from what {self.writer.name} writes")
+        recording = self.values.recording(self.writer.results[0])
+        number = self.writer.results.index(source)
+        final = all(write.is_final for write in recording.writes if write.result == number)
+        if value is source or final:
+            return None
+        return Refusal(source, f"its elements are final only at the end of {self.writer.name}")
+
+    def _repeated(self) -> set[SSAValue]:
+        """Values that are read more than once for an element, or by what is itself repeated."""
+        found = set[SSAValue]()
+        for op in reversed(self.values.ops):
+            for result in op.results:
+                users = {use.operation for use in result.uses} & self.values.inside
+                again = any(
+                    self.uses.repeats(user, result) or not found.isdisjoint(user.results)
+                    for user in users
+                )
+                if result not in self.made and (again or len(users) > 1):
+                    found.add(result)
+        return found
