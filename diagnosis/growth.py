@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 UNKNOWN_TERMS = 1024
 """The assumed length of the longest sum in a program without operators."""
 _MOVES = (FusionKind.BROADCAST, FusionKind.INJECTIVE)
-_SUMS = (FusionKind.REDUCTION, FusionKind.CONTRACTION, FusionKind.OPAQUE)
+_SUMS = (FusionKind.REDUCTION, FusionKind.CONTRACTION, FusionKind.NEST, FusionKind.OPAQUE)
 
 
 def digits_of(op: Operation) -> int:

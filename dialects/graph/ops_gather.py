@@ -21,7 +21,6 @@ from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, rank
 
 if TYPE_CHECKING:
     from .interfaces import Array
-    from .ops_scatter import ScatterElementsOp
 
 
 def place_of(
@@ -155,7 +154,7 @@ class GatherElementsOp(GraphOp):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, indices = cast(tuple[np.ndarray, np.ndarray], arrays)
-        return (x[places_beside(self, x, indices)],)
+        return (x[places_beside(self, x, indices, self.axis_from_front)],)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         axis = self.axis_from_front
@@ -164,10 +163,10 @@ class GatherElementsOp(GraphOp):
 
 
 def places_beside(
-    op: GatherElementsOp | ScatterElementsOp, x: np.ndarray, indices: np.ndarray
+    op: GraphOp, x: np.ndarray, indices: np.ndarray, axis: int
 ) -> tuple[np.ndarray, ...]:
     """The places that indices along one axis mean, with their own along the others."""
-    own, axis = np.indices(indices.shape, sparse=True), op.axis_from_front
+    own = np.indices(indices.shape, sparse=True)
     along = checked_places(op, indices, x.shape[axis])
     return tuple(along if dim == axis else place for dim, place in enumerate(own))
 

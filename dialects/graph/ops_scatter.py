@@ -126,7 +126,8 @@ class ScatterElementsOp(ScatterOp):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, indices, updates = cast(tuple[np.ndarray, ...], arrays)
-        return (self.scattered(x, places_beside(self, x, indices), updates),)
+        places = places_beside(self, x, indices, self.axis_from_front)
+        return (self.scattered(x, places, updates),)
 
     def write(self, nest: WritingNest) -> None:
         axis = self.axis_from_front

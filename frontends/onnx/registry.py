@@ -54,8 +54,6 @@ _CLOSEST = {
     "GRU": "MatMul, Sigmoid, Tanh",
     "RNN": "MatMul, Tanh",
     "Gelu": "Erf, Tanh",
-    "GatherND": "Gather",
-    "GatherElements": "Gather",
 }
 
 

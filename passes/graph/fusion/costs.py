@@ -189,6 +189,9 @@ class Costs:
         maker, reader, value = proposal.maker, proposal.reader, proposal.value
         if (why := self._against_contraction(proposal)) is not None:
             return why
+        if maker.is_of(FusionKind.NEST) or reader.is_of(FusionKind.NEST):
+            # The plan says what its loops can take in.
+            return None
         if maker.is_of(FusionKind.CONTRACTION):
             return (
                 "only operators that read it at their own index can follow a contraction in its "

@@ -1,0 +1,106 @@
+"""Gathers and scatters with an index for each element, and cumulative sums and products."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ...dialects.graph import ops as graph
+from .nodes import Node
+from .ops_select import sliced, whole
+from .ops_shape import squeezed
+from .registry import converts
+from .values import Value
+
+
+@converts("GatherElements", since=11)
+def gather_elements(node: Node) -> Value:
+    x, indices = node.input(0), node.input(1)
+    axis = node.axis(node.attr_int("axis"), x.rank)
+    return node.emit(graph.GatherElementsOp, x, indices, axis=axis)
+
+
+@converts("Scatter", since=9)
+@converts("ScatterElements", since=11)
+def scatter_elements(node: Node) -> Value:
+    x, indices, updates = (node.input(number) for number in range(3))
+    axis = node.axis(node.attr_int("axis"), x.rank)
+    kind = _reduction(node)
+    return node.emit(graph.ScatterElementsOp, x, indices, updates, axis=axis, kind=kind)
+
+
+def _reduction(node: Node) -> str:
+    kind, known = node.attr_string("reduction", "none"), ("none", "add", "mul", "max", "min")
+    if kind not in known:
+        raise node.broken('attribute "reduction" is unknown', ", ".join(known), kind)
+    return kind
+
+
+@converts("GatherND", since=11)
+def gather_nd(node: Node) -> Value:
+    x, indices = node.input(0), node.input(1)
+    count = node.attr_int("batch_dims")
+    if not 0 <= count < min(x.rank, indices.rank):
+        limit = min(x.rank, indices.rank)
+        raise node.broken("batch_dims out of range", f"0 <= batch_dims < {limit}", count)
+    batches = [_batch(node, indices, axis) for axis in range(count)]
+    places = [*batches, *_components(node, x.rank - count, indices)]
+    return node.emit(_gathered, x, *places)
+
+
+def _gathered(x: SSAValue, *indices: SSAValue) -> graph.GatherNdOp:
+    return graph.GatherNdOp(x, indices)
+
+
+@converts("ScatterND", since=11)
+def scatter_nd(node: Node) -> Value:
+    x, indices, updates = (node.input(number) for number in range(3))
+    places = _components(node, x.rank, indices)
+    return node.emit(_scattered, x, updates, *places, kind=_reduction(node))
+
+
+def _scattered(x: SSAValue, updates: SSAValue, *indices: SSAValue, kind: str) -> graph.ScatterNdOp:
+    return graph.ScatterNdOp(x, updates, indices, kind)
+
+
+def _components(node: Node, limit: int, indices: Value) -> list[Value]:
+    """The tensors of which the last dimension of `indices` holds an element each."""
+    last = indices.rank - 1
+    if last < 0:
+        raise node.broken("indices have no dimension", "rank >= 1", "rank 0")
+    dim = indices.shape[last]
+    if not dim.is_static:
+        raise node.unsupported(f"a number of indices that is symbolic dimension {dim}")
+    if not 1 <= dim.value <= limit:
+        raise node.broken("wrong number of indices", f"1 to {limit}", dim.value)
+    ranges = whole(indices)
+    parts = [[*ranges[:last], (at, at + 1, 1)] for at in range(dim.value)]
+    return [squeezed(node, sliced(node, indices, part), [last]) for part in parts]
+
+
+def _batch(node: Node, indices: Value, axis: int) -> Value:
+    """The place of each index along a dimension that it shares with what it is taken from."""
+    sizes = indices.shape[:-1]
+    if not all(dim.is_static for dim in sizes):
+        raise node.unsupported("batch_dims with symbolic dimensions")
+    return node.known(np.indices([dim.value for dim in sizes])[axis])
+
+
+def _register() -> None:
+    for operator, kind, since in (("CumSum", "sum", 11), ("CumProd", "prod", 26)):
+        converts(operator, since=since)(functools.partial(_cumulative, kind=kind))
+
+
+def _cumulative(node: Node, kind: str) -> Value:
+    x, axes = node.input(0), node.contents(1)
+    if axes.size != 1:
+        raise node.broken("wrong number of axes", 1, axes.size)
+    axis = node.axis(int(axes.reshape(())), x.rank)
+    exclusive, reverse = (bool(node.attr_int(name)) for name in ("exclusive", "reverse"))
+    flags = {"exclusive": exclusive, "reverse": reverse}
+    return node.emit(graph.CumulativeOp, x, kind=kind, axis=axis, **flags)
+
+
+_register()

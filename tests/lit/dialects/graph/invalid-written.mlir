@@ -1,0 +1,103 @@
+// RUN: stepwell-opt %s --split-input-file --verify-diagnostics
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.cumulative: wrong kind, expected sum, prod, max, min, got mean}}
+  %y = graph.cumulative mean %x axis = 0 exclusive = false reverse = false : (tensor<4x3xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.cumulative: axis out of range, expected -2 <= axis < 2, got 2}}
+  %y = graph.cumulative sum %x axis = 2 exclusive = false reverse = false : (tensor<4x3xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>, %i: tensor<2x5xi64>) {
+  // expected-error @+1 {{graph.gather_elements: more indices than elements in dimension 1, expected 3, got 5}}
+  %y = graph.gather_elements %x, %i axis = 0 : (tensor<4x3xf32>, tensor<2x5xi64>) -> tensor<2x5xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>, %i: tensor<2xi64>) {
+  // expected-error @+1 {{graph.gather_elements: the ranks differ, expected 2, got 1}}
+  %y = graph.gather_elements %x, %i axis = 0 : (tensor<4x3xf32>, tensor<2xi64>) -> tensor<2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %i: tensor<2xi64>) {
+  // expected-error @+1 {{graph.gather_nd: wrong number of indices, expected 1 to 1, got 2}}
+  %y = graph.gather_nd %x at %i, %i : (tensor<4xf32>, tensor<2xi64>, tensor<2xi64>) -> tensor<2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>, %i: tensor<2xi64>, %j: tensor<1x2xi64>) {
+  // expected-error @+1 {{graph.gather_nd: the indices have different ranks, expected 1, got 2}}
+  %y = graph.gather_nd %x at %i, %j : (tensor<4x3xf32>, tensor<2xi64>, tensor<1x2xi64>) -> tensor<2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>, %i: tensor<2xi64>, %j: tensor<5xi64>) {
+  // expected-error @+1 {{graph.gather_nd: the indices have different shapes, expected 2, got 5}}
+  %y = graph.gather_nd %x at %i, %j : (tensor<4x3xf32>, tensor<2xi64>, tensor<5xi64>) -> tensor<2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>, %i: tensor<2x3xi64>, %u: tensor<2x2xf32>) {
+  // expected-error @+1 {{graph.scatter_elements: updates and indices differ in shape, expected 3, got 2}}
+  %y = graph.scatter_elements none %x, %i, %u axis = 0 : (tensor<4x3xf32>, tensor<2x3xi64>, tensor<2x2xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>, %i: tensor<2x3xi64>, %u: tensor<6xf32>) {
+  // expected-error @+1 {{graph.scatter_elements: updates and indices differ in rank, expected 2, got 1}}
+  %y = graph.scatter_elements none %x, %i, %u axis = 0 : (tensor<4x3xf32>, tensor<2x3xi64>, tensor<6xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>, %i: tensor<2xi64>, %u: tensor<2x3xf64>) {
+  // expected-error @+1 {{graph.scatter_nd: element types differ, expected f32, got f64}}
+  %y = graph.scatter_nd add %x, %u at %i : (tensor<4x3xf32>, tensor<2x3xf64>, tensor<2xi64>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xi1>, %i: tensor<2xi64>, %u: tensor<2x3xi1>) {
+  // expected-error @+1 {{graph.scatter_nd: truth values cannot be combined, expected none, got add}}
+  %y = graph.scatter_nd add %x, %u at %i : (tensor<4x3xi1>, tensor<2x3xi1>, tensor<2xi64>) -> tensor<4x3xi1>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>, %i: tensor<2xi64>, %u: tensor<2xf32>) {
+  // expected-error @+1 {{graph.scatter_nd: updates have the wrong rank, expected 2, got 1}}
+  %y = graph.scatter_nd add %x, %u at %i : (tensor<4x3xf32>, tensor<2xf32>, tensor<2xi64>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>, %i: tensor<2xi64>, %u: tensor<2x4xf32>) {
+  // expected-error @+1 {{graph.scatter_nd: updates have the wrong shape, expected 3, got 4}}
+  %y = graph.scatter_nd add %x, %u at %i : (tensor<4x3xf32>, tensor<2x4xf32>, tensor<2xi64>) -> tensor<4x3xf32>
+  func.return
+}

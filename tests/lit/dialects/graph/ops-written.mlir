@@ -1,0 +1,26 @@
+// RUN: stepwell-opt %s | stepwell-opt | filecheck %s
+
+// CHECK-LABEL: func.func @cumulative
+func.func @cumulative(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
+  // CHECK: %y = graph.cumulative sum %x axis = 1 exclusive = false reverse = true : (tensor<4x?xf32>) -> tensor<4x?xf32>
+  %y = graph.cumulative sum %x axis = 1 exclusive = false reverse = true : (tensor<4x?xf32>) -> tensor<4x?xf32>
+  func.return %y : tensor<4x?xf32>
+}
+
+// CHECK-LABEL: func.func @elements
+func.func @elements(%x: tensor<10x4xf32>, %i: tensor<3x2xi64>) -> tensor<10x4xf32> {
+  // CHECK: %g = graph.gather_elements %x, %i axis = 0 : (tensor<10x4xf32>, tensor<3x2xi64>) -> tensor<3x2xf32>
+  %g = graph.gather_elements %x, %i axis = 0 : (tensor<10x4xf32>, tensor<3x2xi64>) -> tensor<3x2xf32>
+  // CHECK: %y = graph.scatter_elements max %x, %i, %g axis = -2 : (tensor<10x4xf32>, tensor<3x2xi64>, tensor<3x2xf32>) -> tensor<10x4xf32>
+  %y = graph.scatter_elements max %x, %i, %g axis = -2 : (tensor<10x4xf32>, tensor<3x2xi64>, tensor<3x2xf32>) -> tensor<10x4xf32>
+  func.return %y : tensor<10x4xf32>
+}
+
+// CHECK-LABEL: func.func @places
+func.func @places(%x: tensor<10x4x8xi1>, %i: tensor<?xi64>, %j: tensor<?xi32>) -> tensor<10x4x8xi1> {
+  // CHECK: %g = graph.gather_nd %x at %i, %j : (tensor<10x4x8xi1>, tensor<?xi64>, tensor<?xi32>) -> tensor<?x8xi1>
+  %g = graph.gather_nd %x at %i, %j : (tensor<10x4x8xi1>, tensor<?xi64>, tensor<?xi32>) -> tensor<?x8xi1>
+  // CHECK: %y = graph.scatter_nd none %x, %g at %i, %j : (tensor<10x4x8xi1>, tensor<?x8xi1>, tensor<?xi64>, tensor<?xi32>) -> tensor<10x4x8xi1>
+  %y = graph.scatter_nd none %x, %g at %i, %j : (tensor<10x4x8xi1>, tensor<?x8xi1>, tensor<?xi64>, tensor<?xi32>) -> tensor<10x4x8xi1>
+  func.return %y : tensor<10x4x8xi1>
+}

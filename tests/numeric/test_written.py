@@ -1,0 +1,187 @@
+"""Operators that write their results in loops of their own: cumulative operators and scatters.
+
+Compiled code and the reference are compared as in `test_operators`; a sum in another order has
+other roundings, but these keep the order of NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx.helper import make_node
+
+import stepwell as sw
+from stepwell.frontends.builder import Value
+
+from .test_onnx_operators import check as check_onnx
+from .test_operators import Build, build, check, check_all, random
+
+KINDS = {"sum": np.cumsum, "prod": np.cumprod}
+SHAPES = [(0,), (1,), (37,), (5, 0), (0, 5), (1, 7), (37, 50), (3, 4, 19)]
+
+
+def cumulative(axis: int, kind: str, exclusive: bool = False, reverse: bool = False) -> Build:
+    flags = {"axis": axis, "kind": kind, "exclusive": exclusive, "reverse": reverse}
+    return lambda b, x: b.cumulative(x, **flags)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_cumulative(shape: tuple[int, ...]) -> None:
+    ways = [("sum", False, True), ("prod", True, False), ("max", True, True), ("min", False, False)]
+    programs = [cumulative(axis, *way) for axis in range(len(shape)) for way in ways]
+    check_all([(program, [random(shape)]) for program in programs])
+    check(cumulative(-1, "sum"), [random(shape)], symbolic=True)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f64", "i8", "i32", "i64"])
+def test_cumulative_of_a_type(dtype: str) -> None:
+    kinds = ("sum", "prod", "max", "min")
+    check_all([(cumulative(0, kind, True), [random((9, 5), dtype)]) for kind in kinds])
+
+
+def test_cumulative_is_numpys() -> None:
+    x = random((6, 33))
+    for kind, function in KINDS.items():
+        module = build(lambda b, x, kind=kind: b.cumulative(x, kind=kind), [x], False)
+        np.testing.assert_allclose(sw.compile(module)(x), function(x, axis=1), rtol=1e-5)
+
+
+def test_cumulative_of_special_values() -> None:
+    x = np.array([1, -np.inf, np.nan, np.inf, -0.0], np.float32)
+    check_all([(cumulative(0, kind), [x]) for kind in ("sum", "prod", "max", "min")])
+
+
+def test_what_is_read_and_what_follows_is_one_kernel() -> None:
+    def program(b: sw.Builder, x: Value, y: Value) -> Value:
+        return b.tanh(b.cumulative(b.relu(x), kind="sum", axis=0) + y)
+
+    inputs = [random((37, 50)), random((50,), seed=1)]
+    check(program, inputs)
+    exe = sw.compile(build(program, inputs, False), threads=1)
+    assert exe.ir("kernels").count("loop.kernel") == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        (lambda b, x, i: b.relu(b.scatter_nd(x, x, [i], kind="add")), "are final only at the end"),
+        (lambda b, x, i: b.transpose(b.cumulative(x, kind="sum"), [1, 0]), "writes elements in another order"),
+        (
+            lambda b, x, i: b.cumulative(b.reduce(x, "sum", [0], True) + x, kind="sum"),
+            "a reduction cannot be before the loops of graph.cumulative",
+        ),
+        (
+            lambda b, x, i: b.cumulative(b.cumulative(x, kind="sum"), kind="sum", axis=0),
+            "write their results in loops of their own",
+        ),
+    ],
+)
+def test_what_stays_in_a_kernel_of_its_own(program: Callable[..., Value], why: str) -> None:
+    inputs = [random((6, 6)), np.array([0, 3, -1, 3, 2, -6])]
+    check(program, inputs)
+    exe = sw.compile(build(program, inputs, False), threads=1)
+    assert why in " ".join(exe.explain().split())
+    assert exe.ir("kernels").count("loop.kernel") > 1
+
+
+def scattered(axis: int, kind: str) -> Build:
+    return lambda b, x, i, u: b.scatter_elements(x, i, u, axis=axis, kind=kind)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64", "i8", "i64"])
+def test_scatter_elements(dtype: str) -> None:
+    x, updates = random((5, 6, 7), dtype), random((3, 6, 2), dtype, seed=1)
+    rng, cases = np.random.default_rng(2), list[tuple[Build, list[np.ndarray]]]()
+    for number, kind in enumerate(("none", "add", "mul", "max", "min")):
+        axis = number % 3
+        indices = rng.integers(-x.shape[axis], x.shape[axis], updates.shape)
+        cases.append((scattered(axis, kind), [x, indices, updates]))
+    check_all(cases)
+
+
+def scattered_nd(kind: str) -> Build:
+    return lambda b, x, u, *i: b.scatter_nd(b.neg(x), b.exp(u), i, kind=kind)
+
+
+@pytest.mark.parametrize(("places", "count"), [((), 1), ((0,), 1), ((40,), 2), ((3, 2), 1)])
+def test_scatter_nd(places: tuple[int, ...], count: int) -> None:
+    x = random((5, 6, 19))
+    rng = np.random.default_rng(2)
+    indices = [rng.integers(-n, n, places) for n in x.shape[:count]]
+    updates = random((*places, *x.shape[count:]), seed=1)
+    kinds = ("none", "add", "max")
+    check_all([(scattered_nd(kind), [x, updates, *indices]) for kind in kinds])
+
+
+def test_scatter_with_symbolic_sizes() -> None:
+    x, updates = random((7, 3)), random((11, 3), seed=1)
+    indices = np.random.default_rng(2).integers(-7, 7, 11)
+    check(
+        lambda b, x, u, i: b.scatter_nd(x, u, [i], kind="add"), [x, updates, indices], symbolic=True
+    )
+    wide = np.broadcast_to(indices[:, None], (11, 3)).copy()
+    check(
+        lambda b, x, u, i: b.scatter_elements(x, i, u, axis=0, kind="min"),
+        [x, updates, wide],
+        symbolic=True,
+    )
+
+
+def test_truth_values_are_scattered() -> None:
+    x, updates = random((7,), "i1"), random((3,), "i1", seed=1)
+    check(lambda b, x, u, i: b.scatter_nd(x, u, [i]), [x, updates, np.array([6, 0, 0])])
+
+
+@pytest.mark.parametrize("index", [5, -6])
+def test_an_index_out_of_range_changes_nothing(index: int) -> None:
+    inputs = [random((5, 3)), random((2, 3)), np.array([0, index])]
+    for program in (
+        lambda b, x, u, i: b.scatter_nd(x, u, [i], name="put"),
+        lambda b, x, u, i: b.gather_nd(x, [i], name="put"),
+    ):
+        exe = sw.compile(build(program, inputs, True), threads=1)
+        with pytest.raises(sw.InputError, match=r"put.*index out of range at position 1"):
+            exe(*inputs)
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.data())
+def test_gathers_of_any_shape(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    sizes = [data.draw(st.integers(0, n)) for n in shape]
+    along = rng.integers(-shape[axis], shape[axis], sizes)
+    count = data.draw(st.integers(1, len(shape)))
+    places = tuple(data.draw(st.lists(st.integers(0, 4), max_size=2)))
+    indices = [rng.integers(-n, n, places) for n in shape[:count]]
+    x = random(shape)
+    cases = [(lambda b, x, i: b.gather_elements(x, i, axis=axis), [x, along])]
+    check_all([*cases, (lambda b, x, *i: b.gather_nd(x, i), [x, *indices])])
+
+
+@pytest.mark.parametrize("operator", ["CumSum", "CumProd"])
+def test_cumulative_of_onnx(operator: str) -> None:
+    for axis in (0, -1):
+        for flags in ({}, {"exclusive": 1}, {"reverse": 1, "exclusive": 1}):
+            node = make_node(operator, ["x", "a"], ["y"], **flags)
+            check_onnx(node, {"x": random((4, 5))}, {"a": np.array(axis)})
+
+
+def test_gathers_and_scatters_of_onnx() -> None:
+    x, i = random((4, 5)), np.array([[0, -1, 2], [3, -4, 0]])
+    wide = np.array([[0, -1, 2, 1, 3], [3, -4, 0, 0, -2]])
+    check_onnx(make_node("GatherElements", ["x", "i"], ["y"], axis=0), {"x": x, "i": wide})
+    for reduction in ("none", "add", "mul", "max", "min"):
+        node = make_node("ScatterElements", list("xiu"), ["y"], axis=1, reduction=reduction)
+        check_onnx(node, {"x": x, "i": i, "u": random((2, 3), seed=1)})
+        node = make_node("ScatterND", list("xiu"), ["y"], reduction=reduction)
+        check_onnx(node, {"x": x, "i": i[:, :1], "u": random((2, 5), seed=1)})
+    check_onnx(make_node("Scatter", list("xiu"), ["y"]), {"x": x, "i": i, "u": x[:2, :3]}, opset=10)
+    check_onnx(make_node("GatherND", ["x", "i"], ["y"]), {"x": x, "i": np.array([[0, -1], [3, 2]])})
+    batched = {"x": random((2, 3, 4)), "i": np.array([[1], [-3]])}
+    check_onnx(make_node("GatherND", ["x", "i"], ["y"], batch_dims=1), batched)
