@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
-from ...core.provenance import fuse
+from ...core.provenance import fuse, origin
+from ...core.refusal import refused
 from ...core.typed import owned, parent_of, returned
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
@@ -63,7 +65,19 @@ def build_kernel(
         attrs if any(d.data for d in attrs) else None,
     )
     kernel.location = fuse(op for op in function.walk() if isinstance(op, GraphOp))
+    if plan.writer is not None:
+        _verify_written(kernel, plan.writer)
     return kernel
+
+
+def _verify_written(kernel: loop.KernelOp, writer: GraphOp) -> None:
+    """Raise if the loops of an operator are not valid, which is its fault."""
+    try:
+        kernel.verify()
+    except VerifyException as error:
+        why = " ".join(str(error).partition("\n\n")[0].split())
+        got = why.removesuffix(f"({origin(writer)})").rstrip()
+        raise refused(writer, "writes loops that are not valid", got=got) from error
 
 
 def _fill(

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from ...core.errors import UnsupportedError, explain
+from ...core.provenance import origin
 from ...core.typed import owned
 from ...dialects.graph import scalars
 from ...dialects.graph.attrs import compute_type
@@ -67,10 +69,9 @@ class NestWriter(NestBuilder, WritingNest):
 
     def write(self, result: int, index: Index, value: SSAValue) -> None:
         """Write an element, and what follows from it."""
-        source = self.op.results[result]
-        one = AffineExpr.constant(0)
-        sizes = self.shapes.shape(source)
-        own = tuple(one if size == 1 else e for e, size in zip(index, sizes, strict=True))
+        source = self._checked(result, index, value)
+        zero, sizes = AffineExpr.constant(0), self.shapes.shape(source)
+        own = tuple(zero if size == 1 else e for e, size in zip(index, sizes, strict=True))
         written = scalars.wrapped(self, value, element_type(source))
         self.body.scopes[-1].memo |= {(source, index): written, (source, own): written}
         for target, buffer in self.targets.get(source, ()):
@@ -91,7 +92,7 @@ class NestWriter(NestBuilder, WritingNest):
         self, result: int, index: Index, value: SSAValue, combine: str | None = None
     ) -> None:
         """Change an element of a result, in memory."""
-        source = self.op.results[result]
+        source = self._checked(result, index, value)
         kind = element_type(source)
         for _, buffer in self.targets.get(source, ()):
             if combine is None:
@@ -102,3 +103,22 @@ class NestWriter(NestBuilder, WritingNest):
                 before = scalars.computed(self, self.body.load_here(buffer, index), kind)
                 after = _COMBINED[combine](self, before, value)
                 self.store(scalars.wrapped(self, after, kind), buffer, index, kind)
+
+    def _checked(self, result: int, index: Index, value: SSAValue) -> SSAValue:
+        """The result that an element is written to.
+
+        Raises:
+            UnsupportedError: if the index or the scalar does not fit it.
+        """
+        source = self.op.results[result]
+        kind = compute_type(element_type(source))
+        for fact, expected, got in (
+            ("writes at an index of another rank", rank(source), len(index)),
+            ("writes a scalar of another type", kind, value.type),
+        ):
+            if expected != got:
+                where = origin(self.op)
+                raise UnsupportedError(
+                    explain(self.op.name, fact, expected=expected, got=got, origin=where)
+                )
+        return source

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from xdsl.context import Context
 from xdsl.dialects import arith, func, math
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp, f32
 from xdsl.ir import Dialect, SSAValue
+from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.parser import Parser
 
 from stepwell.backends.reference.machine import run_kernel
 from stepwell.core.dims import Shape
-from stepwell.core.errors import UnsupportedError
+from stepwell.core.errors import CompileError, UnsupportedError
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
@@ -30,6 +31,7 @@ from stepwell.dialects.graph.interfaces import (
     Index,
     Nest,
     ShapeFacts,
+    WritingNest,
     element_type,
 )
 from stepwell.dialects.graph.plan.recording import Recorder
@@ -75,6 +77,76 @@ class ShiftedOp(Outside):
 
     def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         return self.stored(arrays[0] + self.by.value.data)
+
+
+@irdl_op_definition
+class SmoothOp(Outside):
+    """y[i, j] = 0.5 * y[i, j - 1] + x[i, j]: each element depends on the one before it."""
+
+    name = "outside.smooth"
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+
+    def write(self, nest: WritingNest) -> None:
+        kind = nest.compute_type(element_type(self.x))
+        with nest.loops([nest.extent(self.x, 0)]) as (row,):
+
+            def step(column: AffineExpr, before: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                half = scalars.mul(nest, nest.constant(0.5, kind), before[0])
+                new = scalars.add(nest, half, nest.at(self.x, (row, column)))
+                nest.write(0, (row, column), new)
+                return [new]
+
+            nest.serial(nest.extent(self.x, 1), [nest.constant(0.0, kind)], step)
+
+
+class Wrong(Outside):
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+
+
+@irdl_op_definition
+class CollidingOp(Wrong):
+    name = "outside.colliding"
+
+    def write(self, nest: WritingNest) -> None:
+        with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as (row, column):
+            nest.write(0, (row, row), nest.at(self.x, (row, column)))
+
+
+@irdl_op_definition
+class OtherRankOp(Wrong):
+    name = "outside.other_rank"
+
+    def write(self, nest: WritingNest) -> None:
+        with nest.loops([nest.extent(self.x, 0)]) as (row,):
+            nest.write(0, (row,), nest.at(self.x, (row, row)))
+
+
+@irdl_op_definition
+class OtherTypeOp(Wrong):
+    name = "outside.other_type"
+
+    def write(self, nest: WritingNest) -> None:
+        with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as index:
+            nest.write(0, index, nest.value(index[0]))
+
+
+@irdl_op_definition
+class NothingOp(Wrong):
+    name = "outside.nothing"
+
+    def write(self, nest: WritingNest) -> None:
+        pass
+
+
+@irdl_op_definition
+class ChangedCarryOp(Wrong):
+    name = "outside.changed_carry"
+
+    def write(self, nest: WritingNest) -> None:
+        one = nest.constant(1.0, f32)
+        nest.serial(nest.extent(self.x, 0), [one], lambda place, _: [nest.value(place)])
+        with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as index:
+            nest.write(0, index, one)
 
 
 @irdl_op_definition
@@ -236,6 +308,7 @@ DIALECT = Dialect(
         KeptTwiceOp,
         KeptAsOneOp,
         GapOp,
+        *(SmoothOp, CollidingOp, OtherRankOp, OtherTypeOp, NothingOp, ChangedCarryOp),
     ],
 )
 X, ROW = "tensor<8x6xf32>", "tensor<8x1xf32>"
@@ -451,3 +524,38 @@ def test_two_functions_are_not_kept_as_one_step() -> None:
     )
     with pytest.raises(UnsupportedError, match=message):
         module_after("graph-fuse-ops,convert-graph-to-loop", body, f"%x: {X}", X)
+
+
+def test_written_loops_take_in_what_they_read_and_what_follows() -> None:
+    body = f"""
+      %r = outside.twice %x : ({X}) -> {X}
+      %s = outside.smooth %r : ({X}) -> {X}
+      %y = outside.twice %s : ({X}) -> {X}
+      func.return %y : {X}"""
+    module = module_after("graph-fuse-ops,convert-graph-to-loop", body, f"%x: {X}", X)
+    (kernel,) = (op for op in module.ops if isinstance(op, KernelOp))
+    x = np.random.default_rng(5).standard_normal((8, 6)).astype(np.float32)
+    expected, got = np.zeros_like(x), np.empty_like(x)
+    for column in range(6):
+        expected[:, column] = 0.5 * expected[:, column - 1] + 2 * x[:, column]
+    run_kernel(kernel, [x, got])
+    np.testing.assert_allclose(got, 2 * expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("colliding", 'outside.colliding: writes loops that are not valid.*loop "j"'),
+        ("other_rank", "outside.other_rank: writes at an index of another rank, expected 2, got 1"),
+        ("other_type", "outside.other_type: writes a scalar of another type, expected f32"),
+        ("nothing", "outside.nothing writes nothing to its result 0"),
+        ("changed_carry", "outside.changed_carry: writes loops that are not valid.*yielded types"),
+    ],
+)
+def test_wrong_loops_are_an_error_that_names_the_operator(name: str, message: str) -> None:
+    body = f"""
+      %y = outside.{name} %x : ({X}) -> {X} loc("here")
+      func.return %y : {X}"""
+    with pytest.raises(CompileError, match=message) as found:
+        module_after("graph-fuse-ops,convert-graph-to-loop", body, f"%x: {X}", X)
+    assert str(found.value).count('node "here"') == 1

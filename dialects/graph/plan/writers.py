@@ -83,10 +83,12 @@ class _WriterPlanner:
         source = self.made.get(value)
         if source is None:
             return Refusal(value, f"it does not follow from what {self.writer.name} writes")
-        recording = self.values.recording(self.writer.results[0])
+        recording = self.values.recording(source)
         number = self.writer.results.index(source)
-        final = all(write.is_final for write in recording.writes if write.result == number)
-        if value is source or final:
+        writes = [write for write in recording.writes if write.result == number]
+        if not writes:
+            return Refusal(source, f"{self.writer.name} writes nothing to its result {number}")
+        if value is source or all(write.is_final for write in writes):
             return None
         return Refusal(source, f"its elements are final only at the end of {self.writer.name}")
 
