@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ...core.dims import Dim, Shape
+from ...core.dtypes import ELEMENT_TYPES
 from ...core.errors import CompileError
+from ..loop.attrs import Combine
 from ..loop.linear import normalized
-from ..loop.ops import LoadOp, StoreOp
+from ..loop.ops import LoadOp, LocalOp, StoreOp
 from ..loop.syntax import compress
 from . import scalars
 from .attrs import compute_type
+from .buffers import buffer_types, storage_type
 from .nest import Scalars
+
+_ACCUMULATING = (Combine.ADD, Combine.MUL, Combine.MAX, Combine.MIN)
 
 
 class KernelBody(Scalars, Protocol):
@@ -169,6 +174,27 @@ class Buffer:
         return Scalar(self.k, scalars.computed(self.k, loaded, self.kind.element_type))
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        self._store(index, value, None)
+
+    def accumulate(self, index: Any, value: Any, combine: str = "add") -> None:
+        """Combine a scalar with the element at an index, by add, mul, max or min.
+
+        The iterations of a parallel loop must not meet in an element; those of a serial one may.
+
+        Raises:
+            CompileError: if the combiner or the type of the scalar is wrong, or if the elements
+                are stored in another type than that in which they are computed.
+        """
+        known = [str(c) for c in _ACCUMULATING]
+        if combine not in known:
+            raise self.k.error("wrong combiner", ", ".join(known), combine)
+        kind = self.kind.element_type
+        if compute_type(kind) != storage_type(kind):
+            fact = f'"{self.ssa.name_hint}" cannot be accumulated in memory'
+            raise self.k.error(fact, "f32, f64 or a signed integer", kind)
+        self._store(index, value, Combine(combine))
+
+    def _store(self, index: Any, value: Any, combine: Combine | None) -> None:
         map, operands = self._place(index)
         wanted = compute_type(self.kind.element_type)
         scalar = self.k.scalar(value, wanted)
@@ -176,7 +202,7 @@ class Buffer:
             fact = f'wrong type of what is stored in "{self.ssa.name_hint}"'
             raise self.k.error(fact, wanted, scalar.type)
         stored = scalars.stored(self.k, scalar, self.kind.element_type)
-        self.k.append(StoreOp(stored, self.ssa, map, operands))
+        self.k.append(StoreOp(stored, self.ssa, map, operands, combine=combine))
 
 
 class SparseBuffer:
@@ -202,3 +228,17 @@ class Row:
 
     def __init__(self, matrix: SparseBuffer, index: Index) -> None:
         self.matrix, self.index = matrix, index
+
+
+def local_buffer(k: KernelBody, shape: int | Sequence[int], dtype: str) -> Buffer:
+    """A buffer of a kernel's own; see `KernelBuilder.local`."""
+    sizes = [k.number(n) for n in (shape if isinstance(shape, Sequence) else [shape])]
+    if dtype not in ELEMENT_TYPES:
+        raise k.error("unknown element type", ", ".join(ELEMENT_TYPES), dtype)
+    if any(size < 1 for size in sizes):
+        raise k.error("wrong size of a local buffer", "1 or more", sizes)
+    kind = TensorType(ELEMENT_TYPES[dtype], sizes)
+    (type,) = buffer_types(kind)
+    made = k.insert(LocalOp(cast(MemRefType, type)))
+    made.name_hint = "local"
+    return Buffer(k, made, kind, tuple(map(Dim.of, sizes)))

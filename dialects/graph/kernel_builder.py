@@ -9,9 +9,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
-from xdsl.dialects import arith, math, memref
+from xdsl.dialects import arith, memref
 from xdsl.dialects.affine import ApplyOp
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -29,6 +30,7 @@ from ...core.building.arithmetic import constant
 from ...core.dims import Dim, Shape, size_of_argument
 from ...core.dtypes import ELEMENT_TYPES
 from ...core.errors import CompileError, explain
+from ..loop.attrs import LoopKind
 from ..loop.loops import reduction
 from ..loop.ops import ForOp, KernelOp, StoreOp, YieldOp
 from ..loop.syntax import compress
@@ -37,7 +39,8 @@ from . import scalars
 from .attrs import compute_type, is_float
 from .buffers import buffer_types
 from .interfaces import GraphOp, tensor_type
-from .kernel_buffers import Buffer, Index, Row, Scalar, SparseBuffer
+from .kernel_buffers import Buffer, Index, Row, Scalar, SparseBuffer, local_buffer
+from .kernel_folds import added, folded
 
 INDEX = IndexType()
 Scalars = tuple[Scalar, ...]
@@ -145,10 +148,22 @@ class KernelBuilder:
     @contextmanager
     def loops(self, *extents: int | Index) -> Iterator[Any]:
         """Parallel loops from 0 to the extents; return one index, or a tuple of several."""
+        with self._loops(extents, LoopKind.PARALLEL) as index:
+            yield index
+
+    @contextmanager
+    def serial(self, *extents: int | Index) -> Iterator[Any]:
+        """The same, but iterations keep their order: each may read what earlier ones wrote."""
+        with self._loops(extents, LoopKind.SERIAL) as index:
+            yield index
+
+    @contextmanager
+    def _loops(self, extents: Sequence[int | Index], kind: LoopKind) -> Iterator[Any]:
         opened: list[ForOp] = []
         for extent in extents:
             map, operands = compress([self.index(extent).expr], self.variables)
-            op = ForOp(self._loop_name(_LOOPS[min(len(self._blocks) - 1, 11)]), map, operands)
+            name = self._loop_name(_LOOPS[min(len(self._blocks) - 1, 11)])
+            op = ForOp(name, map, operands, kind)
             op.variable.name_hint = op.loop_name.data
             opened.append(op)
             self._blocks.append(op.body.block)
@@ -192,9 +207,7 @@ class KernelBuilder:
             inits: what each starts at, a `Scalar`.
             step: the new results, as many, from the index and then all results so far.
         """
-        for init in inits:
-            if not isinstance(init, Scalar):
-                raise self.error("wrong start of a reduction", "a scalar", type(init).__name__)
+        self._check_scalars(inits)
         if len(combines) != len(inits):
             raise self.error("wrong number of combiners", len(inits), len(combines))
         if isinstance(over, Row):
@@ -212,6 +225,33 @@ class KernelBuilder:
             return self._reduction(op, lambda: level((*index, self.variable(op.variable)), inside))
 
         return level((), tuple(inits))
+
+    def carry(self, extent: int | Index, inits: Sequence[Any], step: Callable[..., Any]) -> Scalars:
+        """Values that each iteration of a loop passes to the next one, in order.
+
+        Args:
+            extent: the number of iterations.
+            inits: the values of the first iteration, each a `Scalar`.
+            step: the next values, as many, from the index and the values so far; it may write
+                to buffers.
+
+        Returns:
+            The values after the last iteration.
+        """
+        self._check_scalars(inits)
+        map, operands = compress([self.index(extent).expr], self.variables)
+        name = self._loop_name(_LOOPS[min(len(self._blocks) - 1, 11)])
+        op = ForOp(name, map, operands, LoopKind.SERIAL, inits=[init.ssa for init in inits])
+        op.variable.name_hint = name
+        index, inside = self.variable(op.variable), tuple(Scalar(self, v) for v in op.carried)
+        return self._reduction(op, lambda: self._stepped(step, [index], inside))
+
+    def _check_scalars(self, inits: Sequence[Any]) -> None:
+        for init in inits:
+            if not isinstance(init, Scalar):
+                raise self.error("wrong start of a loop", "a scalar", type(init).__name__)
+        if not inits:
+            raise self.error("a loop carries nothing", "one value or more")
 
     def _stepped(self, step: Callable[..., Any], index: Sequence[Any], totals: Scalars) -> Scalars:
         results = step(*index, *totals)
@@ -245,65 +285,33 @@ class KernelBuilder:
         self._blocks.pop()
         for init, result in zip(op.inits, results, strict=True):
             if result.ssa.type != init.type:
-                raise self.error("a reduction changes its type", init.type, result.ssa.type)
+                raise self.error(
+                    "a loop changes the type that it carries", init.type, result.ssa.type
+                )
         self.append(op)
         return tuple(Scalar(self, last) for last in op.results)
 
     def sum(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
         """The sum of `term(index)`, iterating as `reduce` does."""
-        return self._fold(over, "add", term, lambda kind: scalars.zero(self, kind), self._add)
+        zero = partial(scalars.zero, self)
+        return folded(self, over, "add", term, zero, partial(added, self))
 
     def max(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
         """The largest `term(index)`; -inf or the smallest integer if there is none."""
         lowest = lambda kind: self.constant(scalars.lowest(kind), kind)  # noqa: E731
-        return self._fold(over, "max", term, lowest, lambda a, b: scalars.maximum(self, a, b))
+        return folded(self, over, "max", term, lowest, partial(scalars.maximum, self))
 
-    def _fold(
-        self,
-        over: Any,
-        combine: str,
-        term: Callable[..., Scalar],
-        first: Callable[[Attribute], SSAValue],
-        join: Callable[[SSAValue, SSAValue], SSAValue],
-    ) -> Scalar:
-        kind = self._type_of(over, term)
-
-        def step(*index: Any) -> Scalar:
-            value = self.scalar(term(*index[:-1]), kind)
-            return Scalar(self, join(index[-1].ssa, value))
-
-        return self.reduce(over, combine, Scalar(self, first(kind)), step)
-
-    def _type_of(self, over: Any, term: Callable[..., Any]) -> Attribute:
-        """The type of a term, found out by writing it down in a place that is thrown away."""
+    @contextmanager
+    def scrap(self) -> Iterator[Block]:
+        """A place for operations that are erased at the end of the context."""
         blocks, counts = self._blocks, dict(self._counts)
-        scrap = Block(arg_types=[INDEX, INDEX])
-        self._blocks = [*blocks, scrap]
-        if isinstance(over, Row):
-            buffer = Buffer(self, over.matrix.parts[2], over.matrix.kind, (Dim.of(0),))
-            given: tuple[Any, ...] = (self.variable(scrap.args[0]), buffer[0])
-        else:
-            count = len(over) if isinstance(over, tuple) else 1
-            given = tuple(self.variable(scrap.args[0]) for _ in range(count))
-        result = term(*given)
-        if not isinstance(result, Scalar):
-            raise self.error("a reduction of what is no scalar", "a scalar", type(result).__name__)
-        kind = result.ssa.type
+        block = Block(arg_types=[INDEX, INDEX])
+        self._blocks = [*blocks, block]
+        yield block
         self._blocks, self._counts = blocks, counts
-        for op in reversed(list(scrap.ops)):
+        for op in reversed(list(block.ops)):
             op.detach()
             op.erase(safe_erase=False)
-        return kind
-
-    def _add(self, total: SSAValue, term: SSAValue) -> SSAValue:
-        # a * b + c, rounded once
-        product = term.owner
-        if isinstance(product, arith.MulfOp) and term.first_use is None:
-            left, right = product.lhs, product.rhs
-            product.detach()
-            product.erase()
-            return self.insert(math.FmaOp(left, right, total))
-        return scalars.add(self, total, term)
 
     def _loop_name(self, base: str) -> str:
         count = self._counts.get(base, 0)
@@ -366,16 +374,26 @@ class KernelBuilder:
 
     def __getattr__(self, name: str) -> Callable[[Scalar], Scalar]:
         """A function of one float, such as `exp`."""
-        if name not in _FUNCTIONS:
-            known = ", ".join(sorted(_FUNCTIONS))
+        if name not in scalars.FUNCTIONS:
+            known = ", ".join(sorted(scalars.FUNCTIONS))
             raise AttributeError(explain("KernelBuilder", f'no "{name}"', expected=known))
 
         def function(x: Scalar) -> Scalar:
             if not is_float(x.ssa.type):
                 raise self.error(f"{name} of what is no float", "f32 or f64", x.ssa.type)
-            return Scalar(self, self.insert(_FUNCTIONS[name](x.ssa)))
+            return Scalar(self, self.insert(scalars.FUNCTIONS[name](x.ssa)))
 
         return function
+
+    # Memory.
+
+    def local(self, shape: int | Sequence[int], dtype: str = "f32") -> Buffer:
+        """A buffer of fixed size in the innermost loop, whose elements are undefined at first.
+
+        Raises:
+            CompileError: if there is no such element type, or a size is not positive.
+        """
+        return local_buffer(self, shape, dtype)
 
     # The whole.
 
@@ -429,18 +447,3 @@ class KernelBuilder:
         types = [arg.type for arg in args]
         count = len(types) - outputs
         return KernelOp(symbol, types[:count], types[count:], Region(self._body))
-
-
-_FUNCTIONS: dict[str, Callable[[SSAValue], Operation]] = {
-    "abs": math.AbsFOp,
-    "ceil": math.CeilOp,
-    "cos": math.CosOp,
-    "erf": math.ErfOp,
-    "exp": math.ExpOp,
-    "floor": math.FloorOp,
-    "log": math.LogOp,
-    "rsqrt": math.RsqrtOp,
-    "sin": math.SinOp,
-    "sqrt": math.SqrtOp,
-    "tanh": math.TanhOp,
-}

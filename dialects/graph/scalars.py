@@ -6,6 +6,7 @@ wrap around, as they do in NumPy, and no operation traps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 
 from xdsl.dialects import arith, math
@@ -21,7 +22,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...core.typed import bits, float_type, integer_type
 from .attrs import compute_type, is_float, is_half, is_unsigned
@@ -260,3 +261,19 @@ def from_index(nest: Scalars, value: SSAValue, type: Attribute) -> SSAValue:
     """A scalar of type `index` as a float or an integer."""
     integer = nest.insert(arith.IndexCastOp(value, i64))
     return convert(nest, integer, i64, type)
+
+
+FUNCTIONS: dict[str, Callable[[SSAValue], Operation]] = {
+    "abs": math.AbsFOp,
+    "ceil": math.CeilOp,
+    "cos": math.CosOp,
+    "erf": math.ErfOp,
+    "exp": math.ExpOp,
+    "floor": math.FloorOp,
+    "log": math.LogOp,
+    "rsqrt": math.RsqrtOp,
+    "sin": math.SinOp,
+    "sqrt": math.SqrtOp,
+    "tanh": math.TanhOp,
+}
+"""The functions of one float, by their names."""

@@ -1,0 +1,127 @@
+"""Kernels of a user's own with loops that keep their order: recurrences, scans, histograms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+
+from .test_operators import random
+
+
+@sw.kernel
+def recurrence(k: Any, x: Any, y: Any) -> None:
+    with k.loops(x.shape[0]) as i:
+        y[i, 0] = x[i, 0]
+        with k.serial(x.shape[1] - 1) as j:
+            y[i, j + 1] = y[i, j] * 0.5 + x[i, j + 1]
+
+
+@sw.kernel
+def running(k: Any, x: Any, y: Any) -> None:
+    """Mean and variance up to each element of a row (Welford)."""
+    with k.loops(x.shape[0]) as i:
+        start = x[i, 0] * 0
+
+        def step(j: Any, count: Any, mean: Any, square: Any) -> tuple[Any, ...]:
+            more, difference = count + 1, x[i, j] - mean
+            new = mean + difference / more
+            total = square + difference * (x[i, j] - new)
+            y[i, j] = total / more
+            return more, new, total
+
+        k.carry(x.shape[1], [start, start, start], step)
+
+
+@sw.kernel
+def histogram(k: Any, i: Any, y: Any) -> None:
+    with k.loops(*y.shape) as n:
+        y[n] = 0.0
+    with k.serial(*i.shape) as n:
+        y.accumulate(k.index(i[n]), 1.0)
+
+
+@sw.kernel
+def reversed_rows(k: Any, x: Any, y: Any) -> None:
+    with k.loops(x.shape[0]) as i:
+        row = k.local(x.shape[1], "f32")
+        with k.loops(x.shape[1]) as j:
+            row[j] = x[i, j] * 2
+        with k.loops(x.shape[1]) as j:
+            y[i, j] = row[x.shape[1] - 1 - j]
+
+
+def call(
+    kernel: Any, inputs: list[np.ndarray], shape: tuple[int, ...], level: int
+) -> sw.Executable:
+    b = sw.Builder()
+    dtypes = {"float32": "f32", "int64": "i64"}
+    values = [b.input(f"x{n}", a.shape, dtypes[a.dtype.name]) for n, a in enumerate(inputs)]
+    (made,) = b.call_kernel(kernel, *values, results=[sw.TensorSpec(shape)])
+    b.output(made)
+    return sw.compile(b.module(), threads=1, opt_level=level, check=True)
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_a_recurrence(level: int) -> None:
+    x = random((7, 33))
+    expected = x.copy()
+    for j in range(1, 33):
+        expected[:, j] += expected[:, j - 1] * np.float32(0.5)
+    got = call(recurrence, [x], x.shape, level)(x)
+    # One rounding for two, where the product becomes part of the sum.
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_carried_values(level: int) -> None:
+    x = random((5, 21))
+    got = call(running, [x], x.shape, level)(x)
+    expected = [x[:, : j + 1].astype(np.float64).var(axis=1) for j in range(21)]
+    np.testing.assert_allclose(got, np.stack(expected, axis=1), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_a_histogram(level: int) -> None:
+    i = np.random.default_rng(0).integers(0, 10, 1000)
+    got = call(histogram, [i], (10,), level)(i)
+    np.testing.assert_array_equal(got, np.bincount(i, minlength=10))
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_a_local_buffer(level: int) -> None:
+    x = random((5, 12))
+    np.testing.assert_array_equal(call(reversed_rows, [x], x.shape, level)(x), 2 * x[:, ::-1])
+
+
+def refused(body: Any, message: str) -> None:
+    @sw.kernel
+    def kernel(k: Any, x: Any, y: Any) -> None:
+        body(k, x, y)
+        with k.loops(*y.shape) as index:
+            y[index] = x[index]
+
+    x = random((5, 12))
+    with pytest.raises(sw.CompileError, match=message):
+        call(kernel, [x], x.shape, 3)
+
+
+def test_what_a_kernel_is_refused_for() -> None:
+    refused(lambda k, x, y: k.carry(3, [], lambda i: ()), "carries nothing, expected one value or")
+    refused(lambda k, x, y: k.carry(3, [1.0], lambda i, a: (a,)), "wrong start of a loop")
+    refused(lambda k, x, y: k.carry(3, [x[0, 0]], lambda i, a: (a, a)), "wrong results of a step")
+    refused(lambda k, x, y: k.carry(3, [x[0, 0]], lambda i, a: (a < 1,)), "changes the type")
+    refused(lambda k, x, y: k.local((3, 0)), r"wrong size of a local buffer, .* got \[3, 0\]")
+    refused(lambda k, x, y: k.local(3, "f3"), "unknown element type")
+    refused(lambda k, x, y: y.accumulate((0, 0), 1.0, "sub"), "wrong combiner, expected add, mul")
+
+
+def test_iterations_that_meet_are_refused() -> None:
+    def body(k: Any, x: Any, y: Any) -> None:
+        with k.loops(*x.shape) as (i, j):
+            y.accumulate((i, 0), x[i, j])
+
+    refused(body, 'loop "j"')
