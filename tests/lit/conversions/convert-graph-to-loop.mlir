@@ -316,3 +316,41 @@ func.func private @columns(%x: tensor<?x?xf32>) -> tensor<?x?xf32> attributes {g
   %3 = graph.mul %1, %2 : (tensor<?x?xf32>, tensor<?x1xf32>) -> tensor<?x?xf32>
   func.return %3 : tensor<?x?xf32>
 }
+
+// -----
+
+// An operator that writes its result: what it reads is computed in its loops, and what follows.
+// CHECK-LABEL: loop.kernel @smoothed
+// CHECK: loop.for "i" %i to 3 {
+// CHECK-NEXT: %[[B:.*]] = loop.load %b (d0) -> (d0, 0)(%i)
+// CHECK-NEXT: loop.for "k" %k to %{{.*}} serial carry(%[[SUM:.*]] = %{{.*}} : f32) {
+// CHECK-NEXT: %[[X:.*]] = loop.load %x (d0, d1) -> (d0, d1)(%i, %k)
+// CHECK-NEXT: %[[R:.*]] = arith.maximumf %[[X]],
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addf %[[SUM]], %[[R]]
+// CHECK-NEXT: %[[Y:.*]] = arith.addf %[[SUM]], %[[B]]
+// CHECK-NEXT: loop.store %[[Y]], %y (d0, d1) -> (d0, d1)(%i, %k)
+// CHECK-NEXT: loop.yield %[[NEXT]]
+func.func private @smoothed(%x: tensor<3x?xf32>, %b: tensor<3x1xf32>) -> tensor<3x?xf32> attributes {graph.primitive} {
+  %0 = graph.relu %x : (tensor<3x?xf32>) -> tensor<3x?xf32>
+  %1 = graph.cumulative sum %0 axis = 1 exclusive = true reverse = false : (tensor<3x?xf32>) -> tensor<3x?xf32>
+  %2 = graph.add %1, %b : (tensor<3x?xf32>, tensor<3x1xf32>) -> tensor<3x?xf32>
+  func.return %2 : tensor<3x?xf32>
+}
+
+// -----
+
+// A scatter copies, then updates in order; indices are checked before the kernel runs.
+// CHECK-LABEL: loop.kernel @put
+// CHECK-SAME: %i: memref<?xi64> {loop.bounds = ["9"]}
+// CHECK: loop.store %{{.*}}, %y
+// CHECK: loop.for "k" %k to %{{.*}} serial {
+// CHECK: %[[PLACE:.*]] = arith.select
+// CHECK-NEXT: loop.for "i1" %i1 to 4 {
+// CHECK-NEXT: %[[U:.*]] = loop.load %u (d0, d1) -> (d0, d1)(%k, %i1)
+// CHECK-NEXT: %[[N:.*]] = arith.negf %[[U]]
+// CHECK-NEXT: loop.store add %[[N]], %y (d0, d1) -> (d0, d1)(%[[PLACE]], %i1)
+func.func private @put(%x: tensor<9x4xf32>, %i: tensor<?xi64>, %u: tensor<?x4xf32>) -> tensor<9x4xf32> attributes {graph.primitive} {
+  %0 = graph.neg %u : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %1 = graph.scatter_nd add %x, %0 at %i : (tensor<9x4xf32>, tensor<?x4xf32>, tensor<?xi64>) -> tensor<9x4xf32>
+  func.return %1 : tensor<9x4xf32>
+}

@@ -342,3 +342,21 @@ func.func @long_row_of_two_loops(%x: tensor<4x9000xf32>) -> tensor<4x9000xf32> {
   %y = graph.div %e, %s : (tensor<4x9000xf32>, tensor<4x1xf32>) -> tensor<4x9000xf32>
   func.return %y : tensor<4x9000xf32>
 }
+
+// -----
+
+// An operator that writes its result takes in what it reads, and what follows elementwise where it
+// writes each element once; a scatter does not.
+// CHECK-LABEL: func.func @written
+// CHECK-NEXT: func.call @fused_exp_cumulative_neg(
+// CHECK-NEXT: func.call @fused_scatter_nd(
+// CHECK-NEXT: func.call @fused_relu(
+// CHECK-NEXT: func.return
+func.func @written(%x: tensor<9x4xf32>, %i: tensor<9xi64>) -> tensor<9x4xf32> {
+  %e = graph.exp %x : (tensor<9x4xf32>) -> tensor<9x4xf32>
+  %c = graph.cumulative sum %e axis = 0 exclusive = false reverse = false : (tensor<9x4xf32>) -> tensor<9x4xf32>
+  %n = graph.neg %c : (tensor<9x4xf32>) -> tensor<9x4xf32>
+  %s = graph.scatter_nd add %x, %n at %i : (tensor<9x4xf32>, tensor<9x4xf32>, tensor<9xi64>) -> tensor<9x4xf32>
+  %y = graph.relu %s : (tensor<9x4xf32>) -> tensor<9x4xf32>
+  func.return %y : tensor<9x4xf32>
+}
