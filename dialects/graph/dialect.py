@@ -22,6 +22,7 @@ Graph = Dialect(
         ops.BlockedConvOp,
         ops.ConvOp,
         ops.CumulativeOp,
+        ops.ArgReduceOp,
         ops.QuantizeOp,
         ops.DequantizeOp,
         ops.RequantizeOp,

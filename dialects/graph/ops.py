@@ -7,6 +7,7 @@ y = graph.ReluOp(graph.DenseOp(x, w, bias))
 
 from __future__ import annotations
 
+from .ops_arg import ArgReduceOp
 from .ops_binary import AddOp, BinaryOp, DivOp, MaxOp, MinOp, MulOp, PowOp, SubOp
 from .ops_blocked import BlockedConvOp
 from .ops_call import CallDpsOp, CallPackedOp
@@ -78,6 +79,7 @@ __all__ = [
     "AbsOp",
     "AddOp",
     "AggregateOp",
+    "ArgReduceOp",
     "AtEntriesOp",
     "BatchNormOp",
     "BatchNormTrainingOp",

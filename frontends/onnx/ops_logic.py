@@ -10,7 +10,7 @@ import numpy as np
 from ...dialects.graph import ops as graph
 from .nodes import Builds, Node
 from .ops_elementwise import cast
-from .ops_shape import squeezed, unsqueezed
+from .ops_shape import unsqueezed
 from .registry import converts
 from .values import Value
 
@@ -142,28 +142,9 @@ def arg_min(node: Node) -> Value:
 def _arg_extremum(node: Node, kind: str) -> Value:
     x = node.input(0)
     axis = node.axis(node.attr_int("axis"), x.rank)
-    found = _place(node, x, axis, kind, last=bool(node.attr_int("select_last_index")))
-    return found if node.attr_int("keepdims", 1) else squeezed(node, found, [axis])
-
-
-def _place(node: Node, x: Value, axis: int, kind: str, last: bool = False) -> Value:
-    """The first or last position along an axis of the extremum, or of NaN if there is one.
-
-    It is the minimum or maximum of the positions of all elements equal to the extremum; the axis
-    is kept with size 1.
-    """
-    size = x.shape[axis]
-    if not size.is_static:
-        raise node.unsupported(f"a position in symbolic dimension {size}")
-    best = node.emit(graph.ReduceOp, x, kind=kind, axes=[axis], keepdims=True)
-    chosen = node.emit(graph.EqualOp, x, best)
-    if x.dtype.kind == "f":
-        chosen = node.emit(graph.LogicalOrOp, chosen, _is_nan(node, x))
-    places = _places(node, size.value, x.rank - 1 - axis)
-    none = node.known(np.array(-1 if last else size.value))
-    candidates = node.emit(graph.WhereOp, chosen, places, none)
-    kind = "max" if last else "min"
-    return node.emit(graph.ReduceOp, candidates, kind=kind, axes=[axis], keepdims=True)
+    keepdims, last = bool(node.attr_int("keepdims", 1)), bool(node.attr_int("select_last_index"))
+    flags = {"keepdims": keepdims, "last": last}
+    return node.emit(graph.ArgReduceOp, x, kind=kind, axis=axis, **flags)
 
 
 def _places(node: Node, count: int, trailing: int) -> Value:
@@ -176,7 +157,7 @@ def hardmax(node: Node) -> Value:
     # 1 at the first maximum along an axis, else 0
     x = node.input(0)
     axis = node.axis(node.attr_int("axis", -1), x.rank)
-    place = _place(node, x, axis, "max")
+    place = node.emit(graph.ArgReduceOp, x, kind="max", axis=axis, keepdims=True)
     places = _places(node, x.shape[axis].value, x.rank - 1 - axis)
     return cast(node, node.emit(graph.EqualOp, places, place), x.dtype)
 

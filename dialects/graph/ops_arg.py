@@ -1,0 +1,153 @@
+"""The place of the largest or smallest element along an axis: `arg_reduce`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, i1, i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.utils.exceptions import VerifyException
+
+from ...core.dims import Dim, Shape
+from ...core.dtypes import dtype_of
+from ...core.errors import explain
+from ...core.typed import dense_array
+from . import scalars
+from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, bool_attr, i64_attr, is_float
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    element_type,
+    rank,
+    widened,
+)
+from .ops_reduction import COMBINE, STEP, neutral_of
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+_I32_MAX = (1 << 31) - 1
+
+
+@irdl_op_definition
+class ArgReduceOp(GraphOp):
+    """The place of the maximum or minimum along an axis, an i64.
+
+    Of several places the first one, with `last` the last one; a NaN counts as the extremum, as in
+    NumPy. An axis that is known to be empty is an error.
+
+    %y = graph.arg_reduce max %x axis = 1 keepdims = false last = false
+        : (tensor<4x3xf32>) -> tensor<4xi64>
+    """
+
+    name = "graph.arg_reduce"
+    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+
+    kind = prop_def(ReduceKindAttr)
+    axis = prop_def(IntegerAttr.constr(i64))
+    keepdims = prop_def(IntegerAttr.constr(i1))
+    last = prop_def(IntegerAttr.constr(i1))
+    x = operand_def(NUMERIC_TENSOR)
+    result = result_def(NUMERIC_TENSOR)
+
+    assembly_format = (
+        "$kind $x `axis` `=` $axis `keepdims` `=` $keepdims `last` `=` $last attr-dict `:` "
+        "functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        kind: str,
+        axis: int = -1,
+        keepdims: bool = False,
+        last: bool = False,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {
+            "kind": ReduceKindAttr(ReduceKind(kind)),
+            "axis": i64_attr(axis),
+            "keepdims": bool_attr(keepdims),
+            "last": bool_attr(last),
+        }
+        super().__init__(operands=[x], properties=properties, result_type=result_type)
+
+    @property
+    def axis_from_front(self) -> int:
+        """The axis, counted from the front."""
+        return self.axis.value.data % rank(self.x)
+
+    def verify_(self) -> None:
+        if self.kind.data not in (ReduceKind.MAX, ReduceKind.MIN):
+            got = self.kind.data.value
+            raise VerifyException(explain(self.name, "wrong kind", expected="max, min", got=got))
+        super().verify_()
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [i64]
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        (x,) = shapes
+        axis = facts.axis(self.axis.value.data, len(x))
+        if x[axis] == 0:
+            facts.fail("a place in an empty axis", "a size of 1 or more", 0)
+        one = (Dim.of(1),) if self.keepdims.value.data else ()
+        return [(*x[:axis], *one, *x[axis + 1 :])]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, axis = widened(dense_array(arrays[0])), self.axis_from_front
+        find = np.argmax if self.kind.data == ReduceKind.MAX else np.argmin
+        keep = bool(self.keepdims.value.data)
+        if not x.shape[axis]:
+            shape = [1 if dim == axis else n for dim, n in enumerate(x.shape)]
+            none = np.full(shape, self._none(0), np.int64)
+            return (none if keep else none.squeeze(axis),)
+        if not self.last.value.data:
+            return (find(x, axis=axis, keepdims=keep),)
+        return (x.shape[axis] - 1 - find(np.flip(x, axis), axis=axis, keepdims=keep),)
+
+    def _none(self, extent: int) -> int:
+        """The place of the extremum of an axis without elements."""
+        return -1 if self.last.value.data else extent
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        axis, kind = self.axis_from_front, self.kind.data
+        type = nest.compute_type(element_type(self.x))
+        extent = nest.extent(self.x, axis)
+        rest = index[axis + 1 :] if self.keepdims.value.data else index[axis:]
+        short = isinstance(extent, AffineConstantExpr) and extent.value <= _I32_MAX
+        place_type = i32 if short else i64
+        join, combine = (
+            (scalars.maximum, "max") if self.last.value.data else (scalars.minimum, "min")
+        )
+
+        def better(place: Index, best: SSAValue) -> SSAValue:
+            return STEP[COMBINE[kind]](nest, best, nest.at(self.x, (*index[:axis], *place, *rest)))
+
+        def found(place: Index, best: SSAValue) -> SSAValue:
+            x = nest.at(self.x, (*index[:axis], *place, *rest))
+            own = scalars.from_index(nest, nest.value(place[0]), place_type)
+            return join(nest, best, scalars.select(nest, self._is(nest, x, extremum), own, none))
+
+        init = scalars.number(nest, neutral_of(kind, type, dtype_of(type)), type)
+        extremum = nest.reduce([extent], COMBINE[kind], init, better)
+        count = scalars.from_index(nest, nest.value(extent), place_type)
+        none = nest.constant(-1, place_type) if self.last.value.data else count
+        return scalars.convert(nest, nest.reduce([extent], combine, none, found), place_type, i64)
+
+    @staticmethod
+    def _is(nest: Nest, x: SSAValue, extremum: SSAValue) -> SSAValue:
+        """Whether an element is the extremum, or a NaN, as the extremum is if there is one."""
+        same = scalars.equal(nest, x, extremum)
+        if not is_float(x.type):
+            return same
+        is_nan = nest.insert(arith.CmpfOp(x, x, "une"))
+        return nest.insert(arith.OrIOp(same, is_nan))
