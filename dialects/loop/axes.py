@@ -178,7 +178,7 @@ class Axes:
         for operand in op.operands:
             if isinstance(operand.type, VectorType):
                 raise self.refuse(self.root, "has blocks already; all axes are made at once")
-            if target := self._variables.get(operand):
+            if (target := self._variables.get(operand)) and not op.name.startswith("arith."):
                 raise self.refuse(target, f"its variable is used as a value by {op.name}")
         axes = self._axes(op.operands)
         if axes and not op.name.startswith(("arith.", "math.")):

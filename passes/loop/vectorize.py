@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import (
     DenseArrayBase,
+    DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
     VectorType,
@@ -17,7 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineSymExpr
 
 from ...core.budgets import SUMS
-from ...core.building.arithmetic import constant
+from ...core.building.arithmetic import INDEX, constant
 from ...core.typed import memref_type
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.axes import NONE, Axes, AxisSet
@@ -113,6 +114,14 @@ class _Vectorize(Rebuild):
             home.add_op(stretched)
             self._wide[home, new, axes] = stretched.results[0]
         return self._wide[home, new, axes]
+
+    def known(self, expr: AffineExpr) -> SSAValue | None:
+        """The value of an expression; of an axis the numbers of its lanes."""
+        if not isinstance(expr, AffineSymExpr):
+            return super().known(expr)
+        kind = self.block_type(INDEX, frozenset({expr.position}))
+        lanes = DenseIntOrFPElementsAttr.from_list(kind, range(self.axes.lanes[expr.position]))
+        return self.emit(arith.ConstantOp(lanes)).result
 
     # Loops.
 

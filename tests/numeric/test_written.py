@@ -168,6 +168,36 @@ def test_gathers_of_any_shape(data: st.DataObject) -> None:
     check_all([*cases, (lambda b, x, *i: b.gather_nd(x, i), [x, *indices])])
 
 
+def placed(kind: str, axis: int, keepdims: bool = False, last: bool = False) -> Build:
+    return lambda b, x: b.arg_reduce(x, kind, axis, keepdims, last)
+
+
+@pytest.mark.parametrize("shape", [(1,), (37,), (5, 50), (3, 4, 19), (2, 300)], ids=str)
+def test_places_of_extrema(shape: tuple[int, ...]) -> None:
+    # Few different numbers, so that there are ties.
+    x = np.round(random(shape) * 2)
+    ways = [("max", False, True), ("min", True, False)]
+    cases = [placed(kind, axis, *w) for axis in range(len(shape)) for kind, *w in ways]
+    check_all([(program, [x]) for program in cases])
+    check(placed("max", -1), [x], symbolic=True)
+    check(placed("min", 0, last=True), [x], symbolic=True)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f64", "i8", "i64"])
+def test_places_of_a_type(dtype: str) -> None:
+    x = random((7, 33), dtype)
+    check_all([(placed("max", 1), [x]), (placed("min", 1, last=True), [x])])
+
+
+def test_a_nan_is_the_extremum() -> None:
+    nan, inf = np.nan, np.inf
+    x = np.array([[1, nan, 3, nan], [-inf, -inf, -inf, -inf], [inf, 0, inf, 1]], np.float32)
+    for kind, last in (("max", False), ("min", False), ("max", True), ("min", True)):
+        check(placed(kind, 1, last=last), [x])
+    exe = sw.compile(build(placed("max", 1), [x], False), threads=1)
+    np.testing.assert_array_equal(exe(x), np.argmax(x, axis=1))
+
+
 @pytest.mark.parametrize("operator", ["CumSum", "CumProd"])
 def test_cumulative_of_onnx(operator: str) -> None:
     for axis in (0, -1):

@@ -101,3 +101,19 @@ func.func @f(%x: tensor<4x3xf32>, %i: tensor<2xi64>, %u: tensor<2x4xf32>) {
   %y = graph.scatter_nd add %x, %u at %i : (tensor<4x3xf32>, tensor<2x4xf32>, tensor<2xi64>) -> tensor<4x3xf32>
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.arg_reduce: wrong kind, expected max, min, got sum}}
+  %y = graph.arg_reduce sum %x axis = 0 keepdims = false last = false : (tensor<4x3xf32>) -> tensor<3xi64>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x0xf32>) {
+  // expected-error @+1 {{graph.arg_reduce: a place in an empty axis, expected a size of 1 or more, got 0}}
+  %y = graph.arg_reduce max %x axis = 1 keepdims = false last = false : (tensor<4x0xf32>) -> tensor<4xi64>
+  func.return
+}

@@ -24,3 +24,12 @@ func.func @places(%x: tensor<10x4x8xi1>, %i: tensor<?xi64>, %j: tensor<?xi32>) -
   %y = graph.scatter_nd none %x, %g at %i, %j : (tensor<10x4x8xi1>, tensor<?x8xi1>, tensor<?xi64>, tensor<?xi32>) -> tensor<10x4x8xi1>
   func.return %y : tensor<10x4x8xi1>
 }
+
+// CHECK-LABEL: func.func @place
+func.func @place(%x: tensor<4x?xf32>) -> (tensor<4xi64>, tensor<1x?xi64>) {
+  // CHECK: %y = graph.arg_reduce max %x axis = 1 keepdims = false last = true : (tensor<4x?xf32>) -> tensor<4xi64>
+  %y = graph.arg_reduce max %x axis = 1 keepdims = false last = true : (tensor<4x?xf32>) -> tensor<4xi64>
+  // CHECK: %z = graph.arg_reduce min %x axis = -2 keepdims = true last = false : (tensor<4x?xf32>) -> tensor<1x?xi64>
+  %z = graph.arg_reduce min %x axis = -2 keepdims = true last = false : (tensor<4x?xf32>) -> tensor<1x?xi64>
+  func.return %y, %z : tensor<4xi64>, tensor<1x?xi64>
+}

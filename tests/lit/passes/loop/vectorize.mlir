@@ -1,6 +1,7 @@
 // RUN: stepwell-opt %s -p "loop-split{kernel=dense loop=j factor=8 tail=mask},loop-vectorize{kernel=dense loops=i,j1}" | filecheck %s --check-prefix=TILE
 // RUN: stepwell-opt %s -p "loop-split{kernel=largest loop=k factor=8},loop-vectorize{kernel=largest loops=k1}" | filecheck %s --check-prefix=FOLD
 // RUN: stepwell-opt %s -p "loop-vectorize{kernel=spmm loops=j}" | filecheck %s --check-prefix=ENTRIES
+// RUN: stepwell-opt %s -p "loop-split{kernel=numbers loop=i factor=4},loop-vectorize{kernel=numbers loops=i1}" | filecheck %s --check-prefix=NUMBERS
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=spmm loops=i,j}" 2>&1 | filecheck %s --check-prefix=ROWS
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=spmm loops=e}" 2>&1 | filecheck %s --check-prefix=ENTRY
 // RUN: not stepwell-opt %s -p "loop-vectorize{kernel=dense loops=k}" 2>&1 | filecheck %s --check-prefix=WHOLE
@@ -24,7 +25,7 @@
 // TWICE: loop-vectorize: loop "j" of @dense: is named twice
 // SIZE: loop-vectorize: loop "n" of @refused: its size is not known, expected a constant bound; split it first
 // APART: loop-vectorize: loop "l" of @apart: is not inside of loop "j"
-// VALUE: loop-vectorize: loop "b" of @refused: its variable is used as a value by arith.index_cast
+// VALUE: loop-vectorize: loop "b" of @refused: its variable is used as a value by affine.apply
 // LOCAL: loop-vectorize: loop "c" of @refused: each of its iterations has a local buffer
 // BOUND: loop-vectorize: loop "d" of @refused: the bound of "d2" depends on it
 // GATHER: loop-vectorize: loop "g" of @refused: an index of loop.load is computed from it
@@ -102,6 +103,22 @@ loop.kernel @spmm(%indptr: memref<6xi32>, %indices: memref<?xi32>, %values: memr
   }
 }
 
+// A variable that is a value has a lane for each number.
+// NUMBERS-LABEL: loop.kernel @numbers
+// NUMBERS:       loop.for "i0" %i0 to 2 {
+// NUMBERS:         %[[start:.*]] = arith.muli %i0, %{{.*}} : index
+// NUMBERS-NEXT:    %[[wide:.*]] = vector.broadcast %[[start]] : index to vector<4xindex>
+// NUMBERS-NEXT:    %[[lanes:.*]] = arith.constant dense<[0, 1, 2, 3]> : vector<4xindex>
+// NUMBERS-NEXT:    %[[place:.*]] = arith.addi %[[wide]], %[[lanes]] : vector<4xindex>
+// NUMBERS-NEXT:    %[[v:.*]] = arith.index_cast %[[place]] : vector<4xindex> to vector<4xi32>
+// NUMBERS-NEXT:    loop.store %[[v]], %y (d0)[s0] -> (((d0 * 4) + s0))(%i0) : vector<4xi32>, memref<8xi32>
+loop.kernel @numbers() -> (%y: memref<8xi32>) {
+  loop.for "i" %i to 8 {
+    %v = arith.index_cast %i : index to i32
+    loop.store %v, %y (d0) -> (d0)(%i) : i32, memref<8xi32>
+  }
+}
+
 loop.kernel @refused(%x: memref<?xf32>, %w: memref<8xi32>, %n: index) -> (%y: memref<8xf32>) {
   %zero = arith.constant 0.0 : f32
   loop.for "n" %i to %n {
@@ -112,7 +129,8 @@ loop.kernel @refused(%x: memref<?xf32>, %w: memref<8xi32>, %n: index) -> (%y: me
     loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
   }
   loop.for "b" %i to 8 {
-    %u = arith.index_cast %i : index to i32
+    %t = affine.apply affine_map<(d0) -> (d0 + 1)> (%i)
+    %u = arith.index_cast %t : index to i32
     %v = arith.sitofp %u : i32 to f32
     loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
   }
