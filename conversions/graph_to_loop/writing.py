@@ -18,7 +18,7 @@ from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.nest import Index, SerialStep, WritingNest
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop.attrs import Combine
-from .arguments import Argument
+from .arguments import KernelArgument
 from .nest import NestBuilder
 
 Targets = Mapping[SSAValue, Sequence[tuple[SSAValue, SSAValue]]]
@@ -47,7 +47,7 @@ class NestWriter(NestBuilder, WritingNest):
     def __init__(
         self,
         block: Block,
-        arguments: dict[SSAValue, Argument],
+        arguments: dict[SSAValue, KernelArgument],
         shapes: SymbolicShapes,
         op: GraphOp,
         targets: Targets,
