@@ -7,7 +7,6 @@ and what follows elementwise where an element is written.
 from __future__ import annotations
 
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineExpr
 
 from ..interfaces import GraphOp
 from .group_values import GroupValues
@@ -49,34 +48,18 @@ class _WriterPlanner:
         if op.writes:
             why = f"{op.name} and {self.writer.name} write their results in loops of their own"
             return Refusal(value, why)
-        sources = {self.made[operand] for operand in op.operands if operand in self.made}
+        read = [operand for operand in op.operands if operand in self.made]
+        sources = {self.made[operand] for operand in read}
         deep = next((result for result in op.results if self.values.is_deep(result)), None)
         if deep is not None:
             where = "in" if sources else "before"
             return Refusal(deep, f"a reduction cannot be {where} the loops of {self.writer.name}")
         if len(sources) > 1:
             return Refusal(value, f"it needs several results of {self.writer.name} at once")
-        for source in sources:
-            if not all(self._at_own_index(op, result) for result in op.results):
-                return Refusal(value, f"{self.writer.name} writes elements in another order")
-            self.made |= dict.fromkeys(op.results, source)
+        if not all(self.uses.at_own_index(op, operand) for operand in read):
+            return Refusal(value, f"{self.writer.name} writes elements in another order")
+        self.made |= {result: source for source in sources for result in op.results}
         return None
-
-    def _at_own_index(self, op: GraphOp, result: SSAValue) -> bool:
-        """Whether an element needs what is written at its own index only."""
-        wanted = self.values.shapes.shape(result)
-        for read in self.values.recording(result).reads:
-            operand = op.operands[read.operand]
-            if operand not in self.made:
-                continue
-            own = [AffineExpr.dimension(place) for place in range(len(wanted))]
-            zero = AffineExpr.constant(0)
-            places = zip(read.index, own, wanted, strict=False)
-            if self.values.shapes.shape(operand) != wanted or not all(
-                expr == place or (expr == zero and size == 1) for expr, place, size in places
-            ):
-                return False
-        return True
 
     def _refusal_of(self, value: SSAValue) -> Refusal | None:
         """Why a result of the group is not computed where an element is written."""
