@@ -104,7 +104,7 @@ def unwritten(body: Block, outputs: Collection[SSAValue]) -> Iterator[Access]:
         stores = written.setdefault(op.buffer, [])
         if isinstance(op, LoadOp) or op.accumulates:
             fresh = op.buffer in outputs or isinstance(op.buffer.owner, LocalOp)
-            if fresh and not any(_may_meet(store, op, None) for store in stores):
+            if fresh and not any(_may_meet(store, op, None) for store in stores) and _may_run(op):
                 yield op
         if isinstance(op, StoreOp):
             stores.append(op)
