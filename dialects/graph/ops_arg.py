@@ -109,10 +109,10 @@ class ArgReduceOp(GraphOp):
         if not x.shape[axis]:
             shape = [1 if dim == axis else n for dim, n in enumerate(x.shape)]
             none = np.full(shape, self._none(0), np.int64)
-            return (none if keep else none.squeeze(axis),)
+            return self.stored(none if keep else none.squeeze(axis))
         if not self.last.value.data:
-            return (find(x, axis=axis, keepdims=keep),)
-        return (x.shape[axis] - 1 - find(np.flip(x, axis), axis=axis, keepdims=keep),)
+            return self.stored(find(x, axis=axis, keepdims=keep))
+        return self.stored(x.shape[axis] - 1 - find(np.flip(x, axis), axis=axis, keepdims=keep))
 
     def _none(self, extent: int) -> int:
         """The place of the extremum of an axis without elements."""

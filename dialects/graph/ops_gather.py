@@ -96,7 +96,7 @@ class GatherOp(GraphOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, indices = cast(tuple[np.ndarray, np.ndarray], arrays)
         axis = self.axis_from_front
-        return (np.take(x, checked_places(self, indices, x.shape[axis]), axis=axis),)
+        return self.stored(np.take(x, checked_places(self, indices, x.shape[axis]), axis=axis))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         axis, count = self.axis_from_front, rank(self.indices)
@@ -220,7 +220,7 @@ class GatherNdOp(GraphOp):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, *indices = cast(tuple[np.ndarray, ...], arrays)
-        return (x[places_nd(self, x, indices)],)
+        return self.stored(x[places_nd(self, x, indices)])
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         count = rank(self.indices[0])

@@ -66,6 +66,17 @@ def test_what_is_read_and_what_follows_is_one_kernel() -> None:
     assert exe.ir("kernels").count("loop.kernel") == 1
 
 
+def test_what_follows_may_read_other_tensors_of_a_symbolic_size() -> None:
+    inputs = [random((6, 5), seed=seed) for seed in range(3)]
+
+    def program(b: sw.Builder, x: Value, y: Value, z: Value) -> Value:
+        return b.min(b.abs(b.sub(x, y)), b.cumulative(z, kind="sum", axis=0))
+
+    check(program, inputs, symbolic=True)
+    exe = sw.compile(build(program, inputs, True), threads=1)
+    assert exe.ir("kernels").count("loop.kernel") == 1
+
+
 @pytest.mark.parametrize(
     ("program", "why"),
     [
@@ -133,6 +144,12 @@ def test_scatter_with_symbolic_sizes() -> None:
         [x, updates, wide],
         symbolic=True,
     )
+
+
+def test_scatter_without_elements() -> None:
+    indices, none = np.zeros(3, np.int64), np.zeros((3, 0), np.float32)
+    check(scattered_nd("add"), [none, none, indices])
+    check(scattered(0, "max"), [none, np.zeros((3, 0), np.int64), none])
 
 
 def test_truth_values_are_scattered() -> None:
@@ -228,3 +245,17 @@ def test_the_first_scatter_of_onnx() -> None:
     expected = x.copy()
     np.put_along_axis(expected[:, :3], i, u, axis=0)
     np.testing.assert_array_equal(sw.compile(sw.from_onnx(source))(x, i, u), expected)
+
+
+def test_a_place_that_is_one_number_is_folded() -> None:
+    x, i = random((4,)), np.array(2)
+
+    def program(b: sw.Builder, z: Value) -> Value:
+        constant = b.constant(x)
+        one = b.gather(constant, b.constant(i)) + b.gather_nd(constant, [b.constant(i)])
+        places = b.arg_reduce(constant, "max", 0) + b.arg_reduce(constant, "min", 0, last=True)
+        return z + one + b.cast(places, "f32")
+
+    check(program, [x])
+    exe = sw.compile(build(program, [x], False), threads=1)
+    assert all(f"graph.{name}" not in exe.ir("optimized") for name in ("gather", "arg_reduce"))
