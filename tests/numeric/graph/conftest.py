@@ -137,6 +137,8 @@ class Programs:
             kinds += [self.dense, self.dense, self.siblings, self.sliced, self.reduced]
         if len(shape) >= 2:
             kinds += [self.transposed, self.reshaped, self.concatenated, self.gathered]
+        if shape and all(sizes(shape)):
+            kinds += [self.cumulated, self.placed, self.picked, self.scattered]
         if len(shape) == 2 and all(isinstance(n, int) for n in shape):
             kinds += [self.broadcast]
             # SciPy has no sparse matrices of f16.
@@ -439,6 +441,49 @@ class Programs:
         places = self.rng.integers(-size, size, count).astype(np.int64)
         indices = self.given(places, "i64")
         return self.b.gather(x, indices, axis=axis), (*shape[:axis], count, *shape[axis + 1 :])
+
+    def cumulated(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        axis, kind = self.pick(*range(len(shape))), self.pick("sum", "prod", "max", "min")
+        # The exclusive maximum of nothing is an infinity, and a product may become one.
+        exclusive = kind in ("sum", "prod") and self.draw(st.booleans())
+        x = self.b.clip(x, -1.5, 1.5) if kind == "prod" else x
+        return self.b.cumulative(x, kind, axis, exclusive, self.draw(st.booleans())), shape
+
+    def placed(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        """The place of an extremum of what is exact: that of what is rounded may be another."""
+        x, shape = self.pick(*self.exact)
+        axis, keep = self.pick(*range(len(shape))), self.draw(st.booleans())
+        kind, last = self.pick("max", "min"), self.draw(st.booleans())
+        place = self.b.arg_reduce(x, kind, axis, keep, last)
+        one = (1,) if keep else ()
+        return self.b.cast(place, self.dtype), (*shape[:axis], *one, *shape[axis + 1 :])
+
+    def places(self, size: int, shape: Shape) -> Value:
+        """Indices in a dimension of a size, negative ones too."""
+        indices = self.rng.integers(-size, size, sizes(shape))
+        if all(isinstance(n, int) for n in shape):
+            return self.given(indices, "i64")
+        return self.input(shape, indices, "i64")
+
+    def picked(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        if self.draw(st.booleans()):
+            count, given = self.pick(*range(1, len(shape) + 1)), (self.pick(1, 3),)
+            indices = [self.places(size, given) for size in sizes(shape)[:count]]
+            return self.b.gather_nd(x, indices), (*given, *shape[count:])
+        axis = self.pick(*range(len(shape)))
+        given = (*shape[:axis], self.pick(1, 3), *shape[axis + 1 :])
+        indices = self.places(sizes(shape)[axis], given)
+        return self.b.gather_elements(x, indices, axis=axis), given
+
+    def scattered(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
+        """Put slices or elements of another value of the shape, or of x itself, into x."""
+        axis, kind = self.pick(*range(len(shape))), self.pick("none", "add", "mul", "max", "min")
+        updates = self.pick(*(v for v, s in self.values if s == shape))
+        if axis:
+            places = self.places(sizes(shape)[axis], shape)
+            return self.b.scatter_elements(x, places, updates, axis=axis, kind=kind), shape
+        places = self.places(sizes(shape)[0], shape[:1])
+        return self.b.scatter_nd(x, updates, [places], kind=kind), shape
 
     def convolution(self, x: Value, shape: Shape) -> tuple[Value, Shape]:
         b, channels, space = self.b, shape[1], shape[2:]
