@@ -2,7 +2,8 @@
 
 A check searches an array at memory speed: `_BITS` at a time until an element is invalid or fewer
 are left, then one element at a time, which finds the position. LLVM splits the long vectors into
-those of the machine.
+those of the machine. The masks of a block are as wide as its elements, so that they are combined
+where the comparisons leave them; a vector of bits would be packed first.
 
 Each function here returns one that is cached, to be cloned into a module.
 """
@@ -39,9 +40,11 @@ func.func private @$name(%x: memref<?x$element>$arguments) -> index {
   cf.cond_br %fits, ^block, ^elements(%first : index)
 ^block:
   %here = vector.load %x[%first] : memref<?x$element>, vector<${lanes}x$element>
-  $are_bad
-  %any = vector.reduction <or>, %bad : vector<${lanes}xi1> into i1
-  cf.cond_br %any, ^elements(%first : index), ^blocks(%after : index)
+  $are_good
+  %masks = arith.extsi %good : vector<${lanes}xi1> to vector<${lanes}x$element>
+  %mask = vector.reduction <and>, %masks : vector<${lanes}x$element> into $element
+  %all = arith.trunci %mask : $element to i1
+  cf.cond_br %all, ^blocks(%after : index), ^elements(%first : index)
 ^elements(%place: index):
   %left = arith.cmpi slt, %place, %count : index
   cf.cond_br %left, ^element, ^end(%count : index)
@@ -63,9 +66,9 @@ _OUTSIDE = {
     "splats": """
   %lows = vector.broadcast %low : $element to vector<${lanes}x$element>
   %spans = vector.broadcast %span : $element to vector<${lanes}x$element>""",
-    "are_bad": """
+    "are_good": """
   %offsets = arith.subi %here, %lows : vector<${lanes}x$element>
-  %bad = arith.cmpi uge, %offsets, %spans : vector<${lanes}x$element>""",
+  %good = arith.cmpi ult, %offsets, %spans : vector<${lanes}x$element>""",
     "is_bad": """
   %offset = arith.subi %number, %low : $element
   %wrong = arith.cmpi uge, %offset, %span : $element""",
@@ -75,10 +78,10 @@ _DECREASE = {
     "arguments": "",
     "ahead": "one",
     "splats": "",
-    "are_bad": """
+    "are_good": """
   %ahead = arith.addi %first, %one : index
   %there = vector.load %x[%ahead] : memref<?x$element>, vector<${lanes}x$element>
-  %bad = arith.cmpi slt, %there, %here : vector<${lanes}x$element>""",
+  %good = arith.cmpi sge, %there, %here : vector<${lanes}x$element>""",
     "is_bad": """
   %other = memref.load %x[%next] : memref<?x$element>
   %wrong = arith.cmpi slt, %other, %number : $element""",

@@ -167,8 +167,9 @@ func.func private @tile(index, memref<?xf32>)
 // CHECK-SAME: memref<?xi64>, %low: i64, %span: i64) -> index
 // CHECK: %here = vector.load %x[%first] : memref<?xi64>, vector<32xi64>
 // CHECK-NEXT: %[[OFFSET:.*]] = arith.subi %here, %lows : vector<32xi64>
-// CHECK-NEXT: %[[BAD:.*]] = arith.cmpi uge, %[[OFFSET]], %spans : vector<32xi64>
-// CHECK-NEXT: vector.reduction <or>, %[[BAD]] : vector<32xi1> into i1
+// CHECK-NEXT: %[[GOOD:.*]] = arith.cmpi ult, %[[OFFSET]], %spans : vector<32xi64>
+// CHECK-NEXT: %[[MASKS:.*]] = arith.extsi %[[GOOD]] : vector<32xi1> to vector<32xi64>
+// CHECK-NEXT: vector.reduction <and>, %[[MASKS]] : vector<32xi64> into i64
 // CHECK: memref.load %x[%{{.*}}] : memref<?xi64>
 // CHECK-LABEL: func.func private @rt_check_index_i64(
 // CHECK: func.call @rt_first_outside_i64
@@ -190,7 +191,7 @@ func.func @indices(%ctx: !rt.context, %i: memref<?x2xi64>, %j: memref<?xi64>, %n
 // CHECK-LABEL: func.func private @rt_first_outside_i64(
 // CHECK-LABEL: func.func private @rt_first_decrease_i32(
 // CHECK: %there = vector.load %x[%ahead] : memref<?xi32>, vector<64xi32>
-// CHECK-NEXT: arith.cmpi slt, %there, %here : vector<64xi32>
+// CHECK-NEXT: arith.cmpi sge, %there, %here : vector<64xi32>
 // CHECK-LABEL: func.func private @rt_check_csr_i32_i64(
 // CHECK: func.call @rt_first_decrease_i32
 // CHECK: func.call @rt_first_outside_i64
