@@ -14,7 +14,8 @@ from ...core.typed import tensor_type
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.shapes import SymbolicShapes
-from ...dialects.loop.arguments import BOUNDS, CONSTANT
+from ...dialects.loop.arguments import BOUNDS, CONSTANT, INDPTR
+from ...dialects.sparse_tensor import is_sparse
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,9 @@ def argument_attrs(
             data[CONSTANT] = UnitAttr()
         if arg in bounds:
             data[BOUNDS] = bounds[arg]
-        result += [DictionaryAttr(data)] * len(buffer_types(tensor_type(arg)))
+        count = len(buffer_types(tensor_type(arg)))
+        first = data | {INDPTR: UnitAttr()} if is_sparse(arg.type) else data
+        result += [DictionaryAttr(first), *[DictionaryAttr(data)] * (count - 1)]
     return result
 
 

@@ -13,7 +13,7 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import storage_type
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
-from .checks import check_bounds
+from .checks import check_bounds, refuse_other_rows
 from .constants import Constants, as_type
 from .function import BufferFunction
 
@@ -51,6 +51,7 @@ class Calls:
         if len(types) != len(arguments):
             fact = f"wrong number of buffers for {op.callee}"
             raise refused(op, fact, expected=len(types), got=len(arguments))
+        refuse_other_rows(kernel, op)
         check_bounds(function, kernel, op, self.constants.buffers_of)
         passed = [as_type(function, a, t) for a, t in zip(arguments, types, strict=True)]
         function.append(rt.CallOp(op.callee.string_value(), passed))

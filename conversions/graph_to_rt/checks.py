@@ -9,10 +9,12 @@ from xdsl.ir import SSAValue
 
 from ...core.dims import Dim
 from ...core.provenance import origin
+from ...core.refusal import refused
 from ...core.typed import tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.loop import ops as loop
 from ...dialects.loop.arguments import BOUNDS
+from ...dialects.loop.segments import is_row_pointer
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .function import BufferFunction
@@ -45,6 +47,24 @@ def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
             if BOUNDS in kernel.attrs_of(position):
                 found.setdefault(operand, (0,))
     return found
+
+
+def refuse_other_rows(kernel: loop.KernelOp, call: graph.CallDpsOp) -> None:
+    """Refuse a call that passes anything but a CSR matrix for the row pointers of one.
+
+    Matrices are arguments or constants, and both are checked.
+
+    Raises:
+        PassFailedException: naming the argument of the kernel.
+    """
+    passed = dict(zip(call.places, call.arguments, strict=False))
+    for number, arg in enumerate(kernel.inputs):
+        operand = passed.get(number)
+        if not is_row_pointer(arg) or (operand is not None and is_sparse(operand.type)):
+            continue
+        fact = f"argument {number} of @{kernel.sym_name.data} is the row pointers of a matrix"
+        got = "another buffer" if operand is None else operand.type
+        raise refused(call, fact, expected="a tensor in CSR", got=got)
 
 
 def check_bounds(

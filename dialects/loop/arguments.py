@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.ir import Attribute, Operation
+
 CONSTANT = "loop.constant"
 """Every call passes a constant of the program."""
 PACKING = "loop.packing"
 """The affine map from an index of the packed argument to one of the constant it is made of."""
 BOUNDS = "loop.bounds"
 """The extents that its integers, which are indices, stay below."""
+INDPTR = "loop.indptr"
+"""Every call passes the row pointers of a CSR matrix, which never decrease."""
 ENTRIES = "loop.entries"
 """Of column indices: the number of entries of their matrix, if every call has the same."""
 IN_PLACE = "loop.in_place"
 """Of an output: the numbers of the inputs that it may be written over."""
+
+
+def attributes_of(kernel: Operation, number: int) -> dict[str, Attribute]:
+    """The attributes of argument `number` of a kernel, inputs counted first."""
+    given = kernel.properties.get("arg_attrs")
+    one = given.data[number] if isinstance(given, ArrayAttr) else None
+    return dict(one.data) if isinstance(one, DictionaryAttr) else {}

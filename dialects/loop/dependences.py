@@ -112,7 +112,9 @@ def unwritten(body: Block, outputs: Collection[SSAValue]) -> Iterator[Access]:
 
 def _commute(first: StoreOp, second: Access) -> bool:
     """Whether two stores to one place commute: both accumulate by the same combiner."""
-    return isinstance(second, StoreOp) and None is not first.accumulates == second.accumulates
+    if not isinstance(second, StoreOp) or first.accumulates is None:
+        return False
+    return first.accumulates == second.accumulates
 
 
 def _stores(access: Access) -> bool:

@@ -39,13 +39,14 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.hints import isa
 
 from .accumulators import check_combiners
-from .arguments import ENTRIES, IN_PLACE
+from .arguments import ENTRIES, IN_PLACE, attributes_of
 from .dependences import access_text, dependences, unwritten
 from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp, YieldOp
 from .ops_partition import PartitionPointOp
 from .ops_prefetch import PrefetchOp
 from .ops_values import FoldOp, LocalOp, block_shape, element_type, refuse
+from .segments import is_row_pointer
 from .vectors import VECTORS, VectorsAttr
 
 __all__ = [
@@ -71,6 +72,8 @@ SCHEDULE = "loop.schedule"
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 """Valid names of loops: schedules derive names of loops and values from them."""
 
+_OTHER_ROWS = "the rows of a matrix are not those that the kernel was given"
+
 
 @irdl_op_definition
 class KernelOp(IRDLOperation):
@@ -85,6 +88,8 @@ class KernelOp(IRDLOperation):
     affine map from an index of the (packed) argument to the index of the constant it is made
     of; `loop.bounds = ["x0.1"]`: its integers are indices below each of these extents (here
     dimension 1 of the first tensor that is passed), checked before the kernel runs;
+    `loop.indptr` (unit): the row pointers of a CSR matrix, needed where only `loop.load` reads them
+    (a loop `of` them implies it): every call passes a CSR matrix for them, which is checked;
     `loop.entries = 13264`, of column indices: the number of entries of the matrix in every call,
     for schedules; `loop.in_place = [2]`: this output may have the buffer of any of these inputs
     (see `in_place.py`).
@@ -139,7 +144,7 @@ class KernelOp(IRDLOperation):
 
     def attrs_of(self, index: int) -> dict[str, Attribute]:
         """The attributes of argument `index`, inputs counted first."""
-        return dict(self.arg_attrs.data[index].data) if self.arg_attrs is not None else {}
+        return attributes_of(self, index)
 
     def may_overwrite(self, number: int) -> set[int]:
         """The inputs that argument `number` may be written over, by `loop.in_place`."""
@@ -188,7 +193,8 @@ class KernelOp(IRDLOperation):
         for found in dependences(self.body.block, over):
             refuse(found.loop, str(found), "independent iterations")
         for load in unwritten(self.body.block, self.outputs):
-            refuse(load, f"{access_text(load)} is read, but nothing is stored there before")
+            fact = f"{access_text(load)} is read, but nothing is stored there before"
+            refuse(load, fact, "a store that precedes it, also in the body of a serial loop")
         written = {op.buffer for op in self.walk() if isinstance(op, StoreOp)}
         written |= {given for output in self.outputs if output in written for given in over[output]}
         for op in self.walk():
@@ -198,8 +204,10 @@ class KernelOp(IRDLOperation):
             matrix = op.matrix if isinstance(op, ForOp) else ()
             rows = {op.indptr} if isinstance(op, PartitionPointOp) else set(matrix)
             if not rows <= set(self.inputs) - written:
-                fact = "the rows of a matrix are not those that the kernel was given"
-                refuse(op, fact, "an input that nothing is written over")
+                refuse(op, _OTHER_ROWS, "an input that nothing is written over")
+        rows = set(filter(is_row_pointer, self.body.block.args))
+        if not rows <= set(self.inputs) - written:
+            refuse(self, _OTHER_ROWS, "an input that nothing is written over")
 
     def _check_in_place(self, number: int) -> None:
         """Check that `loop.in_place` is on an output, and names inputs of its type."""

@@ -1,7 +1,8 @@
 """Segments: runs of places into which a sequence that never decreases divides them.
 
-Row i of a CSR matrix has the entries from `indptr[i]` up to `indptr[i + 1]`: each call checks
-its matrices. Part t of balanced work has the rows from `partition_point(t)` up to
+Row i of a CSR matrix has the entries from `indptr[i]` up to `indptr[i + 1]`. Of the integers that a
+kernel reads, only row pointers (`is_row_pointer`) are known to never decrease: calls pass matrices
+for them, which are checked. Part t of balanced work has the rows from `partition_point(t)` up to
 `partition_point(t + 1)`. Segments of one division have no place in common, so that indices that
 are equal are in segments of equal numbers.
 """
@@ -12,13 +13,15 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from ...core.building.affine import FLOOR, Affine, Quotient, expression, polynomial
 from ...core.building.polynomials import Polynomial
 from ..upstream.ops import IndexCastOp
+from .arguments import INDPTR, attributes_of
 from .loops import enclosing
 from .ops_access import LoadOp, StoreOp
+from .ops_loops import ForOp
 from .ops_partition import PartitionPointOp
 from .unknowns import Unknowns, loop_of
 
@@ -30,6 +33,21 @@ class Segment:
     division: Hashable
     sizes: tuple[Affine, ...]
     number: Affine
+
+
+def is_row_pointer(buffer: SSAValue) -> bool:
+    """Whether a buffer is an argument of a kernel for which every call has to pass a CSR matrix.
+
+    It has the attribute, or the kernel visits the rows of that matrix.
+    """
+    kernel = buffer.owner.parent_op()
+    if not isinstance(buffer, BlockArgument) or kernel is None:
+        return False
+    return INDPTR in attributes_of(kernel, buffer.index) or any(
+        isinstance(op, PartitionPointOp)
+        or (isinstance(op, ForOp) and op.over_entries and op.matrix[0] is buffer)
+        for op in (use.operation for use in buffer.uses)
+    )
 
 
 # a in segment m, b in segment n of one division:  a == b  =>  m == n
@@ -87,10 +105,7 @@ def _begun(value: SSAValue, known: Unknowns) -> Segment | None:
     if isinstance(op, PartitionPointOp):
         rows, parts, number = (polynomial(known.expr(v, 0)) for v in (op.rows, op.parts, op.part))
         return Segment((op.indptr, op.weight), (rows, parts), number)
-    if not isinstance(op, LoadOp) or not isinstance(op.buffer.owner, Block):
-        return None
-    # Values that the kernel itself writes could decrease.
-    if any(isinstance(use.operation, StoreOp) for use in op.buffer.uses):
+    if not isinstance(op, LoadOp) or not is_row_pointer(op.buffer):
         return None
     place = known.place(op, 0)
     return Segment(op.buffer, (), place[0]) if len(place) == 1 else None

@@ -70,7 +70,7 @@ func.func private @softmax_columns(%x: tensor<3x5xf32>) -> tensor<3x5xf32> attri
 
 // A hidden row that the next product walks over is staged: no recomputation, no buffer outside.
 // CHECK-LABEL: loop.kernel @gcn
-// CHECK-SAME: (%a: memref<?xi32>, %a_1: memref<?xi32>, %a_2: memref<?xf32>, %a_3: index, %x: memref<?x16xf32>, %w: memref<16x7xf32>)
+// CHECK-SAME: (%a: memref<?xi32> {loop.indptr}, %a_1: memref<?xi32>, %a_2: memref<?xf32>, %a_3: index, %x: memref<?x16xf32>, %w: memref<16x7xf32>)
 // CHECK: loop.for "i" %i to
 // CHECK-NEXT: %[[H:.*]] = loop.local : memref<16xf32>
 // CHECK-NEXT: loop.for "j1" %j1 to 16 {
@@ -294,12 +294,12 @@ func.func @counted(%a: tensor<5x4xf32, #csr> {graph.nnz = 9 : i64}, %b: tensor<5
   %w = func.call @two(%b, %x) : (tensor<5x4xf32, #csr>, tensor<4x8xf32>) -> tensor<5x8xf32>
   func.return %y, %z, %w : tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>
 }
-// CHECK: loop.kernel @one(%a: memref<6xi32>, %{{.*}}: memref<?xi32> {loop.entries = 9 : i64}, %{{.*}}: memref<?xf32>, %x: memref<4x8xf32>)
+// CHECK: loop.kernel @one(%a: memref<6xi32> {loop.indptr}, %{{.*}}: memref<?xi32> {loop.entries = 9 : i64}, %{{.*}}: memref<?xf32>, %x: memref<4x8xf32>)
 func.func private @one(%a: tensor<5x4xf32, #csr>, %x: tensor<4x8xf32>) -> tensor<5x8xf32> attributes {graph.primitive} {
   %0 = graph.spmm %a, %x : (tensor<5x4xf32, #csr>, tensor<4x8xf32>) -> tensor<5x8xf32>
   func.return %0 : tensor<5x8xf32>
 }
-// CHECK: loop.kernel @two(%a: memref<6xi32>, %{{.*}}: memref<?xi32>, %{{.*}}: memref<?xf32>, %x: memref<4x8xf32>)
+// CHECK: loop.kernel @two(%a: memref<6xi32> {loop.indptr}, %{{.*}}: memref<?xi32>, %{{.*}}: memref<?xf32>, %x: memref<4x8xf32>)
 func.func private @two(%a: tensor<5x4xf32, #csr>, %x: tensor<4x8xf32>) -> tensor<5x8xf32> attributes {graph.primitive} {
   %0 = graph.spmm %a, %x : (tensor<5x4xf32, #csr>, tensor<4x8xf32>) -> tensor<5x8xf32>
   func.return %0 : tensor<5x8xf32>

@@ -286,7 +286,7 @@ loop.kernel @last(%x: memref<8xf32>) -> (%y: memref<1xf32>) {
 
 
 ENTRIES = """
-loop.kernel @entries(%ends: memref<?xi32>, %x: memref<?xf32>) -> (%y: memref<?xf32>) {
+loop.kernel @entries(%ends: memref<?xi32> {loop.indptr}, %x: memref<?xf32>) -> (%y: memref<?xf32>) {
   %one = arith.constant 1 : index
   %zero = arith.constant 0 : index
   %n = memref.dim %ends, %zero : memref<?xi32>
@@ -316,6 +316,7 @@ def test_the_rows_of_a_matrix_are_apart() -> None:
         ("((d0 + 1))(%i)", "((d0 + 2))(%i)"),
         ("arith.subi %end, %start", "arith.subi %end, %one"),
         ("-> ((d0 + d1))(%start, %l) : f32", "-> ((d0 + d1 + 1))(%start, %l) : f32"),
+        (" {loop.indptr}", ""),
     ],
 )
 def test_what_is_no_row_may_meet_another(old: str, new: str) -> None:
