@@ -12,9 +12,18 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
 
-from ...core.dims import Shape
+from ...core.dims import Dim, Shape, product
 from .attrs import DENSE_TENSOR, INDEX_TENSOR, ScatterKind, ScatterKindAttr, i64_attr
-from .interfaces import FusionKind, GraphOp, Index, ShapeFacts, WritingNest, element_type, rank
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    ShapeFacts,
+    Sizes,
+    WritingNest,
+    element_type,
+    rank,
+)
 from .ops_gather import check_beside, place_of, places_beside, places_nd, shape_of_places
 
 if TYPE_CHECKING:
@@ -36,6 +45,8 @@ class ScatterOp(GraphOp, ABC):
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
+    UPDATES: ClassVar[int]
+    """The number of the operand with the updates."""
 
     kind = prop_def(ScatterKindAttr)
     result = result_def(DENSE_TENSOR)
@@ -45,9 +56,14 @@ class ScatterOp(GraphOp, ABC):
         """How an update joins what is there; None where it takes its place."""
         return None if self.kind.data == ScatterKind.NONE else self.kind.data.value
 
-    def check_elements(self, updates: SSAValue, facts: ShapeFacts) -> None:
+    def flops(self, sizes: Sizes) -> Dim | None:
+        """One operation for each update that joins an element."""
+        joined = product(sizes.shape(self.operands[self.UPDATES]))
+        return Dim.of(0) if self.combine is None else joined
+
+    def check_elements(self, facts: ShapeFacts) -> None:
         """Require updates of the element type of x, and numbers where they are combined."""
-        expected, got = element_type(self.operands[0]), element_type(updates)
+        expected, got = map(element_type, (self.operands[0], self.operands[self.UPDATES]))
         if expected != got:
             facts.fail("element types differ", expected, got)
         if self.combine is not None and expected == i1:
@@ -78,6 +94,7 @@ class ScatterElementsOp(ScatterOp):
     """
 
     name = "graph.scatter_elements"
+    UPDATES: ClassVar[int] = 2
 
     x = operand_def(DENSE_TENSOR)
     indices = operand_def(INDEX_TENSOR)
@@ -116,7 +133,7 @@ class ScatterElementsOp(ScatterOp):
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, indices, updates = shapes
-        self.check_elements(self.updates, facts)
+        self.check_elements(facts)
         check_beside(x, indices, self.axis.value.data, facts)
         if len(updates) != len(indices):
             facts.fail("updates and indices differ in rank", len(indices), len(updates))
@@ -158,6 +175,7 @@ class ScatterNdOp(ScatterOp):
     """
 
     name = "graph.scatter_nd"
+    UPDATES: ClassVar[int] = 1
 
     x = operand_def(DENSE_TENSOR)
     updates = operand_def(DENSE_TENSOR)
@@ -185,7 +203,7 @@ class ScatterNdOp(ScatterOp):
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, updates, *indices = shapes
-        self.check_elements(self.updates, facts)
+        self.check_elements(facts)
         expected = (*shape_of_places(x, indices, facts), *x[len(indices) :])
         if len(updates) != len(expected):
             facts.fail("updates have the wrong rank", len(expected), len(updates))
