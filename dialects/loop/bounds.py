@@ -22,10 +22,10 @@ def constant_index(value: SSAValue) -> int | None:
 
 
 def filled_in(map: AffineMap, operands: Sequence[SSAValue]) -> list[AffineExpr]:
-    """The results of a map over its operands; constants among these are filled in."""
+    """The results of a map over its operands in normal form, with constants filled in."""
     dims = _dims(operands)
     if all(isinstance(dim, AffineDimExpr) for dim in dims):
-        return list(map.results)
+        return [normalized(expr) for expr in map.results]
     return [normalized(expr, dims) for expr in map.results]
 
 

@@ -330,11 +330,13 @@ PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
 ]
 
 
+VECTOR = ("vector.store", "vector.maskedstore")
+"""Which of the two it is depends on the vectors of the machine."""
 WRITES = {
     "loop-schedule": ("loop.store", "loop.store"),
-    "convert-loop-to-scf": ("loop.store", "vector.maskedstore"),
-    "rt-outline-tiles": ("vector.maskedstore", "vector.maskedstore"),
-    "convert-math-to-arith": ("vector.maskedstore", "vector.maskedstore"),
+    "convert-loop-to-scf": ("loop.store", VECTOR),
+    "rt-outline-tiles": (VECTOR, VECTOR),
+    "convert-math-to-arith": (VECTOR, VECTOR),
 }
 """What writes the first wrong element, before and after a pass."""
 
