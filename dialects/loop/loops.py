@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from xdsl.dialects import affine
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from ...core.building.affine import Atom, DivisorError, polynomial
+from ...core.building.affine import Atom, DivisorError, polynomial, variable
 from ...core.building.facts import Ranges
 from .attrs import Combine, LoopKind
 from .bounds import filled_in, iterations
+from .linear import value_of
 from .ops_loops import ForOp
 
 
@@ -68,7 +70,8 @@ def most_iterations(loop: ForOp) -> int | None:
     """An upper limit of the number of iterations, None where none is known."""
     if loop.over_entries:
         return None
-    known = [n for e in bound_of(loop) if (n := _most(e)) is not None]
+    ranges = _ranges_of(loop.bounds)
+    known = [n for e in bound_of(loop) if (n := _most(e, ranges)) is not None]
     return max(0, min(known)) if known else None
 
 
@@ -79,10 +82,27 @@ def is_made_in(value: SSAValue, loop: ForOp) -> bool:
     return value is not loop.variable and inside is not None and loop.is_ancestor(inside)
 
 
-def _most(expr: AffineExpr) -> int | None:
-    """A number that an expression never exceeds, whatever its indices, None where none is known."""
+def _ranges_of(indices: Sequence[SSAValue]) -> Ranges[Atom]:
+    """What is known of indices, as dimensions of a bound.
+
+    A minimum is not above any of its numbers, and a loop variable is not negative.
+    """
+    ranges = Ranges[Atom]()
+    for number, index in enumerate(indices):
+        atom, owner = variable(AffineExpr.dimension(number)), index.owner
+        if isinstance(owner, affine.MinOp):
+            limits = map(value_of, filled_in(owner.map.data, owner.operands))
+            most = min((limit for limit in limits if limit is not None), default=None)
+            ranges.know(atom, None, most)
+        elif isinstance(owner, Block) and isinstance(owner.parent_op(), ForOp):
+            ranges.know(atom, 0, None)
+    return ranges
+
+
+def _most(expr: AffineExpr, ranges: Ranges[Atom]) -> int | None:
+    """A number that an expression never exceeds, None where none is known."""
     try:
-        return Ranges[Atom]().of(polynomial(expr))[1]
+        return ranges.of(polynomial(expr))[1]
     except DivisorError:
         return None
 

@@ -119,7 +119,7 @@ class Unknowns:
             self._limits[variable(symbols[axis])] = limit
             self._sides[variable(symbols[axis])] = side
         dims = [self.expr(index, side) for index in access.indices]
-        return [polynomial(expr, dims, symbols) for expr in access.map.data.results]
+        return [joined(polynomial(e, dims, symbols)) for e in access.map.data.results]
 
     def value(self, atom: Atom) -> SSAValue | None:
         """The index value that an unknown is, None where it is none."""

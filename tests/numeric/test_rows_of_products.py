@@ -121,9 +121,9 @@ def test_half_precision_has_one_kernel_too() -> None:
 
 
 def test_what_is_cheap_to_make_of_a_staged_row_is_not_staged_too() -> None:
-    """A layer norm keeps the row and its squares, not the differences from the mean."""
+    """A layer norm keeps the row, not its differences from the mean, nor their squares."""
     kernel = sw.compile(module_of(layer_norm, 64, 40), threads=1).ir("kernels")
-    assert kernel.count("loop.local") == 2
+    assert kernel.count("loop.local") == 1
 
 
 def scaled(b: sw.Builder, y: SSAValue, h: SSAValue, columns: np.ndarray) -> SSAValue:
