@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from xdsl.utils.exceptions import VerifyException
 
 from stepwell.dialects.loop.nests import ScheduleError, loop_names, loops_of
 from stepwell.dialects.loop.ops import KernelOp
@@ -97,7 +98,8 @@ def test_loops_have_names_of_their_own(kernel_of, names, cuts) -> None:
             kernel.verify()
         except VerifyException as error:
             # What is left of what is left is beyond the test of dependences.
-            assert "may depend on one another" in str(error)
+            if "may depend on one another" not in str(error):
+                raise
             break
 
 
