@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import affine, arith
+from xdsl.dialects import affine, arith, memref
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineExpr, AffineMap
 from xdsl.traits import is_side_effect_free
@@ -67,7 +67,10 @@ class Unknowns:
                 return computed
         key = (value, side) if self._varies(value) else (value,)
         loop = loop_of(value)
-        found = self.dim(*key) if loop is None else self.below(most_iterations(loop), *key)
+        if loop is not None or isinstance(owner, memref.DimOp):
+            found = self.below(None if loop is None else most_iterations(loop), *key)
+        else:
+            found = self.dim(*key)
         self.values[variable(found).position] = value
         self._sides[variable(found)] = side
         return found
@@ -125,7 +128,8 @@ class Unknowns:
         """The index value that an unknown is, None where it is none."""
         return self.values.get(atom.position) if isinstance(atom, Variable) else None
 
-    # c * i + r <= c * (n - 1) + r  for i < n,  c * d * (a floordiv d) + r <= c * a + r,  for c > 0
+    # For c > 0:  c * i + r <= c * (n - 1) + r  for i < n,  c * d * (a floordiv d) + r <= c * a + r,
+    # c * d * (a ceildiv d) + r <= c * (a + d - 1) + r
     def is_negative(self, value: Affine) -> bool:
         """Whether a polynomial is below 0, whatever loop variables and lanes are in it."""
         value = joined(value)
@@ -139,8 +143,9 @@ class Unknowns:
             rest = value - Polynomial.atom(atom) * factor
             if isinstance(atom, Variable):
                 bounds = [rest + (bound - 1) * factor for bound in self._bounds(atom)]
-            elif atom.function is FLOOR and factor % atom.divisor == 0:
-                bounds = [rest + atom.dividend * (factor // atom.divisor)]
+            elif atom.function in (FLOOR, CEIL) and factor % atom.divisor == 0:
+                most = atom.dividend + (atom.divisor - 1 if atom.function is CEIL else 0)
+                bounds = [rest + most * (factor // atom.divisor)]
             if any(map(self.is_negative, bounds)):
                 return True
         return False
@@ -161,6 +166,14 @@ class Unknowns:
         """The results of a map without symbols."""
         dims = [self.expr(operand, side) for operand in operands]
         return [polynomial(expr, dims) for expr in map.results]
+
+
+def may_be_negative(loop: ForOp) -> bool:
+    """Whether a bound of a loop may be below 0, which means no iterations."""
+    unknowns = Unknowns()
+    dims = [unknowns.expr(value, 0) for value in loop.bounds]
+    bounds = (polynomial(expr, dims) for expr in loop.bound.data.results)
+    return not all(unknowns.is_negative(-bound - 1) for bound in bounds)
 
 
 def loop_of(value: SSAValue) -> ForOp | None:

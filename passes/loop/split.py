@@ -12,12 +12,13 @@ from ...core.budgets import SUMS
 from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.bounds import without_repeats
 from ...dialects.loop.linear import minus, quotient, remainder, rounded_up_quotient, value_of
-from ...dialects.loop.loops import bound_of, loops_in
+from ...dialects.loop.loops import bound_of, extent_of, loops_in
 from ...dialects.loop.names import free_names, free_suffix
 from ...dialects.loop.nests import Consumed, loop_named, loop_names, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
+from ...dialects.loop.unknowns import may_be_negative
 from ..primitive import PrimitivePass
 
 STEP = "loop-split"
@@ -49,7 +50,8 @@ def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: i
     `cases` above `f` there are also nests for f + 1 to `cases` iterations: a remainder of a few
     iterations runs together with the last chunk. If the bound is the smallest of several, "cases"
     computes it before the chunks. For a known size "cases" is "peel". If `factor` divides the size,
-    there is no tail.
+    there is no tail. As n mod f is above 0 for some negative n, the tail of a bound that may be
+    negative is also bounded by n.
 
     Args:
         kernel: the kernel.
@@ -130,20 +132,28 @@ class _Split(Rebuild):
             return
         self.suffix = self.end
         if self.tail == "peel":
-            self.chunk(op, [rest], full * f)
+            self.chunk(op, [rest, *self.below_0(op, bound)], full * f)
         elif value_of(rest) is not None:
             bounds = [rest] if self.tail == "cases" else [whole, rest]
             self.chunk(op, bounds, full * f)
         else:
             name = self.name(self.outer)
-            with self.loop(name, [rounded_up_quotient(rest, f)], _inner_kind(op), op):
+            bounds = [rounded_up_quotient(rest, f), *self.below_0(op, bound)]
+            with self.loop(name, bounds, _inner_kind(op), op):
                 self.chunk(op, [whole, rest], full * f)
         self.suffix = ""
 
     def only_bound(self, op: ForOp) -> AffineExpr:
         """The bound of a loop; the smallest of several is computed before it."""
         bound = without_repeats(self.bound(op))
+        if extent_of(op) == 0:
+            return AffineExpr.constant(0)
         return bound[0] if len(bound) == 1 else self.number(self.smallest(bound, op))
+
+    # min(n mod f, n) == n mod f  for n >= 0
+    def below_0(self, op: ForOp, bound: AffineExpr) -> list[AffineExpr]:
+        """What else bounds a tail, so that there is none for a negative number of iterations."""
+        return [bound] if may_be_negative(op) else []
 
     def chunks_and_cases(self, op: ForOp, bound: AffineExpr) -> None:
         """Whole chunks, one fewer where few iterations would remain, then a nest for each
@@ -153,7 +163,7 @@ class _Split(Rebuild):
         full = minus(quotient(bound, f), self.rest_is(bound, 1, self.joined))
         with self.loop(self.outer, [full], op.kind.data, op) as i0:
             self.chunk(op, [AffineExpr.constant(f)], i0 * f)
-        once = [AffineExpr.constant(1), remainder(bound, f)]
+        once = [AffineExpr.constant(1), remainder(bound, f), *self.below_0(op, bound)]
         with self.loop(self.outer + self.end, once, _inner_kind(op), op):
             for number in [n for n in range(1, self.cases + 1) if n != f]:
                 self.suffix = f"{self.end}{number}"
@@ -185,7 +195,7 @@ class _Split(Rebuild):
 
     def carried_on(self, op: ForOp) -> None:
         """Chunks that carry values from one to the next, and then the remainder."""
-        (bound,), f = self.bound(op), self.factor
+        bound, f = self.only_bound(op), self.factor
         full, rest = quotient(bound, f), remainder(bound, f)
         last, whole = self.inits(op), AffineExpr.constant(f)
 
@@ -204,7 +214,8 @@ class _Split(Rebuild):
             last = self.loop_like(op, self.outer, [full], last, chunk)
         if value_of(rest) != 0:
             self.suffix = self.end
-            last = self.loop_like(op, self.name(self.inner), [rest], last, tail)
+            bounds = [rest, *self.below_0(op, bound)]
+            last = self.loop_like(op, self.name(self.inner), bounds, last, tail)
             self.suffix = ""
         self.bind_all(op.results, last)
 

@@ -125,10 +125,11 @@ loop.kernel @entries(%indptr: memref<?xi32>, %indices: memref<?xi32>, %x: memref
   loop.store %s, %y () -> (0)() : f32, memref<1xf32>
 }
 
+// A number that is no size may be negative: there are no iterations then.
 // LEAST-LABEL: loop.kernel @smaller
 // LEAST:       %[[m:.*]] = affine.min affine_map<(d0) -> (100, d0)> (%n)
 // LEAST-NEXT:  loop.for "i0" %i0 to min (d0) -> ((d0 floordiv 3))(%[[m]]) {
-// LEAST:       loop.for "i0t" %i0t to min (d0) -> (1, (d0 mod 3))(%[[m]]) {
+// LEAST:       loop.for "i0t" %i0t to min (d0) -> (1, (d0 mod 3), d0)(%[[m]]) {
 loop.kernel @smaller(%n: index) -> (%y: memref<?xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to min (d0) -> (100, d0)(%n) {
