@@ -72,6 +72,8 @@ class NestWriter(NestBuilder, WritingNest):
         source = self._checked(result, index, value)
         zero, sizes = AffineExpr.constant(0), self.shapes.shape(source)
         own = tuple(zero if size == 1 else e for e, size in zip(index, sizes, strict=True))
+        if self.body.known((source, own)) is not None:
+            raise self._wrong("writes an element twice", "fill and update", own)
         written = scalars.wrapped(self, value, element_type(source))
         self.body.scopes[-1].memo |= {(source, index): written, (source, own): written}
         for target, buffer in self.targets.get(source, ()):
@@ -92,6 +94,8 @@ class NestWriter(NestBuilder, WritingNest):
         self, result: int, index: Index, value: SSAValue, combine: str | None = None
     ) -> None:
         """Change an element of a result, in memory."""
+        if combine is not None and combine not in _COMBINED:
+            raise self._wrong("combines in an unknown way", ", ".join(_COMBINED), combine)
         source = self._checked(result, index, value)
         kind = element_type(source)
         for _, buffer in self.targets.get(source, ()):
@@ -108,17 +112,21 @@ class NestWriter(NestBuilder, WritingNest):
         """The result that an element is written to.
 
         Raises:
-            UnsupportedError: if the index or the scalar does not fit it.
+            UnsupportedError: if there is none, or the index or the scalar does not fit it.
         """
+        count = len(self.op.results)
+        if not 0 <= result < count:
+            raise self._wrong("writes a result that it does not have", f"0 to {count - 1}", result)
         source = self.op.results[result]
-        kind = compute_type(element_type(source))
-        for fact, expected, got in (
-            ("writes at an index of another rank", rank(source), len(index)),
-            ("writes a scalar of another type", kind, value.type),
-        ):
-            if expected != got:
-                where = origin(self.op)
-                raise UnsupportedError(
-                    explain(self.op.name, fact, expected=expected, got=got, origin=where)
-                )
+        if len(index) != rank(source):
+            raise self._wrong("writes at an index of another rank", rank(source), len(index))
+        if value.type != (kind := compute_type(element_type(source))):
+            raise self._wrong("writes a scalar of another type", kind, value.type)
         return source
+
+    def _wrong(self, fact: str, expected: object, got: object) -> UnsupportedError:
+        """An error that names the operator and its node."""
+        where = origin(self.op)
+        return UnsupportedError(
+            explain(self.op.name, fact, expected=expected, got=got, origin=where)
+        )

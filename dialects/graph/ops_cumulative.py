@@ -17,7 +17,7 @@ from ...core.dtypes import dtype_of
 from ...core.errors import explain
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, bool_attr, i64_attr
+from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, bool_attr, i64_attr, is_float
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -118,7 +118,11 @@ class CumulativeOp(GraphOp):
         axis, dims = self.axis_from_front, range(rank(self.x))
         kind, type = self.kind.data, nest.compute_type(element_type(self.x))
         extent = nest.extent(self.x, axis)
-        init = scalars.number(nest, neutral_of(kind, type, dtype_of(type)), type)
+        first = neutral_of(kind, type, dtype_of(type))
+        if kind == ReduceKind.SUM and is_float(type) and not self.exclusive.value.data:
+            # -0.0 + x == x  for every x, -0.0 included
+            first = -0.0
+        init = scalars.number(nest, first, type)
         with nest.loops([nest.extent(self.x, dim) for dim in dims if dim != axis]) as rest:
 
             def step(place: AffineExpr, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:

@@ -36,10 +36,14 @@ from .rules.rooted import rooted
 
 _Commutative = graph.AddOp | graph.MulOp | graph.MaxOp | graph.MinOp
 _WITH_AXIS = (
+    graph.ArgReduceOp,
     graph.BatchNormOp,
     graph.ConcatOp,
+    graph.CumulativeOp,
+    graph.GatherElementsOp,
     graph.GatherOp,
     graph.LogSoftmaxOp,
+    graph.ScatterElementsOp,
     graph.SoftmaxOp,
 )
 _SWAP = (1, 0)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from onnx.helper import make_node
 
 import stepwell as sw
+from stepwell.compilation import Compilation
 from stepwell.frontends.builder import Value
 
 from .test_onnx_operators import check as check_onnx
@@ -54,6 +55,12 @@ def test_cumulative_is_numpys() -> None:
 def test_cumulative_of_special_values() -> None:
     x = np.array([1, -np.inf, np.nan, np.inf, -0.0], np.float32)
     check_all([(cumulative(0, kind), [x]) for kind in ("sum", "prod", "max", "min")])
+
+
+def test_a_sum_keeps_the_sign_of_zero() -> None:
+    x = np.array([-0.0, -0.0, 0.0, -0.0], np.float32)
+    got = sw.compile(build(cumulative(0, "sum"), [x], False), threads=1)(x)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(np.cumsum(x)))
 
 
 def test_what_is_read_and_what_follows_is_one_kernel() -> None:
@@ -259,3 +266,18 @@ def test_a_place_that_is_one_number_is_folded() -> None:
     check(program, [x])
     exe = sw.compile(build(program, [x], False), threads=1)
     assert all(f"graph.{name}" not in exe.ir("optimized") for name in ("gather", "arg_reduce"))
+
+
+def test_an_axis_counted_from_the_end_is_the_same() -> None:
+    x, i = random((4, 5)), np.zeros((4, 5), np.int64)
+    for program, inputs in (
+        (cumulative, [x]),
+        (lambda axis, _: placed("max", axis), [x]),
+        (lambda axis, _: lambda b, x, i: b.gather_elements(x, i, axis=axis), [x, i]),
+        (lambda axis, _: scattered(axis, "add"), [x, i, x]),
+    ):
+        one, other = (
+            Compilation.of(build(program(axis, "sum"), inputs, False)).text("optimized")
+            for axis in (1, -1)
+        )
+        assert one == other

@@ -131,6 +131,36 @@ class OtherTypeOp(Wrong):
 
 
 @irdl_op_definition
+class OtherResultOp(Wrong):
+    name = "outside.other_result"
+
+    def write(self, nest: WritingNest) -> None:
+        with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as index:
+            nest.write(0, index, nest.at(self.x, index))
+            nest.write(1, index, nest.at(self.x, index))
+
+
+@irdl_op_definition
+class TwiceWrittenOp(Wrong):
+    name = "outside.twice_written"
+
+    def write(self, nest: WritingNest) -> None:
+        with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as index:
+            nest.write(0, index, nest.at(self.x, index))
+            nest.write(0, index, nest.constant(1.0, f32))
+
+
+@irdl_op_definition
+class OtherCombinerOp(Wrong):
+    name = "outside.other_combiner"
+
+    def write(self, nest: WritingNest) -> None:
+        nest.fill(0, lambda index: nest.at(self.x, index))
+        with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as index:
+            nest.update(0, index, nest.at(self.x, index), "sub")
+
+
+@irdl_op_definition
 class NothingOp(Wrong):
     name = "outside.nothing"
 
@@ -309,6 +339,7 @@ DIALECT = Dialect(
         KeptAsOneOp,
         GapOp,
         *(SmoothOp, CollidingOp, OtherRankOp, OtherTypeOp, NothingOp, ChangedCarryOp),
+        *(OtherResultOp, TwiceWrittenOp, OtherCombinerOp),
     ],
 )
 X, ROW = "tensor<8x6xf32>", "tensor<8x1xf32>"
@@ -548,6 +579,9 @@ def test_written_loops_take_in_what_they_read_and_what_follows() -> None:
         ("colliding", 'outside.colliding: writes loops that are not valid.*loop "j"'),
         ("other_rank", "outside.other_rank: writes at an index of another rank, expected 2, got 1"),
         ("other_type", "outside.other_type: writes a scalar of another type, expected f32"),
+        ("other_result", "writes a result that it does not have, expected 0 to 0, got 1"),
+        ("twice_written", "outside.twice_written: writes an element twice"),
+        ("other_combiner", "combines in an unknown way, expected add, mul, max, min, got sub"),
         ("nothing", "outside.nothing writes nothing to its result 0"),
         ("changed_carry", "outside.changed_carry: writes loops that are not valid.*yielded types"),
     ],
