@@ -157,8 +157,10 @@ def hardmax(node: Node) -> Value:
     # 1 at the first maximum along an axis, else 0
     x = node.input(0)
     axis = node.axis(node.attr_int("axis", -1), x.rank)
+    if not (size := x.shape[axis]).is_static:
+        raise node.unsupported(f"positions in symbolic dimension {size}")
     place = node.emit(graph.ArgReduceOp, x, kind="max", axis=axis, keepdims=True)
-    places = _places(node, x.shape[axis].value, x.rank - 1 - axis)
+    places = _places(node, size.value, x.rank - 1 - axis)
     return cast(node, node.emit(graph.EqualOp, places, place), x.dtype)
 
 

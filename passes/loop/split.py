@@ -132,13 +132,13 @@ class _Split(Rebuild):
             return
         self.suffix = self.end
         if self.tail == "peel":
-            self.chunk(op, [rest, *self.below_0(op, bound)], full * f)
+            self.chunk(op, [rest, *self.limits_of_tail(op, bound)], full * f)
         elif value_of(rest) is not None:
             bounds = [rest] if self.tail == "cases" else [whole, rest]
             self.chunk(op, bounds, full * f)
         else:
             name = self.name(self.outer)
-            bounds = [rounded_up_quotient(rest, f), *self.below_0(op, bound)]
+            bounds = [rounded_up_quotient(rest, f), *self.limits_of_tail(op, bound)]
             with self.loop(name, bounds, _inner_kind(op), op):
                 self.chunk(op, [whole, rest], full * f)
         self.suffix = ""
@@ -151,7 +151,7 @@ class _Split(Rebuild):
         return bound[0] if len(bound) == 1 else self.number(self.smallest(bound, op))
 
     # min(n mod f, n) == n mod f  for n >= 0
-    def below_0(self, op: ForOp, bound: AffineExpr) -> list[AffineExpr]:
+    def limits_of_tail(self, op: ForOp, bound: AffineExpr) -> list[AffineExpr]:
         """What else bounds a tail, so that there is none for a negative number of iterations."""
         return [bound] if may_be_negative(op) else []
 
@@ -163,7 +163,7 @@ class _Split(Rebuild):
         full = minus(quotient(bound, f), self.rest_is(bound, 1, self.joined))
         with self.loop(self.outer, [full], op.kind.data, op) as i0:
             self.chunk(op, [AffineExpr.constant(f)], i0 * f)
-        once = [AffineExpr.constant(1), remainder(bound, f), *self.below_0(op, bound)]
+        once = [AffineExpr.constant(1), remainder(bound, f), *self.limits_of_tail(op, bound)]
         with self.loop(self.outer + self.end, once, _inner_kind(op), op):
             for number in [n for n in range(1, self.cases + 1) if n != f]:
                 self.suffix = f"{self.end}{number}"
@@ -214,7 +214,7 @@ class _Split(Rebuild):
             last = self.loop_like(op, self.outer, [full], last, chunk)
         if value_of(rest) != 0:
             self.suffix = self.end
-            bounds = [rest, *self.below_0(op, bound)]
+            bounds = [rest, *self.limits_of_tail(op, bound)]
             last = self.loop_like(op, self.name(self.inner), bounds, last, tail)
             self.suffix = ""
         self.bind_all(op.results, last)

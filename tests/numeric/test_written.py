@@ -281,3 +281,13 @@ def test_an_axis_counted_from_the_end_is_the_same() -> None:
             for axis in (1, -1)
         )
         assert one == other
+
+
+def test_places_along_symbolic_axes_of_onnx() -> None:
+    x = random((3, 5))
+    inputs = {"x": (x, ("n", "m"))}
+    source = model([make_node("ArgMax", ["x"], ["y"], axis=1, keepdims=0)], inputs, {}, opset=18)
+    np.testing.assert_array_equal(sw.compile(sw.from_onnx(source))(x), x.argmax(axis=1))
+    source = model([make_node("Hardmax", ["x"], ["y"])], inputs, {}, opset=18)
+    with pytest.raises(sw.StepwellError, match="positions in symbolic dimension m"):
+        sw.from_onnx(source)

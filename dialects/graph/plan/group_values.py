@@ -39,7 +39,7 @@ class GroupValues:
         self._reduced: dict[SSAValue, frozenset[int]] = {}
 
     def study(self) -> None:
-        """Find out what the values depend on, those that are computed first before others."""
+        """Find out what the values depend on, in the order in which they are computed."""
         for op in self.ops:
             for result in () if op.writes else op.results:
                 self._study(op, result)

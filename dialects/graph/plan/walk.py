@@ -54,7 +54,7 @@ class Walk:
         self.hoisted: set[SSAValue] = set()
         """Staged values that a loop would compute again."""
         self.computed: set[SSAValue] = set()
-        """Values that this nest computes, those aside that are staged before all nests."""
+        """Values that this nest computes, except those that are staged before all nests."""
         self._atoms: list[frozenset[PlannedLoop]] = []
         self.ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
         self._demands: dict[SSAValue, dict[Index, Demand]] = {}

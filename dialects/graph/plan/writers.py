@@ -76,7 +76,7 @@ class _WriterPlanner:
         return Refusal(source, f"its elements are final only at the end of {self.writer.name}")
 
     def _repeated(self) -> set[SSAValue]:
-        """Values that are read more than once for an element, or by what is itself repeated."""
+        """Values whose elements are read several times, or by values that are repeated."""
         found = set[SSAValue]()
         for op in reversed(self.values.ops):
             for result in op.results:

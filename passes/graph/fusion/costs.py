@@ -54,7 +54,7 @@ class Costs:
         maker, reader = proposal.maker, proposal.reader
         for op in (*maker.ops, *proposal.users):
             if isinstance(op, GraphOp) and op.fusion == FusionKind.OPAQUE:
-                return f"{op.name} has loops of its own"
+                return f"{op.name} is opaque: it cannot be part of a kernel"
         match proposal.gain:
             case Gain.USER:
                 return self._against_contraction(proposal)

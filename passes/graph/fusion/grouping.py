@@ -99,7 +99,8 @@ class Grouping:
         """Why two groups are not merged; None where they are."""
         maker, reader = proposal.maker, proposal.reader
         if len(maker.ops) + len(reader.ops) > self.max_ops:
-            return f"a kernel may have at most {self.max_ops} operator{'s'[: self.max_ops > 1]}"
+            plural = "" if self.max_ops == 1 else "s"
+            return f"a kernel may have at most {self.max_ops} operator{plural}"
         last = maker.ops[-1]
         inside = all(user in reader.ops for user in users_of(last.results))
         if proposal.gain != Gain.SIBLINGS and not inside:

@@ -29,7 +29,8 @@ class Group:
     """Operators that become one kernel, and why they may."""
 
     anchor: GraphOp | None
-    """The contraction or reduction that the loops are made for, if there is one."""
+    """The operator that the loops are made for, if there is one: a contraction, a reduction, or one
+    that writes its results."""
     ops: list[GraphOp] = field(default_factory=list)
     """The operators in the order of the function."""
     repeated: set[GraphOp] = field(default_factory=set)
