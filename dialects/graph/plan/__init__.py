@@ -2,6 +2,8 @@
 
 `recording.py` derives from `value_at` or `write` what an operator reads and costs. `walk.py`
 follows values through a nest, `planner.py` plans a group, and `writers.py` one with an operator
-that writes its results. Imports dialects and `core`. In: operators of a block. Out: a `NestPlan`, which fusion
-asks and `convert-graph-to-loop` obeys.
+that writes its results.
+
+Imports dialects and `core`. In: operators of a block. Out: a `NestPlan`, which fusion asks and
+`convert-graph-to-loop` obeys.
 """
