@@ -119,9 +119,10 @@ class _Vectorize(Rebuild):
         """The value of an expression; of an axis the numbers of its lanes."""
         if not isinstance(expr, AffineSymExpr):
             return super().known(expr)
-        kind = self.block_type(INDEX, frozenset({expr.position}))
-        lanes = DenseIntOrFPElementsAttr.from_list(kind, range(self.axes.lanes[expr.position]))
-        return self.emit(arith.ConstantOp(lanes)).result
+        own, lanes = expr.position, self.axes.lanes
+        kind = VectorType(INDEX, [n if axis == own else 1 for axis, n in enumerate(lanes)])
+        numbers = DenseIntOrFPElementsAttr.from_list(kind, range(lanes[own]))
+        return self.emit(arith.ConstantOp(numbers)).result
 
     # Loops.
 
