@@ -16,6 +16,7 @@ from ...dialects.graph.attrs import compute_type
 from ...dialects.graph.buffers import storage_type
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.nest import Index, SerialStep, WritingNest
+from ...dialects.graph.ops_reduction import STEP
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop.attrs import Combine
 from .arguments import KernelArgument
@@ -24,13 +25,6 @@ from .nest import NestBuilder
 Targets = Mapping[SSAValue, Sequence[tuple[SSAValue, SSAValue]]]
 """For each result of the operator the results of the kernel that its elements give, and where
 these are stored."""
-
-_COMBINED = {
-    "add": scalars.add,
-    "mul": scalars.mul,
-    "max": scalars.maximum,
-    "min": scalars.minimum,
-}
 
 
 class NestWriter(NestBuilder, WritingNest):
@@ -94,8 +88,8 @@ class NestWriter(NestBuilder, WritingNest):
         self, result: int, index: Index, value: SSAValue, combine: str | None = None
     ) -> None:
         """Change an element of a result, in memory."""
-        if combine is not None and combine not in _COMBINED:
-            raise self._wrong("combines in an unknown way", ", ".join(_COMBINED), combine)
+        if combine is not None and combine not in STEP:
+            raise self._wrong("combines in an unknown way", ", ".join(STEP), combine)
         source = self._checked(result, index, value)
         kind = element_type(source)
         for _, buffer in self.targets.get(source, ()):
@@ -105,7 +99,7 @@ class NestWriter(NestBuilder, WritingNest):
                 self.body.store(value, buffer, index, Combine(combine))
             else:
                 before = scalars.computed(self, self.body.load_here(buffer, index), kind)
-                after = _COMBINED[combine](self, before, value)
+                after = STEP[combine](self, before, value)
                 self.store(scalars.wrapped(self, after, kind), buffer, index, kind)
 
     def _checked(self, result: int, index: Index, value: SSAValue) -> SSAValue:
