@@ -57,8 +57,8 @@ def programs() -> Iterator[tuple[str, Program]]:
         yield f"matmul {size} x {size}", _case(partial(matmul, size), 1)
     for name, move in MOVES.items():
         yield name, Program(move.module, move.arrays)
-    for name, node in operators.NODES.items():
-        yield name, Program(node.module, partial(_only, node.array))
+    for name, operator in operators.OPERATORS.items():
+        yield name, Program(operator.module, operator.arrays)
     for name, case in symbolic_batch.CASES.items():
         for batch in case.batches:
             arrays = partial(_only, case.array, batch)

@@ -3,8 +3,8 @@
     python benchmarks/moves.py                    # everything, on one thread
     python benchmarks/moves.py --only transpose   # some cases
 
-Single precision; bytes are those that have to be read and written. A ratio is the best peer's
-time over ours, medians of interleaved rounds.
+Single precision; bytes are those that have to be read and written, and the limit is a read of as
+many. A ratio is the best peer's time over ours, medians of interleaved rounds.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 import stepwell as sw
+from stepwell.runtime.limits import Limits, known_limits
 from stepwell.tools.timing import Timing, duration, measure
 
 Case = TypeVar("Case")
@@ -61,7 +62,7 @@ class Move:
     def model(self) -> bytes:
         """The model for onnxruntime."""
         kind, constants, attributes = self.onnx
-        return one_node(kind, self.shapes, constants, attributes).SerializeToString()
+        return one_node(kind, self.arrays(), constants, attributes).SerializeToString()
 
 
 def transpose(shape: tuple[int, ...], order: Sequence[int]) -> Move:
@@ -214,16 +215,17 @@ def run(name: str, move: Move, threads: int) -> Result:
     )
 
 
-def table(kind: str, results: Sequence[Result]) -> Table:
+def table(kind: str, results: Sequence[Result], limits: Limits) -> Table:
     """The results as a table to read; `kind` is the title of the cases."""
     peers = list(dict.fromkeys(peer for r in results for peer in r.times if peer != OURS))
-    view = Table(kind, OURS, "GB/s", *peers, "ratio to best")
+    view = Table(kind, OURS, "GB/s", "of limit", *peers, "ratio to best")
     for r in results:
         cells = [duration(r.times[peer].median) if peer in r.times else "" for peer in peers]
         ratio = f"{r.ratio:.2f}" if r.ratio * 1.3 >= 1 else f"[red]{r.ratio:.2f}[/]"
         ours = r.times[OURS]
         rate = f"{r.moved / ours.median / 1e9:.0f}"
-        view.add_row(r.case, str(ours), rate, *cells, ratio)
+        _, least = limits.seconds(0, r.moved, r.moved)
+        view.add_row(r.case, str(ours), rate, f"{least / ours.median:.0%}", *cells, ratio)
     return view
 
 
@@ -248,7 +250,7 @@ def show(
             progress.update(task, description=name)
             results.append(run(name, case, threads))
             progress.advance(task)
-    console.print(table(kind, results))
+    console.print(table(kind, results, known_limits(threads)))
 
 
 def main(

@@ -1,14 +1,16 @@
-"""Operators of ONNX one by one, beside onnxruntime.
+"""Operators one by one, beside onnxruntime and PyTorch.
 
     python benchmarks/operators.py               # everything, on one thread
     python benchmarks/operators.py --only Pool   # some cases
 
-Single precision; bytes are those of the input and of the result. A ratio is the time of
-onnxruntime over ours, medians of interleaved rounds.
+Single precision; bytes are those of the inputs and of the result, and the limit is a read of as
+many. A ratio is the best peer's time over ours, medians of interleaved rounds.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -16,36 +18,108 @@ import numpy as np
 import typer
 from moves import Result, show
 from onnx import ModelProto
-from peers import OURS, Call, installed, one_node, onnx_runtime
+from peers import OURS, Call, installed, library_threads, one_node, onnx_runtime, torch_call
 
 import stepwell as sw
 from stepwell.tools.timing import measure
 
 TOLERANCE = 1e-5
-"""The largest difference to onnxruntime's result, relative to its largest element."""
+"""The largest difference to a peer's result, relative to its largest element."""
 IMAGE, MATRIX = (1, 64, 56, 56), (512, 1024)
 
 
 @dataclass(frozen=True)
-class Node:
-    """A node, the shape of its first input, and the constants that follow it."""
+class Places:
+    """An input of random integers from 0 on, below a number."""
+
+    shape: tuple[int, ...]
+    below: int
+
+
+@dataclass(frozen=True)
+class Operator(ABC):
+    """An operator on inputs: the shapes of normally distributed numbers, and integers.
+
+    `torch` is the same in PyTorch, on the inputs.
+    """
+
+    inputs: tuple[tuple[int, ...] | Places, ...]
+    torch: Callable[..., Any] | None = field(default=None, kw_only=True)
+    reads_all: bool = field(default=True, kw_only=True)
+    """Whether all elements of the inputs are read, not just as many as there are results."""
+
+    def arrays(self) -> list[np.ndarray]:
+        """The inputs."""
+        rng = np.random.default_rng(0)
+        return [_random(rng, spec) for spec in self.inputs]
+
+    @abstractmethod
+    def module(self) -> sw.Module:
+        """The program."""
+
+    def peers(self, arrays: list[np.ndarray], threads: int) -> dict[str, Call]:
+        """The peers that are installed, each on the inputs."""
+        if self.torch is None or not installed("torch"):
+            return {}
+        return {"torch": torch_call(self.torch, arrays, threads)}
+
+
+def _random(rng: np.random.Generator, spec: tuple[int, ...] | Places) -> np.ndarray:
+    if isinstance(spec, Places):
+        return rng.integers(0, spec.below, spec.shape)
+    return rng.standard_normal(spec, np.float32)
+
+
+@dataclass(frozen=True)
+class Node(Operator):
+    """A node of ONNX; the constants follow the inputs."""
 
     kind: str
-    shape: tuple[int, ...]
     constants: tuple[np.ndarray, ...] = ()
     attributes: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def model(self) -> ModelProto:
         """The model."""
-        return one_node(self.kind, [self.shape], self.constants, self.attributes)
+        return one_node(self.kind, self.arrays(), self.constants, self.attributes)
 
     def module(self) -> sw.Module:
         """The program."""
         return sw.from_onnx(self.model())
 
-    def array(self) -> np.ndarray:
-        """The input."""
-        return np.random.default_rng(0).standard_normal(self.shape, np.float32)
+    def peers(self, arrays: list[np.ndarray], threads: int) -> dict[str, Call]:
+        """The peers that are installed, onnxruntime among them."""
+        found = super().peers(arrays, threads)
+        if installed("onnxruntime"):
+            model = self.model().SerializeToString()
+            found["onnxruntime"] = onnx_runtime(model, arrays, threads)
+        return found
+
+
+@dataclass(frozen=True)
+class Built(Operator):
+    """An operator that onnxruntime does not have; `build` adds it to a program."""
+
+    build: Callable[..., Any]
+
+    def module(self) -> sw.Module:
+        """The program."""
+        b, given = sw.Builder("main"), list[Any]()
+        for number, spec in enumerate(self.inputs):
+            places = isinstance(spec, Places)
+            shape, kind = (spec.shape, "i64") if places else (spec, "f32")
+            given.append(b.input(f"x{number}", shape, kind))
+        b.output(self.build(b, *given), name="y")
+        return b.module()
+
+
+def unary(
+    kind: str,
+    shape: tuple[int, ...],
+    constants: tuple[np.ndarray, ...] = (),
+    attributes: dict[str, Any] | None = None,
+) -> Node:
+    """A node with one input."""
+    return Node((shape,), kind, constants, attributes or {})
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -61,74 +135,168 @@ def window(size: int, stride: int = 1, pad: int = 0) -> dict[str, Any]:
 def conv(channels: int, size: int, filters: int, kernel: int, stride: int, pad: int) -> Node:
     """A convolution of a square image."""
     weights = normal(filters, channels, kernel, kernel)
-    return Node("Conv", (1, channels, size, size), (weights,), window(kernel, stride, pad))
+    return unary("Conv", (1, channels, size, size), (weights,), window(kernel, stride, pad))
 
 
 def reduction(kind: str, shape: tuple[int, ...], *axes: int) -> Node:
     """A reduction over some axes."""
-    return Node(kind, shape, (np.array(axes),), {"keepdims": 0})
+    return unary(kind, shape, (np.array(axes),), {"keepdims": 0})
 
 
-NODES: dict[str, Node] = {
-    "GlobalAveragePool": Node("GlobalAveragePool", IMAGE),
-    "GlobalMaxPool": Node("GlobalMaxPool", IMAGE),
-    "AveragePool 2x2, stride 2": Node("AveragePool", IMAGE, (), window(2, 2)),
-    "AveragePool 3x3": Node("AveragePool", IMAGE, (), window(3, 1, 1)),
-    "MaxPool 2x2, stride 2": Node("MaxPool", IMAGE, (), window(2, 2)),
-    "MaxPool 3x3, stride 2": Node("MaxPool", IMAGE, (), window(3, 2, 1)),
+def scatter_of_rows(count: int, places: int) -> Node:
+    """Rows of 64 numbers added to rows of a matrix."""
+    return Node(
+        ((places, 64), Places((count, 1), places), (count, 64)),
+        "ScatterND",
+        (),
+        {"reduction": "add"},
+        torch=lambda x, i, u: x.index_add(0, i[:, 0], u),
+    )
+
+
+def scatter_of_elements(count: int, places: int) -> Node:
+    """Numbers added to elements of a vector."""
+    return Node(
+        ((places,), Places((count,), places), (count,)),
+        "ScatterElements",
+        (),
+        {"reduction": "add"},
+        torch=lambda x, i, u: x.index_add(0, i, u),
+    )
+
+
+def one_hot_in_torch(indices: Any) -> Any:
+    """A one in each row of zeros."""
+    import torch
+
+    return torch.zeros(len(indices), 256).scatter_(1, indices[:, None], 1.0)
+
+
+FLAT = {"keepdims": 0}
+OPERATORS: dict[str, Operator] = {
+    "GlobalAveragePool": unary("GlobalAveragePool", IMAGE),
+    "GlobalMaxPool": unary("GlobalMaxPool", IMAGE),
+    "AveragePool 2x2, stride 2": unary("AveragePool", IMAGE, (), window(2, 2)),
+    "AveragePool 3x3": unary("AveragePool", IMAGE, (), window(3, 1, 1)),
+    "MaxPool 2x2, stride 2": unary("MaxPool", IMAGE, (), window(2, 2)),
+    "MaxPool 3x3, stride 2": unary("MaxPool", IMAGE, (), window(3, 2, 1)),
     "Conv 1x1": conv(64, 56, 64, 1, 1, 0),
     "Conv 3x3, stride 2": conv(64, 56, 128, 3, 2, 1),
     "Conv 7x7, stride 2": conv(3, 224, 64, 7, 2, 3),
-    "Conv 3x3, each channel": Node(
+    "Conv 3x3, each channel": unary(
         "Conv", IMAGE, (normal(64, 1, 3, 3),), window(3, 1, 1) | {"group": 64}
     ),
-    "ConvTranspose 2x2, stride 2": Node(
+    "ConvTranspose 2x2, stride 2": unary(
         "ConvTranspose", (1, 32, 28, 28), (normal(32, 16, 2, 2),), window(2, 2)
     ),
-    "InstanceNormalization": Node("InstanceNormalization", IMAGE, (normal(64), normal(64))),
+    "InstanceNormalization": unary("InstanceNormalization", IMAGE, (normal(64), normal(64))),
     "ReduceMean of planes": reduction("ReduceMean", IMAGE, 2, 3),
     "ReduceSum of all": reduction("ReduceSum", MATRIX, 0, 1),
     "ReduceSum of columns": reduction("ReduceSum", MATRIX, 0),
     "ReduceMax of rows": reduction("ReduceMax", MATRIX, 1),
     "ReduceLogSumExp of rows": reduction("ReduceLogSumExp", MATRIX, 1),
-    "Softmax of short rows": Node("Softmax", (512, 10), (), {"axis": 1}),
-    "Softmax of columns": Node("Softmax", (64, 1024, 4), (), {"axis": 1}),
-    "LogSoftmax": Node("LogSoftmax", MATRIX, (), {"axis": 1}),
-    "LayerNormalization, one row": Node(
+    "Softmax of short rows": unary("Softmax", (512, 10), (), {"axis": 1}),
+    "Softmax of columns": unary("Softmax", (64, 1024, 4), (), {"axis": 1}),
+    "LogSoftmax": unary("LogSoftmax", MATRIX, (), {"axis": 1}),
+    "LayerNormalization, one row": unary(
         "LayerNormalization", (1, 768), (normal(768), normal(768)), {"axis": -1}
     ),
-    "MatMul, one row": Node("MatMul", (1, 768), (normal(768, 768),)),
-    "MatMul, one column": Node("MatMul", (768, 768), (normal(768, 1),)),
-    "MatMul, scalar product": Node("MatMul", (100_000,), (normal(100_000),)),
-    "Gemm 64 x 100 x 10": Node("Gemm", (64, 100), (normal(10, 100), normal(10)), {"transB": 1}),
-    "Exp": Node("Exp", MATRIX),
-    "Tanh": Node("Tanh", MATRIX),
-    "Erf": Node("Erf", MATRIX),
-    "Sigmoid": Node("Sigmoid", MATRIX),
-    "Softplus": Node("Softplus", MATRIX),
-    "Sin": Node("Sin", MATRIX),
-    "Clip": Node("Clip", MATRIX, (np.array(-1, np.float32), np.array(1, np.float32))),
-    "Tile": Node("Tile", (64, 64), (np.array([4, 4]),)),
-    "Flatten": Node("Flatten", IMAGE),
+    "MatMul, one row": unary("MatMul", (1, 768), (normal(768, 768),)),
+    "MatMul, one column": unary("MatMul", (768, 768), (normal(768, 1),)),
+    "MatMul, scalar product": unary("MatMul", (100_000,), (normal(100_000),)),
+    "Gemm 64 x 100 x 10": unary("Gemm", (64, 100), (normal(10, 100), normal(10)), {"transB": 1}),
+    "Exp": unary("Exp", MATRIX),
+    "Tanh": unary("Tanh", MATRIX),
+    "Erf": unary("Erf", MATRIX),
+    "Sigmoid": unary("Sigmoid", MATRIX),
+    "Softplus": unary("Softplus", MATRIX),
+    "Sin": unary("Sin", MATRIX),
+    "Clip": unary("Clip", MATRIX, (np.array(-1, np.float32), np.array(1, np.float32))),
+    "Tile": unary("Tile", (64, 64), (np.array([4, 4]),)),
+    "Flatten": unary("Flatten", IMAGE),
+    "CumSum of rows": Node((MATRIX,), "CumSum", (np.array(1),), torch=lambda x: x.cumsum(1)),
+    "CumSum of columns": Node((MATRIX,), "CumSum", (np.array(0),), torch=lambda x: x.cumsum(0)),
+    "CumProd of rows": Built(
+        (MATRIX,), lambda b, x: b.cumulative(x, kind="prod"), torch=lambda x: x.cumprod(1)
+    ),
+    "ArgMax of rows": Node(
+        (MATRIX,), "ArgMax", (), FLAT | {"axis": 1}, torch=lambda x: x.argmax(1)
+    ),
+    "ArgMax of columns": Node(
+        (MATRIX,), "ArgMax", (), FLAT | {"axis": 0}, torch=lambda x: x.argmax(0)
+    ),
+    "Gather of rows": Node(
+        ((30_000, 256), Places((4096,), 30_000)),
+        "Gather",
+        torch=lambda x, i: x.index_select(0, i),
+        reads_all=False,
+    ),
+    "GatherElements": Node(
+        (MATRIX, Places(MATRIX, 1024)),
+        "GatherElements",
+        (),
+        {"axis": 1},
+        torch=lambda x, i: x.gather(1, i),
+    ),
+    "GatherND of elements": Node(
+        (MATRIX, Places((200_000, 2), 512)),
+        "GatherND",
+        torch=lambda x, i: x[i[:, 0], i[:, 1]],
+        reads_all=False,
+    ),
+    "ScatterElements": Node(
+        (MATRIX, Places(MATRIX, 1024), MATRIX),
+        "ScatterElements",
+        (),
+        {"axis": 1, "reduction": "add"},
+        torch=lambda x, i, u: x.scatter_add(1, i, u),
+    ),
+    "ScatterElements of columns": Node(
+        (MATRIX, Places(MATRIX, 512), MATRIX),
+        "ScatterElements",
+        (),
+        {"axis": 0, "reduction": "add"},
+        torch=lambda x, i, u: x.scatter_add(0, i, u),
+    ),
+    "ScatterElements of one dimension": scatter_of_elements(1_000_000, 100_000),
+    "ScatterND, 10,000 rows": scatter_of_rows(10_000, 2000),
+    "ScatterND, 1,000,000 rows": scatter_of_rows(1_000_000, 100_000),
+    "OneHot": Node(
+        (Places((4096,), 256),),
+        "OneHot",
+        (np.array(256), np.array([0, 1], np.float32)),
+        torch=one_hot_in_torch,
+    ),
 }
 
 
-def run(name: str, node: Node, threads: int) -> Result:
+def run(name: str, operator: Operator, threads: int) -> Result:
     """Time one operator.
 
     Raises:
-        SystemExit: if onnxruntime is not installed, or its result differs.
+        SystemExit: if no peer is installed, or the result of one differs.
     """
-    if not installed("onnxruntime"):
-        raise SystemExit("onnxruntime is not installed, so there is nothing to compare with")
-    x = node.array()
-    exe = sw.compile(node.module(), threads=threads)
-    peer = onnx_runtime(node.model().SerializeToString(), [x], threads)
-    calls: dict[str, Call] = {OURS: lambda: exe(x), "onnxruntime": peer}
-    ours, other = np.asarray(exe(x)), np.asarray(peer())
-    if not np.allclose(ours, other, rtol=0, atol=TOLERANCE * max(1.0, np.abs(other).max())):
-        raise SystemExit(f"{name}: onnxruntime has a different result")
-    return Result(name, x.nbytes + ours.nbytes, measure(calls))
+    arrays = operator.arrays()
+    exe = sw.compile(operator.module(), threads=threads)
+    peers = operator.peers(arrays, threads)
+    if not peers:
+        raise SystemExit(f"{name}: neither onnxruntime nor torch is installed to compare with")
+    ours = np.asarray(exe(*arrays))
+    for peer, call in peers.items():
+        other = np.asarray(call())
+        if not np.allclose(ours, other, rtol=0, atol=TOLERANCE * max(1.0, np.abs(other).max())):
+            raise SystemExit(f"{name}: {peer} has a different result")
+    calls: dict[str, Call] = {OURS: lambda: exe(*arrays), **peers}
+    with library_threads(threads):
+        times = measure(calls)
+    return Result(name, _moved(operator, arrays, ours), times)
+
+
+def _moved(operator: Operator, arrays: list[np.ndarray], result: np.ndarray) -> int:
+    """The bytes that have to be read and written."""
+    if operator.reads_all:
+        return result.nbytes + sum(array.nbytes for array in arrays)
+    return 2 * result.nbytes + sum(a.nbytes for a in arrays if a.dtype.kind == "i")
 
 
 def main(
@@ -136,7 +304,7 @@ def main(
     only: Annotated[str, typer.Option(help="only the cases with this text in their names")] = "",
 ) -> None:
     """Print the table."""
-    show("operator", NODES, run, threads, only)
+    show("operator", OPERATORS, run, threads, only)
 
 
 if __name__ == "__main__":

@@ -62,20 +62,20 @@ def missing() -> list[str]:
 
 def one_node(
     kind: str,
-    shapes: Sequence[Sequence[int]],
+    inputs: Sequence[np.ndarray],
     constants: Sequence[np.ndarray],
     attributes: Mapping[str, Any],
 ) -> ModelProto:
-    """A model of one node in single precision: inputs of these shapes, then the constants."""
-    names = [f"x{n}" for n in range(len(shapes))]
+    """A model of one node: inputs of the shapes and types of these, then the constants."""
+    names = [f"x{n}" for n in range(len(inputs))]
     weights = [numpy_helper.from_array(array, f"c{n}") for n, array in enumerate(constants)]
     node = helper.make_node(kind, [*names, *(c.name for c in weights)], ["y"], **attributes)
-    inputs = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-        for name, shape in zip(names, shapes, strict=True)
+    specs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+        for name, x in zip(names, inputs, strict=True)
     ]
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph([node], "main", inputs, [y], weights)
+    y = helper.make_tensor_value_info("y", TensorProto.UNDEFINED, None)
+    graph = helper.make_graph([node], "main", specs, [y], weights)
     opset = [helper.make_opsetid("", 18)]
     model = helper.make_model(graph, opset_imports=opset, ir_version=9)
     return shape_inference.infer_shapes(model)
