@@ -10,6 +10,8 @@ from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import NoMemoryEffect, Pure
 
+from ...core.building.creation import created
+
 
 class Places:
     """Inserts operations into functions that are visited, definitions before uses."""
@@ -55,7 +57,7 @@ class Places:
         properties: Mapping[str, Attribute] = {},
     ) -> SSAValue:
         """Insert an operation with one result before the one that is being lowered."""
-        op = kind.create(operands=operands, result_types=[result_type], properties=properties)
+        op = created(kind, operands, (result_type,), properties)
         self.place_before(op)
         return op.results[0]
 
@@ -80,7 +82,7 @@ class Places:
         found = self._hoisted.get(key)
         if found is not None:
             return found
-        op = kind.create(operands=operands, result_types=[result_type], properties=properties)
+        op = created(kind, operands, (result_type,), properties)
         anchor = self.last_definition(operands)
         if anchor is None:
             self.place_before(op)
