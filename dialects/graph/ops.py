@@ -15,6 +15,7 @@ from .ops_cast import CastOp
 from .ops_clip import ClipOp
 from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
+from .ops_control import ControlFlowOp, IfOp, LoopOp, YieldOp, yielded
 from .ops_cumulative import CumulativeOp
 from .ops_edge import AggregateOp, EntriesOp, SddmmOp
 from .ops_edge_softmax import EdgeSoftmaxOp, OwnSoftmaxOp
@@ -94,6 +95,7 @@ __all__ = [
     "ComparisonOp",
     "ConcatOp",
     "ConstantOp",
+    "ControlFlowOp",
     "ConvOp",
     "CosOp",
     "CumulativeOp",
@@ -116,6 +118,7 @@ __all__ = [
     "GreaterEqualOp",
     "GreaterOp",
     "GroupNormOp",
+    "IfOp",
     "InstanceNormOp",
     "L2NormalizeOp",
     "LayerNormOp",
@@ -128,6 +131,7 @@ __all__ = [
     "LogicalNotOp",
     "LogicalOrOp",
     "LogicalXorOp",
+    "LoopOp",
     "MatmulOp",
     "MaxOp",
     "MinOp",
@@ -171,5 +175,7 @@ __all__ = [
     "UnaryOp",
     "WhereOp",
     "WithEntriesOp",
+    "YieldOp",
     "splat_of",
+    "yielded",
 ]
