@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     ModuleOp,
     StringAttr,
+    SymbolRefAttr,
     i1,
     i8,
     i32,
@@ -29,7 +30,9 @@ from ..core.budgets import EXACT
 from ..core.building.polynomials import Polynomial
 from ..core.typed import memref_type
 from ..dialects.program import EFFORT
+from ..dialects.rt import ops as rt
 from ..dialects.upstream import ops as upstream
+from .convert_func_to_llvm import plain_call
 from .to_llvm.addresses import (
     element_address,
     load,
@@ -39,6 +42,7 @@ from .to_llvm.addresses import (
     store,
     sum_of,
 )
+from .to_llvm.allocation import ALLOCATE, allocate
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
 from .to_llvm.types import PTR, byte_size, check_contiguous, int_attr, stored
 
@@ -93,6 +97,31 @@ def lower_alloca(alloca: memref.AllocaOp, low: Lowering) -> SSAValue:
     }
     count = low.integer(math.prod(type.get_shape()))
     return low.hoist(alloca, llvm.AllocaOp, (count,), PTR, properties)
+
+
+@MEMREF.on(memref.AllocOp)
+def lower_alloc(alloc: memref.AllocOp, low: Lowering) -> Parts:
+    type = memref_type(alloc.memref)
+    check_contiguous(type)
+    low.parts_of(type)
+    sizes = [low.value(size) for size in alloc.dynamic_sizes]
+    known = math.prod(size for size in type.get_shape() if size != DYNAMIC_INDEX)
+    bytes = low.integer(known * byte_size(type.element_type, low.index))
+    for size in sizes:
+        bytes = low.times(bytes, size)
+    if not low.is_declared(ALLOCATE):
+        low.declare(rt.SYSTEM_ALLOCATE, llvm.LLVMFunctionType([low.index] * 2, PTR))
+        low.declare(rt.SYSTEM_ABORT, llvm.LLVMFunctionType([]))
+        low.add_function(allocate(low.index).clone())
+    address = low.perform(plain_call(SymbolRefAttr(ALLOCATE), [bytes], PTR)).results[0]
+    return (address, *sizes)
+
+
+@MEMREF.on(memref.DeallocOp)
+def lower_dealloc(dealloc: memref.DeallocOp, low: Lowering) -> None:
+    low.declare(rt.SYSTEM_FREE, llvm.LLVMFunctionType([PTR]))
+    address = low.parts(dealloc.memref)[0]
+    low.perform(plain_call(SymbolRefAttr(rt.SYSTEM_FREE), [address], None))
 
 
 # The view is of bytes, its address is that of the buffer plus the shift.

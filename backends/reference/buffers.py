@@ -7,7 +7,7 @@ odd number) until it is filled.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -37,7 +37,7 @@ from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from .loop import outside
 from .memory import Pointer, at, memory_of
-from .numbers import dtype_of, typed, unknown
+from .numbers import dtype_of, shape_with, typed, unknown
 
 
 def place(op: Operation, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[int, ...]:
@@ -51,12 +51,6 @@ def place(op: Operation, buffer: np.ndarray, indices: Sequence[Any]) -> tuple[in
         if not 0 <= number < size:
             raise outside(op, dim, number, size)
     return index
-
-
-def shape_with(kind: Attribute, sizes: Iterator[Any]) -> tuple[int, ...]:
-    """The shape of a buffer, with `sizes` for its dynamic dimensions."""
-    declared = cast(MemRefType, kind).get_shape()
-    return tuple(int(next(sizes)) if n == DYNAMIC_INDEX else n for n in declared)
 
 
 @register_impls
@@ -100,8 +94,23 @@ class BufferFunctions(InterpreterFunctions):
         self, interpreter: Interpreter, op: memref.AllocaOp, args: PythonValues
     ) -> PythonValues:
         """Allocate an uninitialised buffer."""
-        kind = memref_type(op.memref)
-        return (unknown(shape_with(kind, iter(args)), kind.element_type),)
+        return (_allocated(op.memref.type, args),)
+
+    @impl(memref.AllocOp)
+    def run_alloc(
+        self, interpreter: Interpreter, op: memref.AllocOp, args: PythonValues
+    ) -> PythonValues:
+        """Allocate an uninitialised buffer."""
+        return (_allocated(op.memref.type, args),)
+
+    @impl(memref.DeallocOp)
+    def run_dealloc(
+        self, interpreter: Interpreter, op: memref.DeallocOp, args: PythonValues
+    ) -> PythonValues:
+        """Make the contents of a buffer undefined."""
+        (buffer,) = args
+        buffer[...] = unknown(buffer.shape, memref_type(op.memref).element_type)
+        return ()
 
     @impl(memref.ViewOp)
     def run_view(
@@ -178,6 +187,11 @@ class BufferFunctions(InterpreterFunctions):
         if len(sources) == len(targets) == 1:
             return (_converted(op, args[0], sources[0], targets[0]),)
         raise UnsupportedError(explain(op.name, "cannot be run", origin=origin(op)))
+
+
+def _allocated(kind: Attribute, sizes: PythonValues) -> np.ndarray:
+    """An uninitialised buffer of a type."""
+    return unknown(shape_with(kind, iter(sizes)), cast(MemRefType, kind).element_type)
 
 
 def _part(op: memref.ViewOp | memref.ReinterpretCastOp, raw: Any, first: int, shape: Any) -> Any:

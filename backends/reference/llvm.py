@@ -72,6 +72,11 @@ def call_external(interpreter: Interpreter, op: llvm.FuncOp, args: PythonValues)
     if name == rt.SYSTEM_CLOCK:
         at(op, args[1], _WORD, 2)[:] = divmod(time.clock_gettime_ns(int(args[0])), 10**9)
         return (np.int32(0),)
+    if name == rt.SYSTEM_ALLOCATE:
+        return (memory_of(interpreter).add(np.full(int(args[1]), 255, np.uint8)),)
+    if name == rt.SYSTEM_FREE:
+        memory_of(interpreter).remove(args[0])
+        return ()
     function = LIBM.get(name) or LIBM.get(name.removesuffix("f"))
     if function is None:
         raise UnsupportedError(explain(op.name, f"there is no body for @{name}"))
@@ -142,6 +147,13 @@ class LlvmFunctions(InterpreterFunctions):
         """Memory in which every float is NaN."""
         size = int(args[0]) * _size_of(op.elem_type)
         return (memory_of(interpreter).add(np.full(size, 255, np.uint8)),)
+
+    @impl(llvm.PtrToIntOp)
+    def run_address_as_number(
+        self, interpreter: Interpreter, op: llvm.PtrToIntOp, args: PythonValues
+    ) -> PythonValues:
+        """The address as a number."""
+        return (typed(args[0].address, op.results[0].type),)
 
     @impl(llvm.LoadOp)
     def run_load(

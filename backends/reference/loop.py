@@ -46,7 +46,7 @@ from ...dialects.loop.ops import (
     element_type,
 )
 from ...dialects.loop.packing import pack_array
-from .numbers import unknown
+from .numbers import shape_with, unknown
 
 _COMBINE: dict[Combine, np.ufunc] = {
     Combine.ADD: np.add,
@@ -197,7 +197,7 @@ class LoopFunctions(InterpreterFunctions):
     def run_local(self, interpreter: Interpreter, op: LocalOp, args: PythonValues) -> PythonValues:
         """Allocate an uninitialised buffer."""
         kind = memref_type(op.result)
-        return (unknown(kind.get_shape(), kind.element_type),)
+        return (unknown(shape_with(kind, iter(args)), kind.element_type),)
 
 
 def _numbers(interpreter: Interpreter, operands: Sequence[Any]) -> list[int]:

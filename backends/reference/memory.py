@@ -63,6 +63,12 @@ class Memory:
         bisect.insort(self._allocations, allocation, key=lambda known: known.address)
         return Pointer(allocation, 0)
 
+    def remove(self, pointer: Pointer) -> None:
+        """Allow no access to an allocation any more, and make its contents undefined."""
+        assert pointer.allocation is not None
+        pointer.allocation.bytes[:] = 255
+        self._allocations = [a for a in self._allocations if a is not pointer.allocation]
+
     def find(self, address: int) -> Pointer:
         """The pointer for an address."""
         at = bisect.bisect_right(self._allocations, address, key=lambda known: known.address)

@@ -7,18 +7,20 @@ A number is a NumPy scalar or array in the dtype of its type, an `index` a Pytho
 from __future__ import annotations
 
 import math as python_math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import affine, arith, llvm, math
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AffineMapAttr,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
+    MemRefType,
     VectorType,
 )
 from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, impl, register_impls
@@ -57,6 +59,12 @@ def unknown(shape: Sequence[int], kind: Attribute) -> np.ndarray:
     if is_real(dtype):
         return np.full(shape, np.nan, dtype)
     return np.full(shape, True if dtype.kind == "b" else np.iinfo(dtype).max // 3, dtype)
+
+
+def shape_with(kind: Attribute, sizes: Iterator[Any]) -> tuple[int, ...]:
+    """The shape of a buffer, with `sizes` for its dynamic dimensions."""
+    declared = cast(MemRefType, kind).get_shape()
+    return tuple(int(next(sizes)) if n == DYNAMIC_INDEX else n for n in declared)
 
 
 def shape_of(kind: Attribute) -> tuple[int, ...]:

@@ -63,6 +63,13 @@ class Buffers:
             self._sizes[key] = self.indices.atom(value, nonnegative=True)
         return self._sizes[key]
 
+    def know_sizes(self, buffer: SSAValue, sizes: Sequence[Form]) -> None:
+        """Record the sizes of the symbolic dimensions of a buffer."""
+        shape = memref_type(buffer).get_shape()
+        symbolic = [axis for axis, size in enumerate(shape) if size == DYNAMIC_INDEX]
+        for axis, size in zip(symbolic, sizes, strict=True):
+            self._sizes[buffer, axis] = size
+
     def strides(self, buffer: SSAValue) -> list[Form]:
         """The stride of each dimension, in elements."""
         if buffer not in self._strides:
@@ -88,12 +95,11 @@ class Buffers:
             rank = kind.get_num_dims()
             size = prod(kind.get_shape()) if kind.has_static_shape() else DYNAMIC_INDEX
             groups = ArrayAttr([ArrayAttr([IntegerAttr(d, i64) for d in range(rank)])])
-            self._rows[buffer] = self.emitter.emit_head(
+            self._rows[buffer] = self.emitter.emit_after(
+                buffer,
                 memref.CollapseShapeOp,
-                [buffer],
                 MemRefType(kind.element_type, [size]),
                 {"reassociation": groups},
-                self.emitter.depths[buffer],
             )
         return self._rows[buffer]
 

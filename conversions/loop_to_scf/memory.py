@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -12,9 +14,10 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from ...core.building.affine import DivisorError
+from ...core.dtypes import byte_size
 from ...core.typed import memref_type
 from ...dialects.loop import ops as loop
 from ...dialects.upstream import ops as upstream
@@ -26,7 +29,9 @@ from .transfers import LoadBlock, store_block, store_scalar
 
 MEMORY = StateTable()
 
-_NO_SIZES = DenseArrayBase.from_list(i32, [0, 0])
+STACK_BYTES = 1 << 16
+"""A larger local buffer, or one of symbolic size, is on the heap."""
+
 _STACK_ALIGNMENT = IntegerAttr(64, i64)
 _TO_BE_READ = upstream.prefetch_properties(is_write=False, locality=3, is_data=True)
 
@@ -44,15 +49,43 @@ def _dimension(op: memref.DimOp, state: State) -> None:
 
 @MEMORY.on(loop.LocalOp)
 def _local(op: loop.LocalOp, state: State) -> None:
-    """A buffer on the stack of the function or tile."""
-    emit, space = state.emitter, memref_type(op.result).memory_space
-    if not isinstance(space, NoneAttr):
-        refuse(op, "the target has no such memory space", "none, for the stack", space)
-    properties = {"alignment": _STACK_ALIGNMENT, "operandSegmentSizes": _NO_SIZES}
-    value = emit.emit_head(memref.AllocaOp, [], op.result.type, properties, emit.frame)
+    """A buffer on the stack of the function or tile, or on the heap for one iteration."""
+    kind = memref_type(op.result)
+    if not isinstance(kind.memory_space, NoneAttr):
+        fact, expected = "the target has no such memory space", "none, for the stack or the heap"
+        refuse(op, fact, expected, kind.memory_space)
+    on_stack = kind.has_static_shape() and _bytes_of(kind) <= STACK_BYTES
+    value = _on_stack(state, kind) if on_stack else _on_heap(op, state, kind)
     state.buffers.written.add(value)
-    state.buffers.contents.track(value)
     state.values[op.result] = value
+
+
+def _bytes_of(kind: MemRefType) -> int:
+    return prod(kind.get_shape()) * byte_size(kind.element_type)
+
+
+def _on_stack(state: State, kind: MemRefType) -> SSAValue:
+    emit = state.emitter
+    properties = {"alignment": _STACK_ALIGNMENT, "operandSegmentSizes": _segments(0)}
+    value = emit.emit_head(memref.AllocaOp, [], kind, properties, emit.frame)
+    state.buffers.contents.track(value)
+    return value
+
+
+def _on_heap(op: loop.LocalOp, state: State, kind: MemRefType) -> SSAValue:
+    """A buffer that is freed at the end of the iteration."""
+    sizes = [state.form(size) for size in op.sizes]
+    operands = [state.indices.value(size) for size in sizes]
+    properties = {"operandSegmentSizes": _segments(len(sizes))}
+    value = state.emitter.emit(memref.AllocOp, operands, [kind], properties).results[0]
+    state.buffers.know_sizes(value, sizes)
+    state.allocated.append(op.result)
+    return value
+
+
+def _segments(sizes: int) -> DenseArrayBase:
+    """The numbers of sizes and of symbols of an allocation."""
+    return DenseArrayBase.from_list(i32, [sizes, 0])
 
 
 def _limits(op: loop.LoadOp | loop.StoreOp, state: State) -> dict[int, Form]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeAlias, cast
 
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir import Block as IRBlock
@@ -74,6 +75,8 @@ class State:
         """How many more may be hoisted out of the open loops."""
         self.writes: dict[Operation, list[SSAValue]] = {}
         """The buffers that each operation with a body writes to."""
+        self.allocated: list[SSAValue] = []
+        """The local buffers on the heap that end with the body that is being converted."""
         self.given: dict[Operation, SSAValue] = {}
         """The results of loads that were combined into one vector load."""
         self._handlers = handlers
@@ -171,13 +174,18 @@ class State:
     # Statements.
 
     def convert(self, ops: Iterable[Operation]) -> None:
-        """Convert the operations of a block, in order."""
+        """Convert the operations of a body, in order, and free its buffers on the heap."""
+        outside, self.allocated = self.allocated, []
         for op in ops:
             self.emitter.location = op.location
             if op in self.writes:
                 for buffer in self.writes[op]:
                     self.load_pending(buffer)
             self._handlers.get(type(op), self._otherwise)(op, self)
+        for buffer in self.allocated:
+            self.load_pending(buffer)
+            self.emitter.emit(memref.DeallocOp, [self.scalar(buffer)])
+        self.allocated = outside
 
     def load_pending(self, buffer: SSAValue) -> None:
         """Emit the pending loads from a buffer, before a write to it."""

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, VectorType, i64
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    NoneAttr,
+    VectorType,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -11,6 +21,7 @@ from xdsl.irdl import (
     prop_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -105,31 +116,36 @@ class FoldOp(IRDLOperation):
 
 @irdl_op_definition
 class LocalOp(IRDLOperation):
-    """A small buffer of static size that one nest fills and another reads.
+    """A buffer that one nest fills and another reads.
 
     ```mlir
     %h = loop.local : memref<16xf32>
+    %t = loop.local(%n) : memref<2x?xi64>
     %s = loop.local : memref<16xf32, #loop<space shared>>
     ```
 
-    It lives for one iteration of the enclosing loop, and starts uninitialised. Without a memory
-    space it is private to a thread: in registers, cache, or stack. Which other spaces exist depends
-    on the target; a conversion refuses a space that it cannot allocate in.
+    It lives for one iteration of the enclosing loop, and starts uninitialised. There is an index
+    for each `?` of its type, the size of that dimension, which is not negative. Without a memory
+    space it is private to a thread: in registers, cache, or stack, and on the heap if it is large
+    or of a symbolic size. Which other spaces exist depends on the target; a conversion refuses a
+    space that it cannot allocate in.
     """
 
     name = "loop.local"
 
+    sizes = var_operand_def(IndexType())
     result = result_def(MemRefType)
 
     traits = traits_def(MemoryAllocEffect())
-    assembly_format = "attr-dict `:` type($result)"
+    assembly_format = "(`(` $sizes^ `)`)? attr-dict `:` type($result)"
 
-    def __init__(self, kind: MemRefType) -> None:
-        super().__init__(result_types=[kind])
+    def __init__(self, kind: MemRefType, sizes: Sequence[SSAValue] = ()) -> None:
+        super().__init__(operands=[sizes], result_types=[kind])
 
     def verify_(self) -> None:
         kind = memref_type(self.result)
-        if not kind.has_static_shape():
-            refuse(self, "size is not static", "a static shape", kind)
+        symbolic = kind.get_shape().count(DYNAMIC_INDEX)
+        if len(self.sizes) != symbolic:
+            refuse(self, f"wrong number of sizes of {kind}", symbolic, len(self.sizes))
         if not isinstance(kind.memory_space, NoneAttr | SpaceAttr):
             refuse(self, "unknown memory space", "none, or #loop<space shared>", kind.memory_space)

@@ -14,6 +14,15 @@ PARALLEL_TILES = "stepwell_parallel_tiles"
 SYSTEM_CLOCK = "clock_gettime"
 """The function of the system (POSIX) that compiled code reads a clock by."""
 
+SYSTEM_ALLOCATE = "aligned_alloc"
+"""The function of the C library that compiled code allocates memory by: `(alignment, bytes)`."""
+
+SYSTEM_FREE = "free"
+"""The function of the C library by which compiled code frees it."""
+
+SYSTEM_ABORT = "abort"
+"""The function of the C library that ends the process where there is no memory left."""
+
 DETAIL_WORDS = 3
 """How many words a failed check may leave in the context."""
 

@@ -12,7 +12,10 @@ from .abi import (
     DETAIL_WORDS,
     PARALLEL_TILES,
     RECORD_WORDS,
+    SYSTEM_ABORT,
+    SYSTEM_ALLOCATE,
     SYSTEM_CLOCK,
+    SYSTEM_FREE,
     WORDS,
     Word,
 )
@@ -22,7 +25,7 @@ from .failures import FailingOp, Failure, failing_operations
 from .ops_call import CalleeExists, CallOp, CallPackedOp, CallTilesOp
 from .ops_check import CheckCsrOp, CheckIndexOp, CheckOp, DropTrueCheck
 from .ops_clock import ClockOp, RecordOp
-from .ops_memory import ArenaOp, ConstantOp, SliceOp
+from .ops_memory import ArenaOp, ConstantOp
 from .ops_tiles import CaptureConstant, DropCapture, ParallelTilesOp, YieldOp
 
 __all__ = [
@@ -31,7 +34,10 @@ __all__ = [
     "DETAIL_WORDS",
     "PARALLEL_TILES",
     "RECORD_WORDS",
+    "SYSTEM_ABORT",
+    "SYSTEM_ALLOCATE",
     "SYSTEM_CLOCK",
+    "SYSTEM_FREE",
     "WORDS",
     "ArenaOp",
     "CallOp",
@@ -51,7 +57,6 @@ __all__ = [
     "Failure",
     "ParallelTilesOp",
     "RecordOp",
-    "SliceOp",
     "Word",
     "YieldOp",
     "failing_operations",

@@ -20,7 +20,6 @@ from ...core.budgets import STORAGE
 from ...core.context import decide, weights_of
 from ...core.errors import explain
 from ...core.exactness import Exactness
-from ...core.walks import blocks_in
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import FusionKind, GraphOp, Precision, element_type
@@ -211,8 +210,7 @@ class GraphToMixedPrecisionPass(ModulePass):
         narrowing = Narrowing(ctx, self.type, self._named(ctx))
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             if PRIMITIVE not in function.attributes and len(function.body.blocks) == 1:
-                for block in blocks_in(function):
-                    narrowing.run(block)
+                narrowing.run(function.body.block)
         return narrowing.replaced
 
     def _named(self, ctx: Context) -> Mapping[str, Precision]:

@@ -100,6 +100,9 @@ def _parts(kernel: KernelOp, target: ForOp, after: ForOp) -> _Parts:
             fact = f'what comes after "{name}" needs a value of {op.name}'
             raise refusal(STEP, kernel, target, fact, "a scalar that can be computed again")
     expanded = [op for op in first if isinstance(op, LocalOp) and op in shared]
+    if any(op.sizes for op in expanded):
+        fact = "both parts use a local buffer of symbolic size"
+        raise refusal(STEP, kernel, target, fact, "static sizes")
     size = most_iterations(target) if expanded else 0
     if size is None:
         raise refusal(STEP, kernel, target, "no limit of its iterations is known")

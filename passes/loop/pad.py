@@ -41,6 +41,9 @@ def pad(kernel: Consumed, loop: str, multiple: int) -> KernelOp:
     (local,) = locals_
     assert isinstance(local, LocalOp)
     assert isinstance(local.result.type, MemRefType)
+    if local.sizes:
+        got = local.result.type
+        raise refusal(STEP, kernel, target, "its buffer has symbolic sizes", "static ones", got)
     *rows, last = local.result.type.get_shape()
     if last % multiple == 0:
         fact = f"the rows of its buffer are a multiple of {multiple} already"

@@ -46,8 +46,8 @@ REFUSED = {
           %x = loop.local : memref<4xf32>
           func.return
         }""",
-    "loop.local: the target has no such memory space, expected none, for the stack, got "
-    "#loop<space shared>": """
+    "loop.local: the target has no such memory space, expected none, for the stack or the heap, "
+    "got #loop<space shared>": """
         loop.kernel @k() -> () {
           %x = loop.local : memref<4xf32, #loop<space shared>>
         }""",

@@ -489,3 +489,29 @@ loop.kernel @accumulate(%x: memref<16xf32>, %n: index) -> (%y: memref<16xf32>) {
   %w = loop.load %h ()[s0] -> (s0)() : memref<16xf32>, vector<16xf32>
   loop.store %w, %y ()[s0] -> (s0)() : vector<16xf32>, memref<16xf32>
 }
+
+// A large buffer, or one of symbolic size, is on the heap for one iteration; a small one on the stack.
+// CHECK-LABEL: func.func private @locals(
+// CHECK: memref.alloca() {alignment = 64 : i64} : memref<16xf32>
+// CHECK: scf.for
+// CHECK: %[[A:.*]] = memref.alloc(%n) : memref<2x?xf32>
+// CHECK-NEXT: %[[B:.*]] = memref.alloc() : memref<70000xi8>
+// CHECK: memref.dealloc %[[A]] : memref<2x?xf32>
+// CHECK-NEXT: memref.dealloc %[[B]] : memref<70000xi8>
+// CHECK-NEXT: }
+loop.kernel @locals(%x: memref<8xf32>, %n: index) -> (%y: memref<8xf32>) {
+  %one = arith.constant 1 : i8
+  loop.for "i" %i to 8 {
+    %a = loop.local(%n) : memref<2x?xf32>
+    %b = loop.local : memref<70000xi8>
+    %c = loop.local : memref<16xf32>
+    %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
+    loop.store %v, %a (d0) -> (1, d0)(%i) : f32, memref<2x?xf32>
+    loop.store %v, %c (d0) -> (d0)(%i) : f32, memref<16xf32>
+    loop.store %one, %b (d0) -> (d0)(%i) : i8, memref<70000xi8>
+    %w = loop.load %a (d0) -> (1, d0)(%i) : memref<2x?xf32>, f32
+    %u = loop.load %c (d0) -> (d0)(%i) : memref<16xf32>, f32
+    %s = arith.addf %w, %u : f32
+    loop.store %s, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+  }
+}

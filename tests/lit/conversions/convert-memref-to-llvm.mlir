@@ -150,6 +150,26 @@ func.func @stack(%i: index) -> f32 {
 
 // -----
 
+// Memory on the heap ends the process where there is none.
+// CHECK: llvm.func internal @rt_allocate(%bytes: i64) -> !llvm.ptr {
+// CHECK: %[[ADDRESS:.*]] = llvm.call @aligned_alloc(
+// CHECK: llvm.call @abort() : () -> ()
+// CHECK: llvm.return %[[ADDRESS]] : !llvm.ptr
+// CHECK-LABEL: func.func @heap(
+// CHECK: %[[N:.*]] = builtin.unrealized_conversion_cast %n : index to i64
+// CHECK: %[[UNIT:.*]] = llvm.mlir.constant(8) : i64
+// CHECK: %[[BYTES:.*]] = llvm.mul %[[UNIT]], %[[N]] : i64
+// CHECK: %b = llvm.call @rt_allocate(%[[BYTES]]) : (i64) -> !llvm.ptr
+// CHECK: llvm.call @free(%b) : (!llvm.ptr) -> ()
+func.func @heap(%n: index, %v: f32) {
+  %b = memref.alloc(%n) : memref<2x?xf32>
+  memref.store %v, %b[%n, %n] : memref<2x?xf32>
+  memref.dealloc %b : memref<2x?xf32>
+  func.return
+}
+
+// -----
+
 // CHECK-LABEL: func.func @view(
 // CHECK-SAME: %a: memref<?xi8>, %shift: index, %n: index, %i: index) -> f32 {
 // CHECK-NEXT: %[[V0:.*]] = builtin.unrealized_conversion_cast %shift : index to i64
@@ -216,9 +236,9 @@ func.func @dynamic_stack(%n: index) {
 
 // -----
 
-func.func @heap() {
-  // expected-error @+1 {{memref.alloc: cannot be converted to the llvm dialect}}
-  %b = memref.alloc() : memref<4xf32>
+func.func @global() {
+  // expected-error @+1 {{memref.get_global: cannot be converted to the llvm dialect}}
+  %b = memref.get_global @b : memref<4xf32>
   func.return
 }
 

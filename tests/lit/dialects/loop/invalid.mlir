@@ -327,8 +327,15 @@ loop.kernel @k(%x: memref<4xi32>, %i: index) -> () {
 // -----
 
 loop.kernel @k() -> () {
-  // expected-error @+1 {{loop.local: size is not static, expected a static shape, got memref<?xf32>}}
+  // expected-error @+1 {{loop.local: wrong number of sizes of memref<?xf32>, expected 1, got 0}}
   %h = loop.local : memref<?xf32>
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  // expected-error @+1 {{loop.local: wrong number of sizes of memref<4xf32>, expected 0, got 1}}
+  %h = loop.local(%n) : memref<4xf32>
 }
 
 // -----

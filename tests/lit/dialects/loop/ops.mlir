@@ -184,7 +184,9 @@ loop.kernel @in_any_order(%x: memref<4xf32>) -> (%y: memref<1xf32>) {
 // CHECK-LABEL: loop.kernel @spaces
 // CHECK-NEXT:  loop.local : memref<4xf32>
 // CHECK-NEXT:  loop.local : memref<4xf32, #loop<space shared>>
-loop.kernel @spaces() -> () {
+// CHECK-NEXT:  loop.local(%n) : memref<2x?xf32>
+loop.kernel @spaces(%n: index) -> () {
   %a = loop.local : memref<4xf32>
   %b = loop.local : memref<4xf32, #loop<space shared>>
+  %c = loop.local(%n) : memref<2x?xf32>
 }

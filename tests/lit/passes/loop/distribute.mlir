@@ -7,7 +7,9 @@
 // RUN: not stepwell-opt %s -p "loop-distribute{kernel=rows loop=a after=j}" 2>&1 | filecheck %s --check-prefix=ELSEWHERE
 // RUN: not stepwell-opt %s -p "loop-distribute{kernel=refused loop=i after=k}" 2>&1 | filecheck %s --check-prefix=SUM
 // RUN: not stepwell-opt %s -p "loop-distribute{kernel=refused loop=s after=t}" 2>&1 | filecheck %s --check-prefix=SERIAL
+// RUN: not stepwell-opt %s -p "loop-distribute{kernel=symbolic loop=i after=a}" 2>&1 | filecheck %s --check-prefix=SYMBOLIC
 
+// SYMBOLIC: loop-distribute: loop "i" of @symbolic: both parts use a local buffer of symbolic size, expected static sizes
 // LIMIT: loop-distribute: loop "i" of @any: no limit of its iterations is known
 // LAST: loop-distribute: loop "i" of @rows: nothing comes after "j"
 // ELSEWHERE: loop-distribute: loop "a" of @rows: "j" is not one of the nests of its body
@@ -150,5 +152,19 @@ loop.kernel @refused(%x: memref<4xf32>) -> (%y: memref<4xf32>, %z: memref<4x4xf3
       loop.store %zero, %z (d0, d1) -> (d0, d1)(%s, %t) : f32, memref<4x4xf32>
     }
     loop.store %zero, %y (d0) -> (d0)(%s) : f32, memref<4xf32>
+  }
+}
+
+loop.kernel @symbolic(%x: memref<4x?xf32>, %n: index) -> (%y: memref<4x?xf32>) {
+  loop.for "i" %i to 4 {
+    %h = loop.local(%n) : memref<?xf32>
+    loop.for "a" %a to %n {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %a) : memref<4x?xf32>, f32
+      loop.store %v, %h (d0) -> (d0)(%a) : f32, memref<?xf32>
+    }
+    loop.for "j" %j to %n {
+      %v = loop.load %h (d0) -> (d0)(%j) : memref<?xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x?xf32>
+    }
   }
 }

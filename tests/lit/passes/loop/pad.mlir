@@ -3,10 +3,12 @@
 // RUN: not stepwell-opt %s -p "loop-pad{kernel=rows loop=a multiple=8}" 2>&1 | filecheck %s --check-prefix=NONE
 // RUN: not stepwell-opt %s -p "loop-pad{kernel=rows loop=i multiple=0}" 2>&1 | filecheck %s --check-prefix=WRONG
 // RUN: not stepwell-opt %s -p "loop-pad{kernel=rows loop=i multiple=7}" 2>&1 | filecheck %s --check-prefix=ALREADY
+// RUN: not stepwell-opt %s -p "loop-pad{kernel=symbolic loop=i multiple=8}" 2>&1 | filecheck %s --check-prefix=SYMBOLIC
 
 // NONE: loop-pad: loop "a" of @rows: local buffers that it fills, expected 1, got 0
 // WRONG: loop-pad: loop "i" of @rows: wrong multiple, expected at least 1, got 0
 // ALREADY: loop-pad: loop "i" of @rows: the rows of its buffer are a multiple of 7 already, got 7
+// SYMBOLIC: loop-pad: loop "i" of @symbolic: its buffer has symbolic sizes, expected static ones, got memref<?xf32>
 
 // CHECK-LABEL: loop.kernel @rows
 // CHECK:       %[[h:.*]] = loop.local : memref<3x8xf32, #loop<space shared>>
@@ -28,5 +30,13 @@ loop.kernel @rows(%x: memref<3x7xf32>) -> (%y: memref<3x7xf32>) {
       %v = loop.load %h (d0, d1) -> (d0, d1)(%a, %b) : memref<3x7xf32, #loop<space shared>>, f32
       loop.store %v, %y (d0, d1) -> (d0, d1)(%a, %b) : f32, memref<3x7xf32>
     }
+  }
+}
+
+loop.kernel @symbolic(%n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  %h = loop.local(%n) : memref<?xf32>
+  loop.for "i" %i to %n {
+    loop.store %z, %h (d0) -> (d0)(%i) : f32, memref<?xf32>
   }
 }
