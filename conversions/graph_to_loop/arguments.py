@@ -14,7 +14,7 @@ from ...core.typed import tensor_type
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.shapes import SymbolicShapes
-from ...dialects.loop.arguments import BOUNDS, CONSTANT, INDPTR
+from ...dialects.loop.arguments import BOUNDS, CONSTANT, INDPTR, LEAST
 from ...dialects.sparse_tensor import is_sparse
 
 
@@ -67,7 +67,25 @@ def argument_attrs(
         count = len(buffer_types(tensor_type(arg)))
         first = data | {INDPTR: UnitAttr()} if is_sparse(arg.type) else data
         result += [DictionaryAttr(first), *[DictionaryAttr(data)] * (count - 1)]
+    if least := _least_sizes(function, shapes):
+        result[0] = DictionaryAttr({**result[0].data, LEAST: least})
     return result
+
+
+def _least_sizes(function: func.FuncOp, shapes: SymbolicShapes) -> Attribute | None:
+    """The bounds of symbolic sizes as text, None without any."""
+    texts: list[str] = []
+    for op in function.body.block.ops:
+        for source, dimension, least in op.size_bounds if isinstance(op, GraphOp) else ():
+            size = shapes.shape(source)[dimension]
+            if size.is_static:
+                continue
+            known = shapes.in_arguments(size)
+            if known is None:
+                fact = "a size cannot be checked before the kernel runs"
+                raise refused(op, fact, expected="one that the arguments have", got=size)
+            texts.append(f"{known} >= {least}")
+    return ArrayAttr([StringAttr(text) for text in dict.fromkeys(texts)]) if texts else None
 
 
 def _index_bounds(function: func.FuncOp, shapes: SymbolicShapes) -> dict[SSAValue, Attribute]:

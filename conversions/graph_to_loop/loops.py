@@ -201,9 +201,9 @@ class LoopNest(Scopes[Frame]):
         self.note_write(buffer)
         self._place(loop.StoreOp(value, buffer, map, operands, combine=combine), self.scopes[-1])
 
-    def local(self, kind: MemRefType) -> SSAValue:
-        """A new local buffer in the innermost loop."""
-        op = loop.LocalOp(kind)
+    def local(self, kind: MemRefType, sizes: Sequence[AffineExpr] = ()) -> SSAValue:
+        """A new local buffer in the innermost loop, with its symbolic sizes."""
+        op = loop.LocalOp(kind, [self.value(size) for size in sizes])
         self._place(op, self.scopes[-1])
         self.depends[op.result] = frozenset(self.scopes[1:])
         return op.result

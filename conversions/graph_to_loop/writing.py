@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from xdsl.ir import Block, SSAValue
-from xdsl.ir.affine import AffineExpr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
@@ -15,12 +16,25 @@ from ...dialects.graph import scalars
 from ...dialects.graph.attrs import compute_type
 from ...dialects.graph.buffers import storage_type
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
-from ...dialects.graph.nest import Index, SerialStep, WritingNest
+from ...dialects.graph.nest import Index, LocalBuffer, SerialStep, WritingNest
 from ...dialects.graph.ops_reduction import STEP
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop.attrs import Combine
 from .arguments import KernelArgument
+from .loops import LoopNest
 from .nest import NestBuilder
+
+
+class _Local(LocalBuffer):
+    def __init__(self, body: LoopNest, buffer: SSAValue) -> None:
+        self.body, self.buffer = body, buffer
+
+    def at(self, index: Index) -> SSAValue:
+        return self.body.load_here(self.buffer, index)
+
+    def put(self, index: Index, value: SSAValue, combine: str | None = None) -> None:
+        self.body.store(value, self.buffer, index, None if combine is None else Combine(combine))
+
 
 Targets = Mapping[SSAValue, Sequence[tuple[SSAValue, SSAValue]]]
 """For each result of the operator the results of the kernel that its elements give, and where
@@ -60,6 +74,12 @@ class NestWriter(NestBuilder, WritingNest):
     ) -> Sequence[SSAValue]:
         """Run iterations in order."""
         return self.body.serial(extent, inits, step)
+
+    def local(self, shape: Index, type: Attribute) -> LocalBuffer:
+        """A buffer in the innermost open loop."""
+        sizes = [e.value if isinstance(e, AffineConstantExpr) else DYNAMIC_INDEX for e in shape]
+        symbolic = [e for e in shape if not isinstance(e, AffineConstantExpr)]
+        return _Local(self.body, self.body.local(MemRefType(type, sizes), symbolic))
 
     def write(self, result: int, index: Index, value: SSAValue) -> None:
         """Write an element, and what follows from it."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, i32, i64
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import SSAValue
 
 from ...core.dims import Dim
@@ -13,7 +15,7 @@ from ...core.refusal import refused
 from ...core.typed import tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.loop import ops as loop
-from ...dialects.loop.arguments import BOUNDS
+from ...dialects.loop.arguments import BOUNDS, LEAST
 from ...dialects.loop.segments import is_row_pointer
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
@@ -39,11 +41,7 @@ def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
     found: dict[SSAValue, tuple[int, ...]] = {
         arg: (0, 1) for arg in function.arguments if is_sparse(arg.type)
     }
-    for call in function.source.body.walk():
-        if isinstance(call, graph.ControlFlowOp):
-            # A region may read indices from any part of what its operation is given.
-            integers = (v for v in call.operands if tensor_type(v).element_type in (i32, i64))
-            found |= {v: (0,) for v in integers if v in function.buffers and v not in found}
+    for call in function.source.body.block.ops:
         if not isinstance(call, graph.CallDpsOp):
             continue
         kernel = function.kernel(call)
@@ -88,9 +86,30 @@ def check_bounds(
     sizes = function.shapes.of_arguments(call.arguments)
     subject = origin(call) or f"kernel {kernel.sym_name.data}"
     for operand, position in zip(call.arguments, call.places, strict=False):
-        bounds = kernel.attrs_of(position).get(BOUNDS)
-        for text in bounds if isinstance(bounds, ArrayAttr) else ():
-            assert isinstance(text, StringAttr)
+        for text in _texts(kernel, position, LEAST):
+            size, _, least = text.data.partition(" >= ")
+            _check_least(function, call, Dim.parse(size).substitute(sizes), int(least))
+        for text in _texts(kernel, position, BOUNDS):
             indices = buffers_of(operand)[0]
             limit = function.size(Dim.parse(text.data).substitute(sizes), call)
             function.append(rt.CheckIndexOp(function.context, indices, limit, subject))
+
+
+def _texts(kernel: loop.KernelOp, position: int, name: str) -> Sequence[StringAttr]:
+    """The texts of an attribute of an argument."""
+    found = kernel.attrs_of(position).get(name)
+    return cast(ArrayAttr[StringAttr], found).data if isinstance(found, ArrayAttr) else ()
+
+
+def _check_least(function: BufferFunction, call: graph.CallDpsOp, size: Dim, least: int) -> None:
+    """Check that a size is at least so much."""
+    subject = origin(call) or f"kernel {call.callee.string_value()}"
+    if size.is_static and size.value < least:
+        fact = "a size is too small"
+        raise refused(call, fact, subject=subject, expected=f"{least} or more", got=size)
+    if size.is_static:
+        return
+    value, limit = function.size(size, call), function.sizes.index(least)
+    fits = function.insert(arith.CmpiOp(value, limit, "sge"))
+    message = f"{subject}: a size is too small, expected {{0}} or more, got {{1}}"
+    function.append(rt.CheckOp(function.context, fits, message, [limit, value]))

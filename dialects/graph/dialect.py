@@ -81,6 +81,8 @@ Graph = Dialect(
         ops.GatherNdOp,
         ops.ScatterElementsOp,
         ops.ScatterNdOp,
+        ops.SortOp,
+        ops.TopKOp,
         ops.BroadcastToOp,
         ops.BatchNormOp,
         ops.BatchNormTrainingOp,
@@ -105,9 +107,6 @@ Graph = Dialect(
         ops.AggregateOp,
         ops.CallDpsOp,
         ops.CallPackedOp,
-        ops.IfOp,
-        ops.LoopOp,
-        ops.YieldOp,
     ],
     [
         attrs.AggregateKindAttr,

@@ -7,7 +7,7 @@ what is done with its value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1, i8
@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from . import scalars
-from .interfaces import Index, Nest
+from .interfaces import Index, Nest, WritingNest
 
 
 def clamped(
@@ -33,6 +33,18 @@ def is_inside(nest: Nest, place: AffineExpr, start: AffineExpr, extent: AffineEx
     own = nest.insert(arith.SubiOp(nest.value(place), nest.value(start)))
     # As unsigned numbers, negative ones are larger than any size.
     return nest.insert(arith.CmpiOp(own, nest.value(extent), "ult"))
+
+
+def only_if(nest: WritingNest, condition: SSAValue, body: Callable[[], None]) -> None:
+    """Run `body`, which has effects, where a condition holds."""
+    none, once = nest.value(AffineExpr.constant(0)), nest.value(AffineExpr.constant(1))
+    times = nest.index(scalars.select(nest, condition, once, none))
+
+    def step(_: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        body()
+        return nothing
+
+    nest.serial(times, [], step)
 
 
 def guarded(

@@ -6,7 +6,7 @@ loops, `RecordingNest` records reads, and a test computes.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -142,6 +142,22 @@ class Nest(Scalars):
         """An index expression as a scalar of type `index`."""
 
 
+class LocalBuffer(ABC):
+    """A buffer of `WritingNest.local`."""
+
+    @abstractmethod
+    def at(self, index: Index) -> SSAValue:
+        """The element at an index, which has been put there before."""
+
+    @abstractmethod
+    def put(self, index: Index, value: SSAValue, combine: str | None = None) -> None:
+        """Change the element at an index.
+
+        It becomes the scalar, or what is there combined with it by add, mul, max or min. Parallel
+        iterations must not meet in an element.
+        """
+
+
 class WritingNest(Nest):
     """What the conversion to loops offers to `GraphOp.write`: loops whose bodies have effects.
 
@@ -161,6 +177,14 @@ class WritingNest(Nest):
         """Run `step` for each index from 0 on, in order, and return the last carried values.
 
         `step` is given the index and the carried values, and returns their next values.
+        """
+
+    @abstractmethod
+    def local(self, shape: Index, type: Attribute) -> LocalBuffer:
+        """A buffer in the innermost open loop, each of whose iterations has its own.
+
+        Its elements are scalars of `type`, and undefined at first. Sizes are positive numbers, or
+        symbolic and not negative. No index is checked: an operator proves that each is inside.
         """
 
     @abstractmethod

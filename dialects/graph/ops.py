@@ -15,7 +15,6 @@ from .ops_cast import CastOp
 from .ops_clip import ClipOp
 from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
-from .ops_control import ControlFlowOp, IfOp, LoopOp, YieldOp, yielded
 from .ops_cumulative import CumulativeOp
 from .ops_edge import AggregateOp, EntriesOp, SddmmOp
 from .ops_edge_softmax import EdgeSoftmaxOp, OwnSoftmaxOp
@@ -73,6 +72,7 @@ from .ops_rounding import AbsOp, CeilOp, FloorOp, RoundOp, SignOp
 from .ops_scatter import ScatterElementsOp, ScatterNdOp
 from .ops_select import ConcatOp, SliceOp
 from .ops_shape import BroadcastToOp, ReshapeOp, TransposeOp
+from .ops_sort import SortOp, TopKOp
 from .ops_sparse import DegreeOp, MissingSelfLoopsOp, NormalizeOp, SpmmOp
 from .ops_window import ConvOp, PoolOp
 
@@ -95,7 +95,6 @@ __all__ = [
     "ComparisonOp",
     "ConcatOp",
     "ConstantOp",
-    "ControlFlowOp",
     "ConvOp",
     "CosOp",
     "CumulativeOp",
@@ -118,7 +117,6 @@ __all__ = [
     "GreaterEqualOp",
     "GreaterOp",
     "GroupNormOp",
-    "IfOp",
     "InstanceNormOp",
     "L2NormalizeOp",
     "LayerNormOp",
@@ -131,7 +129,6 @@ __all__ = [
     "LogicalNotOp",
     "LogicalOrOp",
     "LogicalXorOp",
-    "LoopOp",
     "MatmulOp",
     "MaxOp",
     "MinOp",
@@ -165,17 +162,17 @@ __all__ = [
     "SliceOp",
     "SliceRowsOp",
     "SoftmaxOp",
+    "SortOp",
     "SpmmOp",
     "SqrtOp",
     "StandardizationOp",
     "SubOp",
     "TanhOp",
     "ToDenseOp",
+    "TopKOp",
     "TransposeOp",
     "UnaryOp",
     "WhereOp",
     "WithEntriesOp",
-    "YieldOp",
     "splat_of",
-    "yielded",
 ]

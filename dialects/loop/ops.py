@@ -88,6 +88,7 @@ class KernelOp(IRDLOperation):
     affine map from an index of the (packed) argument to the index of the constant it is made
     of; `loop.bounds = ["x0.1"]`: its integers are indices below each of these extents (here
     dimension 1 of the first tensor that is passed), checked before the kernel runs;
+    `loop.least = ["x0.1 >= 10"]`: this size is at least so much, which is checked before as well;
     `loop.indptr` (unit): the row pointers of a CSR matrix, needed where only `loop.load` reads them
     (a loop `of` them implies it): every call passes a CSR matrix for them, which is checked;
     `loop.entries = 13264`, of column indices: the number of entries of the matrix in every call,

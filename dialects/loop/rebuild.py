@@ -28,7 +28,6 @@ from xdsl.ir.affine import (
 from xdsl.rewriter import Rewriter
 
 from ...core.building.arithmetic import INDEX, computed
-from ...core.building.creation import created
 from .attrs import LoopKind
 from .bounds import constant_index, without_repeats
 from .handles import forward
@@ -420,9 +419,12 @@ class Rebuild:
 
     def visit_other(self, op: Operation) -> None:
         """An operation without regions, on the new operands."""
-        operands = [self.value(operand) for operand in op.operands]
-        results = [result.type for result in op.results]
-        new = created(type(op), operands, results, op.properties, op.attributes)
+        new = type(op).create(
+            operands=[self.value(operand) for operand in op.operands],
+            result_types=[result.type for result in op.results],
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+        )
         self.bind_all(op.results, self.emit(new, op).results)
 
 

@@ -1,4 +1,4 @@
-"""Gathers and scatters with an index for each element, and cumulative sums and products."""
+"""Gathers and scatters with an index for each element, cumulative operators, and top-k."""
 
 from __future__ import annotations
 
@@ -86,6 +86,26 @@ def _batch(node: Node, indices: Value, axis: int) -> Value:
     if not all(dim.is_static for dim in sizes):
         raise node.unsupported("batch_dims with symbolic dimensions")
     return node.known(np.indices([dim.value for dim in sizes])[axis])
+
+
+@converts("TopK", since=1)
+def top_k_attribute(node: Node) -> list[Value]:
+    return _top_k(node, node.attr_int("k"))
+
+
+@converts("TopK", since=10)
+def top_k(node: Node) -> list[Value]:
+    counts = node.integers(1)
+    if len(counts) != 1:
+        raise node.broken("wrong number of counts", 1, len(counts))
+    node.ignore("sorted")  # without it any order is valid
+    return _top_k(node, counts[0], largest=bool(node.attr_int("largest", 1)))
+
+
+def _top_k(node: Node, k: int, largest: bool = True) -> list[Value]:
+    x = node.input(0)
+    axis = node.axis(node.attr_int("axis", -1), x.rank)
+    return node.emit_all(graph.TopKOp, x, k=k, axis=axis, largest=largest)
 
 
 def _register() -> None:

@@ -117,3 +117,27 @@ func.func @f(%x: tensor<4x0xf32>) {
   %y = graph.arg_reduce max %x axis = 1 keepdims = false last = false : (tensor<4x0xf32>) -> tensor<4xi64>
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.sort: axis out of range, expected -2 <= axis < 2, got -3}}
+  %y, %p = graph.sort %x axis = -3 descending = false : (tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<4x3xi64>)
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<2147483648xi1>) {
+  // expected-error @+1 {{graph.sort: the axis is too long, expected at most 2147483647, got 2147483648}}
+  %y, %p = graph.sort %x axis = 0 descending = false : (tensor<2147483648xi1>) -> (tensor<2147483648xi1>, tensor<2147483648xi64>)
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.top_k: wrong k, expected 0 to 3, got 4}}
+  %y, %p = graph.top_k %x axis = 1 k = 4 largest = true : (tensor<4x3xf32>) -> (tensor<4x4xf32>, tensor<4x4xi64>)
+  func.return
+}

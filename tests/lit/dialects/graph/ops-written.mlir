@@ -25,6 +25,15 @@ func.func @places(%x: tensor<10x4x8xi1>, %i: tensor<?xi64>, %j: tensor<?xi32>) -
   func.return %y : tensor<10x4x8xi1>
 }
 
+// CHECK-LABEL: func.func @order
+func.func @order(%x: tensor<4x?xf32>, %z: tensor<5x7xi8>) -> (tensor<4x?xf32>, tensor<2x7xi64>) {
+  // CHECK: %y, %p = graph.sort %x axis = 1 descending = true : (tensor<4x?xf32>) -> (tensor<4x?xf32>, tensor<4x?xi64>)
+  %y, %p = graph.sort %x axis = 1 descending = true : (tensor<4x?xf32>) -> (tensor<4x?xf32>, tensor<4x?xi64>)
+  // CHECK: %u, %v = graph.top_k %z axis = -2 k = 2 largest = false : (tensor<5x7xi8>) -> (tensor<2x7xi8>, tensor<2x7xi64>)
+  %u, %v = graph.top_k %z axis = -2 k = 2 largest = false : (tensor<5x7xi8>) -> (tensor<2x7xi8>, tensor<2x7xi64>)
+  func.return %y, %v : tensor<4x?xf32>, tensor<2x7xi64>
+}
+
 // CHECK-LABEL: func.func @place
 func.func @place(%x: tensor<4x?xf32>) -> (tensor<4xi64>, tensor<1x?xi64>) {
   // CHECK: %y = graph.arg_reduce max %x axis = 1 keepdims = false last = true : (tensor<4x?xf32>) -> tensor<4xi64>

@@ -1,0 +1,219 @@
+"""Operators that order the elements along an axis: `sort` and `top_k`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, i1, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from ...core.dims import Dim, Shape
+from ...core.errors import InputError, explain
+from ...core.provenance import origin
+from ...core.typed import dense_array
+from .attrs import DENSE_TENSOR, INDEX_TENSOR, bool_attr, i64_attr
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    ShapeFacts,
+    WritingNest,
+    element_type,
+    rank,
+    widened,
+)
+from .order_keys import MOST_PLACES, KeyAt, PlaceAt, key_bits, order_key
+from .selection import select_first
+from .sorting import sort
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+SELECTED = 32
+"""Up to this many elements of a row are selected without sorting all of it."""
+
+
+class OrderingOp(GraphOp, ABC):
+    """Common code of operators whose results are elements along an axis in order, and places."""
+
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+
+    x = operand_def(DENSE_TENSOR)
+    axis = prop_def(IntegerAttr.constr(i64))
+    values = result_def(DENSE_TENSOR)
+    indices = result_def(INDEX_TENSOR)
+
+    @property
+    def axis_from_front(self) -> int:
+        """The axis, counted from the front."""
+        return self.axis.value.data % rank(self.x)
+
+    @property
+    @abstractmethod
+    def is_descending(self) -> bool:
+        """Whether the largest elements come first."""
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.x), i64]
+
+    def check_axis(self, x: Shape, facts: ShapeFacts) -> int:
+        """The axis, counted from the front, which is not too long."""
+        axis = facts.axis(self.axis.value.data, len(x))
+        if x[axis].is_static and x[axis].value > MOST_PLACES:
+            facts.fail("the axis is too long", f"at most {MOST_PLACES}", x[axis])
+        return axis
+
+    def ordered(self, array: Array) -> tuple[np.ndarray, np.ndarray]:
+        """The elements in order, and their places."""
+        x, axis = dense_array(array), self.axis_from_front
+        wide = widened(x)
+        if self.is_descending:
+            # Reversed twice, so that equal elements keep their order.
+            behind = np.argsort(np.flip(wide, axis), axis=axis, kind="stable")
+            places = x.shape[axis] - 1 - np.flip(behind, axis)
+        else:
+            places = np.argsort(wide, axis=axis, kind="stable")
+        return np.take_along_axis(x, places, axis), places
+
+    @abstractmethod
+    def order(self, nest: WritingNest, extent: AffineExpr, key_at: KeyAt, bits: int) -> PlaceAt:
+        """Where the elements of a row of the results come from."""
+
+    def write(self, nest: WritingNest) -> None:
+        axis, dims, kind = self.axis_from_front, range(rank(self.x)), element_type(self.x)
+        with nest.loops([nest.extent(self.x, dim) for dim in dims if dim != axis]) as rest:
+
+            def own(place: AffineExpr) -> Index:
+                return (*rest[:axis], place, *rest[axis:])
+
+            def key_at(place: AffineExpr) -> SSAValue:
+                return order_key(nest, nest.at(self.x, own(place)), kind, self.is_descending)
+
+            place_at = self.order(nest, nest.extent(self.x, axis), key_at, key_bits(kind))
+            with nest.loops([nest.extent(self.values, axis)]) as (position,):
+                place = place_at(position)
+                nest.write(0, own(position), nest.at(self.x, own(nest.index(place))))
+                nest.write(1, own(position), place)
+
+
+@irdl_op_definition
+class SortOp(OrderingOp):
+    """The elements along an axis in ascending or descending order, and where each comes from.
+
+    Equal elements keep their order, in both directions; -0.0 and 0.0 are equal. NaNs come last in
+    ascending order, as in NumPy, and first in descending order, as in PyTorch. Indices are i64, and
+    the axis has less than 2 ** 31 elements.
+
+    %y, %p = graph.sort %x axis = 1 descending = false
+        : (tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<4x3xi64>)
+    """
+
+    name = "graph.sort"
+
+    descending = prop_def(IntegerAttr.constr(i1))
+
+    assembly_format = (
+        "$x `axis` `=` $axis `descending` `=` $descending attr-dict `:` "
+        "functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        axis: int = -1,
+        descending: bool = False,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {
+            "axis": i64_attr(axis),
+            "descending": bool_attr(descending),
+        }
+        super().__init__(operands=[x], properties=properties, result_type=result_type)
+
+    @property
+    def is_descending(self) -> bool:
+        return bool(self.descending.value.data)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        (x,) = shapes
+        self.check_axis(x, facts)
+        return [x, x]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        return self.stored(*self.ordered(arrays[0]))
+
+    def order(self, nest: WritingNest, extent: AffineExpr, key_at: KeyAt, bits: int) -> PlaceAt:
+        return sort(nest, extent, key_at, bits)
+
+
+@irdl_op_definition
+class TopKOp(OrderingOp):
+    """The k largest or smallest elements along an axis, in their order, and where they come from.
+
+    Of equal elements that with the lower index comes first; NaNs count as the largest, -0.0 and 0.0
+    are equal. Indices are i64. The axis has less than 2 ** 31 elements; less than k are an error.
+
+    %y, %p = graph.top_k %x axis = 1 k = 2 largest = true
+        : (tensor<4x3xf32>) -> (tensor<4x2xf32>, tensor<4x2xi64>)
+    """
+
+    name = "graph.top_k"
+
+    k = prop_def(IntegerAttr.constr(i64))
+    largest = prop_def(IntegerAttr.constr(i1))
+
+    assembly_format = (
+        "$x `axis` `=` $axis `k` `=` $k `largest` `=` $largest attr-dict `:` "
+        "functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        k: int,
+        axis: int = -1,
+        largest: bool = True,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {
+            "k": i64_attr(k),
+            "axis": i64_attr(axis),
+            "largest": bool_attr(largest),
+        }
+        super().__init__(operands=[x], properties=properties, result_type=result_type)
+
+    @property
+    def is_descending(self) -> bool:
+        return bool(self.largest.value.data)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        (x,) = shapes
+        axis, k = self.check_axis(x, facts), self.k.value.data
+        if k < 0 or (x[axis].is_static and k > x[axis].value):
+            facts.fail("wrong k", f"0 to {x[axis]}" if x[axis].is_static else "0 or more", k)
+        shape = (*x[:axis], Dim.of(k), *x[axis + 1 :])
+        return [shape, shape]
+
+    @property
+    def size_bounds(self) -> tuple[tuple[SSAValue, int, int], ...]:
+        return ((self.x, self.axis_from_front, self.k.value.data),)
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        size, k = dense_array(arrays[0]).shape[self.axis_from_front], self.k.value.data
+        if size < k:
+            fact, subject = "a size is too small", origin(self) or self.name
+            raise InputError(explain(subject, fact, expected=f"{k} or more", got=size))
+        first = range(k)
+        found = (np.take(part, first, self.axis_from_front) for part in self.ordered(arrays[0]))
+        return self.stored(*found)
+
+    def order(self, nest: WritingNest, extent: AffineExpr, key_at: KeyAt, bits: int) -> PlaceAt:
+        k = self.k.value.data
+        if 0 < k <= SELECTED:
+            return select_first(nest, extent, k, key_at, bits)
+        return sort(nest, extent, key_at, bits)

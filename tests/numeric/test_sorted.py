@@ -1,0 +1,230 @@
+"""Sorts and selections, and the local buffers that they work in.
+
+The reference is NumPy's stable sort, so indices are compared too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx.helper import make_node
+
+import stepwell as sw
+from stepwell.core.dtypes import element_type_of
+from stepwell.frontends.builder import Value
+
+from .test_onnx_operators import check as check_onnx
+from .test_onnx_operators import model
+from .test_operators import build, random
+from .test_operators import check as check_one
+
+DTYPES = ["f16", "bf16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32"]
+
+
+Program = Callable[[sw.Builder, Value], tuple[Value, Value]]
+"""Values and indices of an input."""
+
+
+def ordered(axis: int = -1, descending: bool = False) -> Program:
+    return lambda b, x: b.sort(x, axis=axis, descending=descending)
+
+
+def selected(k: int, axis: int = -1, largest: bool = True) -> Program:
+    return lambda b, x: b.top_k(x, k, axis=axis, largest=largest)
+
+
+def module_of(
+    cases: Sequence[tuple[Program, np.ndarray]], symbolic: bool = False
+) -> tuple[sw.Module, list[np.ndarray]]:
+    """One program with the results of several, and its inputs."""
+    b = sw.Builder("main")
+    for number, (program, x) in enumerate(cases):
+        shape = tuple(f"n{number}_{size}" if symbolic else size for size in x.shape)
+        kind = str(element_type_of(x.dtype))
+        values, indices = program(b, b.input(f"x{number}", shape, kind))
+        b.output(values, name=f"v{number}")
+        b.output(indices, name=f"i{number}")
+    return b.module(), [x for _, x in cases]
+
+
+def check(
+    cases: Sequence[tuple[Program, np.ndarray]], symbolic: bool = False, level: int = 3
+) -> None:
+    """Compare bit by bit, but for NaNs, with the reference."""
+    module, inputs = module_of(cases, symbolic)
+    expected = module.run_reference(*inputs)
+    found = sw.compile(module, threads=1, opt_level=level)(*inputs)
+    for number, (have, want) in enumerate(zip(found, expected, strict=True)):
+        same(have, want, f"result {number}")
+
+
+def same(have: np.ndarray, want: np.ndarray, what: str = "") -> None:
+    assert (have.dtype, have.shape) == (want.dtype, want.shape), what
+    if have.dtype.kind in "biu":
+        np.testing.assert_array_equal(have, want, what)
+    else:  # bf16 included, of which NumPy does not know that NaNs are equal
+        have, want = have.astype(np.float64), want.astype(np.float64)
+        np.testing.assert_array_equal(have, want, what)
+        np.testing.assert_array_equal(np.signbit(have), np.signbit(want), what)
+
+
+def ties(shape: tuple[int, ...], dtype: str = "f32", seed: int = 0) -> np.ndarray:
+    """Few different numbers."""
+    if dtype.startswith("u"):
+        numbers = np.random.default_rng(seed).integers(0, 256, shape)
+        return (numbers << int(dtype[1:]) - 8).astype(f"uint{dtype[1:]}")
+    if dtype == "bf16":
+        return ties(shape, "f32", seed).astype(ml_dtypes.bfloat16)
+    x = random(shape, dtype, seed)
+    return np.round(x * 4) if x.dtype.kind == "f" else x
+
+
+def special(count: int, dtype: str) -> np.ndarray:
+    """NaNs of both signs, zeros of both signs, infinities and the least numbers."""
+    x = ties((count,), dtype)
+    for number, value in enumerate([np.nan, -0.0, np.inf, 0.0, -np.inf, -np.nan, 6e-8, -6e-8]):
+        x[number::11] = value
+    return x
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (7,), (3, 0), (0, 3), (2, 1), (3, 129), (4, 5, 9)])
+def test_sort(shape: tuple[int, ...]) -> None:
+    axes = range(len(shape))
+    check([(ordered(axis, down), ties(shape)) for axis in axes for down in (False, True)])
+    check([(ordered(0), ties(shape))], symbolic=True, level=0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_order_of_a_type(dtype: str) -> None:
+    short, long = ties((2, 19), dtype), ties((300,), dtype)
+    down = ordered(descending=True)
+    check([(ordered(), short), (down, short), (down, long), (selected(5, largest=False), long)])
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+def test_special_values_are_in_order(dtype: str) -> None:
+    programs = [ordered(), ordered(descending=True), selected(20), selected(20, largest=False)]
+    check([(program, special(count, dtype)) for program in programs for count in (40, 400)])
+
+
+def test_the_reference_is_numpys() -> None:
+    x = special(400, "f32")
+    module, _ = module_of([(ordered(), x), (ordered(descending=True), x), (selected(20), x)])
+    values, indices, down, places, *top = module.run_reference(x, x, x)
+    same(values, np.sort(x, kind="stable"))
+    same(indices, np.argsort(x, kind="stable"))
+    # As torch.sort(x, stable=True, descending=True) and torch.topk(x, 20) have them.
+    numbers = x[~np.isnan(x)]
+    assert np.isnan(down[: len(x) - len(numbers)]).all()
+    same(down[len(x) - len(numbers) :], numbers[np.argsort(-numbers, kind="stable")])
+    same(places[: len(x) - len(numbers)], np.flatnonzero(np.isnan(x)))
+    same(top[0], down[:20])
+    same(top[1], places[:20])
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "i64"])
+def test_extreme_and_equal_elements(dtype: str) -> None:
+    kind = random((1,), dtype).dtype
+    limits = np.iinfo(kind) if kind.kind == "i" else np.finfo(kind)
+    same = np.full(300, limits.max, kind)
+    mixed = same.copy()
+    mixed[::3], mixed[1::3] = limits.min, 0
+    programs = [ordered(), ordered(descending=True), selected(9), selected(9, largest=False)]
+    check([(program, x) for program in programs for x in (same, mixed)])
+
+
+def test_a_long_row() -> None:
+    x = random((1 << 15,))
+    check([(ordered(), x), (selected(100), x)])
+
+
+@pytest.mark.parametrize("shape", [(1,), (33,), (5, 100), (100, 5), (2, 300)], ids=str)
+def test_top_k(shape: tuple[int, ...]) -> None:
+    cases: list[tuple[Program, np.ndarray]] = []
+    for axis, size in enumerate(shape):
+        for k in sorted({0, 1, min(10, size), size}):
+            cases.append((selected(k, axis, largest=k % 2 == 0), ties(shape)))
+    check(cases)
+
+
+def test_top_k_of_rows_in_order() -> None:
+    # Every element of one of them is inserted, and only the first ones of the other.
+    up = np.arange(500, dtype=np.float32)
+    check([(selected(10), up), (selected(10), up[::-1].copy())])
+
+
+def test_threads() -> None:
+    x = ties((64, 300))
+    for program, symbolic in ((ordered(), True), (ordered(), False), (selected(10), False)):
+        module, inputs = module_of([(program, x)], symbolic)
+        expected = module.run_reference(*inputs)
+        for have, want in zip(sw.compile(module, threads=2)(*inputs), expected, strict=True):
+            same(have, want)
+
+
+@settings(deadline=None, max_examples=5)
+@given(st.lists(st.floats(width=32), max_size=200), st.integers(0, 200))
+def test_any_row(numbers: list[float], k: int) -> None:
+    x, down = np.array(numbers, np.float32), k % 2 == 0
+    check([(ordered(descending=down), x), (selected(min(k, len(numbers)), largest=down), x)])
+
+
+def test_what_is_read_and_what_follows_is_one_kernel() -> None:
+    x, y = random((37, 50)), random((50,), seed=1)
+
+    def program(b: sw.Builder, x: Value, y: Value) -> Value:
+        return b.tanh(b.sort(b.relu(x), axis=0)[0] + y)
+
+    check_one(program, [x, y])
+    exe = sw.compile(build(program, [x, y], False), threads=1)
+    assert exe.ir("kernels").count("loop.kernel") == 1
+
+
+def test_every_stage_of_an_order_runs() -> None:
+    x = ties((2, 200))
+    for program, symbolic in ((ordered(), True), (selected(3), False)):
+        module, inputs = module_of([(program, x)], symbolic)
+        exe = sw.compile(module, threads=1)
+        expected = exe(*inputs)
+        for stage in ("kernels", "scheduled", "loops", "llvm"):
+            for have, want in zip(exe.run_at(stage, *inputs), expected, strict=True):
+                same(have, want, stage)
+
+
+def test_top_k_of_onnx() -> None:
+    x = ties((4, 50))
+    for flags in ({}, {"axis": 0, "largest": 0}, {"axis": 1, "sorted": 1}):
+        node = make_node("TopK", ["x", "k"], ["v", "i"], **flags)
+        check_onnx(node, {"x": x}, {"k": np.array([3])}, outputs=("v", "i"))
+    # The reference evaluator of the onnx package does not have the first one.
+    first = make_node("TopK", ["x"], ["v", "i"], k=3, axis=-1)
+    source = model([first], {"x": (x, x.shape)}, {}, opset=9, outputs=("v", "i"))
+    module, _ = module_of([(selected(3), x)])
+    found = sw.compile(sw.from_onnx(source))(x)
+    for have, want in zip(found, module.run_reference(x), strict=True):
+        same(have, want)
+
+
+def test_top_k_of_onnx_is_refused() -> None:
+    x = ties((4, 5))
+    node = make_node("TopK", ["x", "k"], ["v", "i"])
+    for k, error in (([6], "wrong k, expected 0 to 5, got 6"), ([1, 1], "wrong number of counts")):
+        source = model([node], {"x": (x, x.shape)}, {"k": np.array(k)}, 11, outputs=("v", "i"))
+        with pytest.raises(sw.StepwellError, match=error):
+            sw.from_onnx(source)
+
+
+def test_a_row_that_is_too_short() -> None:
+    x = ties((3, 4))
+    module, _ = module_of([(selected(4), x)], symbolic=True)
+    exe = sw.compile(module, threads=1)
+    for have, want in zip(exe(x), module.run_reference(x), strict=True):
+        same(have, want)
+    for run in (exe, module.run_reference):
+        with pytest.raises(sw.InputError, match="a size is too small, expected 4 or more, got 3"):
+            run(x[:, :3].copy())
