@@ -1,55 +1,189 @@
-"""Structured control flow to branches, by xDSL's patterns and one for `scf.while`."""
+"""Structured control flow to branches.
+
+The block around an operation is split at it, and the blocks of its regions go in between.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import cf, scf
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import (
-    GreedyRewritePatternApplier,
-    PatternRewriter,
-    RewritePattern,
-    op_type_rewrite_pattern,
+from xdsl.dialects import arith, cf, scf
+from xdsl.dialects.builtin import (
+    DenseIntElementsAttr,
+    IntegerAttr,
+    ModuleOp,
+    VectorType,
+    i1,
+    i32,
+    i64,
 )
-from xdsl.rewriter import BlockInsertPoint, InsertPoint
-from xdsl.transforms.convert_scf_to_cf import ForLowering, IfLowering, SwitchLowering
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriterListener
 
+from ..core.actions import allowed
 from ..core.budgets import EXACT
-from ..core.exactness import Exactness
-from ..core.provenance import Located
-from ..core.walks import RootedWalker, erase_dead
+from ..core.building.creation import created
+from ..core.building.tables import HandlerTable
+from ..core.walks import erase_dead, operations_in
+from ..dialects.upstream import ops as upstream
+from .to_llvm.types import numbers_attr
 
-_STRUCTURED = (scf.ForOp, scf.IfOp, scf.IndexSwitchOp, scf.WhileOp)
+_LESS = {"predicate": IntegerAttr(arith.CMPI_COMPARISON_OPERATIONS.index("slt"), i64)}
 
 
-# scf.while (%a = %x) { before; condition(%c) %b } do { ^bb0(%b): after; yield %d }
+class BranchTable(HandlerTable[tuple[Block, Block], Sequence[SSAValue]]):
+    """How to lower operations, by their classes.
+
+    A function takes the blocks before and after the operation, and returns the values of its
+    results.
+    """
+
+
+STRUCTURED = BranchTable()
+
+
+# %r = scf.for %i = %l to %u step %s iter_args(%a = %x) { body; yield %b }
+#   == br ^test(%l, %x)
+#      ^test(%i, %r): cond_br %i < %u, ^body, ^end
+#      ^body: body; br ^test(%i + %s, %b)
+@STRUCTURED.on(scf.ForOp)
+def lower_for(op: scf.ForOp, around: tuple[Block, Block]) -> Sequence[SSAValue]:
+    (start, end), test = around, op.body.block
+    assert test.first_op is not None
+    body = test.split_before(test.first_op)
+    op.body.move_blocks_before(end)
+    variable, *carried = test.args
+    last = _ended(body)
+    following = _added(body, op, arith.AddiOp, [variable, op.step], variable.type)
+    _branch(body, op, test, [following, *last])
+    _branch(start, op, test, [op.lb, *op.iter_args])
+    _choose(test, op, _added(test, op, arith.CmpiOp, [variable, op.ub], i1, _LESS), body, end)
+    return carried
+
+
+# %r = scf.if %c { then; yield %a } else { other; yield %b }
+#   == cond_br %c, ^then, ^other
+#      ^then: then; br ^join(%a)
+#      ^other: other; br ^join(%b)
+#      ^join(%r): br ^end
+@STRUCTURED.on(scf.IfOp)
+def lower_if(op: scf.IfOp, around: tuple[Block, Block]) -> Sequence[SSAValue]:
+    start, join = around
+    if op.results:
+        join = _joined(op, join)
+    then = _inlined(op.true_region, op, join)
+    other = _inlined(op.false_region, op, join) if op.false_region.blocks else join
+    _choose(start, op, op.cond, then, other)
+    return join.args
+
+
+# %r = scf.while (%a = %x) { before; condition(%c) %b } do { ^bb0(%b): after; yield %d }
 #   == br ^before(%x)
 #      ^before(%a): before; cond_br %c, ^after(%b), ^end(%b)
 #      ^after(%b): after; br ^before(%d)
-@Exactness.EXACT
-class WhileLowering(RewritePattern):
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: scf.WhileOp, rewriter: PatternRewriter) -> None:
-        before, after, start = op.before_region.first_block, op.after_region.first_block, op.parent
-        test, again = (list(region.walk())[-1] for region in op.regions)
-        if not isinstance(test, scf.ConditionOp) or not isinstance(again, scf.YieldOp):
-            return
-        assert before is not None
-        assert after is not None
-        assert start is not None
-        end = start.split_before(op)
-        for number, kind in enumerate(op.result_types):
-            rewriter.insert_block_argument(end, number, kind)
-        rewriter.insert(cf.BranchOp(before, *op.arguments), InsertPoint.at_end(start))
-        branches = (after, test.args, end, test.args)
-        rewriter.replace(test, cf.ConditionalBranchOp(test.condition, *branches))
-        rewriter.replace(again, cf.BranchOp(before, *again.arguments))
-        for region in op.regions:
-            rewriter.inline_region(region, BlockInsertPoint.before(end))
-        rewriter.replace(op, [], end.args)
+@STRUCTURED.on(scf.WhileOp, upstream.WhileOp)
+def lower_while(op: scf.WhileOp, around: tuple[Block, Block]) -> Sequence[SSAValue]:
+    (start, end), before, after = around, op.before_region.block, op.after_region.block
+    for number, kind in enumerate(op.result_types):
+        end.insert_arg(kind, number)
+    _branch(start, op, before, op.arguments)
+    condition, *values = _ended(before)
+    _choose(before, op, condition, after, end, values)
+    _branch(after, op, before, _ended(after))
+    for region in op.regions:
+        region.move_blocks_before(end)
+    return end.args
+
+
+@STRUCTURED.on(scf.IndexSwitchOp)
+def lower_switch(op: scf.IndexSwitchOp, around: tuple[Block, Block]) -> Sequence[SSAValue]:
+    (start, end), values = around, op.cases.get_values()
+    for number, kind in enumerate(op.result_types):
+        end.insert_arg(kind, number)
+    blocks = [_inlined(region, op, end) for region in (*op.case_regions, op.default_region)]
+    case = _added(start, op, arith.IndexCastOp, [op.arg], i32)
+    known = DenseIntElementsAttr.from_list(VectorType(i32, [len(values)]), values)
+    switch = cf.SwitchOp(case, blocks[-1], (), known, blocks[:-1], [()] * len(values))
+    switch.location = op.location
+    start.add_op(switch)
+    return end.args
+
+
+def _added(
+    block: Block,
+    source: Operation,
+    kind: type[Operation],
+    operands: Sequence[SSAValue],
+    result: Attribute,
+    properties: Mapping[str, Attribute] = {},
+) -> SSAValue:
+    """The result of an operation at the end of a block."""
+    op = created(kind, operands, [result], properties, location=source.location)
+    block.add_op(op)
+    return op.results[0]
+
+
+def _branch(block: Block, source: Operation, to: Block, values: Sequence[SSAValue] = ()) -> None:
+    branch = cf.BranchOp.create(operands=values, successors=[to], location=source.location)
+    block.add_op(branch)
+
+
+def _choose(
+    block: Block,
+    source: Operation,
+    condition: SSAValue,
+    then: Block,
+    other: Block,
+    values: Sequence[SSAValue] = (),
+) -> None:
+    """A branch to one of two blocks with the same values."""
+    branch = cf.ConditionalBranchOp.create(
+        operands=[condition, *values, *values],
+        successors=[then, other],
+        properties={"operandSegmentSizes": numbers_attr(1, len(values), len(values))},
+        location=source.location,
+    )
+    block.add_op(branch)
+
+
+def _joined(op: Operation, end: Block) -> Block:
+    """A block before another one, to which it branches, with an argument for each result."""
+    join = Block(arg_types=op.result_types)
+    assert end.parent is not None
+    end.parent.insert_block_before(join, end)
+    _branch(join, op, end)
+    return join
+
+
+def _inlined(region: Region, source: Operation, join: Block) -> Block:
+    """Move a region before a block, to which it then branches with what it yields."""
+    first = region.block
+    _branch(first, source, join, _ended(first))
+    region.move_blocks_before(join)
+    return first
+
+
+def _ended(block: Block) -> list[SSAValue]:
+    """Erase the end of a block; return its operands."""
+    last = block.last_op
+    assert last is not None
+    values = list(last.operands)
+    block.erase_op(last)
+    return values
+
+
+def _lower(op: Operation) -> None:
+    """Replace an operation, whose regions have one block each."""
+    start = op.parent
+    assert start is not None
+    results = STRUCTURED[type(op)](op, (start, start.split_before(op)))
+    for old, new in zip(op.results, results, strict=True):
+        old.replace_all_uses_with(new)
+    op.detach()
+    op.erase()
 
 
 @dataclass(frozen=True)
@@ -88,7 +222,8 @@ class ConvertScfToCfPass(ModulePass):
     budget = EXACT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        patterns = [SwitchLowering(), IfLowering(), ForLowering(), WhileLowering()]
-        applier = Located(GreedyRewritePatternApplier(patterns, dce_enabled=False))
-        walker = RootedWalker(applier, post_walk_func=erase_dead, roots=_STRUCTURED)
-        walker.rewrite_module(op)
+        for inner in [inner for inner in operations_in(op) if type(inner) in STRUCTURED]:
+            if allowed("lower to branches", inner):
+                _lower(inner)
+        if allowed("erase dead code", op):
+            erase_dead(op.body, PatternRewriterListener())

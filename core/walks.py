@@ -78,6 +78,8 @@ def erase_dead(region: Region, listener: PatternRewriterListener) -> bool:
     waiting, erased = list(operations_in(region)), set[Operation]()
     while waiting:
         op = waiting.pop()
+        if any(result.first_use is not None for result in op.results):
+            continue
         if op in erased or not is_trivially_dead(op):
             continue
         waiting += [value.owner for value in op.operands if isinstance(value.owner, Operation)]

@@ -77,3 +77,35 @@ func.func @branches(%c: i1) {
 ^bb1:
   func.return
 }
+
+// -----
+
+// CHECK-LABEL: func.func @switch(
+// CHECK: %{{.*}} = arith.index_cast %i : index to i32 loc("choose1")
+// CHECK-NEXT: cf.switch %{{.*}} : i32, [
+// CHECK-NEXT: default: ^bb3,
+// CHECK-NEXT: 2: ^bb1,
+// CHECK-NEXT: 5: ^bb2
+// CHECK: ^bb1:
+// CHECK-NEXT: cf.br ^bb4(%a : f32) loc("choose1")
+// CHECK-NEXT: ^bb2:
+// CHECK-NEXT: cf.br ^bb4(%b : f32) loc("choose1")
+// CHECK-NEXT: ^bb3:
+// CHECK-NEXT: %s = arith.addf %a, %b : f32
+// CHECK-NEXT: cf.br ^bb4(%s : f32) loc("choose1")
+// CHECK-NEXT: ^bb4(%r: f32
+// CHECK-NEXT: func.return %r : f32
+func.func @switch(%i: index, %a: f32, %b: f32) -> f32 {
+  %r = scf.index_switch %i -> f32
+  case 2 {
+    scf.yield %a : f32
+  }
+  case 5 {
+    scf.yield %b : f32
+  }
+  default {
+    %s = arith.addf %a, %b : f32
+    scf.yield %s : f32
+  } loc("choose1")
+  func.return %r : f32
+}

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from xdsl.context import Context
-from xdsl.dialects import arith, llvm, math
+from xdsl.dialects import arith, llvm, math, scf
 from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, ModuleOp, f64
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
-from xdsl.transforms import convert_scf_to_cf
 from xdsl.transforms.common_subexpression_elimination import CSEDriver
 
 import stepwell as sw
@@ -27,6 +26,7 @@ from stepwell.conversions import (
     convert_math_to_arith,
 )
 from stepwell.conversions.convert_arith_to_llvm import ARITH
+from stepwell.conversions.convert_scf_to_cf import STRUCTURED
 from stepwell.conversions.graph_to_rt import slots
 from stepwell.conversions.math_to_arith import polynomials
 from stepwell.core.failures import Kind
@@ -198,8 +198,16 @@ def wrong_lowering(patch: Patch) -> None:
     patch.setitem(ARITH, arith.MulfOp, lowered)
 
 
-def one_too_many(given: Any) -> None:
-    one(given, arith.CmpiOp).properties["predicate"] = IntegerAttr(3, 64)
+def one_too_many(patch: Patch) -> None:
+    whole = STRUCTURED[scf.ForOp]
+
+    def lowered(op: scf.ForOp, around: Any) -> Any:
+        test = op.body.block
+        results = whole(op, around)
+        one(test.ops, arith.CmpiOp).properties["predicate"] = IntegerAttr(3, 64)
+        return results
+
+    patch.setitem(STRUCTURED, scf.ForOp, lowered)
 
 
 def broken(patch: Patch) -> None:
@@ -315,9 +323,9 @@ PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
     ),
     (
         "convert-scf-to-cf",
-        "ForLowering",
+        "lower to branches",
         "scf.for",
-        lambda patch: in_pattern(patch, convert_scf_to_cf.ForLowering, one_too_many),
+        one_too_many,
     ),
     ("convert-to-llvm", "lower", "arith.mulf", wrong_lowering),
     ("graph-simplify", "DivideByPowerOfTwo", "graph.div", broken),
@@ -341,7 +349,7 @@ WRITES = {
 """What writes the first wrong element, before and after a pass."""
 
 
-LONG = {"expand", "ForLowering", "vectorize("}
+LONG = {"expand", "lower to branches", "vectorize("}
 """Steps that are found after so many others that their tests take the longest."""
 
 STEPS = [
