@@ -28,7 +28,7 @@ from .graph_to_rt.arena import allocate, total_size
 from .graph_to_rt.calls import Calls
 from .graph_to_rt.checks import check_inputs, indices_of
 from .graph_to_rt.constants import Constants
-from .graph_to_rt.function import BufferFunction, Call, location_of
+from .graph_to_rt.function import BufferFunction, Producer, location_of
 from .graph_to_rt.slots import ArenaPlan
 
 
@@ -43,7 +43,7 @@ def _convert(
     if not indices:
         check_inputs(function)
     for value, buffers in zip(function.returned, function.outputs, strict=True):
-        if isinstance(value.owner, Call) and value not in indices:
+        if isinstance(value.owner, Producer) and value not in indices:
             function.buffers.setdefault(value, buffers)
     plan = allocate(function, indices)
     if indices:

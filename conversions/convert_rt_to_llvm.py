@@ -39,7 +39,7 @@ from ..dialects.program import needs_attributes
 from ..dialects.rt import ops as rt
 from .convert_func_to_llvm import plain_call
 from .to_llvm import checks
-from .to_llvm.addresses import neighbour, number_of_elements, sizes_of
+from .to_llvm.addresses import element_address, neighbour, number_of_elements, sizes_of
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
 from .to_llvm.types import PTR, int_attr, words_of
 
@@ -81,6 +81,14 @@ def lower_arena(arena: rt.ArenaOp, low: Lowering) -> Parts:
     base = _word(low, context, rt.Word.ARENA)
     _return_unless(low, enough, rt.ARENA_TOO_SMALL, context, (wanted,))
     return (base, wanted)
+
+
+@RT.on(rt.SliceOp)
+def lower_slice(part: rt.SliceOp, low: Lowering) -> Parts:
+    address = element_address(low, part.source, [part.index])
+    sizes, kind = sizes_of(low, part.source)[1:], memref_type(part.result)
+    symbolic = zip(sizes, kind.get_shape(), strict=True)
+    return (address, *(size for size, known in symbolic if known == DYNAMIC_INDEX))
 
 
 def _return_unless(

@@ -69,6 +69,14 @@ def parent_of(op: Operation | Block, kind: type[OpT]) -> OpT:
     return parent
 
 
+def function_around(op: Operation) -> func.FuncOp | None:
+    """The function that an operation is in, through the regions of others; None if in none."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, func.FuncOp):
+        parent = parent.parent_op()
+    return parent
+
+
 def dense_array(array: np.ndarray | csr_array) -> np.ndarray:
     """The array of an operand that is dense."""
     return cast("np.ndarray", array)

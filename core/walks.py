@@ -27,6 +27,12 @@ def operations_in(root: Operation | Region) -> Iterator[Operation]:
             _push(op.regions, waiting)
 
 
+def blocks_in(root: Operation) -> list[Block]:
+    """The blocks of an operation and of those in it, outer ones first."""
+    inside = (region for op in operations_in(root) for region in op.regions)
+    return [block for region in inside for block in region.blocks]
+
+
 def _push(regions: tuple[Region, ...], waiting: list[Operation]) -> None:
     """Push the operations directly in regions on a stack, the last one first."""
     for region in reversed(regions):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
@@ -27,6 +26,7 @@ from ..core.errors import InputError, MiscompilationError, StepwellError, explai
 from ..core.module import Module
 from ..core.provenance import names
 from ..core.target import Target
+from ..core.typed import function_around
 from ..core.walks import is_same
 from ..dialects.program import is_on_buffers
 from ..runtime.executable import Executable
@@ -400,5 +400,5 @@ def _explanation(before: Counter[str], after: Counter[str]) -> str:
 
 
 def _function(op: Operation) -> str | None:
-    parent = op.parent_op()
-    return parent.sym_name.data if isinstance(parent, func.FuncOp) else None
+    parent = function_around(op)
+    return None if parent is None else parent.sym_name.data

@@ -272,7 +272,7 @@ def _name(op: Operation) -> str:
 def calls_of(main: func.FuncOp, work: Mapping[str, tuple[Work, ...]]) -> Iterator[Call]:
     """The calls of a function on tensors, in order, in the symbols of the function."""
     shapes = SymbolicShapes(main)
-    for op in main.body.block.ops:
+    for op in main.walk():
         if not isinstance(op, CallLikeOp):
             continue
         sizes = shapes.of_arguments(op.arguments)

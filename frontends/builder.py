@@ -34,7 +34,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..core.dims import Dim, size_of_argument
 from ..core.dtypes import ELEMENT_TYPES, element_type_of
-from ..core.errors import explain
+from ..core.errors import CompileError, explain
 from ..core.module import NAME, Module, SparseSpec, TensorSpec
 from ..core.provenance import named
 from ..core.weights import WeightStore
@@ -54,6 +54,7 @@ from .arrays import (
     equal,
     is_scipy,
 )
+from .control import ControlFlow, block_of
 from .diagnostics import caller_location, input_error, reworded
 from .operands import has_own_type, operands_of, shared_element_type
 from .specs import argument_of, identifier, name_result_sizes, result_type
@@ -67,7 +68,7 @@ _OPERATORS: dict[str, type[GraphOp]] = {
 }
 
 
-class Builder:
+class Builder(ControlFlow):
     """A function of tensors, written by calling its operators in order.
 
     Args:
@@ -83,6 +84,7 @@ class Builder:
         self._stored: dict[int, tuple[object, str]] = {}
         self._block = Block()
         self._region = Region(self._block)
+        self._closed: set[Block | None] = set()
         self._inputs: dict[str, DictionaryAttr] = {}
         self._outputs: list[tuple[SSAValue, DictionaryAttr]] = []
         self._kernels: dict[tuple[Any, ...], KernelOp] = {}
@@ -104,6 +106,7 @@ class Builder:
         Raises:
             InputError: if the name is taken, or the shape or dtype is invalid.
         """
+        self._check_outside("input")
         if not isinstance(name, str) or not name or name in self._inputs:
             raise input_error("Builder", "input name is taken or empty", got=repr(name))
         if isinstance(shape, (TensorSpec, SparseSpec)):
@@ -141,6 +144,7 @@ class Builder:
         Raises:
             InputError: if it is not a value of this builder, or the name is taken.
         """
+        self._check_outside("output")
         ssa = self._own(value, "output")
         label = f"result{len(self._outputs)}" if name is None else name
         if any(attrs.data[NAME] == StringAttr(label) for _, attrs in self._outputs):
@@ -152,6 +156,7 @@ class Builder:
 
         Raises:
             InputError: if it has no output.
+            CompileError: if sizes in loops and conditions do not fit together.
         """
         if not self._outputs:
             raise input_error("Builder", "the program has no output", "a call of output()")
@@ -162,7 +167,10 @@ class Builder:
         kernels = [kernel.clone() for kernel in self._kernels.values()]
         module = Module(ModuleOp([function, *kernels]), self.weights.copy())
         module.verify()
-        name_result_sizes(function)
+        try:
+            name_result_sizes(function)
+        except VerifyException as error:
+            raise CompileError(str(error)) from error
         return module
 
     def take(self) -> list[Operation]:
@@ -409,6 +417,8 @@ class Builder:
             raise input_error(subject, "not a value of a builder", got=type(value).__name__)
         if value.builder is not self:
             raise input_error(subject, "the value belongs to another builder")
+        if block_of(value.ssa) in self._closed:
+            raise input_error(subject, "the value belongs to the body of a loop or condition")
         return value.ssa
 
     def _operand(

@@ -7,14 +7,14 @@ semantics (`GraphOp.reference`), so operators of plug-ins run without registrati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.interpreter import Interpreter
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dtypes import dtype_of
@@ -24,10 +24,11 @@ from ...core.module import Module
 from ...core.provenance import origin
 from ...core.symbols import find_symbol
 from ...dialects.graph.interfaces import GraphOp, element_type, tensor_type
-from ...dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp
+from ...dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp, IfOp, LoopOp, YieldOp
 from ...dialects.graph.shapes import SymbolicShapes, sizes_of
 from ...dialects.loop.ops import KernelOp
 from ...dialects.sparse_tensor import index_type, position_type
+from .control_flow import Frame, run_if, run_loop
 from .inputs import check_inputs
 from .machine import run_kernel
 from .numbers import unknown
@@ -83,22 +84,36 @@ class _Run:
             sizes = shapes.solve(dict(enumerate(map(sizes_of, arguments))))
         except VerifyException as error:
             raise InputError(str(error)) from error
-        values: dict[SSAValue, Array] = dict(zip(function.body.block.args, arguments, strict=True))
-        for op in function.body.block.ops:
+        frame = Frame(shapes, sizes, self._run_block)
+        returned = self._run_block(function.body.block, arguments, frame)
+        if returned is None:
+            name = f"@{function.sym_name.data}"
+            raise CompileError(explain(f"func.func {name}", "does not end in func.return"))
+        return returned
+
+    def _run_block(
+        self, block: Block, arguments: Sequence[Array], frame: Frame
+    ) -> tuple[Array, ...] | None:
+        """Run a block; returns what its terminator gives, None where it has none."""
+        values: dict[SSAValue, Array] = dict(zip(block.args, arguments, strict=True))
+        for op in block.ops:
             operands = [values[operand] for operand in op.operands]
-            if isinstance(op, func.ReturnOp):
+            if isinstance(op, func.ReturnOp | YieldOp):
                 return tuple(operands)
             if isinstance(op, CallPackedOp):
-                results = _call_packed(op, operands, shapes, sizes)
+                results = _call_packed(op, operands, frame)
             elif isinstance(op, CallDpsOp):
-                results = _call_dps(op, operands, shapes, sizes, self.listeners)
+                results = _call_dps(op, operands, frame, self.listeners)
+            elif isinstance(op, IfOp):
+                results = run_if(op, operands, frame)
+            elif isinstance(op, LoopOp):
+                results = run_loop(op, operands, frame)
             else:
                 results = self._results(op, operands)
             if self.observe is not None:
                 results = self.observe(op, results) or results
             values.update(zip(op.results, results, strict=True))
-        name = f"@{function.sym_name.data}"
-        raise CompileError(explain(f"func.func {name}", "does not end in func.return"))
+        return None
 
     def _shapes_of(self, function: func.FuncOp) -> SymbolicShapes:
         if function not in self._shapes:
@@ -123,17 +138,15 @@ class _Run:
         return self.call(callee, operands)
 
 
-def _destinations(
-    op: CallPackedOp | CallDpsOp, shapes: SymbolicShapes, sizes: Mapping[str, int]
-) -> list[np.ndarray]:
+def _destinations(op: CallPackedOp | CallDpsOp, frame: Frame) -> list[np.ndarray]:
     """The arrays for the results of a call, with undefined values."""
     results: list[np.ndarray] = []
     for result in op.results:
-        shape = shapes.shape(result)
-        if any(not set(dim.symbols) <= sizes.keys() for dim in shape):
+        shape = frame.shapes.shape(result)
+        if any(not set(dim.symbols) <= frame.sizes.keys() for dim in shape):
             fact = "the size of a result is unknown; give it in dims"
             raise CompileError(explain(op.name, fact, origin=origin(op)))
-        size = tuple(dim.evaluate(sizes) for dim in shape)
+        size = tuple(dim.evaluate(frame.sizes) for dim in shape)
         results.append(unknown(size, element_type(result)))
     return results
 
@@ -141,8 +154,7 @@ def _destinations(
 def _call_dps(
     op: CallDpsOp,
     operands: Sequence[Array],
-    shapes: SymbolicShapes,
-    sizes: Mapping[str, int],
+    frame: Frame,
     listeners: Sequence[Interpreter.Listener],
 ) -> tuple[Array, ...]:
     """Run a kernel of the module, operation by operation."""
@@ -150,7 +162,7 @@ def _call_dps(
     if not isinstance(kernel, KernelOp):
         fact = f"{op.callee} is not a kernel"
         raise UnsupportedError(explain(op.name, fact, expected="loop.kernel", origin=origin(op)))
-    results = _destinations(op, shapes, sizes)
+    results = _destinations(op, frame)
     values, arrays = (*op.operands, *op.results), (*operands, *results)
     buffers = [
         part
@@ -171,15 +183,10 @@ def _parts(array: Array, kind: TensorType) -> list[np.ndarray | int]:
     return [*parts, array.shape[1]] if kind.get_shape()[1] == DYNAMIC_INDEX else parts
 
 
-def _call_packed(
-    op: CallPackedOp,
-    operands: Sequence[Array],
-    shapes: SymbolicShapes,
-    sizes: Mapping[str, int],
-) -> tuple[Array, ...]:
+def _call_packed(op: CallPackedOp, operands: Sequence[Array], frame: Frame) -> tuple[Array, ...]:
     """Call a registered function with read-only inputs and the arrays for its results."""
     function = registered(op.callee.data)
-    results = _destinations(op, shapes, sizes)
+    results = _destinations(op, frame)
     call(op.callee.data, function, [_read_only(array) for array in operands], results)
     return tuple(results)
 

@@ -24,7 +24,7 @@ from xdsl.ir import Operation
 from ...core.errors import CompileError, explain
 from ...core.indices import fault_of, outside
 from ...core.provenance import origin
-from ...core.typed import memref_type
+from ...core.typed import function_around, memref_type
 from ...dialects.rt import ops as rt
 from .memory import Pointer
 from .numbers import dtype_of
@@ -51,7 +51,7 @@ class CallEnds(Exception):  # noqa: N818 (it is not an error)
 def _fail(op: Operation, context: Context, details: Sequence[int]) -> CallEnds:
     """End the call at a failing operation: the status is its number among those that can fail."""
     context.words[rt.Word.DETAILS : rt.Word.DETAILS + len(details)] = details
-    function = op.parent_op()
+    function = function_around(op)
     assert function is not None
     return CallEnds(rt.failing_operations(function).index(cast(rt.FailingOp, op)) + 1)
 
@@ -91,6 +91,18 @@ class RtFunctions(InterpreterFunctions):
     ) -> PythonValues:
         """Memory in which every float is NaN."""
         return (np.full(int(args[1]), -1, np.int8),)
+
+    @impl(rt.SliceOp)
+    def run_slice(
+        self, interpreter: Interpreter, op: rt.SliceOp, args: PythonValues
+    ) -> PythonValues:
+        """A part of a buffer."""
+        buffer, index = args
+        if not 0 <= index < len(buffer):
+            fact, expected = "index is outside of the buffer", f"0 <= index < {len(buffer)}"
+            where = origin(op)
+            raise CompileError(explain(op.name, fact, expected=expected, got=index, origin=where))
+        return (buffer[int(index), ...],)
 
     @impl(rt.CallOp)
     def run_call(self, interpreter: Interpreter, op: rt.CallOp, args: PythonValues) -> PythonValues:

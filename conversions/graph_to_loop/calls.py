@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ...core.dims import Shape
-from ...core.typed import tensor_type
+from ...core.typed import function_around, tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.shapes import EQUAL, SymbolicShapes, equal_attribute
 
@@ -37,7 +37,7 @@ def result_shapes(
     result: dict[SSAValue, Shape] = {}
     calls_in = defaultdict[Operation | None, list[func.CallOp]](list)
     for call in calls:
-        calls_in[call.parent_op()].append(call)
+        calls_in[function_around(call)].append(call)
     for function in functions:
         if not (inside := calls_in[function]):
             continue

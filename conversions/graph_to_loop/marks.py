@@ -9,7 +9,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...core.typed import parent_of
+from ...core.typed import function_around
 from ...dialects.graph import ops as graph
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop import ops as loop
@@ -61,9 +61,8 @@ def mark_entries(
     attrs = _argument_attrs(kernel)
     for number, position in enumerate(calls[0].places[:-1]):
         if is_sparse(calls[0].arguments[number].type):
-            counts = {
-                shapes(parent_of(call, func.FuncOp)).nnz(call.arguments[number]) for call in calls
-            }
+            functions = [(call, function_around(call)) for call in calls]
+            counts = {shapes(f).nnz(call.arguments[number]) for call, f in functions if f}
             known = counts.pop()
             if not counts and known is not None and known.is_static:
                 attrs[position + 1][ENTRIES] = IntegerAttr(known.value, i64)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from ...core.actions import allowed
@@ -21,7 +21,8 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
-from .function import BufferFunction, Call, location_of
+from .carrying import Carrying, in_results
+from .function import BufferFunction, Producer, location_of
 from .slots import ArenaPlan, Lifetime, plan_arena
 
 ALIGNMENT = 64
@@ -32,12 +33,14 @@ LARGEST_ARENA = 1 << 62
 
 @dataclass(frozen=True)
 class _Buffer:
-    """A buffer in the arena: of a result, or a copy of a part of an argument."""
+    """A buffer in the arena: of a result, a copy of a part of an argument, or a spare one of a
+    value that a loop carries on."""
 
     value: SSAValue
     part: int
     shape: Shape
     size: Dim
+    spare: bool = False
 
     @property
     def source(self) -> Operation | BlockArgument:
@@ -71,30 +74,94 @@ def _needed(
     function: BufferFunction, indices: Mapping[SSAValue, Sequence[int]]
 ) -> tuple[list[_Buffer], list[Lifetime]]:
     """The buffers of the arena and their lifetimes."""
-    body = list(function.source.body.block.ops)[:-1]
-    end, step = len(body), {op: number for number, op in enumerate(body)}
+    end = sum(1 for _ in function.source.body.walk())
     buffers = [
         _copy_of(function, arg, part) for arg in function.arguments for part in indices.get(arg, ())
     ]
     # No other buffer reuses their slots: kernels also compute with the padding of aligned rows, and
     # as floats, leftover small integers are subnormal, which is ten times slower.
     lifetimes = [Lifetime(copy.size, -1, end) for copy in buffers]
-    places: dict[OpResult, int] = {}
-    for op in body:
-        for value in op.results if isinstance(op, Call) else ():
-            if value in function.buffers:
-                continue
-            kind = tensor_type(value)
-            if is_sparse(kind):
-                raise refused(op, "a call cannot give a sparse result")
-            shape = function.shapes.shape(value)
-            size = product(shape) * byte_size(kind.element_type)
-            over = tuple(places[v] for v in _overwritable(function, value) if v in places)
-            places[value] = len(buffers)
-            buffers.append(_Buffer(value, 0, shape, size))
-            uses = [step.get(use.operation, end) for use in value.uses]
-            lifetimes.append(Lifetime(size, step[op], max(uses, default=step[op]), over))
+    needs = _Needs(function, buffers, lifetimes)
+    needs.visit(function.source.body.block)
     return buffers, lifetimes
+
+
+class _Needs:
+    """Collects the buffers that operations need, in the order of their first steps."""
+
+    def __init__(
+        self, function: BufferFunction, buffers: list[_Buffer], lifetimes: list[Lifetime]
+    ) -> None:
+        self.function, self.buffers, self.lifetimes = function, buffers, lifetimes
+        self.steps = _steps(function.source.body.block)
+        self._bound: set[SSAValue] = set()
+        self._places: dict[SSAValue, int] = {}
+
+    def visit(self, block: Block) -> None:
+        """Add the buffers of a block and of those in it."""
+        for op in block.ops:
+            if not isinstance(op, Producer):
+                continue
+            for value in op.results:
+                if value not in self.function.buffers and value not in self._bound:
+                    self._add_result(op, value)
+            if isinstance(op, graph.IfOp):
+                self._bound.update(in_results(op))
+            if isinstance(op, graph.LoopOp):
+                self._add_spares(op)
+            for region in op.regions:
+                self.visit(region.block)
+
+    def _add_result(self, op: Operation, value: OpResult) -> None:
+        if is_sparse(value.type):
+            raise refused(op, "a call cannot give a sparse result")
+        over = _overwritable(self.function, value)
+        begin, _ = self.steps[op]
+        uses = [self.steps[use.operation][1] for use in value.uses]
+        places = tuple(self._places[v] for v in over if v in self._places)
+        self._places[value] = len(self.buffers)
+        self._add(value, begin, max(uses, default=self.steps[op][1]), places)
+
+    def _add_spares(self, op: graph.LoopOp) -> None:
+        """Add the buffers through which what a loop carries on rotates, and that of its number."""
+        carrying = Carrying.of(op)
+        spares = {v: count - (v in carrying.ends) for v, count in carrying.spares.items()}
+        if op.number.uses and op.number not in carrying.stacks:
+            spares.setdefault(op.number, 1)
+        for value, count in spares.items():
+            for _ in range(count):
+                self._add(value, *self.steps[op], spare=True)
+        self._bound.update((*carrying.stacks, *carrying.spares))
+
+    def _add(
+        self,
+        value: SSAValue,
+        first: int,
+        last: int,
+        over: tuple[int, ...] = (),
+        spare: bool = False,
+    ) -> None:
+        shape = self.function.shapes.shape(value)
+        size = product(shape) * byte_size(tensor_type(value).element_type)
+        self.buffers.append(_Buffer(value, 0, shape, size, spare))
+        self.lifetimes.append(Lifetime(size, first, last, over))
+
+
+def _steps(block: Block) -> dict[Operation, tuple[int, int]]:
+    """The first and last step of each operation of a block and of those in it."""
+    steps: dict[Operation, tuple[int, int]] = {}
+
+    def number(block: Block, step: int) -> int:
+        for op in block.ops:
+            first = step
+            for region in op.regions:
+                step = number(region.block, step + 1)
+            steps[op] = first, step
+            step += 1
+        return step
+
+    number(block, 0)
+    return steps
 
 
 def _copy_of(function: BufferFunction, arg: SSAValue, part: int) -> _Buffer:
@@ -130,7 +197,8 @@ def _planned(
 ) -> ArenaPlan:
     def may_share(number: int) -> bool:
         source = buffers[number].source
-        assert isinstance(source, Operation)  # copies of arguments come first, and reuse no slot
+        if isinstance(source, BlockArgument):  # the number of an iteration
+            source = function.source
         return allowed("share a slot", source)
 
     plan = plan_arena(lifetimes, may_share)
@@ -158,6 +226,9 @@ def _make_views(function: BufferFunction, buffers: Sequence[_Buffer], plan: Aren
         made = memref.ViewOp(arena, offsets[slot], dims, kind)
         made.location = location_of(value)
         view = function.insert(made)
+        if buffer.spare:
+            function.spares.setdefault(value, []).append(view)
+            continue
         if isinstance(value, OpResult):
             function.buffers[value] = [view]
             continue

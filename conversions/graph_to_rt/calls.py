@@ -16,26 +16,30 @@ from ...dialects.sparse_tensor import is_sparse
 from .checks import check_bounds, refuse_other_rows
 from .constants import Constants, as_type
 from .function import BufferFunction
+from .regions import Regions
 
 
 class Calls:
-    """Converts the operations of the function, all of which are calls or constants."""
+    """Converts the operations of the function: calls, constants, and control flow around them."""
 
     def __init__(self, function: BufferFunction, constants: Constants) -> None:
         self.function, self.constants = function, constants
+        self.regions = Regions(function, constants, self.convert)
         self._registered: dict[object, int] = {}
 
     def convert(self, op: Operation) -> None:
         """Convert an operation.
 
         Raises:
-            PassFailedException: if it is neither a call nor a constant.
+            PassFailedException: if it is none of these.
         """
         with self.function.standing_for(op.location):
             if isinstance(op, graph.CallDpsOp):
                 self._convert_call(op)
             elif isinstance(op, graph.CallPackedOp):
                 self._convert_packed(op)
+            elif isinstance(op, graph.ControlFlowOp):
+                self.regions.convert_control(op)
             elif not isinstance(op, graph.ConstantOp):
                 raise refused(op, "cannot be converted to the run time")
 

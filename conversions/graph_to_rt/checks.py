@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, i32, i64
 from xdsl.ir import SSAValue
 
 from ...core.dims import Dim
@@ -41,7 +41,11 @@ def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
     found: dict[SSAValue, tuple[int, ...]] = {
         arg: (0, 1) for arg in function.arguments if is_sparse(arg.type)
     }
-    for call in function.source.body.block.ops:
+    for call in function.source.body.walk():
+        if isinstance(call, graph.ControlFlowOp):
+            # A region may read indices from any part of what its operation is given.
+            integers = (v for v in call.operands if tensor_type(v).element_type in (i32, i64))
+            found |= {v: (0,) for v in integers if v in function.buffers and v not in found}
         if not isinstance(call, graph.CallDpsOp):
             continue
         kernel = function.kernel(call)

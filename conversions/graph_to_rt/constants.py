@@ -33,7 +33,8 @@ class Constants:
         buffers = self.function.buffers
         if value not in buffers:
             op = owned(value, graph.ConstantOp)
-            buffers[value] = self._constants(op, buffer_types(tensor_type(value)), None)
+            with self.function.inside(self.function.block):
+                buffers[value] = self._constants(op, buffer_types(tensor_type(value)), None)
         return buffers[value]
 
     def passed(
@@ -52,7 +53,8 @@ class Constants:
             )
         if (operand, packing) not in self._packed:
             types = [kernel.body.block.args[position].type]
-            self._packed[operand, packing] = self._constants(operand.owner, types, packing)
+            with self.function.inside(self.function.block):
+                self._packed[operand, packing] = self._constants(operand.owner, types, packing)
         return self._packed[operand, packing]
 
     def _constants(

@@ -31,13 +31,18 @@ from ...dialects.sparse_tensor import is_sparse
 from .sizes import Sizes
 
 Call = graph.CallDpsOp | graph.CallPackedOp
+Producer = Call | graph.ControlFlowOp
+"""The operations whose results are written to buffers."""
 
 
 class BufferFunction:
     """What replaces the public function, which is called `source`.
 
     Attributes:
+        block: the block of the function.
+        current: the block that operations are appended to: that one, or one of a region.
         buffers: the buffers of tensors of the source, completed during the conversion.
+        spares: the buffers through which a value that a loop carries on rotates.
         outputs: the buffers that the caller passes for each result.
     """
 
@@ -45,13 +50,14 @@ class BufferFunction:
         self.source = source
         self.shapes = SymbolicShapes(source)
         self.returned = returned(source)
-        self.block = Block()
+        self.block = self.current = Block()
         self.context = self.block.insert_arg(rt.ContextType(), 0)
         self.context.name_hint = "ctx"
         self.sizes = Sizes(self.block)
         self.buffers: dict[SSAValue, list[SSAValue]] = {
             arg: self._arguments(tensor_type(arg), arg.name_hint) for arg in self.arguments
         }
+        self.spares: dict[SSAValue, list[SSAValue]] = {}
         self.outputs = [self._arguments(tensor_type(v), "result") for v in self.returned]
         self._bind_symbols()
         self._check_results()
@@ -118,24 +124,36 @@ class BufferFunction:
         return kernel
 
     def append(self, op: Operation) -> None:
-        """Add an operation at the end."""
-        self.block.add_op(op)
+        """Add an operation at the end of the current block."""
+        self.current.add_op(op)
 
     def insert(self, op: Operation) -> SSAValue:
         """Append an operation; return its result."""
-        self.block.add_op(op)
+        self.current.add_op(op)
         return op.results[0]
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        """Append to another block within the context.
+
+        The operation with this block is appended after the context, so what is meanwhile appended
+        to the block of the function comes before it.
+        """
+        outer, self.current = self.current, block
+        yield
+        self.current = outer
 
     @contextmanager
     def standing_for(self, location: LocationAttr) -> Iterator[None]:
         """Set the location of operations that are appended without one in the context."""
-        before = self.block.last_op
+        before = {block: block.last_op for block in (self.block, self.current)}
         yield
-        op = self.block.first_op if before is None else before.next_op
-        while op is not None:
-            if op.location is UNKNOWN_LOC:
-                op.location = location
-            op = op.next_op
+        for block, last in before.items():
+            op = block.first_op if last is None else last.next_op
+            while op is not None:
+                if op.location is UNKNOWN_LOC:
+                    op.location = location
+                op = op.next_op
 
 
 def location_of(value: SSAValue) -> LocationAttr:

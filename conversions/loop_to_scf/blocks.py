@@ -25,11 +25,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ...core.building.creation import created
 from ...dialects.loop.attrs import Combine
 from ...dialects.loop.combiners import combining, neutral_value
 from ...dialects.loop.vectors import INTERLEAVE, Chunk, Layout, Row
 from ...dialects.upstream import ops as upstream
-from .scopes import PLAIN, Emitter, number, width_of
+from .scopes import Emitter, number, width_of
 
 Piece: TypeAlias = tuple[Row, int]
 """A machine vector of a block: that of a chunk of a row."""
@@ -159,13 +160,9 @@ class MappedBlock(Block):
         return [o.piece(row, chunk) if isinstance(o, Block) else o for o in self.operands]
 
     def _make(self, chunk: int, operands: Sequence[SSAValue]) -> SSAValue:
-        op = self.op.create(
-            operands=operands,
-            result_types=[self.type_of(chunk)],
-            properties=self.op.properties,
-            attributes={n: attr for n, attr in self.op.attributes.items() if n != INTERLEAVE},
-            location=self.location,
-        )
+        attributes = {n: attr for n, attr in self.op.attributes.items() if n != INTERLEAVE}
+        kind, results, properties = type(self.op), [self.type_of(chunk)], self.op.properties
+        op = created(kind, operands, results, properties, attributes, self.location)
         self.emitter.scopes[self.depth].block.add_op(op)
         self.emitter.depths[op.results[0]] = self.depth
         return op.results[0]
@@ -301,22 +298,18 @@ def join(
         kind = values[0].type
         element = kind.element_type if isinstance(kind, VectorType) else kind
         choice = combining(combine, element)
-        properties = PLAIN.get(choice, {})
         pairs = zip(values[::2], values[1::2], strict=False)
         joined = [
             _larger(emitter, a, b, depth)
             if choice is arith.MaxnumfOp and accumulated
-            else emitter.emit(choice, [a, b], [kind], properties, depth).results[0]
+            else emitter.emit(choice, [a, b], [kind], depth=depth).results[0]
             for a, b in pairs
         ]
         values = joined + list(values[len(joined) * 2 :])
     return values[0]
 
 
-_GREATER: dict[str, Attribute] = {
-    "predicate": IntegerAttr(arith.CMPF_COMPARISON_OPERATIONS.index("ogt"), i64),
-    **PLAIN[arith.AddfOp],
-}
+_GREATER = {"predicate": IntegerAttr(arith.CMPF_COMPARISON_OPERATIONS.index("ogt"), i64)}
 
 
 # maxnum(a, b) == a if a > b else b  where b is not NaN, as no accumulator of maxnum is

@@ -26,21 +26,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...core.building.arithmetic import INDEX
+from ...core.building.creation import created
 from ...core.building.scopes import Scope, Scopes
 from ...dialects.upstream import ops as upstream
-
-_EXACT = {"overflowFlags": arith.IntegerOverflowAttr("none")}
-_STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}
-PLAIN: Mapping[type[Operation], Mapping[str, Attribute]] = {
-    arith.AddiOp: _EXACT,
-    arith.SubiOp: _EXACT,
-    arith.MuliOp: _EXACT,
-    arith.AddfOp: _STRICT,
-    arith.MulfOp: _STRICT,
-    arith.MaximumfOp: _STRICT,
-    arith.MinimumfOp: _STRICT,
-}
-"""Default properties, which `create` does not fill in."""
 
 _COMPARISONS = {
     name: IntegerAttr(number, i64) for number, name in enumerate(arith.CMPI_COMPARISON_OPERATIONS)
@@ -113,13 +101,7 @@ class Emitter(Scopes[VectorScope]):
         """Append an operation to a scope, by default the innermost one."""
         if depth is None:
             depth = len(self.scopes) - 1
-        op = kind.create(
-            operands=operands,
-            result_types=results,
-            properties=PLAIN.get(kind, {}) if properties is None else properties,
-            location=self.location,
-            regions=regions,
-        )
+        op = created(kind, operands, results, properties or {}, {}, self.location, regions)
         self.scopes[depth].block.add_op(op)
         for result in op.results:
             self.depths[result] = depth
@@ -134,9 +116,7 @@ class Emitter(Scopes[VectorScope]):
         depth: int,
     ) -> SSAValue:
         """Put an operation at the top of a frame."""
-        op = kind.create(
-            operands=operands, result_types=[result], properties=properties, location=self.location
-        )
+        op = created(kind, operands, [result], properties, location=self.location)
         self.scopes[depth].head.append(op)
         self.depths[op.results[0]] = depth
         return op.results[0]

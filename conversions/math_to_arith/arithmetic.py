@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
+from ...core.building.creation import created
 from ...core.target import Target
 from ...dialects import x86vector
 from ...dialects.upstream import ops as upstream
@@ -71,12 +72,7 @@ class Arithmetic:
         result: Attribute,
         properties: dict[str, Attribute],
     ) -> SSAValue:
-        op = kind.create(
-            operands=operands,
-            result_types=(result,),
-            properties=properties,
-            location=self.location,
-        )
+        op = created(kind, operands, (result,), properties, location=self.location)
         self._ops.append(op)
         return op.results[0]
 

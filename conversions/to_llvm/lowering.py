@@ -15,8 +15,7 @@ visit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, TypeAlias
 
 from xdsl.context import Context
@@ -32,7 +31,7 @@ from xdsl.dialects.builtin import (
     i1,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.traits import ConstantLike, IsolatedFromAbove, NoMemoryEffect, Pure
+from xdsl.traits import ConstantLike, IsolatedFromAbove
 
 from ...core.actions import allowed, is_counting
 from ...core.building.polynomials import Polynomial
@@ -41,6 +40,7 @@ from ...core.context import index_bits_of
 from ...core.control_flow import definitions_first
 from ...core.refusal import refused
 from ...core.typed import bits, float_type
+from .places import Places
 from .types import NotLowerableError, dense, int_attr, parts_of, with_element_type
 
 Parts: TypeAlias = tuple[SSAValue, ...]
@@ -71,12 +71,13 @@ def lower_module(
     Lowering(table, frozenset(dialects), index).run(module)
 
 
-class Lowering:
+class Lowering(Places):
     """One walk over one module."""
 
     def __init__(
         self, table: Mapping[type[Operation], Lower], dialects: frozenset[str], index: IntegerType
     ):
+        super().__init__()
         self.index = index
         """The type of an `index`."""
         self._table = table
@@ -84,24 +85,15 @@ class Lowering:
         self._parts: dict[SSAValue, Parts] = {}
         self._replaced: list[Operation] = []
         self._old_arguments: list[BlockArgument] = []
-        self._emitted: list[Operation] = []
-        # When each operation and block was visited; a hoisted one counts as the one it follows.
-        self._order: dict[Operation | Block, int] = {}
-        self._anchors: dict[Operation, Operation | Block] = {}
-        self._tails: dict[Operation | Block, Operation] = {}
-        self._hoisted: dict[object, SSAValue] = {}
         self.atoms: list[SSAValue] = []
         """The LLVM values that sums of indices are made of."""
         self._atoms: dict[SSAValue, Polynomial[int]] = {}
         self.sums: dict[SSAValue, Polynomial[int]] = {}
         """Indices as polynomials over `atoms`."""
-        self._entry: Block | None = None
         self._symbols: set[str] | None = None
         self._last_added: Operation | None = None
         self.module: ModuleOp
         """The module that is being lowered."""
-        self.op: Operation
-        """The operation that is being lowered; new operations are inserted before it."""
 
     # For the functions of a table
 
@@ -121,11 +113,11 @@ class Lowering:
         if isinstance(number, IntegerAttr):
             return (self.integer(number.value.data, types[0]),)
         cast = UnrealizedConversionCastOp.create(operands=[value], result_types=types)
-        anchor = self._last_definition([value])
+        anchor = self.last_definition([value])
         if anchor is None:
-            self._place_before(cast)
+            self.place_before(cast)
             return tuple(cast.results)
-        self._place_after(cast, anchor)
+        self.place_after(cast, anchor)
         self._parts[value] = tuple(cast.results)
         return self._parts[value]
 
@@ -133,48 +125,6 @@ class Lowering:
         """The only LLVM value that represents `value`."""
         known = self._parts.get(value)
         return (known or self.parts(value))[0]
-
-    def emit(
-        self,
-        kind: type[Operation],
-        operands: Sequence[SSAValue],
-        result_type: Attribute,
-        properties: Mapping[str, Attribute] = {},
-    ) -> SSAValue:
-        """Insert an operation with one result before the one that is being lowered."""
-        op = kind.create(operands=operands, result_types=[result_type], properties=properties)
-        self._place_before(op)
-        return op.results[0]
-
-    def perform(self, op: Operation) -> Operation:
-        """Insert an operation before the one that is being lowered."""
-        self._place_before(op)
-        return op
-
-    def hoist(
-        self,
-        key: object,
-        kind: type[Operation],
-        operands: Sequence[SSAValue],
-        result_type: Attribute,
-        properties: Mapping[str, Attribute] = {},
-    ) -> SSAValue:
-        """The result of a pure operation, placed right after the last of its operands.
-
-        It is emitted once for each `key`, so an address that is invariant in a loop is computed
-        before it. An operation without operands goes to the entry of the function.
-        """
-        found = self._hoisted.get(key)
-        if found is not None:
-            return found
-        op = kind.create(operands=operands, result_types=[result_type], properties=properties)
-        anchor = self._last_definition(operands)
-        if anchor is None:
-            self._place_before(op)
-        else:
-            self._place_after(op, anchor)
-        self._hoisted[key] = op.results[0]
-        return op.results[0]
 
     def constant(self, attribute: Attribute, type: Attribute) -> SSAValue:
         """A constant, at the entry of the function."""
@@ -265,29 +215,12 @@ class Lowering:
                 for block in blocks[1:]:
                     self.convert_arguments(block)
         for block in blocks:
-            self._order.setdefault(block, len(self._order))
+            self.begins(block)
             op = block.first_op
             while op is not None:
                 following = op.next_op
                 self._visit(op)
                 op = following
-
-    @contextmanager
-    def function(self, entry: Block | None) -> Iterator[None]:
-        """Hoist to this entry of a function within the context."""
-        outer = self._entry, self._hoisted
-        self._entry, self._hoisted = entry, {}
-        if entry is not None:
-            self._order.setdefault(entry, len(self._order))
-        yield
-        self._entry, self._hoisted = outer
-
-    @contextmanager
-    def before(self, op: Operation) -> Iterator[None]:
-        """Insert new operations before this one within the context."""
-        outer, self.op = self.op, op
-        yield
-        self.op = outer
 
     def walk_function(self, region: Region) -> None:
         """Lower a region that is isolated from above."""
@@ -309,7 +242,7 @@ class Lowering:
         except NotLowerableError as error:
             self.refuse(error.fact, error.expected, error.got)
         self._erase_replaced()
-        self._erase_unused()
+        self.erase_unused()
 
     def _visit(self, op: Operation) -> None:
         self._order[op] = len(self._order)
@@ -336,7 +269,7 @@ class Lowering:
                 self._walk_nested(region)
 
     def _walk_nested(self, region: Region) -> None:
-        if self._entry is None:  # the body of a module or of a function that is not converted
+        if self.entry is None:  # the body of a module or of a function that is not converted
             self.walk_function(region)
         else:
             self.walk(region)
@@ -356,60 +289,7 @@ class Lowering:
             self._parts[result] = (part,)
         self._replaced.append(op)
 
-    # Places
-
-    def _place_before(self, op: Operation) -> None:
-        place = self.op
-        op.location = place.location
-        block = place.parent
-        assert block is not None
-        block.insert_op_before(op, place)
-        self._order[op] = len(self._order)
-        self._emitted.append(op)
-
-    def _place_after(self, op: Operation, anchor: Operation | Block) -> None:
-        op.location = self.op.location
-        tail = self._tails.get(anchor, anchor)
-        if isinstance(tail, Operation):
-            assert tail.parent is not None
-            tail.parent.insert_op_after(op, tail)
-        elif tail.first_op is None:
-            tail.add_op(op)
-        else:
-            tail.insert_op_before(op, tail.first_op)
-        self._tails[anchor] = op
-        self._anchors[op] = anchor
-        self._emitted.append(op)
-
-    def time_of(self, value: SSAValue) -> int:
-        """When the definition of an LLVM value was visited: its place in the dominance order."""
-        return self._order.get(self._anchor_of(value), len(self._order))
-
-    def _anchor_of(self, value: SSAValue) -> Operation | Block:
-        owner = value.owner
-        return self._anchors.get(owner, owner) if isinstance(owner, Operation) else owner
-
-    def _last_definition(self, operands: Sequence[SSAValue]) -> Operation | Block | None:
-        """The owner of the latest of `operands`; None if unknown."""
-        last: Operation | Block | None = self._entry
-        time = -1 if last is None else self._order.get(last, -1)
-        for operand in operands:
-            anchor = self._anchor_of(operand)
-            met = self._order.get(anchor)
-            if met is None:
-                return None
-            if met > time:
-                last, time = anchor, met
-        return last
-
     # The end
-
-    def _erase_unused(self) -> None:
-        """Erase dead code: unused sizes, and sums folded into addresses."""
-        for op in reversed(self._emitted):
-            if op.results and _is_pure(op) and not any(result.uses for result in op.results):
-                op.detach()
-                op.erase()
 
     def _erase_replaced(self) -> None:
         for op in reversed(self._replaced):
@@ -430,9 +310,9 @@ class Lowering:
             old.replace_all_uses_with(parts[0])
             return
         cast = UnrealizedConversionCastOp.create(operands=parts, result_types=[old.type])
-        anchor = self._last_definition(parts)
+        anchor = self.last_definition(parts)
         if anchor is not None:
-            self._place_after(cast, anchor)
+            self.place_after(cast, anchor)
         else:
             assert isinstance(old.owner, Operation)
             assert old.owner.parent is not None
@@ -446,15 +326,3 @@ def _is_lowered(op: Operation) -> bool:
     if not op.results or op.regions or any(parts_of(kind) != (kind,) for kind in types):
         return True
     return allowed("lower", op)
-
-
-_PURE: dict[type[Operation], bool] = {}
-
-
-def _is_pure(op: Operation) -> bool:
-    kind = type(op)
-    known = _PURE.get(kind)
-    if known is None:
-        known = op.has_trait(Pure) or op.has_trait(NoMemoryEffect)
-        known = _PURE[kind] = known or kind in (llvm.ConstantOp, UnrealizedConversionCastOp)
-    return known

@@ -107,6 +107,9 @@ Graph = Dialect(
         ops.AggregateOp,
         ops.CallDpsOp,
         ops.CallPackedOp,
+        ops.IfOp,
+        ops.LoopOp,
+        ops.YieldOp,
     ],
     [
         attrs.AggregateKindAttr,

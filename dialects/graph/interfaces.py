@@ -89,6 +89,7 @@ class ShapeFacts:
         record: called with two dimensions that are equal only if certain symbols have certain
             values, which therefore has to be checked at run time.
         entries: returns the number of stored entries of a sparse operand, if known.
+        known: returns whether two dimensions are known to be equal otherwise.
     """
 
     def __init__(
@@ -97,11 +98,13 @@ class ShapeFacts:
         fresh: Callable[[], Dim],
         record: Callable[[Dim, Dim], None] | None = None,
         entries: Callable[[SSAValue], Dim | None] | None = None,
+        known: Callable[[Dim, Dim], bool] | None = None,
     ) -> None:
         self.op = op
         self.fresh = fresh
         self._record = record
         self._entries = entries
+        self._known = known
 
     def entries(self, matrix: SSAValue) -> Dim:
         """The number of stored entries of a sparse operand; a new symbol if it is unknown."""
@@ -112,6 +115,12 @@ class ShapeFacts:
         """Raise a `VerifyException` that names the operation and where it came from."""
         where = origin(self.op)
         raise VerifyException(explain(self.op.name, fact, expected=expected, got=got, origin=where))
+
+    def same(self, expected: Dim, got: Dim, fact: str) -> Dim:
+        """Demand that two dimensions are known to be equal; returns the first one."""
+        if expected != got and not (self._known is not None and self._known(expected, got)):
+            self.fail(fact, expected, got)
+        return expected
 
     def equal(self, expected: Dim, got: Dim, fact: str) -> Dim:
         """Demand that two dimensions agree; returns the one that is known better."""

@@ -30,7 +30,7 @@ from ...core.building.arithmetic import constant
 from ...core.dims import Dim, Shape, size_of_argument
 from ...core.dtypes import ELEMENT_TYPES
 from ...core.errors import CompileError, explain
-from ..loop.attrs import LoopKind
+from ..loop.attrs import Combine, LoopKind
 from ..loop.loops import reduction
 from ..loop.ops import ForOp, KernelOp, StoreOp, YieldOp
 from ..loop.syntax import compress
@@ -161,12 +161,8 @@ class KernelBuilder:
     def _loops(self, extents: Sequence[int | Index], kind: LoopKind) -> Iterator[Any]:
         opened: list[ForOp] = []
         for extent in extents:
-            map, operands = compress([self.index(extent).expr], self.variables)
-            name = self._loop_name(_LOOPS[min(len(self._blocks) - 1, 11)])
-            op = ForOp(name, map, operands, kind)
-            op.variable.name_hint = op.loop_name.data
-            opened.append(op)
-            self._blocks.append(op.body.block)
+            opened.append(self._loop(extent, kind))
+            self._blocks.append(opened[-1].body.block)
         index = tuple(self.variable(op.variable) for op in opened)
         yield index[0] if len(index) == 1 else index
         for op in reversed(opened):
@@ -217,12 +213,9 @@ class KernelBuilder:
         def level(index: tuple[Index, ...], totals: Scalars) -> Scalars:
             if len(index) == len(extents):
                 return self._stepped(step, index, totals)
-            map, operands = compress([self.index(extents[len(index)]).expr], self.variables)
-            name = self._loop_name("k")
-            op = reduction(name, map, operands, combines, [total.ssa for total in totals])
-            op.variable.name_hint = name
+            op = self._loop(extents[len(index)], LoopKind.REDUCTION, totals, *combines)
             inside = tuple(Scalar(self, value) for value in op.carried)
-            return self._reduction(op, lambda: level((*index, self.variable(op.variable)), inside))
+            return self._carrying(op, lambda: level((*index, self.variable(op.variable)), inside))
 
         return level((), tuple(inits))
 
@@ -239,12 +232,18 @@ class KernelBuilder:
             The values after the last iteration.
         """
         self._check_scalars(inits)
-        map, operands = compress([self.index(extent).expr], self.variables)
-        name = self._loop_name(_LOOPS[min(len(self._blocks) - 1, 11)])
-        op = ForOp(name, map, operands, LoopKind.SERIAL, inits=[init.ssa for init in inits])
-        op.variable.name_hint = name
+        op = self._loop(extent, LoopKind.SERIAL, tuple(inits))
         index, inside = self.variable(op.variable), tuple(Scalar(self, v) for v in op.carried)
-        return self._reduction(op, lambda: self._stepped(step, [index], inside))
+        return self._carrying(op, lambda: self._stepped(step, [index], inside))
+
+    def _loop(self, extent: Any, kind: LoopKind, inits: Scalars = (), *combines: str) -> ForOp:
+        """An empty loop: reductions are called k, others after their depth."""
+        base = "k" if combines else _LOOPS[min(len(self._blocks), len(_LOOPS)) - 1]
+        map, operands = compress([self.index(extent).expr], self.variables)
+        first, joins = [init.ssa for init in inits], [Combine(combine) for combine in combines]
+        op = ForOp(self._loop_name(base), map, operands, kind, inits=first, combines=joins)
+        op.variable.name_hint = op.loop_name.data
+        return op
 
     def _check_scalars(self, inits: Sequence[Any]) -> None:
         for init in inits:
@@ -276,9 +275,10 @@ class KernelBuilder:
             totals = tuple(Scalar(self, value) for value in op.carried)
             return self._stepped(step, (column, stored), totals)
 
-        return self._reduction(op, body)
+        return self._carrying(op, body)
 
-    def _reduction(self, op: ForOp, body: Callable[[], Scalars]) -> Scalars:
+    def _carrying(self, op: ForOp, body: Callable[[], Scalars]) -> Scalars:
+        """Put a loop that carries values in its place; `body` writes it, and returns the next."""
         self._blocks.append(op.body.block)
         results = body()
         self.append(YieldOp(*(result.ssa for result in results)))

@@ -15,6 +15,7 @@ from .ops_cast import CastOp
 from .ops_clip import ClipOp
 from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
+from .ops_control import ControlFlowOp, IfOp, LoopOp, YieldOp, yielded
 from .ops_cumulative import CumulativeOp
 from .ops_edge import AggregateOp, EntriesOp, SddmmOp
 from .ops_edge_softmax import EdgeSoftmaxOp, OwnSoftmaxOp
@@ -95,6 +96,7 @@ __all__ = [
     "ComparisonOp",
     "ConcatOp",
     "ConstantOp",
+    "ControlFlowOp",
     "ConvOp",
     "CosOp",
     "CumulativeOp",
@@ -117,6 +119,7 @@ __all__ = [
     "GreaterEqualOp",
     "GreaterOp",
     "GroupNormOp",
+    "IfOp",
     "InstanceNormOp",
     "L2NormalizeOp",
     "LayerNormOp",
@@ -129,6 +132,7 @@ __all__ = [
     "LogicalNotOp",
     "LogicalOrOp",
     "LogicalXorOp",
+    "LoopOp",
     "MatmulOp",
     "MaxOp",
     "MinOp",
@@ -174,5 +178,7 @@ __all__ = [
     "UnaryOp",
     "WhereOp",
     "WithEntriesOp",
+    "YieldOp",
     "splat_of",
+    "yielded",
 ]

@@ -29,6 +29,7 @@ from ...core.typed import tensor_type
 from ..sparse_tensor import is_sparse
 from .interfaces import GraphOp, ShapeFacts
 from .ops_call import CallLikeOp
+from .ops_control import ControlFlowOp, yielded
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -222,17 +223,39 @@ class SymbolicShapes:
         self._active.pop()
         return returned
 
+    def _visit_regions(
+        self,
+        op: ControlFlowOp,
+        shapes: dict[SSAValue, Shape],
+        nnz: dict[SSAValue, Dim | None],
+    ) -> list[Shape]:
+        """Run the rules of regions; returns the shapes of the results."""
+        facts, given = self._facts(op, nnz), [shapes[value] for value in op.operands]
+        for body in op.bodies:
+            shapes |= zip(body.args, op.argument_shapes(given, facts), strict=True)
+            nnz |= dict.fromkeys(body.args)
+            nnz |= {a: nnz[v] for a, v in zip(op.captured(body), op.captures, strict=True)}
+            for inner in body.ops:
+                self._visit_op(inner, shapes, nnz)
+        ends = [[shapes[value] for value in yielded(body)] for body in op.bodies]
+        inferred = op.result_shapes(given, ends, facts)
+        return [tuple(dim.substitute(self._named) for dim in shape) for shape in inferred]
+
+    def _facts(self, op: Operation, nnz: Mapping[SSAValue, Dim | None]) -> ShapeFacts:
+        return ShapeFacts(
+            op,
+            lambda: next(self._fresh),
+            lambda a, b: self._record(a, b, op),
+            lambda matrix: nnz[matrix],
+            self._is_recorded,
+        )
+
     def _visit_op(
         self, op: Operation, shapes: dict[SSAValue, Shape], nnz: dict[SSAValue, Dim | None]
     ) -> None:
         tensors = [result for result in op.results if isinstance(result.type, TensorType)]
         if isinstance(op, GraphOp):
-            facts = ShapeFacts(
-                op,
-                lambda: next(self._fresh),
-                lambda a, b: self._record(a, b, op),
-                lambda matrix: nnz[matrix],
-            )
+            facts = self._facts(op, nnz)
             inferred = op.infer_shapes([shapes[value] for value in op.operands], facts)
             entries = op.infer_nnz([nnz[value] for value in op.operands], facts)
             if isinstance(op, CallLikeOp) and op.result_dims is not None:
@@ -240,6 +263,8 @@ class SymbolicShapes:
                 inferred = [tuple(d.substitute(self._named) for d in s) for s in inferred]
         elif isinstance(op, func.CallOp):
             inferred, entries = self._visit_call(op, shapes, nnz)
+        elif isinstance(op, ControlFlowOp):
+            inferred, entries = self._visit_regions(op, shapes, nnz), [None] * len(op.results)
         else:
             inferred, entries = [], []
         for position, result in enumerate(tensors):
@@ -284,8 +309,11 @@ class SymbolicShapes:
         return next(self._fresh) if is_sparse(result.type) else None
 
     def _record(self, a: Dim, b: Dim, op: Operation) -> None:
-        if all((a, b) != (c, d) and (b, a) != (c, d) for c, d, _ in self.equalities):
+        if not self._is_recorded(a, b):
             self.equalities.append((a, b, op))
+
+    def _is_recorded(self, a: Dim, b: Dim) -> bool:
+        return any((c, d) in ((a, b), (b, a)) for c, d, _ in self.equalities)
 
 
 def sizes_of(array: Array) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineMap, AffineSymExpr
 from xdsl.irdl import (
     IRDLOperation,
@@ -32,6 +32,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect
 
+from ...core.building.creation import initialize
 from ...core.exactness import Exactness
 from ...core.typed import memref_type
 from .attrs import Combine, CombineAttr
@@ -134,12 +135,9 @@ class LoadOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         limits: Sequence[tuple[int, SSAValue]] = (),
     ) -> None:
         # Not by the general constructor: schedules make accesses by the hundred.
-        Operation.__init__(
-            self,
-            operands=[buffer, *indices, *(limit for _, limit in limits)],
-            properties=_properties(map, limits),
-            result_types=[result_type or memref_type(buffer).element_type],
-        )
+        operands = [buffer, *indices, *(limit for _, limit in limits)]
+        results = [result_type or memref_type(buffer).element_type]
+        initialize(self, operands, results, _properties(map, limits))
 
     @property
     def indices(self) -> Sequence[SSAValue]:
@@ -234,7 +232,7 @@ class StoreOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         if combine is not None:
             properties["combine"] = CombineAttr(combine)
         operands = [value, buffer, *indices, *(limit for _, limit in limits)]
-        Operation.__init__(self, operands=operands, properties=properties)
+        initialize(self, operands, properties=properties)
 
     @property
     def indices(self) -> Sequence[SSAValue]:

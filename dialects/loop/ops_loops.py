@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
     IRDLOperation,
@@ -33,6 +33,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator
 
+from ...core.building.creation import initialize
 from ...core.exactness import Exactness
 from .attrs import Combine, CombineAttr, LoopKind, LoopKindAttr
 from .bounds import iterations, shortened
@@ -67,7 +68,7 @@ class YieldOp(IRDLOperation):
     assembly_format = "$values attr-dict `:` type($values)"
 
     def __init__(self, *values: SSAValue) -> None:
-        Operation.__init__(self, operands=values)
+        initialize(self, values)
 
 
 @irdl_op_definition
@@ -144,13 +145,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         if body is None:
             body = Region(Block(arg_types=[*([INDEX] * (2 if matrix else 1)), *types]))
         # The general constructor is slow, and schedules make hundreds of loops.
-        Operation.__init__(
-            self,
-            operands=[*operands, *matrix, *inits],
-            properties=properties,
-            result_types=types,
-            regions=[body],
-        )
+        initialize(self, [*operands, *matrix, *inits], types, properties, regions=[body])
 
     # Range.
 

@@ -28,6 +28,7 @@ from xdsl.ir.affine import (
 from xdsl.rewriter import Rewriter
 
 from ...core.building.arithmetic import INDEX, computed
+from ...core.building.creation import created
 from .attrs import LoopKind
 from .bounds import constant_index, without_repeats
 from .handles import forward
@@ -419,12 +420,9 @@ class Rebuild:
 
     def visit_other(self, op: Operation) -> None:
         """An operation without regions, on the new operands."""
-        new = type(op).create(
-            operands=[self.value(operand) for operand in op.operands],
-            result_types=[result.type for result in op.results],
-            properties=dict(op.properties),
-            attributes=dict(op.attributes),
-        )
+        operands = [self.value(operand) for operand in op.operands]
+        results = [result.type for result in op.results]
+        new = created(type(op), operands, results, op.properties, op.attributes)
         self.bind_all(op.results, self.emit(new, op).results)
 
 

@@ -28,7 +28,7 @@ from .attrs import ContextType
 from .ops_call import CallOp, CallPackedOp, CallTilesOp
 from .ops_check import CheckCsrOp, CheckIndexOp, CheckOp
 from .ops_clock import ClockOp, RecordOp
-from .ops_memory import ArenaOp, ConstantOp
+from .ops_memory import ArenaOp, ConstantOp, SliceOp
 from .ops_tiles import ParallelTilesOp, YieldOp
 
 Rt = Dialect(
@@ -36,6 +36,7 @@ Rt = Dialect(
     [
         ConstantOp,
         ArenaOp,
+        SliceOp,
         CallOp,
         CallPackedOp,
         CheckOp,

@@ -25,7 +25,7 @@ from .failures import FailingOp, Failure, failing_operations
 from .ops_call import CalleeExists, CallOp, CallPackedOp, CallTilesOp
 from .ops_check import CheckCsrOp, CheckIndexOp, CheckOp, DropTrueCheck
 from .ops_clock import ClockOp, RecordOp
-from .ops_memory import ArenaOp, ConstantOp
+from .ops_memory import ArenaOp, ConstantOp, SliceOp
 from .ops_tiles import CaptureConstant, DropCapture, ParallelTilesOp, YieldOp
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "Failure",
     "ParallelTilesOp",
     "RecordOp",
+    "SliceOp",
     "Word",
     "YieldOp",
     "failing_operations",

@@ -73,6 +73,40 @@ class ConstantOp(IRDLOperation):
 
 
 @irdl_op_definition
+class SliceOp(IRDLOperation):
+    """The part of a buffer at an index of its first dimension, without a copy.
+
+    `%row = rt.slice %x, %i : memref<?x4xf32> to memref<4xf32>`
+    """
+
+    name = "rt.slice"
+
+    source = operand_def(MemRefType)
+    index = operand_def(IndexType)
+    result = result_def(MemRefType)
+
+    assembly_format = "$source `,` $index attr-dict `:` type($source) `to` type($result)"
+
+    traits = traits_def(Pure())
+
+    def __init__(self, source: SSAValue | Operation, index: SSAValue | Operation):
+        kind = memref_type(SSAValue.get(source))
+        part = MemRefType(kind.element_type, kind.get_shape()[1:])
+        super().__init__(operands=[source, index], result_types=[part])
+
+    def verify_(self) -> None:
+        kind = memref_type(self.source)
+        verify_contiguous(self, kind)
+        if kind.get_num_dims() == 0:
+            raise VerifyException(f"{self.name}: a scalar has no slices, got {kind}")
+        expected = MemRefType(kind.element_type, kind.get_shape()[1:])
+        if self.result.type != expected:
+            raise VerifyException(
+                f"{self.name}: wrong result type, expected {expected}, got {self.result.type}"
+            )
+
+
+@irdl_op_definition
 class ArenaOp(IRDLOperation):
     """The arena of this call, of at least `bytes`; the call ends where it is smaller.
 

@@ -21,6 +21,8 @@ from ...core.dims import Dim, Shape
 from ...core.errors import explain
 from ...core.exactness import Exactness
 from ...core.provenance import fuse, names, origin
+from ...core.typed import function_around
+from ...core.walks import blocks_in
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import GraphOp
@@ -65,8 +67,8 @@ def inline(
 def shapes_in_caller(call: func.CallOp, primitive: func.FuncOp) -> dict[SSAValue, Shape]:
     """The shapes of results of calls in a primitive function, in symbols of its caller."""
     calls = [op for op in primitive.body.block.ops if isinstance(op, CallLikeOp)]
-    caller = call.parent_op()
-    if not calls or not isinstance(caller, func.FuncOp):
+    caller = function_around(call)
+    if not calls or caller is None:
         return {}
     inner, outer = SymbolicShapes(primitive), SymbolicShapes(caller)
     sizes: dict[str, Dim] = {}
@@ -199,6 +201,7 @@ class GraphDefusePass(ModulePass):
                     what = f"inline @{primitive.sym_name.data}"
                     decide(ctx, call, what, "it was only a fusion group")
                     inline(call, primitive)
-            _merge_literals(function.body.block)
-            _sort(function.body.block)
+            for block in blocks_in(function):
+                _merge_literals(block)
+                _sort(block)
         erase_unused(op, primitives)

@@ -17,6 +17,7 @@ from ...core.budgets import EXACT
 from ...core.context import count, decide
 from ...core.dims import Dim
 from ...core.exactness import Exactness
+from ...core.walks import blocks_in
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.plan.planner import obstacle
@@ -157,28 +158,32 @@ class GraphFuseOpsPass(ModulePass):
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             if PRIMITIVE in function.attributes or len(function.body.blocks) != 1:
                 continue
-            block = function.body.block
-            _erase_unused(block)
-            shapes = SymbolicShapes(function)
-            grouping = Grouping(block, shapes, self.max_ops, self.max_staged_width)
-            groups, between = grouping.groups, list(edges(grouping))
-            for call in block.ops:
-                if isinstance(call, graph.CallDpsOp) and (why := call.refusal) is not None:
-                    decide(ctx, call, f"{call.callee} is kept apart", why, kind="missed")
-            costs = [_flops(group, shapes) for group in groups]
-            primitives: dict[Group, func.FuncOp] = {}
-            for group, cost in zip(groups, costs, strict=True):
-                if len(group.ops) == 1 and isinstance(group.ops[0], graph.CallDpsOp):
-                    continue
-                if not allowed("outline", group.ops[-1]):
-                    continue
-                primitive = outliner.outline(group.ops, group.results, _name(group))
-                primitives[group] = primitive
-                what = "one kernel for " + ", ".join(part.name for part in group.ops)
-                if len(group.ops) > 1:
-                    decide(ctx, primitive, what, group.why, cost)
-                    count(ctx, "operators fused with others", len(group.ops))
-                else:
-                    decide(ctx, primitive, what, _alone(group, between), cost, "missed")
-            _explain(ctx, between, primitives)
-            _erase_unused(block)
+            for block in blocks_in(function):
+                self._fuse(ctx, block, function, outliner)
+
+    def _fuse(self, ctx: Context, block: Block, function: func.FuncOp, outliner: Outliner) -> None:
+        """Group the operators of a block of a function, and outline the groups."""
+        _erase_unused(block)
+        shapes = SymbolicShapes(function)
+        grouping = Grouping(block, shapes, self.max_ops, self.max_staged_width)
+        groups, between = grouping.groups, list(edges(grouping))
+        for call in block.ops:
+            if isinstance(call, graph.CallDpsOp) and (why := call.refusal) is not None:
+                decide(ctx, call, f"{call.callee} is kept apart", why, kind="missed")
+        costs = [_flops(group, shapes) for group in groups]
+        primitives: dict[Group, func.FuncOp] = {}
+        for group, cost in zip(groups, costs, strict=True):
+            if len(group.ops) == 1 and isinstance(group.ops[0], graph.CallDpsOp):
+                continue
+            if not allowed("outline", group.ops[-1]):
+                continue
+            primitive = outliner.outline(group.ops, group.results, _name(group))
+            primitives[group] = primitive
+            what = "one kernel for " + ", ".join(part.name for part in group.ops)
+            if len(group.ops) > 1:
+                decide(ctx, primitive, what, group.why, cost)
+                count(ctx, "operators fused with others", len(group.ops))
+            else:
+                decide(ctx, primitive, what, _alone(group, between), cost, "missed")
+        _explain(ctx, between, primitives)
+        _erase_unused(block)

@@ -24,6 +24,7 @@ from ...core.provenance import fuse
 from ...core.refusal import refused
 from ...core.registry import legalizations
 from ...core.target import Target
+from ...core.typed import function_around
 from ...core.undo import all_or_nothing
 from ...dialects.graph.dialect import Graph
 from ...dialects.graph.interfaces import GraphOp, tensor_type
@@ -225,8 +226,8 @@ def _unplaced(values: Sequence[SSAValue]) -> list[Operation]:
 def _dims(op: GraphOp) -> list[list[str]] | None:
     """The sizes of the results in the symbols of the function; None if all are static."""
     kinds = [tensor_type(result) for result in op.results]
-    function = op.parent_op()
-    if all(kind.has_static_shape() for kind in kinds) or not isinstance(function, func.FuncOp):
+    function = function_around(op)
+    if function is None or all(kind.has_static_shape() for kind in kinds):
         return None
     shapes = SymbolicShapes(function)
     return [

@@ -20,6 +20,7 @@ from ...core.budgets import STORAGE
 from ...core.context import decide, weights_of
 from ...core.errors import explain
 from ...core.exactness import Exactness
+from ...core.walks import blocks_in
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import FusionKind, GraphOp, Precision, element_type
@@ -210,7 +211,8 @@ class GraphToMixedPrecisionPass(ModulePass):
         narrowing = Narrowing(ctx, self.type, self._named(ctx))
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
             if PRIMITIVE not in function.attributes and len(function.body.blocks) == 1:
-                narrowing.run(function.body.block)
+                for block in blocks_in(function):
+                    narrowing.run(block)
         return narrowing.replaced
 
     def _named(self, ctx: Context) -> Mapping[str, Precision]:

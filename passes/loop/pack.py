@@ -13,10 +13,10 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from ...core.budgets import EXACT
 from ...dialects.loop.arguments import CONSTANT, PACKING
 from ...dialects.loop.bounds import constant_index
-from ...dialects.loop.linear import normalized
-from ...dialects.loop.loops import most_iterations
+from ...dialects.loop.linear import normalized, value_of
+from ...dialects.loop.loops import bound_of, most_iterations
 from ...dialects.loop.nests import Consumed, input_numbered, loop_named, refusal
-from ...dialects.loop.ops import KernelOp, LoadOp
+from ...dialects.loop.ops import ForOp, KernelOp, LoadOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
 from ..primitive import PrimitivePass
@@ -30,8 +30,8 @@ def pack(kernel: Consumed, argument: int, loops: Sequence[str]) -> KernelOp:
         for j0: reduce k: for j1: w[32 * j0 + j1, k]
         ->  the same with w[j0, k, j1], where loop.packing is (j0, k, j1) -> (32 * j0 + j1, k)
 
-    Elements of the new layout that are outside of the constant are 0, and each dimension is as
-    large as its loop can become, so that reading a whole chunk needs no mask.
+    Elements of the new layout that are outside of the constant are 0, and each dimension has the
+    size of a whole chunk of its loop, so that reading a chunk needs no mask, not even the last one.
 
     Raises:
         ScheduleError: if the argument is not a constant, is packed already, or is not read by one
@@ -48,7 +48,7 @@ def pack(kernel: Consumed, argument: int, loops: Sequence[str]) -> KernelOp:
     variables: list[SSAValue] = []
     for name in loops:
         loop = loop_named(STEP, kernel, name)
-        size = most_iterations(loop)
+        size = _whole_chunk(loop)
         if size is None:
             raise refusal(STEP, kernel, loop, "its size is not known", "a constant bound")
         sizes.append(size)
@@ -57,6 +57,15 @@ def pack(kernel: Consumed, argument: int, loops: Sequence[str]) -> KernelOp:
     packed = MemRefType(kind.element_type, sizes)
     new = _Pack(kernel, argument, variables, packed, packing).run()
     return noted(new, "pack", argument, *loops)
+
+
+def _whole_chunk(loop: ForOp) -> int | None:
+    """The iterations of a chunk that is not cut short; None where no limit is known.
+
+    Of the bounds min(16, 10 - 16 * j) of a chunk of a loop of 10 it is 16.
+    """
+    known = [n for bound in bound_of(loop) if (n := value_of(bound)) is not None]
+    return max(0, min(known)) if known else most_iterations(loop)
 
 
 def _packing(

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...core.context import decide
 from ...core.errors import CompileError, explain
+from ...core.walks import blocks_in
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.plan.recording import Recorder
@@ -55,7 +56,7 @@ def group_module(ctx: Context, op: ModuleOp, table: Mapping[str, Pattern]) -> in
             continue
         shapes, recorder = SymbolicShapes(function), Recorder()
         for name, pattern in table.items():
-            for last in reversed(list(function.body.block.ops)):
+            for last in reversed([op for block in blocks_in(function) for op in block.ops]):
                 # Operators outlined since are no longer in a block.
                 match = pattern.match(last) if last.parent is not None else None
                 if match is not None:

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, f32, f64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....core.target import Target
+from ....core.walks import blocks_in
 from ....dialects.graph import ops as graph
 from ....dialects.graph.attrs import PRIMITIVE, ints
 from ....dialects.graph.interfaces import GraphOp, element_type, rank
@@ -125,10 +126,10 @@ class Layouts:
 
 
 def bodies(module: ModuleOp) -> Iterator[list[Operation]]:
-    """The operators of each function but primitive ones, whose layouts are fixed."""
+    """The operators of each block of functions but primitive ones, whose layouts are fixed."""
     for function in [op for op in module.walk() if isinstance(op, func.FuncOp)]:
         if PRIMITIVE not in function.attributes and len(function.body.blocks) == 1:
-            yield list(function.body.block.ops)
+            yield from (list(block.ops) for block in blocks_in(function))
 
 
 def blocking_for(ops: Iterable[Operation], machine: Target) -> Blocking:

@@ -29,6 +29,7 @@ from ....core.symbols import find_symbol
 from ....core.typed import tensor_type
 from ....dialects.graph.buffers import buffer_types
 from ....dialects.graph.ops_call import CallDpsOp, CallLikeOp
+from ....dialects.graph.ops_control import LoopOp
 from ....dialects.graph.shapes import (
     EQUAL,
     SymbolicShapes,
@@ -61,11 +62,12 @@ class Specializer:
             shapes = SymbolicShapes(function)
             # Only now do rules yield numbers, which in turn may fix sizes of arguments.
             known = {n: s for n, s in shapes.solve({}).items() if n in shapes.bindings}
-        calls = [op for op in function.body.block.ops if isinstance(op, func.CallOp)]
+        calls = [op for op in function.walk() if isinstance(op, func.CallOp)]
         operands = {call: [_sizes(value, shapes) for value in call.operands] for call in calls}
-        for op in function.body.block.ops:
-            for result in op.results:
-                _refine(result, shapes.shape(result))
+        for op in list(function.body.walk()):
+            arguments = [a for region in op.regions for b in region.blocks for a in b.args]
+            for value in (*op.results, *arguments):
+                _refine(value, shapes.shape(value))
             if isinstance(op, CallDpsOp):
                 _check_kernel(op)
         for call, sizes in operands.items():
@@ -164,7 +166,9 @@ def _substitute(function: func.FuncOp, shapes: SymbolicShapes, known: Known) -> 
     if function.res_attrs is not None:
         results = [_renamed(one.data, dims) for one in function.res_attrs]
         function.res_attrs = ArrayAttr(list(map(DictionaryAttr, results)))
-    for op in function.body.block.ops:
+    for op in list(function.body.walk()):
+        if isinstance(op, LoopOp) and op.count is not None:
+            op.count = StringAttr(str(Dim.parse(op.count.data).substitute(dims)))
         if isinstance(op, CallLikeOp) and op.result_dims is not None:
             for result in op.results:
                 _refine(result, tuple(d.substitute(dims) for d in shapes.shape(result)))

@@ -189,22 +189,14 @@ def bytes_between_rows(schedule: Schedule, row: str | None) -> int | None:
 
 def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     """Give a contraction its register tile; return which, None if the nest is no contraction."""
-    inside = list(schedule.for_loop(nest).walk())
-    loops = [op for op in inside if isinstance(op, ForOp)]
-    if any(isinstance(op, LocalOp) for op in inside) or any(op.over_entries for op in loops):
-        return None
-    if not any(op.is_reduction for op in loops):
-        return None
-    sink_all(schedule, nest)
-    loops = perfect_nest(schedule.for_loop(nest))
-    roles = roles_of(schedule.kernel, loops)
+    roles = _roles_in(schedule, nest)
     if roles is None:
         return None
     columns = schedule.extent(roles.lane)
     rows = schedule.extent(roles.row) if roles.row is not None else 1
     if (columns is not None and columns < 2) or rows == 0:
         return None
-    lanes = lanes_for(schedule.target, loops[0])
+    lanes = lanes_for(schedule.target, schedule.for_loop(nest))
     apart = bytes_between_rows(schedule, roles.row)
     tile = tuned_tile(schedule, lanes, rows, columns, apart)
     work = _work_of(schedule, roles, rows)
@@ -229,15 +221,39 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     cut = _make_tile(schedule, roles, panel, axes, tile)
     if panels_outside:
         copy_panels(schedule, panel, roles.reductions[-1], tile.columns)
+    _prefetch(schedule, roles, cut, streams)
+    if not work.is_small:
+        _parallelise(schedule, roles, cut, parallel, work, tile)
+    return f"register tile of {tile.rows} x {tile.columns}"
+
+
+def _roles_in(schedule: Schedule, nest: str) -> Roles | None:
+    """Make the nest of a contraction perfect, and return its roles; None if it is none."""
+    inside = list(schedule.for_loop(nest).walk())
+    loops = [op for op in inside if isinstance(op, ForOp)]
+    if any(isinstance(op, LocalOp) for op in inside) or any(op.over_entries for op in loops):
+        return None
+    if not any(op.is_reduction for op in loops):
+        return None
+    sink_all(schedule, nest)
+    return roles_of(schedule.kernel, perfect_nest(schedule.for_loop(nest)))
+
+
+def _prefetch(schedule: Schedule, roles: Roles, cut: Rows, streams: Sequence[int]) -> None:
+    """Prefetch what the tiles read."""
     if len(roles.reductions) == 1 and roles.row is not None:
         prefetch_rows(schedule, roles.reductions[0], roles.packed)
     prefetch_panels(schedule, cut.reductions, streams)
-    if not work.is_small:
-        if parallel is None:
-            parallel = _parallel_rows(schedule, roles.outer, cut.tiles, work, tile)
-        if schedule.may_parallelise(parallel):
-            schedule.tiles(parallel)
-    return f"register tile of {tile.rows} x {tile.columns}"
+
+
+def _parallelise(
+    schedule: Schedule, roles: Roles, cut: Rows, loop: str | None, work: _Work, tile: Tile
+) -> None:
+    """Parallelise a loop over panels, or without one the best loop over rows."""
+    if loop is None:
+        loop = _parallel_rows(schedule, roles.outer, cut.tiles, work, tile)
+    if schedule.may_parallelise(loop):
+        schedule.tiles(loop)
 
 
 def _work_of(schedule: Schedule, roles: Roles, rows: int | None) -> _Work:

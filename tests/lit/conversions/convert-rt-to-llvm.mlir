@@ -266,3 +266,19 @@ func.func @clocks(%times: memref<4x2xi64>) {
   rt.record %since, %times 1 : memref<4x2xi64>
   func.return
 }
+
+// -----
+
+// A slice begins where the elements before it end; its own symbolic sizes are those of the buffer.
+// CHECK-LABEL: func.func @slice(
+// CHECK-SAME: %x: memref<?x?x4xf32>, %i: index
+// CHECK-DAG: %[[X:.*]], %{{.*}}, %[[M:.*]] = builtin.unrealized_conversion_cast %x : memref<?x?x4xf32> to !llvm.ptr, i64, i64
+// CHECK-DAG: %[[FOUR:.*]] = llvm.mlir.constant(4) : i64
+// CHECK: llvm.mul
+// CHECK: llvm.mul
+// CHECK: %[[ROW:.*]] = llvm.getelementptr %[[X]][%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK: builtin.unrealized_conversion_cast %[[ROW]], %[[M]] : !llvm.ptr, i64 to memref<?x4xf32>
+func.func @slice(%x: memref<?x?x4xf32>, %i: index) -> memref<?x4xf32> {
+  %row = rt.slice %x, %i : memref<?x?x4xf32> to memref<?x4xf32>
+  func.return %row : memref<?x4xf32>
+}

@@ -24,6 +24,22 @@ func.func @constant_layout(%ctx: !rt.context) {
 
 // -----
 
+func.func @slice_type(%x: memref<?x4xf32>, %n: index) {
+  // expected-error @+1 {{rt.slice: wrong result type, expected memref<4xf32>, got memref<?xf32>}}
+  %a = rt.slice %x, %n : memref<?x4xf32> to memref<?xf32>
+  func.return
+}
+
+// -----
+
+func.func @slice_of_scalar(%x: memref<f32>, %n: index) {
+  // expected-error @+1 {{rt.slice: a scalar has no slices, got memref<f32>}}
+  %a = rt.slice %x, %n : memref<f32> to memref<f32>
+  func.return
+}
+
+// -----
+
 func.func @arena_type(%ctx: !rt.context, %n: index) {
   // expected-error @+1 {{rt.arena: wrong result type, expected memref<?xi8>, got memref<?xf32>}}
   %a = rt.arena %ctx, %n : memref<?xf32>

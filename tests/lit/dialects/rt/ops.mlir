@@ -11,6 +11,8 @@ func.func @main(%ctx: !rt.context, %b: memref<4xi8>, %x: memref<?x784xf32>, %n: 
   %arena = rt.arena %ctx, %n : memref<?xi8>
   // CHECK-NEXT: rt.call @kernel(%x, %w) : memref<?x784xf32>, memref<128x784xf32>
   rt.call @kernel(%x, %w) : memref<?x784xf32>, memref<128x784xf32>
+  // CHECK-NEXT: %row = rt.slice %x, %n : memref<?x784xf32> to memref<784xf32>
+  %row = rt.slice %x, %n : memref<?x784xf32> to memref<784xf32>
   // CHECK-NEXT: rt.call @nothing()
   rt.call @nothing()
   // CHECK-NEXT: rt.call_packed %ctx, 0 "env.linear" ins(%x, %w : memref<?x784xf32>, memref<128x784xf32>) outs(%p : memref<4x784x32xf32>)

@@ -360,3 +360,27 @@ func.func @written(%x: tensor<9x4xf32>, %i: tensor<9xi64>) -> tensor<9x4xf32> {
   %y = graph.relu %s : (tensor<9x4xf32>) -> tensor<9x4xf32>
   func.return %y : tensor<9x4xf32>
 }
+
+// -----
+
+// The operators of a region are fused among themselves.
+// CHECK-LABEL: func.func @regions
+// CHECK: graph.if
+// CHECK: %[[y:.*]] = func.call @fused_mul_relu
+// CHECK-NEXT: graph.yield %[[y]]
+// CHECK: } else {
+// CHECK: %[[z:.*]] = func.call @fused_neg
+// CHECK-NEXT: graph.yield %[[z]]
+func.func @regions(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = graph.if %p captures(%x : tensor<4xf32>) -> (tensor<4xf32>) {
+  ^bb0(%a: tensor<4xf32>):
+    %s = graph.mul %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %r = graph.relu %s : (tensor<4xf32>) -> tensor<4xf32>
+    graph.yield %r : tensor<4xf32>
+  } else {
+  ^bb0(%a: tensor<4xf32>):
+    %n = graph.neg %a : (tensor<4xf32>) -> tensor<4xf32>
+    graph.yield %n : tensor<4xf32>
+  }
+  func.return %y : tensor<4xf32>
+}

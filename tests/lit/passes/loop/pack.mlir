@@ -1,4 +1,5 @@
 // RUN: stepwell-opt %s -p "loop-split{kernel=product loop=j factor=8 tail=mask},loop-pack{kernel=product argument=1 loops=j0,k,j1}" | filecheck %s
+// RUN: stepwell-opt %s -p "loop-split{kernel=narrow loop=j factor=8 tail=mask},loop-pack{kernel=narrow argument=0 loops=j0,j1}" | filecheck %s --check-prefix=NARROW
 // RUN: not stepwell-opt %s -p "loop-pack{kernel=product argument=0 loops=i,k}" 2>&1 | filecheck %s --check-prefix=VARIES
 // RUN: not stepwell-opt %s -p "loop-pack{kernel=product argument=7 loops=i,k}" 2>&1 | filecheck %s --check-prefix=NUMBER
 // RUN: not stepwell-opt %s -p "loop-pack{kernel=product argument=1 loops=j}" 2>&1 | filecheck %s --check-prefix=OTHER
@@ -82,5 +83,15 @@ loop.kernel @once(%w: memref<4xf32> {loop.constant}) -> (%y: memref<4xf32>) {
   loop.for "i" %i to 4 {
     %p = loop.load %w (d0) -> (d0)(%i) : memref<4xf32>, f32
     loop.store %p, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+  }
+}
+
+// A chunk of 8 is read whole although the loop ends after 5 iterations.
+// NARROW-LABEL: loop.kernel @narrow
+// NARROW-SAME: %w: memref<1x8xf32>
+loop.kernel @narrow(%w: memref<5xf32> {loop.constant}) -> (%y: memref<5xf32>) {
+  loop.for "j" %j to 5 {
+    %p = loop.load %w (d0) -> (d0)(%j) : memref<5xf32>, f32
+    loop.store %p, %y (d0) -> (d0)(%j) : f32, memref<5xf32>
   }
 }

@@ -1,0 +1,97 @@
+"""The semantics of control flow at the `graph` level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from xdsl.ir import Block
+
+from ...core.dims import Dim
+from ...core.dtypes import dtype_of
+from ...core.errors import InputError, explain
+from ...core.provenance import origin
+from ...core.typed import dense_array, tensor_type
+from ...dialects.graph.ops import IfOp, LoopOp
+from ...dialects.graph.shapes import SymbolicShapes
+
+if TYPE_CHECKING:
+    from ...dialects.graph.interfaces import Array
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A call of a function: its shapes, the sizes of this call, and how its blocks are run."""
+
+    shapes: SymbolicShapes
+    sizes: Mapping[str, int]
+    run: Callable[[Block, Sequence[Array], Frame], tuple[Array, ...] | None]
+
+    def run_body(self, block: Block, arguments: Sequence[Array]) -> tuple[Array, ...]:
+        """What the block of a region yields."""
+        return self.run(block, arguments, self) or ()
+
+
+def run_if(op: IfOp, operands: Sequence[Array], frame: Frame) -> tuple[Array, ...]:
+    """Run one of the two regions."""
+    condition, *captures = operands
+    return frame.run_body(op.bodies[0 if _holds(condition) else 1], captures)
+
+
+def run_loop(op: LoopOp, operands: Sequence[Array], frame: Frame) -> tuple[Array, ...]:
+    """Run iterations.
+
+    Raises:
+        InputError: if there are more iterations than the limit of the loop.
+    """
+    given = iter(operands)
+    times = None if op.times is None else next(given)
+    goes_on = op.condition is None or _holds(next(given))
+    carried = [next(given) for _ in op.inits]
+    sliced = [next(given) for _ in op.sliced]
+    captures = list(given)
+    count = _count(op, times, sliced, frame)
+    stacked: list[list[Array]] = [[] for _ in op.stacks]
+    number = 0
+    while goes_on and (count is None or number < count):
+        if op.limit is not None and number >= op.limit.value.data:
+            fact = f"no end after {number} iterations"
+            raise InputError(explain(op.name, fact, origin=origin(op)))
+        rows = [
+            np.asarray(array[-1 - number if op.takes_backward(n) else number])
+            for n, array in enumerate(sliced)
+        ]
+        index = np.array(number, np.int64)
+        ends = list(frame.run_body(op.body.block, [index, *carried, *rows, *captures]))
+        goes_on = op.condition is None or _holds(ends.pop(0))
+        carried, rows = ends[: len(carried)], ends[len(carried) :]
+        for known, row in zip(stacked, rows, strict=True):
+            known.append(row)
+        number += 1
+    stacks = [_stack(op, n, rows, frame) for n, rows in enumerate(stacked)]
+    return (*carried, *stacks)
+
+
+def _count(op: LoopOp, times: Array | None, sliced: Sequence[Array], frame: Frame) -> int | None:
+    """The number of iterations, if it is known."""
+    if times is not None:
+        return int(dense_array(times))
+    if op.count is not None:
+        return Dim.parse(op.count.data).evaluate(frame.sizes)
+    return sliced[0].shape[0] if sliced else None
+
+
+def _stack(op: LoopOp, number: int, rows: Sequence[Array], frame: Frame) -> np.ndarray:
+    """A stacked result."""
+    result = op.stacks[number]
+    sizes = [dim.evaluate(frame.sizes) for dim in frame.shapes.shape(result)]
+    array = np.empty(sizes, dtype_of(tensor_type(result).element_type))
+    for place, row in enumerate(rows[::-1] if op.stores_backward(number) else rows):
+        array[place] = row
+    return array
+
+
+def _holds(condition: Array) -> bool:
+    return bool(np.asarray(condition).reshape(()))

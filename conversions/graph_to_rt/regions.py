@@ -1,0 +1,214 @@
+"""Conditions and loops: `scf` around calls, on buffers that are exchanged and not copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...core.building.arithmetic import INDEX, constant
+from ...core.errors import explain
+from ...core.provenance import origin
+from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import ShapeFacts, unknown_sizes
+from ...dialects.rt import ops as rt
+from ...dialects.upstream import ops as upstream
+from .carrying import Carrying, in_results
+from .constants import Constants
+from .function import BufferFunction
+
+
+class Regions:
+    """Converts control flow.
+
+    Args:
+        function: the function under construction.
+        constants: the buffers of operands.
+        convert: converts an operation of a region.
+    """
+
+    def __init__(
+        self,
+        function: BufferFunction,
+        constants: Constants,
+        convert: Callable[[Operation], None],
+    ) -> None:
+        self.function, self.constants, self.convert = function, constants, convert
+
+    def convert_control(self, op: graph.ControlFlowOp) -> None:
+        """Convert a condition or a loop."""
+        if isinstance(op, graph.IfOp):
+            self._convert_if(op)
+        elif isinstance(op, graph.LoopOp):
+            _Loop(self, op).convert()
+
+    def _convert_if(self, op: graph.IfOp) -> None:
+        function = self.function
+        for value, result in in_results(op).items():
+            function.buffers[value] = function.buffers[result]
+        condition = self.flag(op.condition)
+        blocks = [Block(), Block()]
+        for body, block in zip(op.bodies, blocks, strict=True):
+            with function.inside(block), function.standing_for(op.location):
+                self.body(op, body)
+                for value, result in zip(graph.yielded(body), op.results, strict=True):
+                    self.copy(value, result)
+                function.append(scf.YieldOp())
+        then, orelse = (Region(block) for block in blocks)
+        function.append(scf.IfOp(condition, [], then, orelse))
+
+    def body(self, op: graph.ControlFlowOp, body: Block) -> None:
+        """Convert the operations of a region, which reads what is captured."""
+        buffers = self.function.buffers
+        for argument, value in zip(op.captured(body), op.captures, strict=True):
+            buffers[argument] = self.constants.buffers_of(value)
+        for inner in body.ops:
+            if not isinstance(inner, graph.YieldOp):
+                self.convert(inner)
+
+    def copy(self, value: SSAValue, result: SSAValue) -> None:
+        """Copy a value into the buffer of a result, unless it is there."""
+        self.copy_to(self.buffer(value), self.buffer(result))
+
+    def copy_to(self, source: SSAValue, target: SSAValue) -> None:
+        """Copy a buffer into another one."""
+        if source is not target:
+            self.function.append(memref.CopyOp(source, target))
+
+    def buffer(self, value: SSAValue) -> SSAValue:
+        """The buffer of a dense value."""
+        (buffer,) = self.constants.buffers_of(value)
+        return buffer
+
+    def flag(self, value: SSAValue) -> SSAValue:
+        """The element of an i1 scalar."""
+        loaded = self.function.insert(memref.LoadOp.get(self.buffer(value), []))
+        zero = self.function.insert(constant(0, loaded.type))
+        return self.function.insert(arith.CmpiOp(loaded, zero, "ne"))
+
+
+class _Loop:
+    """The conversion of one loop."""
+
+    def __init__(self, regions: Regions, op: graph.LoopOp) -> None:
+        self.regions, self.op, self.function = regions, op, regions.function
+        self.carrying = Carrying.of(op)
+        self.inits = [regions.buffer(value) for value in op.inits]
+        self.results = [regions.buffer(value) for value in op.results]
+        self.count = self._count()
+        self.spares = {v: list(self.function.spares[v]) for v in self.carrying.spares}
+        for value, (number, place) in self.carrying.ends.items():
+            self.spares[value].insert(place, self.results[number])
+
+    def convert(self) -> None:
+        """Emit the loop, and copy what it carries at the end to the results."""
+        start = [*self.inits, *(spare for own in self.spares.values() for spare in own)]
+        ended = self._emit_for(start) if self.op.condition is None else self._emit_while(start)
+        written = {number for number, _ in self.carrying.ends.values()}
+        for number, given in enumerate(ended[: len(self.inits)]):
+            if number not in written:
+                self.regions.copy_to(given, self.results[number])
+
+    def _count(self) -> SSAValue | None:
+        """The number of iterations; None where only a condition ends the loop."""
+        op, function = self.op, self.function
+        if op.times is not None:
+            loaded = function.insert(memref.LoadOp.get(self.regions.buffer(op.times), []))
+            return function.insert(upstream.IndexCastOp(loaded, INDEX))
+        shapes = [function.shapes.shape(value) for value in op.sliced]
+        facts = ShapeFacts(op, unknown_sizes())
+        count = op.iterations(shapes, facts)
+        return None if count is None else function.size(count, op)
+
+    def _emit_for(self, start: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        assert self.count is not None
+        index = self.function.sizes.index
+        block = Block(arg_types=[INDEX, *(value.type for value in start)])
+        with self.function.inside(block), self.function.standing_for(self.op.location):
+            self.function.append(scf.YieldOp(*self._iterate(block.args)))
+        loop = scf.ForOp(index(0), self.count, index(1), start, Region(block))
+        self.function.append(loop)
+        return loop.results
+
+    def _emit_while(self, start: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        function, index = self.function, self.function.sizes.index
+        assert self.op.condition is not None
+        given = [index(0), self.regions.flag(self.op.condition), *start]
+        types = [value.type for value in given]
+        before, after = Block(arg_types=types), Block(arg_types=types)
+        with function.inside(before), function.standing_for(self.op.location):
+            number, goes_on, *_ = before.args
+            if self.count is not None:
+                more = function.insert(arith.CmpiOp(number, self.count, "slt"))
+                goes_on = function.insert(arith.AndIOp(more, goes_on))
+            function.append(scf.ConditionOp(goes_on, *before.args))
+        with function.inside(after), function.standing_for(self.op.location):
+            number, _, *rest = after.args
+            self._check_limit(number)
+            following = self._iterate([number, *rest])
+            assert self.op.goes_on is not None
+            goes_on = self.regions.flag(self.op.goes_on)
+            step = function.insert(arith.AddiOp(number, index(1)))
+            function.append(scf.YieldOp(step, goes_on, *following))
+        loop = upstream.WhileOp(given, types, Region(before), Region(after))
+        function.append(loop)
+        return loop.results[2:]
+
+    def _check_limit(self, number: SSAValue) -> None:
+        if self.op.limit is None:
+            return
+        limit = self.function.sizes.index(self.op.limit.value.data)
+        inside = self.function.insert(arith.CmpiOp(number, limit, "slt"))
+        fact = "no end after {0} iterations"
+        text = explain(self.op.name, fact, origin=origin(self.op))
+        self.function.append(rt.CheckOp(self.function.context, inside, text, [number]))
+
+    def _iterate(self, arguments: Sequence[SSAValue]) -> list[SSAValue]:
+        """Emit an iteration; returns the buffers for the next one."""
+        number, *rest = arguments
+        carried, given = rest[: len(self.inits)], iter(rest[len(self.inits) :])
+        spares = {value: [next(given) for _ in own] for value, own in self.spares.items()}
+        buffers, op = self.function.buffers, self.op
+        buffers |= {a: [b] for a, b in zip(op.carried, carried, strict=True)}
+        for place, (argument, value) in enumerate(zip(op.slices, op.sliced, strict=True)):
+            source, backward = self.regions.buffer(value), op.takes_backward(place)
+            buffers[argument] = [self._slice(source, number, backward)]
+        stacks = self.results[len(self.inits) :]
+        rows = [
+            self._slice(target, number, op.stores_backward(place))
+            for place, target in enumerate(stacks)
+        ]
+        buffers |= {value: [rows[place]] for value, place in self.carrying.stacks.items()}
+        buffers |= {value: [own[0]] for value, own in spares.items()}
+        self._store_number(number)
+        self.regions.body(op, op.body.block)
+        for value, row in zip(op.stacked, rows, strict=True):
+            self.regions.copy_to(self.regions.buffer(value), row)
+        following = [self.regions.buffer(value) for value in op.carried_on]
+        return [*following, *_rotated(spares.values())]
+
+    def _slice(self, buffer: SSAValue, number: SSAValue, backward: bool) -> SSAValue:
+        """The slice of a buffer for an iteration."""
+        function = self.function
+        if backward:
+            assert self.count is not None
+            after = function.insert(arith.AddiOp(number, function.sizes.index(1)))
+            number = function.insert(arith.SubiOp(self.count, after))
+        return function.insert(rt.SliceOp(buffer, number))
+
+    def _store_number(self, number: SSAValue) -> None:
+        """Store the number of the iteration, if it is used."""
+        argument, function = self.op.number, self.function
+        if not argument.uses:
+            return
+        if argument not in function.buffers:
+            function.buffers[argument] = list(function.spares[argument])
+        element = function.insert(upstream.IndexCastOp(number, i64))
+        function.append(memref.StoreOp.get(element, function.buffers[argument][0], []))
+
+
+def _rotated(spares: Iterable[Sequence[SSAValue]]) -> list[SSAValue]:
+    """Buffers in the order of the next iteration: what was written now comes last."""
+    return [spare for own in spares for spare in (*own[1:], own[0])]

@@ -1,0 +1,370 @@
+"""`RecordingNest`: takes notes of what an operator does, and builds nothing.
+
+It notes every read of an operand with its index, the loops around it, and the scalar operations
+(`accesses.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import cast
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
+
+from ....core.building.arithmetic import constant
+from ....core.errors import UnsupportedError, explain
+from ....core.provenance import origin
+from ...loop.bounds import constant_index
+from ..attrs import compute_type
+from ..interfaces import GraphOp, element_type, rank, tensor_type
+from ..nest import Index, LocalBuffer, PlaceStep, SerialStep, Steps, WritingNest
+from .accesses import (
+    NOTHING,
+    Atom,
+    AtomKind,
+    Read,
+    RecordedLoop,
+    RecordedLoopKind,
+    Recording,
+    Sources,
+    Write,
+    atoms_in,
+)
+from .local_buffers import local_type
+
+_FAST_MATH = (math.FmaOp, math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp)
+_SLOW_KINDS: frozenset[type[Operation]] = frozenset(
+    (
+        *(arith.DivfOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp),
+        *(kind for kind in math.Math.operations if kind not in _FAST_MATH),
+    )
+)
+"""Divisions, and functions such as `exp`."""
+_SLOW = 8
+"""What one of them costs, in simple operations."""
+
+
+class _Local(LocalBuffer):
+    def __init__(self, nest: RecordingNest, type: Attribute) -> None:
+        self.nest, self.type = nest, type
+        self.sources = NOTHING
+
+    def at(self, index: Index) -> SSAValue:
+        return self.nest.placeholder(self.type, self.sources | self.nest.used(index))
+
+    def put(self, index: Index, value: SSAValue, combine: str | None = None) -> None:
+        self.sources |= self.nest.sources_of(value) | self.nest.used(index)
+
+
+class RecordingNest(WritingNest):
+    """Records accesses. `finished` returns the recording."""
+
+    def __init__(self, op: GraphOp, result: int) -> None:
+        self._op = op
+        self._operands = {value: number for number, value in enumerate(op.operands)}
+        self._rank = 0 if op.writes else rank(op.results[result])
+        self._atoms = [Atom(AtomKind.RESULT) for _ in range(self._rank)]
+        self._loops: list[RecordedLoop] = []
+        self._open: tuple[int, ...] = ()
+        self._reads: list[Read] = []
+        self._writes: list[Write] = []
+        self._cost = 0
+        self._known: dict[object, SSAValue] = {}
+        self._kept: dict[object, tuple[Callable[[Index], SSAValue], Index, SSAValue | None]] = {}
+        """Of each row that is kept the function, and a place with its value; None with loops."""
+        self._sources: dict[SSAValue, Sources] = {}
+        self._exprs: dict[SSAValue, AffineExpr] = {}
+        self._conditions: set[AffineExpr] = set()
+        """The indices that are 1 where a condition holds, else 0."""
+        self._values: dict[int, SSAValue] = {}
+        self._entries: dict[tuple[int, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
+        self._sizes: dict[tuple[SSAValue, int], AffineExpr] = {}
+
+    def finished(self, value: SSAValue | None = None) -> Recording:
+        """The notes, after `value_at` has given `value`, or `write` has come to its end."""
+        parts = self._rank, tuple(self._atoms), tuple(self._loops), tuple(self._reads)
+        sources = NOTHING if value is None else self.sources_of(value)
+        return Recording(*parts, sources, self._cost, tuple(self._writes))
+
+    # The reads.
+
+    def at(self, value: SSAValue, index: Index) -> SSAValue:
+        """Note a read of an operand."""
+        kind = compute_type(element_type(value))
+        return self._read(self._operands[value], tuple(index), kind)
+
+    def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
+        """Note a read of the value of a stored entry."""
+        kind = compute_type(element_type(matrix))
+        return self._read(self._operands[matrix], (position,), kind)
+
+    def _read(self, operand: int, index: Index, kind: Attribute) -> SSAValue:
+        key = ("read", operand, index)
+        if key not in self._known:
+            self._reads.append(Read(operand, index, self._open))
+            read = Sources(reads=frozenset({len(self._reads) - 1}))
+            self._known[key] = self.placeholder(kind, read)
+        return self._known[key]
+
+    # The loops.
+
+    def reduce_several(
+        self,
+        extents: Sequence[AffineExpr],
+        combines: Sequence[str],
+        inits: Sequence[SSAValue],
+        step: Steps,
+    ) -> Sequence[SSAValue]:
+        """Note a loop for each extent."""
+        with self._opened(self._over(RecordedLoopKind.REDUCTION, extents)) as loops:
+            index = tuple(self._variable(loop, AtomKind.LOOP) for loop in loops)
+            totals = [self.placeholder(init.type, self.sources_of(init)) for init in inits]
+            return self._closed(loops, inits, step(index, totals))
+
+    @contextmanager
+    def loops(self, extents: Sequence[AffineExpr]) -> Iterator[Index]:
+        """Note a loop for each extent."""
+        with self._opened(self._over(RecordedLoopKind.PARALLEL, extents)) as loops:
+            yield tuple(self._variable(loop, AtomKind.LOOP) for loop in loops)
+
+    def serial(
+        self, extent: AffineExpr, inits: Sequence[SSAValue], step: SerialStep
+    ) -> Sequence[SSAValue]:
+        """Note a loop."""
+        with self._opened(self._over(RecordedLoopKind.SERIAL, [extent])) as loops:
+            index = self._variable(loops[0], AtomKind.LOOP)
+            carried = [self.placeholder(init.type, self.sources_of(init)) for init in inits]
+            return self._closed(loops, inits, step(index, carried))
+
+    def _over(self, kind: RecordedLoopKind, extents: Sequence[AffineExpr]) -> list[RecordedLoop]:
+        """Loops of a kind, guards where the number of iterations is 1 or 0."""
+        kinds = [RecordedLoopKind.GUARD if e in self._conditions else kind for e in extents]
+        return [RecordedLoop(own, (), e) for own, e in zip(kinds, extents, strict=True)]
+
+    def pattern(
+        self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep
+    ) -> SSAValue:
+        """Note a loop over the entries of a row."""
+        operand = self._operands[matrix]
+        loop = RecordedLoop(RecordedLoopKind.ENTRIES, (), matrix=operand, row=(row,))
+        with self._opened([loop]) as loops:
+            position = self._variable(loops[0], AtomKind.POSITION)
+            column = self._variable(loops[0], AtomKind.COLUMN)
+            self._entries[operand, position] = row, column
+            result = step(position, column, self.placeholder(init.type, self.sources_of(init)))
+            return self._closed(loops, [init], [result])[0]
+
+    def keep(
+        self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
+    ) -> SSAValue:
+        """Note a loop that fills a row, where there is room for one."""
+        tensor, row = tensor_type(value), tuple(index[:-1])
+        if local_type(tensor, rank(value) - 1) is None:
+            return compute(index)
+        key = ("row", value, row, step)
+        if key in self._kept:
+            self._check_step(value, key, compute)
+        else:
+            extent = AffineExpr.constant(tensor.get_shape()[-1])
+            outside, self._open = self._open, ()
+            with self._opened([RecordedLoop(RecordedLoopKind.ROW, (), extent, row=row)]) as loops:
+                place = (*row, self._variable(loops[0], AtomKind.LOOP))
+                scalar = compute(place)
+                self._known[key] = self._closed(loops, [], [scalar])[0]
+            plain = len(self._loops) == loops[0] + 1
+            self._open, self._kept[key] = outside, (compute, place, scalar if plain else None)
+        filled = self._known[key]
+        return self.placeholder(filled.type, self.sources_of(filled) | self.used(index[-1:]))
+
+    def _check_step(
+        self, value: SSAValue, key: object, compute: Callable[[Index], SSAValue]
+    ) -> None:
+        """Refuse another function than the one that is kept under a key.
+
+        Equal operations on equal values are one value here. Functions with loops in them are
+        compared by their names.
+        """
+        first, place, scalar = self._kept[key]
+        names = [_name_of(first), _name_of(compute)]
+        if names[0] == names[1] if scalar is None else compute(place) is scalar:
+            return
+        op = cast(Operation, value.owner)
+        fact, got = "two functions of a result are kept as one step", " and ".join(names)
+        hint = "give each a number: keep(..., step=1)"
+        raise UnsupportedError(explain(op.name, fact, got=got, origin=origin(op), hint=hint))
+
+    @contextmanager
+    def _opened(self, loops: Sequence[RecordedLoop]) -> Iterator[list[int]]:
+        """Open nested loops within the context."""
+        outside, numbers = self._open, list[int]()
+        for loop in loops:
+            loop.around = self._open
+            numbers.append(len(self._loops))
+            self._loops.append(loop)
+            self._open = (*self._open, numbers[-1])
+        yield numbers
+        self._open = outside
+
+    def _closed(
+        self, loops: Sequence[int], inits: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """The results of a loop, which depend on everything that its body uses from outside."""
+        sources = NOTHING
+        for value in (*inits, *results):
+            sources |= self.sources_of(value)
+        own = {atom for number in loops for atom in self._loops[number].atoms}
+        outer = Sources(sources.atoms - own, sources.reads)
+        for number in loops:
+            row = self.used(self._loops[number].row)
+            self._loops[number].sources = outer | row
+            outer |= row
+        return [self.placeholder(result.type, outer) for result in results]
+
+    # The writes.
+
+    def local(self, shape: Index, type: Attribute) -> LocalBuffer:
+        """A buffer whose elements depend on all that is put into it."""
+        return _Local(self, type)
+
+    def write(self, result: int, index: Index, value: SSAValue) -> None:
+        """Note a write of elements that are final."""
+        self._writes.append(Write(result, tuple(index), True))
+
+    def fill(self, result: int, value: Callable[[Index], SSAValue]) -> None:
+        """Note a write of all elements of a result."""
+        filled = self._op.results[result]
+        with self.loops([self.extent(filled, dim) for dim in range(rank(filled))]) as index:
+            self.update(result, index, value(index))
+
+    def update(
+        self, result: int, index: Index, value: SSAValue, combine: str | None = None
+    ) -> None:
+        """Note a write of elements that may change again."""
+        self._writes.append(Write(result, tuple(index), False))
+
+    # The scalars.
+
+    def constant(self, value: float | int | bool, type: Attribute) -> SSAValue:
+        """A constant, which is free."""
+        key = ("constant", repr(value), type)
+        if key not in self._known:
+            self._known[key] = constant(value, type).result
+        return self._known[key]
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Note the cost of an operation on scalars, once for equal ones."""
+        key = (op.name, *op.operands, *op.properties.items(), *op.result_types)
+        if key not in self._known:
+            if all(self._loops[number].kind == RecordedLoopKind.GUARD for number in self._open):
+                self._cost += _cost_of(op)
+            sources = NOTHING
+            for operand in op.operands:
+                sources |= self.sources_of(operand)
+            self._sources |= dict.fromkeys(op.results, sources)
+            self._known[key] = op.results[0]
+        return self._known[key]
+
+    # The indices.
+
+    def extent(self, value: SSAValue, dim: int) -> AffineExpr:
+        """The size of a dimension: a constant or an atom."""
+        if (size := tensor_type(value).get_shape()[dim]) >= 0:
+            return AffineExpr.constant(size)
+        if (value, dim) not in self._sizes:
+            self._sizes[value, dim] = self._atom(Atom(AtomKind.SIZE))
+        return self._sizes[value, dim]
+
+    def index(self, value: SSAValue) -> AffineExpr:
+        """A computed integer as an atom."""
+        if value not in self._exprs:
+            atom = Atom(AtomKind.COMPUTED, sources=self.sources_of(value))
+            self._exprs[value] = self._atom(atom)
+            if _is_condition(value):
+                self._conditions.add(self._exprs[value])
+        return self._exprs[value]
+
+    def value(self, expr: AffineExpr) -> SSAValue:
+        """An index expression as a scalar."""
+        if isinstance(expr, AffineConstantExpr):
+            return self.constant(expr.value, IndexType())
+        if isinstance(expr, AffineDimExpr):
+            if expr.position not in self._values:
+                value = self.placeholder(IndexType(), self.used([expr]))
+                self._values[expr.position], self._exprs[value] = value, expr
+            return self._values[expr.position]
+        assert isinstance(expr, AffineBinaryOpExpr)
+        key = ("value", expr)
+        if key not in self._known:
+            self._known[key] = self.placeholder(IndexType(), self.used([expr]))
+        return self._known[key]
+
+    def entry(self, matrix: SSAValue, position: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
+        """Row and column of a stored entry: atoms where no loop here visits it."""
+        key = self._operands[matrix], position
+        if key not in self._entries:
+            self._entries[key] = (
+                self._atom(Atom(AtomKind.ROW_OF_ENTRY, matrix=key[0], position=position)),
+                self._atom(Atom(AtomKind.COLUMN_OF_ENTRY, matrix=key[0], position=position)),
+            )
+        return self._entries[key]
+
+    def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
+        """The number of entries of a row: an atom."""
+        key = ("count", self._operands[matrix], row)
+        if key not in self._known:
+            self._known[key] = self.placeholder(IndexType(), self.used([row]))
+        return self.index(self._known[key])
+
+    def _variable(self, loop: int, kind: AtomKind) -> AffineExpr:
+        expr = self._atom(Atom(kind, loop=loop))
+        self._loops[loop].atoms += (cast(AffineDimExpr, expr).position,)
+        return expr
+
+    def _atom(self, atom: Atom) -> AffineExpr:
+        self._atoms.append(atom)
+        return AffineExpr.dimension(len(self._atoms) - 1)
+
+    def used(self, exprs: Iterable[AffineExpr]) -> Sources:
+        """What index expressions are made of."""
+        atoms = atoms_in(exprs)
+        found = Sources(frozenset(atoms))
+        for atom in atoms:
+            found |= self._atoms[atom].sources or NOTHING
+        return found
+
+    def sources_of(self, value: SSAValue) -> Sources:
+        return self._sources.get(value, NOTHING)
+
+    def placeholder(self, type: Attribute, sources: Sources) -> SSAValue:
+        value = Block(arg_types=[type]).args[0]
+        self._sources[value] = sources
+        return value
+
+
+def _is_condition(value: SSAValue) -> bool:
+    """Whether an index is 1 where a condition holds, else 0."""
+    op = value.owner
+    if not isinstance(op, arith.SelectOp):
+        return False
+    return [constant_index(op.lhs), constant_index(op.rhs)] == [1, 0]
+
+
+def _name_of(function: Callable[[Index], SSAValue]) -> str:
+    """The name of a function, also of one with some arguments given."""
+    inner = function.func if isinstance(function, functools.partial) else function
+    return getattr(inner, "__qualname__", type(inner).__qualname__)
+
+
+def _cost_of(op: Operation) -> int:
+    """What an operation on scalars costs, in simple operations."""
+    return _SLOW if type(op) in _SLOW_KINDS else 1

@@ -1,0 +1,340 @@
+"""Conditions and loops of a model under construction, whose bodies are Python functions.
+
+A function is called once, with values of the body that it builds, and may use any other value
+of the builder: what it uses from outside is captured.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from xdsl.dialects.builtin import LocationAttr, NoneAttr, TensorType, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from ..core.arrays import is_integer
+from ..core.provenance import named
+from ..core.typed import tensor_type
+from ..dialects.graph.interfaces import rank
+from ..dialects.graph.ops_control import IfOp, LoopOp, YieldOp
+from .diagnostics import caller_location, input_error, reworded
+from .values import Operand, Value
+
+
+class ControlFlow(ABC):
+    """The part of a `Builder` that has regions."""
+
+    _block: Block
+    _region: Region
+    _closed: set[Block | None]
+
+    @abstractmethod
+    def __getattr__(self, name: str) -> Callable[..., Any]: ...
+
+    @abstractmethod
+    def _product(self, left: Operand, right: Operand) -> Value: ...
+
+    @abstractmethod
+    def _own(self, value: object, subject: str) -> SSAValue: ...
+
+    @abstractmethod
+    def _operand(
+        self, argument: Operand, like: Attribute | None, name: str, location: LocationAttr
+    ) -> Any: ...
+
+    def cond(
+        self,
+        pred: Value,
+        then: Callable[..., Any],
+        orelse: Callable[..., Any],
+        *operands: Operand,
+        name: str | None = None,
+    ) -> Any:
+        """Choose between two computations at run time.
+
+        Args:
+            pred: an i1 scalar.
+            then: called with the operands; builds what is computed where `pred` holds.
+            orelse: the same for where it does not hold.
+            operands: passed to both functions, which may use other values as well.
+            name: the name of the model's node in messages; by default the caller's line.
+
+        Returns:
+            What the functions return: a value, or a tuple of values; both of the same types.
+
+        Raises:
+            InputError: if `pred` is no i1 scalar, or the functions return different types.
+        """
+        location = caller_location() if name is None else named(name)
+        condition = self._own(pred, "cond")
+        given = [self._operand(value, None, "cond", location) for value in operands]
+        blocks, ends = [Block(), Block()], list[_Shape]()
+        for block, function in zip(blocks, (then, orelse), strict=True):
+            with self._inside(block):
+                end = _Shape.of(function(*(Value(self, value) for value in given)))
+                self._end(end.values, [None] * len(end.values), location)
+            ends.append(end)
+        if len(ends[0].values) != len(ends[1].values):
+            counts = [len(end.values) for end in ends]
+            raise input_error("cond", "the functions return different numbers", *counts)
+        captures = _captured(blocks)
+        types = [value.type for value in _last(blocks[0]).operands]
+        regions = [Region(block) for block in blocks]
+        return ends[0].like(self._add(IfOp(condition, captures, types, *regions), location))
+
+    def loop(
+        self,
+        count: int | str | Value | None,
+        body: Callable[..., Any],
+        *init: Operand,
+        condition: Callable[..., Any] | None = None,
+        limit: int | None = None,
+        name: str | None = None,
+    ) -> Any:
+        """Repeat a computation on what it gave before.
+
+        Args:
+            count: the number of iterations: a number, the name of a symbolic size, an i64 scalar,
+                or None for as many as `condition` holds.
+            body: called with the number of the iteration, an i64 scalar, and the carried values;
+                returns the carried values of the next iteration, of the same types.
+            init: the carried values of the first iteration.
+            condition: called with carried values; returns whether there is another iteration, an i1
+                scalar. It is evaluated before each one.
+            limit: for a loop without `count`: a call fails that needs more iterations.
+            name: the name of the model's node in messages; by default the caller's line.
+
+        Returns:
+            The carried values after the last iteration: a value, or a tuple of values.
+
+        Raises:
+            InputError: if the loop has no end, or values have the wrong types.
+        """
+        location = caller_location() if name is None else named(name)
+        carried = [self._operand(value, None, "loop", location) for value in init]
+        sizes = dict[str, Any]()
+        if isinstance(count, Value):
+            sizes["times"] = self._own(count, "loop")
+        elif count is not None:
+            if not (is_integer(count) or isinstance(count, str)):
+                raise input_error("loop", "wrong count", "an integer, a name or a value", count)
+            sizes["count"] = str(count)
+        first = None
+        if condition is not None:
+            first = self._flag(condition, carried)
+        block = _block_for(carried)
+        with self._inside(block):
+            number, *values = (Value(self, argument) for argument in block.args)
+            end = _Shape.of(body(number, *values))
+            given = self._converted(end.values, _elements(carried), location)
+            goes_on = [] if condition is None else [self._flag(condition, given)]
+            self._block.add_op(YieldOp(*goes_on, *given))
+        _check_count("loop", end.values, carried)
+        types = [value.type for value in carried]
+        captures = _captured([block])
+        op = LoopOp(
+            Region(block),
+            types,
+            **sizes,
+            condition=first,
+            inits=carried,
+            captures=captures,
+            limit=limit,
+        )
+        return _single(self._add(op, location))
+
+    def scan(
+        self,
+        body: Callable[..., Any],
+        init: Any,
+        xs: Any,
+        *,
+        reverse: bool = False,
+        axis: int = 0,
+        name: str | None = None,
+    ) -> Any:
+        """Compute on one slice after another, carrying values along.
+
+        Args:
+            body: called with the carried value and a slice; returns the next carried value and an
+                output. Each may be a tuple, `()` if there is none.
+            init: the first carried value, or a tuple of them.
+            xs: what is sliced, or a tuple; of equal sizes along `axis`.
+            reverse: whether to begin with the last slice.
+            axis: the axis of `xs` and of the stacked outputs. Other axes than 0 are copied.
+            name: the name of the model's node in messages; by default the caller's line.
+
+        Returns:
+            The last carried value, and the outputs stacked along `axis` in the order of the slices.
+
+        Raises:
+            InputError: if there is nothing to slice, or values have the wrong types.
+        """
+        location = caller_location() if name is None else named(name)
+        start, given = _Shape.of(init), _Shape.of(xs)
+        if not given.values:
+            raise input_error("scan", "there is nothing to slice", "one tensor or more", xs)
+        carried = [self._operand(value, None, "scan", location) for value in start.values]
+        tensors = [self._operand(value, None, "scan", location) for value in given.values]
+        tensors = [self._moved(value, axis, 0) for value in tensors]
+        block = _block_for(carried, tensors)
+        with self._inside(block):
+            _, *values = (Value(self, argument) for argument in block.args)
+            state, slices = values[: len(carried)], values[len(carried) :]
+            returned = body(start.like(state), given.like(slices))
+            if not isinstance(returned, tuple) or len(returned) != 2:
+                raise input_error("scan", "the body returns no pair", "(carried, outputs)")
+            end, outputs = map(_Shape.of, returned)
+            likes = [*_elements(carried), *([None] * len(outputs.values))]
+            self._end([*end.values, *outputs.values], likes, location)
+        _check_count("scan", end.values, carried)
+        rows = _last(block).operands[len(carried) :]
+        count = tensor_type(tensors[0]).get_shape()[0]
+        stacks = [_stacked(tensor_type(row), count) for row in rows]
+        captures, backward = _captured([block]), (lambda values: range(len(values)))
+        op = LoopOp(
+            Region(block),
+            [*(value.type for value in carried), *stacks],
+            inits=carried,
+            sliced=tensors,
+            captures=captures,
+            backward_slices=backward(tensors) if reverse else (),
+            backward_stacks=backward(rows) if reverse else (),
+        )
+        results = self._add(op, location)
+        made = [Value(self, self._moved(v.ssa, 0, axis)) for v in results[len(carried) :]]
+        return start.like(results[: len(carried)]), outputs.like(made)
+
+    @contextmanager
+    def _inside(self, block: Block) -> Iterator[None]:
+        """Append to the block of a region within the context."""
+        outer, self._block = self._block, block
+        try:
+            yield
+        finally:
+            self._block = outer
+            self._closed.add(block)
+
+    def _check_outside(self, what: str) -> None:
+        if self._block is not self._region.block:
+            fact = f"{what}() in the body of a loop or condition"
+            raise input_error("Builder", fact, "a call outside")
+
+    def _flag(self, condition: Callable[..., Any], carried: Sequence[SSAValue]) -> SSAValue:
+        """The condition of the next iteration."""
+        return self._own(condition(*(Value(self, value) for value in carried)), "loop: condition")
+
+    def _converted(
+        self, values: Sequence[Operand], like: Sequence[Attribute | None], location: LocationAttr
+    ) -> list[SSAValue]:
+        kinds = [*like, *([None] * (len(values) - len(like)))]
+        pairs = zip(values, kinds[: len(values)], strict=True)
+        return [self._operand(value, kind, "result", location) for value, kind in pairs]
+
+    def _end(
+        self, values: Sequence[Operand], like: Sequence[Attribute | None], location: LocationAttr
+    ) -> None:
+        """End the current block with values."""
+        self._block.add_op(YieldOp(*self._converted(values, like, location)))
+
+    def _moved(self, value: SSAValue, source: int, target: int) -> SSAValue:
+        """A tensor with an axis moved to another place."""
+        count = rank(value)
+        if source == target:
+            return value
+        if not -count <= source < count or not -count <= target < count:
+            axis = source or target
+            raise input_error("scan", "axis out of range", f"-{count} <= axis < {count}", axis)
+        order = [axis for axis in range(count) if axis != source % count]
+        order.insert(target % count, source % count)
+        return self.transpose(Value(self, value), order).ssa
+
+    def _add(self, op: IfOp | LoopOp, location: LocationAttr) -> list[Value]:
+        """Append an operation after a check."""
+        op.location = location
+        for body in op.bodies:
+            last = body.last_op
+            assert last is not None
+            last.location = location
+        try:
+            op.verify()
+        except VerifyException as error:
+            raise reworded(error, type(op), location) from error
+        self._block.add_op(op)
+        return [Value(self, result) for result in op.results]
+
+
+class _Shape:
+    """A value, a tuple of values, or nothing: how a function takes and returns them."""
+
+    def __init__(self, values: Sequence[Operand], is_tuple: bool) -> None:
+        self.values, self._is_tuple = values, is_tuple
+
+    @staticmethod
+    def of(given: Any) -> _Shape:
+        if given is None:
+            return _Shape((), True)
+        is_tuple = isinstance(given, (tuple, list))
+        return _Shape(list(given) if is_tuple else [given], is_tuple)
+
+    def like(self, values: Sequence[Value]) -> Any:
+        """Other values in the same form."""
+        return tuple(values) if self._is_tuple else values[0]
+
+
+def _single(values: Sequence[Value]) -> Any:
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _elements(values: Sequence[SSAValue]) -> list[Attribute | None]:
+    return [tensor_type(value).element_type for value in values]
+
+
+def _check_count(subject: str, given: Sequence[Operand], carried: Sequence[SSAValue]) -> None:
+    if len(given) != len(carried):
+        fact = "the body returns another number of carried values"
+        raise input_error(subject, fact, len(carried), len(given))
+
+
+def _block_for(carried: Sequence[SSAValue], sliced: Sequence[SSAValue] = ()) -> Block:
+    """The block of a loop, without arguments for captures."""
+    slices = list[Attribute]()
+    for value in sliced:
+        kind = tensor_type(value)
+        if kind.get_num_dims() == 0:
+            raise input_error("scan", "a scalar has no slices", "a tensor of rank 1 or more", kind)
+        slices.append(TensorType(kind.element_type, kind.get_shape()[1:], kind.encoding))
+    return Block(arg_types=[TensorType(i64, []), *(value.type for value in carried), *slices])
+
+
+def _stacked(row: TensorType, count: int) -> TensorType:
+    return TensorType(row.element_type, [count, *row.get_shape()], NoneAttr())
+
+
+def _last(block: Block) -> Operation:
+    assert block.last_op is not None
+    return block.last_op
+
+
+def _captured(blocks: Sequence[Block]) -> list[SSAValue]:
+    """What blocks use from outside, which becomes arguments of each of them."""
+    found: dict[SSAValue, None] = {}
+    for block in blocks:
+        found |= {v: None for op in block.ops for v in op.operands if block_of(v) is not block}
+    for block in blocks:
+        copies: dict[SSAValue, SSAValue] = {}
+        for value in found:
+            copies[value] = block.insert_arg(value.type, len(block.args))
+            copies[value].name_hint = value.name_hint
+        for op in block.ops:
+            op.operands = [copies.get(operand, operand) for operand in op.operands]
+    return list(found)
+
+
+def block_of(value: SSAValue) -> Block | None:
+    """The block that a value is defined in."""
+    owner = value.owner
+    return owner if isinstance(owner, Block) else owner.parent

@@ -1,0 +1,115 @@
+// RUN: stepwell-opt %s --split-input-file -p convert-graph-to-rt | filecheck %s
+
+// Each branch writes the result itself; what it does not compute is copied.
+// CHECK-LABEL: func.func @condition(%ctx: !rt.context, %p: memref<i8>, %x: memref<4xf32>, %result: memref<4xf32>) -> i32
+// CHECK: %[[BYTE:.*]] = memref.load %p[] : memref<i8>
+// CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0 : i8
+// CHECK-NEXT: %[[HOLDS:.*]] = arith.cmpi ne, %[[BYTE]], %[[ZERO]] : i8
+// CHECK-NEXT: scf.if %[[HOLDS]] {
+// CHECK-NEXT: rt.call @k(%x, %result)
+// CHECK-NEXT: } else {
+// CHECK-NEXT: "memref.copy"(%x, %result)
+// CHECK-NEXT: }
+func.func @condition(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = graph.if %p captures(%x : tensor<4xf32>) -> (tensor<4xf32>) {
+  ^bb0(%a: tensor<4xf32>):
+    %r = graph.call_dps @k(%a) : (tensor<4xf32>) -> tensor<4xf32>
+    graph.yield %r : tensor<4xf32>
+  } else {
+  ^bb0(%a: tensor<4xf32>):
+    graph.yield %a : tensor<4xf32>
+  }
+  func.return %y : tensor<4xf32>
+}
+loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+}
+
+// -----
+
+// Two buffers are exchanged; of a known number of iterations the last one writes the result.
+// CHECK-LABEL: func.func @exchanged
+// CHECK: %[[SPARE:.*]] = memref.view %arena
+// CHECK-NEXT: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[H:.*]] = %x, %[[A:.*]] = %result, %[[B:.*]] = %[[SPARE]])
+// CHECK-NEXT: rt.call @k(%[[H]], %[[A]])
+// CHECK-NEXT: scf.yield %[[A]], %[[B]], %[[A]] :
+// CHECK-NEXT: }
+// CHECK-NEXT: %{{.*}} = arith.constant 0 : i32
+func.func @exchanged(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = graph.loop count "3" carries(%x : tensor<4xf32>) -> (tensor<4xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<4xf32>):
+    %r = graph.call_dps @k(%h) : (tensor<4xf32>) -> tensor<4xf32>
+    graph.yield %r : tensor<4xf32>
+  }
+  func.return %y : tensor<4xf32>
+}
+loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+}
+
+// -----
+
+// Slices are views; a stacked value is carried on from where it is stacked; weights are outside.
+// CHECK-LABEL: func.func @scan
+// CHECK: %[[N:.*]] = memref.dim %xs
+// CHECK: %[[W:.*]] = rt.constant %ctx, 0 "w" : memref<4xf32>
+// CHECK: scf.for %[[I:.*]] = %{{.*}} to %[[N]] step %{{.*}} iter_args(%[[H:.*]] = %h)
+// CHECK-NEXT: %[[X:.*]] = rt.slice %xs, %[[I]] : memref<?x4xf32> to memref<4xf32>
+// CHECK-NEXT: %[[AFTER:.*]] = arith.addi %[[I]], %{{.*}} : index
+// CHECK-NEXT: %[[LAST:.*]] = arith.subi %[[N]], %[[AFTER]] : index
+// CHECK-NEXT: %[[Y:.*]] = rt.slice %result_1, %[[LAST]] : memref<?x4xf32> to memref<4xf32>
+// CHECK-NEXT: rt.call @k(%[[H]], %[[X]], %[[W]], %[[Y]])
+// CHECK-NEXT: scf.yield %[[Y]] : memref<4xf32>
+// CHECK-NEXT: }
+// CHECK-NEXT: "memref.copy"(%{{.*}}, %result)
+func.func @scan(%xs: tensor<?x4xf32>, %h: tensor<4xf32>) -> (tensor<4xf32>, tensor<?x4xf32>) {
+  %l, %ys = graph.loop carries(%h : tensor<4xf32>) slices(%xs : tensor<?x4xf32>)
+      attributes {backward_stacks = array<i64: 0>} -> (tensor<4xf32>, tensor<?x4xf32>) {
+  ^bb0(%i: tensor<i64>, %s: tensor<4xf32>, %x: tensor<4xf32>):
+    %w = graph.constant dense_resource<w> : tensor<4xf32>
+    %n = graph.call_dps @k(%s, %x, %w) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    graph.yield %n, %n : tensor<4xf32>, tensor<4xf32>
+  }
+  func.return %l, %ys : tensor<4xf32>, tensor<?x4xf32>
+}
+loop.kernel @k(%s: memref<4xf32>, %x: memref<4xf32>, %w: memref<4xf32>) -> (%y: memref<4xf32>) {
+}
+
+// -----
+
+// A value that is carried on unchanged is read in two iterations, so that there are three buffers.
+// CHECK-LABEL: func.func @longer
+// CHECK: scf.for %{{.*}} iter_args(%[[A:.*]] = %x, %[[B:.*]] = %y, %[[S0:.*]] = %{{.*}}, %[[S1:.*]] = %{{.*}}, %[[S2:.*]] = %{{.*}})
+// CHECK-NEXT: rt.call @k(%[[A]], %[[B]], %[[S0]])
+// CHECK-NEXT: scf.yield %[[B]], %[[S0]], %[[S1]], %[[S2]], %[[S0]] :
+func.func @longer(%x: tensor<4xf32>, %y: tensor<4xf32>, %n: tensor<i64>) -> tensor<4xf32> {
+  %a, %b = graph.loop times(%n : tensor<i64>) carries(%x, %y : tensor<4xf32>, tensor<4xf32>)
+      -> (tensor<4xf32>, tensor<4xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<4xf32>, %k: tensor<4xf32>):
+    %r = graph.call_dps @k(%h, %k) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    graph.yield %k, %r : tensor<4xf32>, tensor<4xf32>
+  }
+  func.return %a : tensor<4xf32>
+}
+loop.kernel @k(%x: memref<4xf32>, %y: memref<4xf32>) -> (%z: memref<4xf32>) {
+}
+
+// -----
+
+// The condition of the next iteration is read from where the iteration stored it.
+// CHECK-LABEL: func.func @conditional
+// CHECK: scf.while (%[[I:.*]] = %{{.*}}, %[[C:.*]] = %{{.*}}, %[[H:.*]] = %x
+// CHECK-NEXT: scf.condition(%[[C]])
+// CHECK: } do {
+// CHECK: %[[INSIDE:.*]] = arith.cmpi slt, %[[NUMBER:.*]], %{{.*}} : index
+// CHECK-NEXT: rt.check %ctx, %[[INSIDE]], "graph.loop: no end after {0} iterations"(%[[NUMBER]])
+// CHECK-NEXT: rt.call @next(%{{.*}}, %[[FLAG:.*]], %[[NEXT:.*]]) :
+// CHECK-NEXT: %[[BYTE:.*]] = memref.load %[[FLAG]][] : memref<i8>
+func.func @conditional(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = graph.loop while(%p : tensor<i1>) carries(%x : tensor<4xf32>) attributes {limit = 7 : i64} -> (tensor<4xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<4xf32>):
+    %c, %r = graph.call_dps @next(%h) : (tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>)
+    graph.yield %c, %r : tensor<i1>, tensor<4xf32>
+  }
+  func.return %y : tensor<4xf32>
+}
+loop.kernel @next(%x: memref<4xf32>) -> (%c: memref<i8>, %y: memref<4xf32>) {
+}

@@ -1,0 +1,73 @@
+// RUN: stepwell-opt %s | stepwell-opt | filecheck %s
+// RUN: stepwell-opt %s --print-op-generic | stepwell-opt | filecheck %s
+
+// CHECK-LABEL: func.func @condition
+func.func @condition(%p: tensor<i1>, %x: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<f32>) {
+  // CHECK: %y, %n = graph.if %p captures(%x : tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<f32>) {
+  // CHECK-NEXT: ^bb0(%a: tensor<?x4xf32>):
+  %y, %n = graph.if %p captures(%x : tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<f32>) {
+  ^bb0(%a: tensor<?x4xf32>):
+    %r = graph.relu %a : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    %one = graph.constant dense<1.0> : tensor<f32>
+    // CHECK: graph.yield %r, %one : tensor<?x4xf32>, tensor<f32>
+    // CHECK-NEXT: } else {
+    graph.yield %r, %one : tensor<?x4xf32>, tensor<f32>
+  } else {
+  ^bb0(%a: tensor<?x4xf32>):
+    %two = graph.constant dense<2.0> : tensor<f32>
+    graph.yield %a, %two : tensor<?x4xf32>, tensor<f32>
+  }
+  // CHECK: graph.if %p -> () {
+  // CHECK-NEXT: graph.yield
+  // CHECK-NEXT: } else {
+  // CHECK-NEXT: graph.yield
+  graph.if %p -> () {
+    graph.yield
+  } else {
+    graph.yield
+  }
+  func.return %y, %n : tensor<?x4xf32>, tensor<f32>
+}
+
+// CHECK-LABEL: func.func @counted
+func.func @counted(%x: tensor<?xf32> {graph.dims = ["n"]}, %t: tensor<i64>) -> tensor<?xf32> {
+  // CHECK: %a = graph.loop count "2*n" carries(%x : tensor<?xf32>) -> (tensor<?xf32>) {
+  %a = graph.loop count "2*n" carries(%x : tensor<?xf32>) -> (tensor<?xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<?xf32>):
+    graph.yield %h : tensor<?xf32>
+  }
+  // CHECK: %b = graph.loop times(%t : tensor<i64>) carries(%a : tensor<?xf32>) captures(%x : tensor<?xf32>) -> (tensor<?xf32>) {
+  %b = graph.loop times(%t : tensor<i64>) carries(%a : tensor<?xf32>) captures(%x : tensor<?xf32>) -> (tensor<?xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<?xf32>, %c: tensor<?xf32>):
+    %s = graph.add %h, %c : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    graph.yield %s : tensor<?xf32>
+  }
+  func.return %b : tensor<?xf32>
+}
+
+// CHECK-LABEL: func.func @scan
+func.func @scan(%xs: tensor<?x4xf32>, %h: tensor<4xf32>) -> (tensor<4xf32>, tensor<?x4xf32>) {
+  // CHECK: %l, %ys = graph.loop carries(%h : tensor<4xf32>) slices(%xs : tensor<?x4xf32>) attributes {backward_slices = array<i64: 0>, backward_stacks = array<i64: 0>} -> (tensor<4xf32>, tensor<?x4xf32>) {
+  %l, %ys = graph.loop carries(%h : tensor<4xf32>) slices(%xs : tensor<?x4xf32>)
+      attributes {backward_slices = array<i64: 0>, backward_stacks = array<i64: 0>}
+      -> (tensor<4xf32>, tensor<?x4xf32>) {
+  // CHECK-NEXT: ^bb0(%i: tensor<i64>, %s: tensor<4xf32>, %x: tensor<4xf32>):
+  ^bb0(%i: tensor<i64>, %s: tensor<4xf32>, %x: tensor<4xf32>):
+    %n = graph.add %s, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    graph.yield %n, %s : tensor<4xf32>, tensor<4xf32>
+  }
+  func.return %l, %ys : tensor<4xf32>, tensor<?x4xf32>
+}
+
+// CHECK-LABEL: func.func @condition_of_a_loop
+func.func @condition_of_a_loop(%p: tensor<i1>) -> tensor<f32> {
+  %x = graph.constant dense<1.0> : tensor<f32>
+  // CHECK: graph.loop while(%p : tensor<i1>) carries(%x : tensor<f32>) attributes {limit = 9 : i64} -> (tensor<f32>) {
+  %y = graph.loop while(%p : tensor<i1>) carries(%x : tensor<f32>) attributes {limit = 9 : i64} -> (tensor<f32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<f32>):
+    %d = graph.add %h, %h : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %q = graph.less %d, %h : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    graph.yield %q, %d : tensor<i1>, tensor<f32>
+  }
+  func.return %y : tensor<f32>
+}

@@ -1,0 +1,350 @@
+"""Conditions and loops: compiled results against NumPy, at all levels, on one thread and two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import stepwell as sw
+from stepwell.core.errors import InputError
+from stepwell.core.module import SparseSpec
+
+
+def floats(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def flag(value: bool) -> np.ndarray:
+    return np.array(value)
+
+
+def checked(
+    b: sw.Builder, *calls: tuple[Sequence[Any], Sequence[np.ndarray]], stages: bool = False
+) -> sw.Executable:
+    """Compile a program in several ways, and compare the results of calls with those expected.
+
+    The calls are made in turn and then again, so that what one leaves behind would be seen.
+    """
+    module = b.module()
+    text = module.text()
+    assert sw.from_mlir(text, weights=module.weights).text() == text
+    for inputs, expected in calls:
+        assert_same(module.run_reference(*inputs), expected)
+    for level, threads in ((0, 1), (3, 1), (3, 2)):
+        exe = sw.compile(module, opt_level=level, threads=threads, verify_each=True)
+        for inputs, expected in (*calls, *calls):
+            assert_same(exe(*inputs), expected)
+    if stages:
+        for stage in exe.stages[:-2]:
+            for inputs, expected in calls:
+                assert_same(exe.run_at(stage, *inputs), expected)
+    return exe
+
+
+def assert_same(got: Any, expected: Sequence[np.ndarray]) -> None:
+    results = got if isinstance(got, tuple) else (got,)
+    assert len(results) == len(expected)
+    for one, other in zip(results, expected, strict=True):
+        assert one.dtype == other.dtype
+        assert one.shape == other.shape
+        # The order of the terms of products may differ.
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_condition_gives_computed_values_inputs_constants_and_repeats() -> None:
+    b = sw.Builder()
+    p, x, y = b.input("p", (), "i1"), b.input("x", (5, 3)), b.input("y", (5, 3))
+    w = floats(5, 3, seed=2)
+
+    def then() -> Any:
+        total = x + y
+        return total, x, w, total, total
+
+    def orelse() -> Any:
+        return b.relu(x), y, y, x * y, b.constant(np.float32(2.0)) * x
+
+    for result in b.cond(p, then, orelse):
+        b.output(result)
+    a, c = floats(5, 3), floats(5, 3, seed=1)
+    checked(
+        b,
+        ((flag(True), a, c), (a + c, a, w, a + c, a + c)),
+        ((flag(False), a, c), (np.maximum(a, 0), c, c, a * c, 2 * a)),
+        stages=True,
+    )
+
+
+def test_operands_of_a_condition_are_passed_and_one_result_is_one_value() -> None:
+    b = sw.Builder()
+    p, x = b.input("p", (), "i1"), b.input("x", (7,))
+    b.output(b.cond(p, lambda v, n: v + n, lambda v, n: v * n, x, 3.0))
+    a = floats(7)
+    checked(b, ((flag(True), a), (a + 3,)), ((flag(False), a), (a * 3,)))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7])
+def test_carried_values_swap_places(count: int) -> None:
+    b = sw.Builder()
+    x, y, n = b.input("x", (3, 5)), b.input("y", (3, 5)), b.input("n", (), "i64")
+    bodies: list[Callable[..., Any]] = [
+        lambda i, a, c: (c, a * 0.5 + c),
+        lambda i, a, c: (c, a),
+        lambda i, a, c: (c, c),
+        lambda i, a, c: (a * 0.5 + c, a),
+    ]
+    for body in bodies:
+        for result in (*b.loop(count, body, x, y), *b.loop(n, body, x, y)):
+            b.output(result)
+    # Through a longer chain: what is computed now is read in each of three iterations.
+    chain = b.loop(n, lambda i, a, c, d: (c, d, a + c * 0.5), x, y, x)
+    for result in chain:
+        b.output(result)
+    given, expected = (floats(3, 5), floats(3, 5, seed=1)), list[np.ndarray]()
+    steps: list[Callable[..., Any]] = [
+        lambda a, c: (c, a * np.float32(0.5) + c),
+        lambda a, c: (c, a),
+        lambda a, c: (c, c),
+        lambda a, c: (a * np.float32(0.5) + c, a),
+    ]
+    for step in steps:
+        state = given
+        for _ in range(count):
+            state = step(*state)
+        expected += [*state, *state]
+    a, c, d = (*given, given[0])
+    for _ in range(count):
+        a, c, d = c, d, a + c * np.float32(0.5)
+    checked(b, ((*given, np.array(count)), (*expected, a, c, d)), stages=count == 3)
+
+
+def test_a_run_time_count_may_be_negative_and_the_number_is_a_value() -> None:
+    b = sw.Builder()
+    n, x = b.input("n", (), "i64"), b.input("x", (4,))
+    total, last = b.loop(n, lambda i, h, k: (h + b.cast(i, "f32") * x, i), x, np.int64(-1))
+    b.output(total)
+    b.output(last)
+    a = floats(4)
+    checked(
+        b,
+        ((np.array(-3), a), (a, np.array(-1))),
+        ((np.array(1), a), (a, np.array(0))),
+        ((np.array(5), a), (a * 11, np.array(4))),
+        stages=True,
+    )
+
+
+def test_a_condition_ends_a_loop_before_it_begins_early_or_with_its_count() -> None:
+    b = sw.Builder()
+    x, most = b.input("x", ()), b.input("most", ())
+
+    def below(h: Any, k: Any) -> Any:
+        return b.less(h, most)
+
+    def double(i: Any, h: Any, k: Any) -> Any:
+        return h * 2.0, i + 1
+
+    for count in (None, 4):
+        for result in b.loop(count, double, x, np.int64(0), condition=below):
+            b.output(result)
+
+    def state(h: float, k: int) -> list[np.ndarray]:
+        return [np.array(h, np.float32), np.array(k)]
+
+    one = np.array(1, np.float32)
+    checked(
+        b,
+        ((one, np.float32(0)), [*state(1, 0), *state(1, 0)]),
+        ((one, np.float32(7)), [*state(8, 3), *state(8, 3)]),
+        ((one, np.float32(1000)), [*state(1024, 10), *state(16, 4)]),
+        stages=True,
+    )
+
+
+def test_a_loop_beyond_its_limit_fails() -> None:
+    b = sw.Builder()
+    x = b.input("x", ())
+    more = {"condition": lambda h: b.greater(h, 0.0), "limit": 10}
+    b.output(b.loop(None, lambda i, h: h - 1.0, x, **more))
+    module = b.module()
+    exe = sw.compile(module)
+    message = r"graph.loop: no end after 10 iterations \(node"
+    assert exe(np.float32(10)) == 0
+    for run in (exe, module.run_reference, lambda x: exe.run_at("buffers", x)):
+        with pytest.raises(InputError, match=message):
+            run(np.float32(11))
+    assert exe(np.float32(3)) == 0
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_scan_carries_and_stacks(reverse: bool) -> None:
+    b = sw.Builder()
+    xs, h = b.input("xs", ("n", 3, 4)), b.input("h", (3, 4))
+
+    def step(state: Any, x: Any) -> Any:
+        following = b.tanh(state * 0.5 + x)
+        # The state itself, what it was before, and a slice that is not changed.
+        return following, (following, state, x, following * 2.0)
+
+    last, outputs = b.scan(step, h, xs, reverse=reverse)
+    for result in (last, *outputs):
+        b.output(result)
+    calls: list[tuple[Sequence[Any], Sequence[np.ndarray]]] = []
+    for count in (0, 1, 6):
+        given, state = (floats(count, 3, 4), floats(3, 4, seed=1)), floats(3, 4, seed=1)
+        stacks = [np.empty((count, 3, 4), np.float32) for _ in range(4)]
+        for place in range(count)[::-1] if reverse else range(count):
+            x = given[0][place]
+            following = np.tanh(state * np.float32(0.5) + x)
+            for stack, row in zip(stacks, (following, state, x, following * 2), strict=True):
+                stack[place] = row
+            state = following
+        calls.append((given, (state, *stacks)))
+    checked(b, *calls, stages=True)
+
+
+def test_a_scan_along_another_axis_over_several_tensors_without_a_state() -> None:
+    b = sw.Builder()
+    xs, ys = b.input("xs", (3, 6)), b.input("ys", (4, 6))
+    _, product = b.scan(
+        lambda state, rows: ((), b.reduce(rows[0], "sum", axes=[0], keepdims=True) * rows[1]),
+        (),
+        (xs, ys),
+        axis=1,
+    )
+    b.output(product)
+    a, c = floats(3, 6), floats(4, 6, seed=1)
+    checked(b, ((a, c), (a.sum(0) * c,)))
+
+
+def test_loops_and_conditions_are_nested_and_capture() -> None:
+    b = sw.Builder()
+    x, xs, n = b.input("x", ("m", 3)), b.input("xs", (4, 3)), b.input("n", (), "i64")
+    w = floats(3, 3, seed=3)
+
+    def inner(k: Any, h: Any) -> Any:
+        return b.cond(
+            b.less(k, n),
+            lambda: b.relu(h @ w) + x,
+            # Carried on as it is, by one branch only.
+            lambda: h,
+        )
+
+    def outer(h: Any, row: Any) -> Any:
+        following = b.loop(3, inner, h)
+        scaled = b.cond(
+            b.greater(b.reduce(row, "sum", axes=[0], keepdims=False), 0.0),
+            lambda: b.loop("m", lambda k, v: v * 0.5 + row, following),
+            lambda: following,
+        )
+        return scaled, b.reduce(scaled, "sum", axes=[0], keepdims=False)
+
+    last, sums = b.scan(outer, x, xs)
+    b.output(last)
+    b.output(sums)
+
+    def expected(a: np.ndarray, rows: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        h, found = a, list[np.ndarray]()
+        for row in rows:
+            for k in range(3):
+                h = np.maximum(h @ w, 0) + a if k < count else h
+            if row.sum() > 0:
+                for _ in range(len(a)):
+                    h = h * np.float32(0.5) + row
+            found.append(h.sum(0))
+        return h, np.stack(found)
+
+    rows, calls = floats(4, 3, seed=1), list[Any]()
+    for size, count in ((1, 0), (5, 1), (2, 3)):
+        a = floats(size, 3, seed=2)
+        calls.append(((a, rows, np.array(count)), expected(a, rows, count)))
+    checked(b, *calls, stages=True)
+
+
+def test_a_nested_loop_hands_its_results_on() -> None:
+    b = sw.Builder()
+    x = b.input("x", (2, 3))
+
+    def outer(i: Any, h: Any, before: Any) -> Any:
+        once, twice = b.loop(2, lambda k, a, c: (c, a + c), h, before)
+        return twice, once
+
+    for result in b.loop(4, outer, x, x * 2.0):
+        b.output(result)
+    a = floats(2, 3)
+    h, before = a, 2 * a
+    for _ in range(4):
+        once, twice = h, before
+        for _ in range(2):
+            once, twice = twice, once + twice
+        h, before = twice, once
+    checked(b, ((a,), (h, before)))
+
+
+def test_a_captured_matrix_stays_sparse_and_indices_are_checked() -> None:
+    b = sw.Builder()
+    spec = SparseSpec(("n", "n"), "f32", nnz="e")
+    a, x, at = b.input("a", spec), b.input("x", ("n", 4)), b.input("at", (3, 2), "i64")
+    b.output(b.loop(3, lambda i, h: b.spmm(a, h), x))
+    _, rows = b.scan(lambda state, i: ((), b.gather(x, i, axis=0)), (), at)
+    b.output(rows)
+    matrix = sp.random_array((6, 6), density=0.4, format="csr", dtype=np.float32, rng=0)
+    values, places = floats(6, 4), np.array([[0, 5], [2, 2], [-1, 1]])
+    expected = matrix @ (matrix @ (matrix @ values))
+    exe = checked(b, ((matrix, values, places), (expected, values[places])), stages=True)
+    copying = sw.compile(b.module(), copy_indices=True)
+    assert_same(copying(matrix, values, places), (expected, values[places]))
+    places[1, 1] = 6
+    for program in (exe, copying):
+        with pytest.raises(InputError, match="6"):
+            program(matrix, values, places)
+
+
+def test_a_registered_function_runs_once_an_iteration() -> None:
+    seen: list[float] = []
+
+    @sw.register_function("control_flow.note")
+    def note(x: np.ndarray, y: np.ndarray) -> None:
+        seen.append(float(x[0]))
+        y[...] = x + 1
+
+    b = sw.Builder()
+    x, p = b.input("x", ("n",)), b.input("p", (), "i1")
+    call = {"results": sw.TensorSpec(("n",), "f32")}
+    h = b.loop(3, lambda i, h: b.call_packed("control_flow.note", h, **call), x)
+    b.cond(p, lambda: b.call_packed("control_flow.note", h, **call), lambda: h)
+    b.output(h)
+    exe = sw.compile(b.module(), threads=1)
+    for holds, expected in ((False, [0, 1, 2]), (True, [0, 1, 2, 3])):
+        seen.clear()
+        np.testing.assert_array_equal(exe(np.zeros(2, np.float32), flag(holds)), [3, 3])
+        assert seen == expected
+
+
+def test_large_tensors_and_packed_weights_in_a_loop_on_two_threads() -> None:
+    b = sw.Builder()
+    x, w = b.input("x", (64, 128)), floats(128, 128, seed=1) / np.float32(12)
+    bias = floats(128, seed=2)
+    b.output(b.loop(5, lambda i, h: b.relu(b.dense(h, w, bias=bias)), x))
+    a = floats(64, 128)
+    h = a
+    for _ in range(5):
+        h = np.maximum(h @ w.T + bias, 0)
+    checked(b, ((a,), (h,)))
+
+
+def test_a_size_that_does_not_exist_and_a_size_that_changes_are_errors() -> None:
+    b = sw.Builder()
+    x = b.input("x", ("n", 2))
+    b.output(b.loop("m", lambda i, h: h * 2.0, x))
+    with pytest.raises(sw.CompileError, match='size "m" is not that of an argument'):
+        sw.compile(b.module())
+    b = sw.Builder()
+    x = b.input("x", ("n", 2))
+    b.output(b.loop(3, lambda i, h: b.concat([h, h], axis=0), x))
+    message = r"graph.loop: what the loop carries changes its size, expected n, got 2\*n \(node"
+    with pytest.raises(sw.CompileError, match=message):
+        b.module()
