@@ -31,7 +31,7 @@ from ..dialects.graph.plan.planner import planned
 from ..dialects.graph.plan.recording import Recorder
 from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.loop import ops as loop
-from .graph_to_loop.calls import Call, by_callee, call_dps, result_shapes, single_call
+from .graph_to_loop.calls import Call, by_callee, call_dps, call_sizes, single_call
 from .graph_to_loop.kernel import build_kernel
 from .graph_to_loop.marks import is_constant, mark_constants, mark_entries, mark_in_place
 from .graph_to_loop.work import work_of
@@ -149,13 +149,13 @@ class ConvertGraphToLoopPass(ModulePass):
         calls = [c for c in op.walk() if isinstance(c, func.CallOp)]
         built = _build_all(ctx, op, by_callee(calls))
         functions = [f for f in op.ops if isinstance(f, func.FuncOp)]
-        shapes = result_shapes(functions, calls)
+        sizes = call_sizes(functions, calls)
         replaced: dict[str, Call | None] = {}
         for function, made in built.items():
             replaced[function.sym_name.data] = None if isinstance(made, loop.KernelOp) else made
         for call in calls:
             if (name := call.callee.string_value()) in replaced:
-                Rewriter.replace_op(call, call_dps(call, shapes, replaced[name]))
+                Rewriter.replace_op(call, call_dps(call, sizes, replaced[name]))
         for function, made in built.items():
             if isinstance(made, loop.KernelOp):
                 Rewriter.replace_op(function, made, [])

@@ -1,18 +1,20 @@
 """Tensors of the public function become buffers, in one planned arena: `convert-graph-to-rt`.
 
 In `graph_to_rt/`, `function.py` is the function on buffers under construction, with sizes by
-`sizes.py`. `arena.py` places buffers in the slots that `slots.py` plans, `constants.py` emits
-constants, `calls.py` converts calls, and `checks.py` checks the indices that callers pass.
+`sizes.py`, and by `computed.py` those that calls compute. `arena.py` places buffers in the slots
+that `slots.py` plans, `constants.py` emits constants, `calls.py` converts calls, and `checks.py`
+checks the indices that callers pass.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, i32
-from xdsl.ir import Region
+from xdsl.ir import Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -28,7 +30,7 @@ from .graph_to_rt.arena import allocate, total_size
 from .graph_to_rt.calls import Calls
 from .graph_to_rt.checks import check_inputs, indices_of
 from .graph_to_rt.constants import Constants
-from .graph_to_rt.function import BufferFunction, Producer, location_of
+from .graph_to_rt.function import BufferFunction, Place, Producer, location_of
 from .graph_to_rt.slots import ArenaPlan
 
 
@@ -43,7 +45,11 @@ def _convert(
     if not indices:
         check_inputs(function)
     for value, buffers in zip(function.returned, function.outputs, strict=True):
-        if isinstance(value.owner, Producer) and value not in indices:
+        if not isinstance(value.owner, Producer) or value in indices:
+            continue
+        if function.shapes.is_computed(*function.shapes.shape(value)):
+            function.places.setdefault(value, Place(buffers[0]))
+        else:
             function.buffers.setdefault(value, buffers)
     plan = allocate(function, indices)
     if indices:
@@ -53,17 +59,37 @@ def _convert(
             calls.convert(op)
     for value, buffers in zip(function.returned, function.outputs, strict=True):
         with function.standing_for(location_of(value)):
-            for given, target in zip(constants.buffers_of(value), buffers, strict=True):
-                if given is not target:
-                    function.append(memref.CopyOp(given, target))
+            _copy_result(function, constants.buffers_of(value), value, buffers)
+    calls.sizes.report()
     status = function.insert(arith.ConstantOp(IntegerAttr(0, i32)))
     function.append(func.ReturnOp(status))
     kind = ([arg.type for arg in function.block.args], [i32])
     region = Region(function.block)
     result = func.FuncOp(source.sym_name.data, kind, region, source.sym_visibility)
     result.location = source.location
-    result.attributes.update(signature_attributes(source, function.shapes, total_size(plan)))
+    facts = function.shapes, function.reported, total_size(plan)
+    result.attributes.update(signature_attributes(source, *facts))
     return result, plan
+
+
+def _copy_result(
+    function: BufferFunction,
+    given: Sequence[SSAValue],
+    value: SSAValue,
+    buffers: Sequence[SSAValue],
+) -> None:
+    """Copy a result into the buffers of the caller where it is not there."""
+    place = function.places.get(value)
+    if place is not None and place.memory is buffers[0]:
+        return
+    if place is not None:
+        assert isinstance(value.owner, Operation)
+        (kind,) = (buffer.type for buffer in given)
+        shape = function.shapes.shape(value)
+        buffers = [function.view_at(Place(buffers[0]), kind, shape, value.owner)]
+    for source, target in zip(given, buffers, strict=True):
+        if source is not target:
+            function.append(memref.CopyOp(source, target))
 
 
 def _check(function: func.FuncOp) -> None:

@@ -74,6 +74,16 @@ class Dim(Polynomial[str]):
 
         return Dim.of(self.substituted(dim))
 
+    def at_most(self, bounds: Mapping[str, Dim]) -> Dim:
+        """An upper bound without the symbols in `bounds`, which maps each to one of its own."""
+        total = Dim.of(0)
+        for monomial, factor in self.terms:
+            if bounds.keys().isdisjoint(monomial):
+                total = total + Dim([(monomial, factor)])
+            elif factor > 0:
+                total = total + Dim([(monomial, factor)]).substitute(bounds).at_most(bounds)
+        return total
+
     def root(self) -> tuple[str, int] | None:
         """The symbol and its value for which the dimension is 0; None if unknown.
 

@@ -41,7 +41,7 @@ from ..core.errors import CompileError, explain
 from ..core.module import Program, face_of
 from ..core.walks import operations_in
 from .graph.buffers import buffer_types
-from .graph.signature import Signature, arguments_of, signature_of
+from .graph.signature import Signature, arguments_of, computed_sizes, signature_of
 from .rt.attrs import ContextType
 from .rt.failures import Failure, failing_operations
 from .rt.ops import CallPackedOp, ConstantOp
@@ -154,10 +154,13 @@ def checked_signature(main: Program) -> Signature:
 
 
 def buffers_of(main: Program) -> list[Attribute]:
-    """The types of the arguments that stand for tensors."""
+    """The types of the arguments that stand for tensors, and for the sizes that are computed."""
     face = face_of(main)
     tensors = cast("list[TensorType]", [*face.type.inputs, *face.type.outputs])
-    return [buffer for kind in tensors for buffer in buffer_types(kind)]
+    buffers = [buffer for kind in tensors for buffer in buffer_types(kind)]
+    computed = computed_sizes(main)
+    count = len(computed) if isinstance(computed, ArrayAttr) else 0
+    return [*buffers, MemRefType(i64, [count])] if count else buffers
 
 
 def needs_attributes(function: Operation) -> dict[str, Attribute]:

@@ -57,6 +57,7 @@ from .arrays import (
 from .control import ControlFlow, block_of
 from .diagnostics import caller_location, input_error, reworded
 from .operands import has_own_type, operands_of, shared_element_type
+from .selections import Selections
 from .specs import argument_of, identifier, name_result_sizes, result_type
 from .values import Operand, Value
 
@@ -68,7 +69,7 @@ _OPERATORS: dict[str, type[GraphOp]] = {
 }
 
 
-class Builder(ControlFlow):
+class Builder(ControlFlow, Selections):
     """A function of tensors, written by calling its operators in order.
 
     Args:

@@ -75,7 +75,8 @@ class Executable:
     Dense arguments are arrays of exactly the dtype of the input, sparse ones `scipy.sparse`
     matrices, graphs or ``(indptr, indices, values)``. One result is an array, several are a
     tuple. Arguments are only read; results are new arrays, or those given as `out`: an array, or
-    a tuple with an array or None for each result, of its dtype and shape, contiguous. `out` may
+    a tuple with an array or None for each result, of its dtype and shape, contiguous. A result
+    whose size depends on values is always a new array, of exactly that size. `out` may
     overlap arguments; an input named "out" must be given by position. Threads may call
     concurrently, and calls release the GIL. See `docs/calls.md` for what they may write to.
 
@@ -225,18 +226,23 @@ class Executable:
         sizes = self._sizes(checked)
         self._check_arena(sizes)
         given = results.given(signature.outputs, out)
+        results.refuse_where_computed(signature, given)
         arrays = [
             results.array(spec, [dim.evaluate(sizes) for dim in shape], value)
             for spec, shape, value in zip(
-                signature.outputs, signature.output_shapes, given, strict=True
+                signature.outputs, signature.largest_shapes, given, strict=True
             )
         ]
         read = [array for value in checked for array in _arrays(value)]
         targets = results.targets(signature.outputs, arrays, read) if out is not None else arrays
-        self._run(checked, targets)
+        computed = np.zeros(len(signature.computed), np.int64)
+        self._run(checked, targets, computed)
         for array, target in zip(arrays, targets, strict=True):
             if array is not target:
                 array[...] = target
+        if signature.computed:
+            known = sizes | dict(zip(signature.computed, computed.tolist(), strict=True))
+            results.cut(arrays, signature.output_shapes, known)
         # Return the object that the caller passed, not a view of it.
         answers = [a if value is None else value for a, value in zip(arrays, given, strict=True)]
         return answers[0] if len(answers) == 1 else tuple(answers)
@@ -286,13 +292,18 @@ class Executable:
             raise no_memory(f"an arena of {size} bytes")
 
     def _run(
-        self, checked: Sequence[np.ndarray | arguments.Csr], targets: Sequence[np.ndarray]
+        self,
+        checked: Sequence[np.ndarray | arguments.Csr],
+        targets: Sequence[np.ndarray],
+        computed: np.ndarray,
     ) -> None:
         words: list[int] = []
         for spec, value in zip(self._signature.inputs, checked, strict=True):
             words += _words(spec, value)
         for spec, value in zip(self._signature.outputs, targets, strict=True):
             words += _words(spec, value)
+        if computed.size:
+            words.append(arguments.address(computed))
         frame = self._frames.take()
         try:
             frame.words[ARGUMENTS : ARGUMENTS + len(words)] = words

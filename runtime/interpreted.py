@@ -72,7 +72,8 @@ class _Run:
     def __call__(self, address: int) -> int:
         machine = Machine(self.module, self.natives)
         machine.listeners = self.listeners
-        size = frame_size(self.interface.signature)
+        signature = self.interface.signature
+        size = frame_size(signature)
         words = _view(address, (size,), np.dtype(np.int64))
         context = Context(
             machine.memory.add(words), words, self.interface.constants, self.interface.functions
@@ -84,7 +85,7 @@ class _Run:
         arrays: list[np.ndarray] = []
         for kind in self.interface.buffers:
             arguments += _argument(kind, taken, machine.memory, flat, arrays)
-        _forget(arrays, len(self.interface.signature.outputs))
+        _forget(arrays, len(signature.outputs) + bool(signature.computed))
         try:
             (status,) = call(machine, self.function, arguments)
         except CallEnds as end:

@@ -16,9 +16,14 @@ from .objects import dtype_word, look_for_scipy, matrix_types
 
 
 def argument_words(signature: Signature) -> int:
-    """The number of argument words: buffers as addresses, and their symbolic sizes."""
+    """The number of argument words: buffers as addresses, and their symbolic sizes.
+
+    Where sizes are computed, the last word is the address of the buffer for them.
+    """
     specs = (*signature.inputs, *signature.outputs)
-    return sum(sum(is_passed(spec)) + (1 if spec.format is None else 5) for spec in specs)
+    return bool(signature.computed) + sum(
+        sum(is_passed(spec)) + (1 if spec.format is None else 5) for spec in specs
+    )
 
 
 def is_passed(spec: ValueSpec) -> list[bool]:
@@ -53,7 +58,12 @@ def _symbols(signature: Signature) -> dict[str, int]:
 
 
 def plan_of(signature: Signature, code: int, slow: object, fail: object) -> ExecutablePlan | None:
-    """The plan of an executable; None if a number in its sizes is too large."""
+    """The plan of an executable; None if a number in its sizes is too large, or it computes some.
+
+    A result whose size is computed is cut by Python code after the call.
+    """
+    if signature.computed:
+        return None
     try:
         return ExecutablePlan(signature, code, slow, fail)
     except OverflowError:

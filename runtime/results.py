@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ..core.arrays import plain_array, refuse_mask
+from ..core.dims import Shape
 from ..core.dtypes import dtype_named
 from ..core.errors import InputError, explain
 from ..core.module import ValueSpec
+from ..dialects.graph.signature import Signature
 from .frames import no_memory
 
 
@@ -57,6 +59,26 @@ def array(spec: ValueSpec, shape: Sequence[int], out: object) -> np.ndarray:
         if not flag:
             raise InputError(explain(f'output "{spec.name}"', fact))
     return out
+
+
+def refuse_where_computed(signature: Signature, given: Sequence[object]) -> None:
+    """Refuse arrays for results whose sizes the program computes.
+
+    Raises:
+        InputError: naming the first such result.
+    """
+    triples = zip(signature.outputs, signature.output_shapes, given, strict=True)
+    for spec, shape, out in triples if signature.computed else ():
+        if out is not None and any(name in signature.computed for d in shape for name in d.symbols):
+            raise _wrong(spec, "its size is known only after the call", "None", "an array")
+
+
+def cut(arrays: Sequence[np.ndarray], shapes: Sequence[Shape], sizes: Mapping[str, int]) -> None:
+    """Give new arrays, made for upper bounds, the sizes of a call; the rest of memory is freed."""
+    for array, shape in zip(arrays, shapes, strict=True):
+        exact = tuple(dim.evaluate(sizes) for dim in shape)
+        if array.shape != exact:
+            array.resize(exact, refcheck=False)
 
 
 def new(spec: ValueSpec, shape: Sequence[int]) -> np.ndarray:

@@ -28,6 +28,7 @@ from ...dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp, IfOp, Loo
 from ...dialects.graph.shapes import SymbolicShapes, sizes_of
 from ...dialects.loop.ops import KernelOp
 from ...dialects.sparse_tensor import index_type, position_type
+from .computed_sizes import cut, with_computed
 from .control_flow import Frame, run_if, run_loop
 from .inputs import check_inputs
 from .machine import run_kernel
@@ -100,6 +101,7 @@ class _Run:
             operands = [values[operand] for operand in op.operands]
             if isinstance(op, func.ReturnOp | YieldOp):
                 return tuple(operands)
+            frame = with_computed(op, op.operands, operands, frame)
             if isinstance(op, CallPackedOp):
                 results = _call_packed(op, operands, frame)
             elif isinstance(op, CallDpsOp):
@@ -110,6 +112,9 @@ class _Run:
                 results = run_loop(op, operands, frame)
             else:
                 results = self._results(op, operands)
+            frame = with_computed(op, op.results, results, frame)
+            if isinstance(op, CallPackedOp | CallDpsOp):
+                results = cut(op, results, frame)
             if self.observe is not None:
                 results = self.observe(op, results) or results
             values.update(zip(op.results, results, strict=True))
@@ -141,8 +146,9 @@ class _Run:
 def _destinations(op: CallPackedOp | CallDpsOp, frame: Frame) -> list[np.ndarray]:
     """The arrays for the results of a call, with undefined values."""
     results: list[np.ndarray] = []
+    own = {n: s.bound for n, s in frame.shapes.computed.items() if s.value in op.results}
     for result in op.results:
-        shape = frame.shapes.shape(result)
+        shape = [dim.at_most(own) for dim in frame.shapes.shape(result)]
         if any(not set(dim.symbols) <= frame.sizes.keys() for dim in shape):
             fact = "the size of a result is unknown; give it in dims"
             raise CompileError(explain(op.name, fact, origin=origin(op)))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntAttr, TensorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ...core.dims import Shape
 from ...core.typed import function_around, tensor_type
 from ...dialects.graph import ops as graph
-from ...dialects.graph.shapes import EQUAL, SymbolicShapes, equal_attribute
+from ...dialects.graph.computed_sizes import SizeAttr
+from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.size_attributes import EQUAL, equal_attribute
 
 Call = graph.CallDpsOp | graph.CallPackedOp
 CallT = TypeVar("CallT", func.CallOp, graph.CallDpsOp)
@@ -27,14 +30,23 @@ def by_callee(calls: Sequence[CallT]) -> Mapping[str, Sequence[CallT]]:
     return found
 
 
-def result_shapes(
-    functions: Sequence[func.FuncOp], calls: Sequence[func.CallOp]
-) -> dict[SSAValue, Shape]:
-    """The shapes of the results of calls, in the symbols of the function they are in.
+@dataclass(frozen=True)
+class CallSizes:
+    """The sizes of the results of calls, in the symbols of the function they are in."""
+
+    shapes: dict[SSAValue, Shape] = field(default_factory=dict)
+    computed: defaultdict[Operation, list[SizeAttr]] = field(
+        default_factory=lambda: defaultdict[Operation, list[SizeAttr]](list)
+    )
+    """The sizes that arguments or results of a call hold."""
+
+
+def call_sizes(functions: Sequence[func.FuncOp], calls: Sequence[func.CallOp]) -> CallSizes:
+    """The sizes of the results of calls.
 
     The equalities of these sizes, which kernels do not know, become an attribute of the function.
     """
-    result: dict[SSAValue, Shape] = {}
+    sizes = CallSizes()
     calls_in = defaultdict[Operation | None, list[func.CallOp]](list)
     for call in calls:
         calls_in[function_around(call)].append(call)
@@ -42,13 +54,15 @@ def result_shapes(
         if not (inside := calls_in[function]):
             continue
         shapes = SymbolicShapes(function)
-        result |= {
-            r: shapes.shape(r) for c in inside for r in c.results if isinstance(r.type, TensorType)
-        }
+        results = [r for c in inside for r in c.results if isinstance(r.type, TensorType)]
+        sizes.shapes.update((result, shapes.shape(result)) for result in results)
+        for name, size in shapes.computed.items():
+            if size.op in inside:
+                sizes.computed[size.op].append(SizeAttr.of(name, size))
         if shapes.equalities:
             pairs = ((left, right) for left, right, _ in shapes.equalities)
             function.attributes[EQUAL] = equal_attribute(pairs)
-    return result
+    return sizes
 
 
 def single_call(function: func.FuncOp) -> Call | None:
@@ -60,7 +74,7 @@ def single_call(function: func.FuncOp) -> Call | None:
     return op if returned else None
 
 
-def call_dps(call: func.CallOp, shapes: dict[SSAValue, Shape], single: Call | None) -> Call:
+def call_dps(call: func.CallOp, sizes: CallSizes, single: Call | None) -> Call:
     """The same call in destination-passing style, with the sizes of its results.
 
     `single` is the only operation of the called function, if that is a call.
@@ -69,17 +83,27 @@ def call_dps(call: func.CallOp, shapes: dict[SSAValue, Shape], single: Call | No
     dims = [
         [
             str(dim) if size == DYNAMIC_INDEX else ""
-            for dim, size in zip(shapes[result], kind.get_shape(), strict=True)
+            for dim, size in zip(sizes.shapes[result], kind.get_shape(), strict=True)
         ]
         for result, kind in zip(call.results, types, strict=True)
     ]
     known = dims if any(name for row in dims for name in row) else None
-    passed = list(call.arguments)
+    passed, computed = list(call.arguments), sizes.computed[call]
     if single is not None:
         passed = [passed[v.index] for v in single.arguments if isinstance(v, BlockArgument)]
+        computed = [_passed(size, call, passed) for size in computed]
     if isinstance(single, graph.CallPackedOp):
-        new = graph.CallPackedOp(single.callee, passed, types, known)
+        new = graph.CallPackedOp(single.callee, passed, types, known, computed)
     else:
-        new = graph.CallDpsOp(single.callee if single else call.callee, passed, types, known)
+        callee = single.callee if single else call.callee
+        new = graph.CallDpsOp(callee, passed, types, known, computed)
     new.location = call.location
     return new
+
+
+def _passed(size: SizeAttr, call: func.CallOp, passed: Sequence[SSAValue]) -> SizeAttr:
+    """A size that a call states, for one that is given only some of its arguments."""
+    if size.is_result:
+        return size
+    number = passed.index(size.scalar(call))
+    return SizeAttr(size.symbol, size.holder, IntAttr(number), size.bound)

@@ -54,7 +54,8 @@ def build_kernel(
         writer = NestWriter(block, arguments, shapes, plan.writer, targets)
         with writer.body.standing_for(plan.writer):
             plan.writer.write(writer)
-    nest = NestBuilder(block, arguments, shapes, plan.staged)
+    pairs = list(zip(results, outputs, strict=True))
+    nest = NestBuilder(block, arguments, pairs, shapes, plan.staged)
     for planned in plan.nests:
         _fill(nest, planned, results, outputs)
     kernel = loop.KernelOp(

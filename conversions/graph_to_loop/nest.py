@@ -39,6 +39,7 @@ class NestBuilder(Nest):
     Args:
         block: the body of the kernel, to be filled.
         arguments: those of the kernel for each argument of the primitive function.
+        results: the results of the function, with their buffers.
         shapes: the symbolic shapes of the primitive function.
         staged: the values to stage, with the number of outer loops around their buffers.
     """
@@ -47,6 +48,7 @@ class NestBuilder(Nest):
         self,
         block: Block,
         arguments: dict[SSAValue, KernelArgument],
+        results: Sequence[tuple[SSAValue, SSAValue]],
         shapes: SymbolicShapes,
         staged: Mapping[SSAValue, int],
     ) -> None:
@@ -54,7 +56,7 @@ class NestBuilder(Nest):
         self.arguments = arguments
         self.shapes = shapes
         self.staged = staged
-        self._sizes = ArgumentSizes(self.body, list(arguments.values()), shapes)
+        self._sizes = ArgumentSizes(self.body, list(arguments.values()), results, shapes)
         self._ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
         self._positions: set[AffineExpr] = set()
         self._reshaped: dict[tuple[SSAValue, Index], Index] = {}

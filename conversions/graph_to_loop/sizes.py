@@ -19,22 +19,39 @@ from .loops import LoopNest
 class ArgumentSizes:
     """Emits sizes, each once, on first use.
 
+    A size that a scalar among the arguments holds is that of a result.
+
     Args:
         nest: receives their operations.
         arguments: those of the kernel for each argument of the primitive function.
+        results: the results of the function, with their buffers.
         shapes: the shapes of the primitive function.
     """
 
     def __init__(
-        self, nest: LoopNest, arguments: Sequence[KernelArgument], shapes: SymbolicShapes
+        self,
+        nest: LoopNest,
+        arguments: Sequence[KernelArgument],
+        results: Sequence[tuple[SSAValue, SSAValue]],
+        shapes: SymbolicShapes,
     ) -> None:
         self._nest, self._arguments, self._bindings = nest, arguments, shapes.bindings
         self._known: dict[Dim, AffineExpr] = {}
+        self._results = {
+            dim: (buffer, axis)
+            for value, buffer in results
+            for axis, dim in enumerate(shapes.shape(value))
+            if not dim.is_static and shapes.is_given(dim)
+        }
 
     def of(self, dim: Dim) -> AffineExpr | None:
         """A symbolic dimension; None if it does not follow from the sizes of the arguments."""
         if dim not in self._known:
-            if not self._bindings.keys() >= set(dim.symbols):
+            names = [name for name in dim.symbols if name not in self._bindings]
+            if names and dim in self._results:
+                self._known[dim] = self._nest.index(self._buffer_size(*self._results[dim]))
+                return self._known[dim]
+            if not all(Dim.symbol(name) in self._results for name in names):
                 return None
             self._known[dim] = affine(dim, self._symbol, self._product)
         return self._known[dim]
@@ -46,7 +63,13 @@ class ArgumentSizes:
     def _symbol(self, name: str) -> AffineExpr:
         key = Dim.symbol(name)
         if key not in self._known:
-            self._known[key] = self._nest.index(self._argument_size(*self._bindings[name]))
+            binding = self._bindings.get(name)
+            size = (
+                self._buffer_size(*self._results[key])
+                if binding is None
+                else self._argument_size(*binding)
+            )
+            self._known[key] = self._nest.index(size)
         return self._known[key]
 
     def _argument_size(self, number: int, dimension: int | str) -> SSAValue:

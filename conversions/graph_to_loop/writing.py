@@ -60,7 +60,8 @@ class NestWriter(NestBuilder, WritingNest):
         op: GraphOp,
         targets: Targets,
     ) -> None:
-        super().__init__(block, arguments, shapes, {})
+        results = [pair for pairs in targets.values() for pair in pairs]
+        super().__init__(block, arguments, results, shapes, {})
         self.op, self.targets = op, targets
 
     @contextmanager

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -22,7 +21,7 @@ from ...dialects.graph.buffers import buffer_types
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .carrying import Carrying, in_results
-from .function import BufferFunction, Producer, location_of
+from .function import BufferFunction, Place, Producer, location_of
 from .slots import ArenaPlan, Lifetime, plan_arena
 
 ALIGNMENT = 64
@@ -103,7 +102,8 @@ class _Needs:
             if not isinstance(op, Producer):
                 continue
             for value in op.results:
-                if value not in self.function.buffers and value not in self._bound:
+                known = value in self.function.buffers or value in self.function.places
+                if not known and value not in self._bound:
                     self._add_result(op, value)
             if isinstance(op, graph.IfOp):
                 self._bound.update(in_results(op))
@@ -142,7 +142,8 @@ class _Needs:
         spare: bool = False,
     ) -> None:
         shape = self.function.shapes.shape(value)
-        size = product(shape) * byte_size(tensor_type(value).element_type)
+        elements = self.function.shapes.at_most(product(shape))
+        size = elements * byte_size(tensor_type(value).element_type)
         self.buffers.append(_Buffer(value, 0, shape, size, spare))
         self.lifetimes.append(Lifetime(size, first, last, over))
 
@@ -216,16 +217,16 @@ def _make_views(function: BufferFunction, buffers: Sequence[_Buffer], plan: Aren
     arena, offsets = _arena(function, plan, owner)
     for buffer, slot in zip(buffers, plan.slot_of, strict=True):
         value, part = buffer.value, buffer.part
+        place = Place(arena, offsets[slot])
+        if function.shapes.is_computed(*buffer.shape):
+            if buffer.spare:
+                function.spare_places.setdefault(value, []).append(place)
+            else:
+                function.places[value] = place
+            continue
         kind = buffer_types(tensor_type(value))[part]
-        assert isinstance(kind, MemRefType)
-        dims = [
-            function.size(dim, owner)
-            for dim, size in zip(buffer.shape, kind.get_shape(), strict=True)
-            if size == DYNAMIC_INDEX
-        ]
-        made = memref.ViewOp(arena, offsets[slot], dims, kind)
-        made.location = location_of(value)
-        view = function.insert(made)
+        with function.standing_for(location_of(value)):
+            view = function.view_at(place, kind, buffer.shape, owner)
         if buffer.spare:
             function.spares.setdefault(value, []).append(view)
             continue

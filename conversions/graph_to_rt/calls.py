@@ -14,6 +14,7 @@ from ...dialects.graph.buffers import storage_type
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .checks import check_bounds, refuse_other_rows
+from .computed import ComputedSizes
 from .constants import Constants, as_type
 from .function import BufferFunction
 from .regions import Regions
@@ -25,6 +26,7 @@ class Calls:
     def __init__(self, function: BufferFunction, constants: Constants) -> None:
         self.function, self.constants = function, constants
         self.regions = Regions(function, constants, self.convert)
+        self.sizes = ComputedSizes(function, constants.buffers_of)
         self._registered: dict[object, int] = {}
 
     def convert(self, op: Operation) -> None:
@@ -34,14 +36,33 @@ class Calls:
             PassFailedException: if it is none of these.
         """
         with self.function.standing_for(op.location):
+            self.sizes.before(op)
             if isinstance(op, graph.CallDpsOp):
                 self._convert_call(op)
             elif isinstance(op, graph.CallPackedOp):
                 self._convert_packed(op)
             elif isinstance(op, graph.ControlFlowOp):
+                self.function.settle(op)
                 self.regions.convert_control(op)
             elif not isinstance(op, graph.ConstantOp):
                 raise refused(op, "cannot be converted to the run time")
+            self.sizes.after(op)
+
+    def _results(self, op: graph.CallDpsOp | graph.CallPackedOp) -> list[SSAValue]:
+        """The buffers for the results of a call, of the upper bounds of sizes that it computes."""
+        function = self.function
+        own = {n: s.bound for n, s in function.shapes.computed.items() if s.value in op.results}
+        result: list[SSAValue] = []
+        for value in op.results:
+            if value in function.buffers:
+                result += function.buffers[value]
+                continue
+            shape = function.shapes.shape(value)
+            largest = tuple(dim.at_most(own) for dim in shape)
+            result.append(function.view(value, largest, op))
+            if largest == shape:
+                function.buffers[value] = [result[-1]]
+        return result
 
     def _convert_call(self, op: graph.CallDpsOp) -> None:
         function = self.function
@@ -49,8 +70,7 @@ class Calls:
         arguments: list[SSAValue] = []
         for operand in op.arguments:
             arguments += self.constants.passed(operand, kernel, len(arguments), op)
-        for result in op.results:
-            arguments += function.buffers[result]
+        arguments += self._results(op)
         types = [arg.type for arg in kernel.body.block.args]
         if len(types) != len(arguments):
             fact = f"wrong number of buffers for {op.callee}"
@@ -63,7 +83,7 @@ class Calls:
     def _convert_packed(self, op: graph.CallPackedOp) -> None:
         name, function = op.callee.data, self.function
         inputs = [b for operand in op.arguments for b in self.constants.buffers_of(operand)]
-        outputs = [buffer for result in op.results for buffer in function.buffers[result]]
+        outputs = self._results(op)
         types = tuple(buffer.type for buffer in inputs), tuple(buffer.type for buffer in outputs)
         tensors = _unclear([*op.arguments], [*op.results])
         slot = self._registered.setdefault((name, types, tensors), len(self._registered))

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from xdsl.dialects import func
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     UNKNOWN_LOC,
     LocationAttr,
+    MemRefType,
     StringAttr,
     TensorType,
+    i64,
 )
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from ...core.dims import Dim
+from ...core.dims import Dim, Shape, product
 from ...core.errors import explain
 from ...core.module import NAME
 from ...core.provenance import origin
@@ -24,15 +28,24 @@ from ...core.symbols import find_symbol
 from ...core.typed import returned, tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
-from ...dialects.graph.shapes import SymbolicShapes, argument_attributes
+from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.size_attributes import argument_attributes
 from ...dialects.loop import ops as loop
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
-from .sizes import Sizes
+from .sizes import Sizes, block_of
 
 Call = graph.CallDpsOp | graph.CallPackedOp
 Producer = Call | graph.ControlFlowOp
 """The operations whose results are written to buffers."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a buffer begins: at a number of bytes of the arena, or in a buffer of the caller."""
+
+    memory: SSAValue
+    offset: SSAValue | None = None
 
 
 class BufferFunction:
@@ -43,7 +56,11 @@ class BufferFunction:
         current: the block that operations are appended to: that one, or one of a region.
         buffers: the buffers of tensors of the source, completed during the conversion.
         spares: the buffers through which a value that a loop carries on rotates.
+        places: where buffers begin whose sizes the program computes.
+        spare_places: the same of spares.
         outputs: the buffers that the caller passes for each result.
+        reported: the sizes in the shapes of results that the program computes, stored in a last
+            argument, `report`.
     """
 
     def __init__(self, source: func.FuncOp) -> None:
@@ -58,7 +75,15 @@ class BufferFunction:
             arg: self._arguments(tensor_type(arg), arg.name_hint) for arg in self.arguments
         }
         self.spares: dict[SSAValue, list[SSAValue]] = {}
+        self.places: dict[SSAValue, Place] = {}
+        self.spare_places: dict[SSAValue, list[Place]] = {}
         self.outputs = [self._arguments(tensor_type(v), "result") for v in self.returned]
+        needed = {n for v in self.returned for d in self.shapes.shape(v) for n in d.symbols}
+        self.reported = [name for name in self.shapes.computed if name in needed]
+        if self.reported:
+            kind = MemRefType(i64, [len(self.reported)])
+            self.report = self.block.insert_arg(kind, len(self.block.args))
+            self.report.name_hint = "sizes"
         self._bind_symbols()
         self._check_results()
 
@@ -102,8 +127,42 @@ class BufferFunction:
                 )
             op = value.owner
             if isinstance(op, Operation):
-                for name in [name for dim in self.shapes.shape(value) for name in dim.symbols]:
+                largest = map(self.shapes.at_most, self.shapes.shape(value))
+                for name in [name for dim in largest for name in dim.symbols]:
                     self.sizes.symbol(name, op, _hint(op))
+
+    def view(self, value: SSAValue, shape: Shape, op: Operation) -> SSAValue:
+        """The buffer at the place of a value, in a shape that `op` needs."""
+        (kind,) = buffer_types(tensor_type(value))
+        return self.view_at(self.places[value], kind, shape, op)
+
+    def settle(self, op: graph.ControlFlowOp) -> None:
+        """Make the buffers of the results and the spares of an operation whose sizes are known."""
+        for value in op.results:
+            if value in self.places and value not in self.buffers:
+                self.buffers[value] = [self.view(value, self.shapes.shape(value), op)]
+        for value, places in self.spare_places.items():
+            if value not in self.spares and block_of(value) in op.bodies:
+                (kind,) = buffer_types(tensor_type(value))
+                shape = self.shapes.shape(value)
+                self.spares[value] = [self.view_at(place, kind, shape, op) for place in places]
+
+    def view_at(self, place: Place, kind: Attribute, shape: Shape, op: Operation) -> SSAValue:
+        """The buffer at a place, in a shape that `op` needs."""
+        assert isinstance(kind, MemRefType)
+        pairs = list(zip(shape, kind.get_shape(), strict=True))
+        dims = [dim if size == DYNAMIC_INDEX else Dim.of(size) for dim, size in pairs]
+        sizes = [
+            self.size(dim, op) if size == DYNAMIC_INDEX else size
+            for dim, (_, size) in zip(dims, pairs, strict=True)
+        ]
+        if place.offset is not None:
+            dynamic = [size for size in sizes if isinstance(size, SSAValue)]
+            return self.insert(memref.ViewOp(place.memory, place.offset, dynamic, kind))
+        steps = [product(tuple(dims[axis + 1 :])) for axis in range(len(dims))]
+        strides = [dim.value if dim.is_static else self.size(dim, op) for dim in steps]
+        made = memref.ReinterpretCastOp.from_dynamic(place.memory, [0], sizes, strides, kind)
+        return self.insert(made)
 
     def size(self, dim: Dim, op: Operation) -> SSAValue:
         """A symbolic dimension, which `op` needs, as an index value."""
@@ -139,9 +198,11 @@ class BufferFunction:
         The operation with this block is appended after the context, so what is meanwhile appended
         to the block of the function comes before it.
         """
-        outer, self.current = self.current, block
+        outer, symbols = self.current, dict(self.sizes.symbols)
+        self.current = self.sizes.current = block
         yield
-        self.current = outer
+        self.current = self.sizes.current = outer
+        self.sizes.symbols = symbols
 
     @contextmanager
     def standing_for(self, location: LocationAttr) -> Iterator[None]:

@@ -13,10 +13,14 @@ from ...core.typed import memref_type
 
 
 class Sizes:
-    """Emits sizes into a block, each once. `symbols` holds the values of known symbols."""
+    """Emits sizes into a block, each once. `symbols` holds the values of known symbols.
+
+    What follows from a symbol of another block is emitted into `current`, which then is that one,
+    or is in it.
+    """
 
     def __init__(self, block: Block) -> None:
-        self.block = block
+        self.block = self.current = block
         self.symbols: dict[str, SSAValue] = {}
         self._numbers: dict[int, SSAValue] = {}
         self._computed: dict[object, SSAValue] = {}
@@ -69,11 +73,20 @@ class Sizes:
 
     def pure(self, kind: type[Operation], operands: list[SSAValue], _: Attribute) -> SSAValue:
         """The result of a pure operation, emitted once."""
-        key = (kind, *operands)
+        outer = all(block_of(operand) is self.block for operand in operands)
+        home = self.block if outer else self.current
+        key = (kind, home, *operands)
         if key not in self._computed:
-            self._computed[key] = self._insert(kind(*operands))
+            made = kind(*operands)
+            home.add_op(made)
+            self._computed[key] = made.results[0]
         return self._computed[key]
 
     def _insert(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
         return op.results[0]
+
+
+def block_of(value: SSAValue) -> Block | None:
+    """The block that a value is defined in."""
+    return value.owner.parent if isinstance(value.owner, Operation) else value.owner

@@ -132,6 +132,8 @@ I32_TENSOR = TensorConstraint((i32,), "dense")
 """A dense tensor of i32."""
 FLOAT_TENSOR = TensorConstraint(_FLOAT, "dense")
 """A dense tensor of f16, bf16, f32 or f64."""
+I64_TENSOR = TensorConstraint((i64,), "dense")
+"""A dense tensor of i64."""
 INDEX_TENSOR = TensorConstraint((i32, i64), "dense")
 """A dense tensor of i32 or i64."""
 NUMERIC_TENSOR = TensorConstraint(_NUMERIC, "dense")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from . import attrs, ops
+from .computed_sizes import SizeAttr
 
 Graph = Dialect(
     "graph",
@@ -79,6 +80,7 @@ Graph = Dialect(
         ops.GatherOp,
         ops.GatherElementsOp,
         ops.GatherNdOp,
+        ops.NonzeroOp,
         ops.ScatterElementsOp,
         ops.ScatterNdOp,
         ops.SortOp,
@@ -119,5 +121,6 @@ Graph = Dialect(
         attrs.ReduceKindAttr,
         attrs.ScatterKindAttr,
         attrs.SddmmKindAttr,
+        SizeAttr,
     ],
 )

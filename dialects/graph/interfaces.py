@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, traits_def
 from xdsl.rewriter import Rewriter
@@ -90,6 +90,7 @@ class ShapeFacts:
             values, which therefore has to be checked at run time.
         entries: returns the number of stored entries of a sparse operand, if known.
         known: returns whether two dimensions are known to be equal otherwise.
+        held: returns the size that a scalar holds, from the scalar and an upper bound.
     """
 
     def __init__(
@@ -99,17 +100,31 @@ class ShapeFacts:
         record: Callable[[Dim, Dim], None] | None = None,
         entries: Callable[[SSAValue], Dim | None] | None = None,
         known: Callable[[Dim, Dim], bool] | None = None,
+        held: Callable[[SSAValue, Dim], Dim] | None = None,
     ) -> None:
         self.op = op
         self.fresh = fresh
         self._record = record
         self._entries = entries
         self._known = known
+        self._held = held
 
     def entries(self, matrix: SSAValue) -> Dim:
         """The number of stored entries of a sparse operand; a new symbol if it is unknown."""
         known = None if self._entries is None else self._entries(matrix)
         return self.fresh() if known is None else known
+
+    def size(self, scalar: SSAValue, bound: Dim) -> Dim:
+        """The size that a scalar of i64 holds at run time, at most `bound`.
+
+        The scalar is an operand, or a result that the operation writes along with the tensors
+        whose first dimension has that size (`GraphOp.size_results`).
+        """
+        kind = scalar.type
+        # The type of a result is a placeholder until it is inferred.
+        if isinstance(kind, TensorType) and kind != TensorType(i64, []):
+            self.fail("a size is not a scalar", "tensor<i64>", kind)
+        return self.fresh() if self._held is None else self._held(scalar, bound)
 
     def fail(self, fact: str, expected: object = None, got: object = None) -> NoReturn:
         """Raise a `VerifyException` that names the operation and where it came from."""
@@ -293,6 +308,14 @@ class GraphOp(IRDLOperation, ABC):
         """Operands, a dimension of each, and the least size that it must have.
 
         Where that size is symbolic, it is checked before a kernel runs. By default there are none.
+        """
+        return ()
+
+    @property
+    def size_results(self) -> tuple[SSAValue, ...]:
+        """Results that hold the sizes of others: see `ShapeFacts.size`. By default there are none.
+
+        A group that computes such an operator returns them all.
         """
         return ()
 

@@ -51,6 +51,7 @@ from .ops_logic import (
     WhereOp,
 )
 from .ops_model import BatchNormOp, BatchNormTrainingOp, DropoutOp
+from .ops_nonzero import NonzeroOp
 from .ops_normalization import (
     GroupNormOp,
     InstanceNormOp,
@@ -139,6 +140,7 @@ __all__ = [
     "MissingSelfLoopsOp",
     "MulOp",
     "NegOp",
+    "NonzeroOp",
     "NormalizeOp",
     "OwnSoftmaxOp",
     "PadOp",

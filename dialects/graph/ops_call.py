@@ -34,6 +34,7 @@ from ..loop.ops import KernelOp
 from ..sparse_tensor import part_count
 from . import scalars
 from .attrs import ANY_TENSOR
+from .computed_sizes import SizeAttr
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -43,6 +44,7 @@ from .interfaces import (
     declared_shape,
     element_type,
     tensor_type,
+    unknown_sizes,
 )
 from .kernel_values import KernelValues, NoValueError
 
@@ -57,7 +59,9 @@ class CallLikeOp(GraphOp, ABC):
     """A call with value semantics: its results are the buffers that it writes.
 
     `result_dims` gives the sizes of the ``?`` in result types, in symbols of the enclosing
-    function: ``[["batch", ""]]``.
+    function: ``[["batch", ""]]``. `result_sizes` are symbols among them that scalars hold at run
+    time, see `SizeAttr`. Where a result holds one, the buffers of the others are passed with the
+    upper bound, and the tensors are their beginnings.
     """
 
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
@@ -67,6 +71,7 @@ class CallLikeOp(GraphOp, ABC):
     arguments = var_operand_def(ANY_TENSOR)
     res = var_result_def(ANY_TENSOR)
     result_dims = opt_prop_def(ArrayAttr)
+    result_sizes = opt_prop_def(ArrayAttr[SizeAttr])
 
     def __init__(
         self,
@@ -74,14 +79,35 @@ class CallLikeOp(GraphOp, ABC):
         arguments: Sequence[SSAValue | Operation],
         result_types: Sequence[Attribute],
         result_dims: ResultDims | None = None,
+        result_sizes: Sequence[SizeAttr] = (),
     ) -> None:
         dims = None
         if result_dims is not None:
             dims = ArrayAttr([ArrayAttr([StringAttr(n) for n in names]) for names in result_dims])
-        properties = {"callee": callee, "result_dims": dims}
+        sizes = ArrayAttr(result_sizes) if result_sizes else None
+        properties = {"callee": callee, "result_dims": dims, "result_sizes": sizes}
         IRDLOperation.__init__(
             self, operands=[arguments], properties=properties, result_types=[result_types]
         )
+
+    @property
+    def sizes(self) -> tuple[SizeAttr, ...]:
+        """The sizes that arguments or results of the call hold."""
+        return () if self.result_sizes is None else self.result_sizes.data
+
+    @property
+    def size_results(self) -> tuple[SSAValue, ...]:
+        return tuple(size.scalar(self) for size in self.sizes if size.is_result)
+
+    def verify_(self) -> None:
+        facts = ShapeFacts(self, unknown_sizes())
+        for size in self.sizes:
+            count = len(self.results if size.is_result else self.operands)
+            if size.number.data >= count:
+                fact = f'there is no {size.holder.data} for size "{size.symbol.data}"'
+                facts.fail(fact, f"below {count}", size.number.data)
+            facts.size(size.scalar(self), size.upper)
+        super().verify_()
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         if self.result_dims is None:
@@ -166,8 +192,8 @@ class CallDpsOp(CallLikeOp):
 
     traits = traits_def(CalleeExists())
     assembly_format = (
-        "$callee `(` $arguments `)` (`dims` $result_dims^)? attr-dict `:` "
-        "functional-type($arguments, $res)"
+        "$callee `(` $arguments `)` (`dims` $result_dims^)? (`sizes` $result_sizes^)? attr-dict "
+        "`:` functional-type($arguments, $res)"
     )
 
     def __init__(
@@ -176,9 +202,10 @@ class CallDpsOp(CallLikeOp):
         arguments: Sequence[SSAValue | Operation],
         result_types: Sequence[Attribute],
         result_dims: ResultDims | None = None,
+        result_sizes: Sequence[SizeAttr] = (),
     ) -> None:
         symbol = SymbolRefAttr(callee) if isinstance(callee, str) else callee
-        super().__init__(symbol, arguments, result_types, result_dims)
+        super().__init__(symbol, arguments, result_types, result_dims, result_sizes)
 
     @property
     def places(self) -> list[int]:
@@ -199,6 +226,8 @@ class CallDpsOp(CallLikeOp):
             kernel = find_symbol(self, self.callee)
         except ValueError as error:
             raise NoValueError("it is not in a module") from error
+        if self.sizes:
+            raise NoValueError("it computes a size")
         if not isinstance(kernel, KernelOp):
             raise NoValueError("it is not a kernel")
         return KernelValues(kernel, self.arguments)
@@ -251,8 +280,8 @@ class CallPackedOp(CallLikeOp):
 
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
-        "$callee `(` $arguments `)` (`dims` $result_dims^)? attr-dict `:` "
-        "functional-type($arguments, $res)"
+        "$callee `(` $arguments `)` (`dims` $result_dims^)? (`sizes` $result_sizes^)? attr-dict "
+        "`:` functional-type($arguments, $res)"
     )
 
     def __init__(
@@ -261,6 +290,7 @@ class CallPackedOp(CallLikeOp):
         arguments: Sequence[SSAValue | Operation],
         result_types: Sequence[Attribute],
         result_dims: ResultDims | None = None,
+        result_sizes: Sequence[SizeAttr] = (),
     ) -> None:
         name = StringAttr(callee) if isinstance(callee, str) else callee
-        super().__init__(name, arguments, result_types, result_dims)
+        super().__init__(name, arguments, result_types, result_dims, result_sizes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -12,24 +13,25 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
-    DictionaryAttr,
     IntegerAttr,
     StringAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ...core.dims import Dim, Shape, size_of_argument
 from ...core.errors import explain
-from ...core.module import DIMS, NAME, NNZ, Program
+from ...core.module import DIMS, NAME, NNZ
 from ...core.provenance import origin
 from ...core.refusal import InvalidProgram
 from ...core.symbols import find_symbol
 from ...core.typed import tensor_type
 from ..sparse_tensor import is_sparse
-from .interfaces import GraphOp, ShapeFacts
+from .computed_sizes import ComputedSize
+from .interfaces import GraphOp, ShapeFacts, text
 from .ops_call import CallLikeOp
 from .ops_control import ControlFlowOp, yielded
+from .size_attributes import argument_attributes, argument_names, equal_sizes
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -37,10 +39,17 @@ if TYPE_CHECKING:
 Binding = tuple[int, int | str]
 """An argument of the function and one of its dimensions, or "nnz" for its entry count."""
 
-EQUAL = "graph.equal"
-"""Attribute of a function: pairs of sizes that must agree, known from its original operators."""
-
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of the values in a function."""
+
+    shapes: dict[SSAValue, Shape] = field(default_factory=dict)
+    nnz: dict[SSAValue, Dim | None] = field(default_factory=dict)
+    held: dict[SSAValue, Dim] = field(default_factory=dict)
+    """The sizes that scalars hold."""
 
 
 class SymbolicShapes:
@@ -48,7 +57,8 @@ class SymbolicShapes:
 
     Symbols are the names in `graph.dims` and `graph.nnz` of the arguments; an unnamed ``?``
     gets a symbol of its own (`_0`, `_1`, ...). Calls are followed into the functions that
-    they name. A symbol that is in none of `bindings` is a size that is known only once the
+    they name. A symbol in `computed` (`size.0`, `size.1`, ...) is the size that a scalar holds at
+    run time. One that is neither there nor in `bindings` is a size that is known only once the
     operation has run, such as the entry count of a normalized matrix.
 
     Raises:
@@ -61,23 +71,39 @@ class SymbolicShapes:
         """Dimensions that have to agree at run time, and the operation that needs it."""
         self.bindings: dict[str, Binding] = {}
         """Where the value of a symbol is read from: the first place that names it."""
-        self._shapes: dict[SSAValue, Shape] = {}
-        self._nnz: dict[SSAValue, Dim | None] = {}
+        self.computed: dict[str, ComputedSize] = {}
+        """The sizes that the program computes, in the order in which they are known."""
+        self._known = _Known()
         self._active: list[func.FuncOp] = []
         self._named: dict[str, Dim] = {}
-        self._fresh = self._unused_symbols()
+        self._fresh = self._unused_symbols("_", argument_names(function))
+        taken = [*argument_names(function), *_computed_names(function)]
+        self._fresh_size = self._unused_symbols("size.", taken)
         self._bind_arguments()
         for left, right in equal_sizes(function):
             self._record(left, right, function)
-        self._visit(function, self._shapes, self._nnz)
+        self._visit(function, self._known)
 
     def shape(self, value: SSAValue) -> Shape:
         """The shape of a tensor value of the function."""
-        return self._shapes[value]
+        return self._known.shapes[value]
 
     def nnz(self, value: SSAValue) -> Dim | None:
         """The number of stored entries of a sparse value; None for a dense one."""
-        return self._nnz[value]
+        return self._known.nnz[value]
+
+    def at_most(self, dim: Dim) -> Dim:
+        """An upper bound of a size that is known before the program runs."""
+        return dim.at_most({name: size.bound for name, size in self.computed.items()})
+
+    def is_computed(self, *dims: Dim) -> bool:
+        """Whether one of these sizes depends on one that the program computes."""
+        return any(name in self.computed for dim in dims for name in dim.symbols)
+
+    def is_given(self, dim: Dim) -> bool:
+        """Whether a size is known where the function is called: its arguments have or hold it."""
+        held = {n for n, size in self.computed.items() if isinstance(size.value, BlockArgument)}
+        return held.union(self.bindings).issuperset(dim.symbols)
 
     def of_arguments(self, operands: Iterable[SSAValue]) -> dict[str, Dim]:
         """The sizes of the operands of a call, by the names that its callee has for them."""
@@ -110,8 +136,8 @@ class SymbolicShapes:
         places: dict[str, int] = {}
         for number, sizes in given.items():
             argument = self._arguments[number]
-            entries = self._nnz.get(argument)
-            dims = (*self._shapes[argument], *([] if entries is None else [entries]))
+            entries = self._known.nnz.get(argument)
+            dims = (*self._known.shapes[argument], *([] if entries is None else [entries]))
             for dim, size in zip(dims, sizes, strict=True):
                 if size is None or dim.is_static:
                     continue
@@ -121,10 +147,14 @@ class SymbolicShapes:
                     here, there = (self._argument_name(n) for n in (number, first))
                     fact = f'size "{symbol}" is not that of {there}'
                     raise InvalidProgram(explain(here, fact, expected=known[symbol], got=size))
-        return self._follow(known)
+        return self.follow(known)
 
-    def _follow(self, known: dict[str, int]) -> dict[str, int]:
-        """Add to known sizes those that `equalities` leave no choice about."""
+    def follow(self, known: dict[str, int]) -> dict[str, int]:
+        """Add to known sizes those that `equalities` leave no choice about.
+
+        Raises:
+            VerifyException: if two sizes that must agree do not.
+        """
         while True:
             dims = {name: Dim.of(size) for name, size in known.items()}
             before = len(known)
@@ -135,7 +165,7 @@ class SymbolicShapes:
                     fact = f"sizes {left} and {right} differ"
                     where = origin(op)
                     raise InvalidProgram(explain(op.name, fact, expected=a, got=b, origin=where))
-                if root is not None:
+                if root is not None and root[0] not in self.computed:
                     known.setdefault(*root)
             if len(known) == before:
                 return known
@@ -144,11 +174,9 @@ class SymbolicShapes:
         name = argument_attributes(self.function, number).get(NAME)
         return f'argument "{name.data if isinstance(name, StringAttr) else number}"'
 
-    def _unused_symbols(self) -> Iterator[Dim]:
-        attributes = [argument_attributes(self.function, i) for i in range(len(self._arguments))]
-        texts = [text for attrs in attributes for text in _named_symbols(attrs)]
-        names = (f"_{number}" for number in itertools.count())
-        return (Dim.symbol(name) for name in names if name not in texts)
+    def _unused_symbols(self, prefix: str, taken: Sequence[str]) -> Iterator[Dim]:
+        names = (f"{prefix}{number}" for number in itertools.count())
+        return (Dim.symbol(name) for name in names if name not in taken)
 
     @property
     def _arguments(self) -> Sequence[SSAValue]:
@@ -167,8 +195,8 @@ class SymbolicShapes:
                     shape.append(Dim.of(size))
                     continue
                 shape.append(self._symbol(name, (number, axis)))
-            self._shapes[argument] = tuple(shape)
-            self._nnz[argument] = self._entry_count(argument, attributes, number)
+            self._known.shapes[argument] = tuple(shape)
+            self._known.nnz[argument] = self._entry_count(argument, attributes, number)
 
     def _symbol(self, name: str, binding: Binding) -> Dim:
         dim = Dim.symbol(name) if name else next(self._fresh)
@@ -206,9 +234,7 @@ class SymbolicShapes:
         subject = f"{self.function.name} @{self.function.sym_name.data}"
         raise InvalidProgram(explain(subject, fact, expected=expected, got=got, origin=where))
 
-    def _visit(
-        self, function: func.FuncOp, shapes: dict[SSAValue, Shape], nnz: dict[SSAValue, Dim | None]
-    ) -> list[SSAValue]:
+    def _visit(self, function: func.FuncOp, known: _Known) -> list[SSAValue]:
         """Run the rules of a function whose arguments have shapes; returns what it returns."""
         if function in self._active or len(function.body.blocks) != 1:
             what = "is recursive" if function in self._active else "is not one block"
@@ -219,79 +245,138 @@ class SymbolicShapes:
             if isinstance(op, func.ReturnOp):
                 returned = list(op.operands)
                 continue
-            self._visit_op(op, shapes, nnz)
+            self._visit_op(op, known)
         self._active.pop()
         return returned
 
-    def _visit_regions(
-        self,
-        op: ControlFlowOp,
-        shapes: dict[SSAValue, Shape],
-        nnz: dict[SSAValue, Dim | None],
-    ) -> list[Shape]:
+    def _visit_regions(self, op: ControlFlowOp, known: _Known) -> list[Shape]:
         """Run the rules of regions; returns the shapes of the results."""
-        facts, given = self._facts(op, nnz), [shapes[value] for value in op.operands]
+        facts, given = self._facts(op, known), [known.shapes[value] for value in op.operands]
+        around = set(self.computed)
         for body in op.bodies:
-            shapes |= zip(body.args, op.argument_shapes(given, facts), strict=True)
-            nnz |= dict.fromkeys(body.args)
-            nnz |= {a: nnz[v] for a, v in zip(op.captured(body), op.captures, strict=True)}
+            known.shapes.update(zip(body.args, op.argument_shapes(given, facts), strict=True))
+            known.nnz.update(dict.fromkeys(body.args))
+            for argument, value in zip(op.captured(body), op.captures, strict=True):
+                known.nnz[argument] = known.nnz[value]
+                if value in known.held:
+                    known.held[argument] = known.held[value]
             for inner in body.ops:
-                self._visit_op(inner, shapes, nnz)
-        ends = [[shapes[value] for value in yielded(body)] for body in op.bodies]
+                self._visit_op(inner, known)
+        ends = [[known.shapes[value] for value in yielded(body)] for body in op.bodies]
         inferred = op.result_shapes(given, ends, facts)
+        for number, shape in enumerate(inferred):
+            if not around.issuperset(n for d in shape for n in d.symbols if n in self.computed):
+                fact = f"result {number} has a size that a region computes"
+                facts.fail(fact, "sizes that are known around it", text(shape))
         return [tuple(dim.substitute(self._named) for dim in shape) for shape in inferred]
 
-    def _facts(self, op: Operation, nnz: Mapping[SSAValue, Dim | None]) -> ShapeFacts:
+    def _facts(self, op: Operation, known: _Known) -> ShapeFacts:
+        def held(scalar: SSAValue, bound: Dim) -> Dim:
+            if scalar not in known.held:
+                self._compute(next(self._fresh_size), ComputedSize(scalar, bound, op), known)
+            return known.held[scalar]
+
         return ShapeFacts(
             op,
             lambda: next(self._fresh),
             lambda a, b: self._record(a, b, op),
-            lambda matrix: nnz[matrix],
+            lambda matrix: known.nnz[matrix],
             self._is_recorded,
+            held,
         )
 
-    def _visit_op(
-        self, op: Operation, shapes: dict[SSAValue, Shape], nnz: dict[SSAValue, Dim | None]
-    ) -> None:
+    def _visit_op(self, op: Operation, known: _Known) -> None:
         tensors = [result for result in op.results if isinstance(result.type, TensorType)]
         if isinstance(op, GraphOp):
-            facts = self._facts(op, nnz)
-            inferred = op.infer_shapes([shapes[value] for value in op.operands], facts)
-            entries = op.infer_nnz([nnz[value] for value in op.operands], facts)
-            if isinstance(op, CallLikeOp) and op.result_dims is not None:
-                # The only names in an operation: those of the function that it is in.
-                inferred = [tuple(d.substitute(self._named) for d in s) for s in inferred]
+            inferred, entries = self._infer(op, known)
         elif isinstance(op, func.CallOp):
-            inferred, entries = self._visit_call(op, shapes, nnz)
+            inferred, entries = self._visit_call(op, known)
         elif isinstance(op, ControlFlowOp):
-            inferred, entries = self._visit_regions(op, shapes, nnz), [None] * len(op.results)
+            inferred, entries = self._visit_regions(op, known), [None] * len(op.results)
         else:
             inferred, entries = [], []
         for position, result in enumerate(tensors):
-            known = inferred[position] if inferred else None
-            shapes[result] = self._declared(op, result, known)
-            nnz[result] = entries[position] if entries else self._unknown_entries(result)
+            shape = inferred[position] if inferred else None
+            known.shapes[result] = self._declared(op, result, shape)
+            known.nnz[result] = entries[position] if entries else self._unknown_entries(result)
+        self._check_first(op, known)
 
-    def _visit_call(
-        self, op: func.CallOp, shapes: dict[SSAValue, Shape], nnz: dict[SSAValue, Dim | None]
-    ) -> tuple[list[Shape], list[Dim | None]]:
+    def _infer(self, op: GraphOp, known: _Known) -> tuple[list[Shape], list[Dim | None]]:
+        """What the rules of an operator say of its results."""
+        facts = self._facts(op, known)
+        if isinstance(op, CallLikeOp):
+            self._name_sizes(op, known)
+        inferred = op.infer_shapes([known.shapes[value] for value in op.operands], facts)
+        entries = op.infer_nnz([known.nnz[value] for value in op.operands], facts)
+        if isinstance(op, CallLikeOp) and op.result_dims is not None:
+            # The only names in an operation: those of the function that it is in.
+            inferred = [tuple(d.substitute(self._named) for d in s) for s in inferred]
+        return inferred, entries
+
+    def _compute(self, symbol: Dim, size: ComputedSize, known: _Known) -> None:
+        """Note that a scalar holds a size."""
+        self.computed[symbol.symbols[0]] = size
+        known.held[size.value] = symbol
+
+    def _name_sizes(self, call: CallLikeOp, known: _Known) -> None:
+        """Note the sizes that arguments or results of a call hold."""
+        for size in call.sizes:
+            name, bound = size.symbol.data, size.upper.substitute(self._named)
+            symbol = next(self._fresh_size) if len(self._active) > 1 else Dim.symbol(name)
+            self._named[name] = symbol
+            if symbol.symbols[0] in self.computed or symbol.symbols[0] in self.bindings:
+                self._fail(f'size "{name}" is defined twice', None, None)
+            self._compute(symbol, ComputedSize(size.scalar(call), bound, call), known)
+
+    def _check_first(self, op: Operation, known: _Known) -> None:
+        """Demand that sizes that an operation computes are those of first dimensions.
+
+        Then a result is the beginning of a buffer of the upper bound.
+        """
+        own = {name for name, size in self.computed.items() if size.value in op.results}
+        for number, result in enumerate(op.results if own else ()):
+            if not own.isdisjoint(
+                n for dim in known.shapes.get(result, ())[1:] for n in dim.symbols
+            ):
+                fact = f"result {number} has a size that is computed along with it"
+                facts = ShapeFacts(op, lambda: next(self._fresh))
+                facts.fail(fact, "in its first dimension only", text(known.shapes[result]))
+
+    def _visit_call(self, op: func.CallOp, known: _Known) -> tuple[list[Shape], list[Dim | None]]:
         callee = find_symbol(op, op.callee)
         if not isinstance(callee, func.FuncOp) or not callee.body.blocks:
             return [], []
         parameters: Sequence[SSAValue] = callee.body.block.args
-        pairs = list(zip(parameters, op.operands, strict=True))
-        inner_shapes: dict[SSAValue, Shape] = {p: shapes[a] for p, a in pairs if a in shapes}
-        inner_nnz: dict[SSAValue, Dim | None] = {p: nnz[a] for p, a in pairs if a in shapes}
-        outer, self._named = self._named, {}
-        for number, (parameter, argument) in enumerate(pairs):
+        inner, outer, self._named = _Known(), self._named, {}
+        for number, (parameter, argument) in enumerate(zip(parameters, op.operands, strict=True)):
             kind = parameter.type
+            if argument in known.shapes:
+                inner.shapes[parameter] = known.shapes[argument]
+                inner.nnz[parameter] = known.nnz[argument]
+            if argument in known.held:
+                inner.held[parameter] = known.held[argument]
             if not isinstance(kind, TensorType):
                 continue
             names = self._dimension_names(kind, argument_attributes(callee, number))
-            self._named |= {n: d for n, d in zip(names, shapes[argument], strict=True) if n}
-        returned = [v for v in self._visit(callee, inner_shapes, inner_nnz) if v in inner_shapes]
+            pairs = zip(names, known.shapes[argument], strict=True)
+            self._named |= {name: dim for name, dim in pairs if name}
+        returned = self._visit(callee, inner)
         self._named = outer
-        return [inner_shapes[v] for v in returned], [inner_nnz[v] for v in returned]
+        self._take_sizes(op, dict(zip(parameters, op.operands, strict=True)), known, inner)
+        self._take_sizes(op, dict(zip(returned, op.results, strict=True)), known, inner)
+        tensors = [value for value in returned if value in inner.shapes]
+        return [inner.shapes[v] for v in tensors], [inner.nnz[v] for v in tensors]
+
+    def _take_sizes(
+        self, call: func.CallOp, outer: Mapping[SSAValue, SSAValue], known: _Known, inner: _Known
+    ) -> None:
+        """Note the sizes that scalars of a called function hold, by those of its caller."""
+        for own, value in outer.items():
+            if own in inner.held:
+                known.held.setdefault(value, inner.held[own])
+        for name, size in self.computed.items():
+            if size.value in outer:
+                self.computed[name] = replace(size, value=outer[size.value], op=call)
 
     def _declared(self, op: Operation, result: SSAValue, inferred: Shape | None) -> Shape:
         """What a type declares, refined by what a rule inferred, and the other way round."""
@@ -322,40 +407,7 @@ def sizes_of(array: Array) -> tuple[int, ...]:
     return shape if isinstance(array, np.ndarray) else (*shape, int(array.nnz))
 
 
-def equal_sizes(function: Program) -> list[tuple[Dim, Dim]]:
-    """The pairs of sizes that the attribute `graph.equal` of a function holds.
-
-    Raises:
-        VerifyException: if it holds something else.
-    """
-    attr = function.attributes.get(EQUAL, ArrayAttr[Attribute]([]))
-    pairs: list[tuple[Dim, Dim]] = []
-    try:
-        for pair in cast(ArrayAttr[ArrayAttr[StringAttr]], attr):
-            left, right = (Dim.parse(text.data) for text in pair)
-            pairs.append((left, right))
-    except (TypeError, AttributeError, ValueError) as error:
-        subject = f"{function.name} @{function.sym_name.data}"
-        raise InvalidProgram(
-            explain(subject, f"wrong {EQUAL}", expected="pairs of sizes", got=attr)
-        ) from error
-    return pairs
-
-
-def equal_attribute(pairs: Iterable[tuple[Dim, Dim]]) -> ArrayAttr[ArrayAttr[StringAttr]]:
-    """What `equal_sizes` reads."""
-    return ArrayAttr([ArrayAttr([StringAttr(str(dim)) for dim in pair]) for pair in pairs])
-
-
-def argument_attributes(function: func.FuncOp, number: int) -> Mapping[str, Attribute]:
-    """The attributes of an argument of a function."""
-    if function.arg_attrs is None:
-        return {}
-    return cast(DictionaryAttr, function.arg_attrs.data[number]).data
-
-
-def _named_symbols(attributes: Mapping[str, Attribute]) -> list[str]:
-    dims, nnz = attributes.get(DIMS), attributes.get(NNZ)
-    texts = dims.data if isinstance(dims, ArrayAttr) else ()
-    names = [a.data for a in texts if isinstance(a, StringAttr)]
-    return [*names, nnz.data] if isinstance(nnz, StringAttr) else names
+def _computed_names(function: func.FuncOp) -> list[str]:
+    """The symbols of sizes that calls in a function compute."""
+    calls = [op for op in function.walk() if isinstance(op, CallLikeOp)]
+    return [size.symbol.data for call in calls for size in call.sizes]

@@ -7,6 +7,8 @@ attributes, `signature_attributes`, so that a module can be saved and called at 
     graph.arguments   the attributes of its arguments, with `graph.sizes` where one is symbolic
     graph.results     the same of its results
     graph.equal       pairs of sizes that must agree
+    graph.computed    sizes in results that it computes, each with an upper bound; it stores them
+                      in this order in a last buffer, of i64
     graph.arena       the bytes of its arena, where they depend on symbols
 """
 
@@ -31,10 +33,12 @@ from ...core.module import ARGUMENTS, RESULTS, SIGNATURE, Program, ValueSpec, fa
 from ...core.typed import tensor_type
 from ..sparse_tensor import format_of, index_type, is_sparse, position_type
 from .interfaces import unknown_sizes
-from .shapes import EQUAL, SymbolicShapes, equal_attribute, equal_sizes
+from .shapes import SymbolicShapes
+from .size_attributes import EQUAL, equal_attribute, equal_sizes
 
 SIZES = "graph.sizes"
 ENTRIES = "graph.entries"
+COMPUTED = "graph.computed"
 ARENA = "graph.arena"
 
 
@@ -43,9 +47,10 @@ class Signature:
     """The inputs and results of a program, and the origin of its symbolic dimensions.
 
     `input_shapes` and `output_shapes` are over symbols; `entries` the numbers of stored entries
-    of inputs, None for dense ones. `equal` are pairs of dimensions that must agree at run time.
-    `index_dtypes` are the integer types of CSR inputs. `arena` is at least the number of bytes
-    of memory for intermediate values.
+    of inputs, None for dense ones. `computed` are symbols in `output_shapes` that a call computes,
+    with their upper bounds in symbols of inputs. `equal` are pairs of dimensions that must agree
+    at run time. `index_dtypes` are the integer types of CSR inputs. `arena` is at least the number
+    of bytes of memory for intermediate values.
     """
 
     inputs: tuple[ValueSpec, ...]
@@ -53,9 +58,17 @@ class Signature:
     input_shapes: tuple[Shape, ...]
     output_shapes: tuple[Shape, ...]
     entries: tuple[Dim | None, ...]
+    computed: Mapping[str, Dim]
     equal: tuple[tuple[Dim, Dim], ...]
     index_dtypes: tuple[np.dtype[Any] | None, ...]
     arena: Dim
+
+    @cached_property
+    def largest_shapes(self) -> tuple[Shape, ...]:
+        """The shapes of results with upper bounds in place of computed sizes."""
+        return tuple(
+            tuple(dim.at_most(self.computed) for dim in shape) for shape in self.output_shapes
+        )
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
@@ -65,13 +78,14 @@ class Signature:
 
 
 def signature_attributes(
-    function: func.FuncOp, shapes: SymbolicShapes, arena: Dim
+    function: func.FuncOp, shapes: SymbolicShapes, computed: Sequence[str], arena: Dim
 ) -> dict[str, Attribute]:
     """The attributes that say of a function on buffers which tensors they stand for.
 
     Args:
         function: the function while it is one of tensors.
         shapes: the sizes in it.
+        computed: those in its results that it computes.
         arena: how many bytes its arena takes.
     """
     arguments = list(function.body.block.args)
@@ -88,8 +102,12 @@ def signature_attributes(
         ]
         if any(one.data for one in described):
             result[name] = ArrayAttr(described)
-    if shapes.equalities:
-        result[EQUAL] = equal_attribute((left, right) for left, right, _ in shapes.equalities)
+    equal = [pair for *pair, _ in shapes.equalities if not shapes.is_computed(*pair)]
+    if equal:
+        result[EQUAL] = equal_attribute((left, right) for left, right in equal)
+    if computed:
+        bounds = [(name, shapes.at_most(Dim.symbol(name))) for name in computed]
+        result[COMPUTED] = ArrayAttr([_texts((Dim.symbol(name), bound)) for name, bound in bounds])
     if not arena.is_static:
         result[ARENA] = StringAttr(str(arena))
     return result
@@ -126,12 +144,18 @@ def signature_of(function: Program) -> Signature:
         input_shapes=tuple(map(read.shape, face.type.inputs, face.arguments)),
         output_shapes=output_shapes,
         entries=tuple(map(read.entries, face.type.inputs, face.arguments)),
+        computed=read.computed(),
         equal=read.equal(),
         index_dtypes=tuple(map(read.index_dtype, face.type.inputs)),
         arena=read.dim(function.attributes.get(ARENA, StringAttr("0"))),
     )
     read.check_symbols(signature)
     return signature
+
+
+def computed_sizes(function: Program) -> Attribute:
+    """The attribute of a function on buffers with the sizes that it computes; empty without one."""
+    return function.attributes.get(COMPUTED, ArrayAttr[Attribute]([]))
 
 
 def arguments_of(function: Program) -> tuple[Argument, ...]:
@@ -184,6 +208,14 @@ class _Reader:
             raise self.fail("wrong attribute", "an array", attr)
         return attr.data
 
+    def computed(self) -> dict[str, Dim]:
+        pairs = [self.array(pair) for pair in self.array(computed_sizes(self.function))]
+        if any(len(pair) != 2 for pair in pairs):
+            raise self.fail(
+                f"wrong {COMPUTED}", "pairs of sizes", self.function.attributes[COMPUTED]
+            )
+        return {str(self.dim(symbol)): self.dim(bound) for symbol, bound in pairs}
+
     def equal(self) -> tuple[tuple[Dim, Dim], ...]:
         try:
             return tuple(equal_sizes(self.function))
@@ -226,8 +258,9 @@ class _Reader:
                 raise self.fail("wrong size of an argument", "a number or a name", dim)
         known = {name for dim in taken for name in dim.symbols}
         given = [dim for shape in signature.output_shapes for dim in shape]
+        given = [dim.at_most(signature.computed) for dim in given]
         given += [dim for pair in signature.equal for dim in pair]
-        for dim in (*given, signature.arena):
+        for dim in (*given, *signature.computed.values(), signature.arena):
             if not known.issuperset(dim.symbols):
                 raise self.fail("a size is not that of an argument", sorted(known), dim)
 

@@ -145,7 +145,8 @@ class _Importer:
             except UnsupportedNodeError as error:
                 self._problem(f'input "{spec.name}"', error)
         self.body = Block(arg_types=[kind for _, kind in usable])
-        self.emitter = Emitter(self.body, self.weights)
+        taken = {name for spec, _ in usable for dim in spec.shape for name in dim.symbols}
+        self.emitter = Emitter(self.body, self.weights, taken)
         for (spec, _), argument in zip(usable, self.body.args, strict=True):
             argument.location = named(spec.name)
             hint(argument, spec.name)

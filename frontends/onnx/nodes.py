@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -46,17 +47,27 @@ class Emitter:
     Args:
         body: the block of the public function.
         weights: the store for initialisers.
+        taken: the symbols of the inputs.
     """
 
-    def __init__(self, body: Block, weights: WeightStore) -> None:
+    def __init__(self, body: Block, weights: WeightStore, taken: Collection[str] = ()) -> None:
         self.body = body
         self.weights = weights
         self._fresh_symbols = 0
+        names = (f"size.{number}" for number in itertools.count())
+        self._fresh_sizes = (Dim.symbol(name) for name in names if name not in taken)
+        self._held: dict[SSAValue, Dim] = {}
 
     def fresh(self) -> Dim:
         """An unknown dimension."""
         self._fresh_symbols += 1
         return Dim.symbol(f"_{self._fresh_symbols}")
+
+    def _size(self, scalar: SSAValue, bound: Dim) -> Dim:
+        """The size that a scalar holds at run time."""
+        if scalar not in self._held:
+            self._held[scalar] = next(self._fresh_sizes)
+        return self._held[scalar]
 
     def emit(self, op: Operation, shapes: Sequence[Shape], location: LocationAttr) -> list[Value]:
         """Append `op`, whose operands have these shapes.
@@ -70,7 +81,7 @@ class Emitter:
         op.verify()
         assert isinstance(op, GraphOp)
         results: list[Value] = []
-        inferred = op.infer_shapes(shapes, ShapeFacts(op, self.fresh))
+        inferred = op.infer_shapes(shapes, ShapeFacts(op, self.fresh, held=self._size))
         for result, shape in zip(op.results, inferred, strict=True):
             dtype = dtype_of(element_type(result))
             check_shape([d.value if d.is_static else 1 for d in shape], dtype.itemsize, op.name)

@@ -1,4 +1,4 @@
-"""Gathers and scatters with an index for each element, cumulative operators, and top-k."""
+"""Gathers and scatters with an index for each element, selections, cumulative operators, top-k."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import functools
 import numpy as np
 from xdsl.ir import SSAValue
 
+from ...core.dims import product
 from ...dialects.graph import ops as graph
 from .nodes import Node
-from .ops_select import sliced, whole
-from .ops_shape import squeezed
+from .ops_select import concatenated, sliced, whole
+from .ops_shape import reshaped, squeezed, unsqueezed
 from .registry import converts
 from .values import Value
 
@@ -106,6 +107,29 @@ def _top_k(node: Node, k: int, largest: bool = True) -> list[Value]:
     x = node.input(0)
     axis = node.axis(node.attr_int("axis", -1), x.rank)
     return node.emit_all(graph.TopKOp, x, k=k, axis=axis, largest=largest)
+
+
+@converts("NonZero", since=9)
+def nonzero(node: Node) -> Value:
+    x = node.input(0)
+    if not x.rank:
+        raise node.unsupported("not supported for a scalar")
+    *indices, _ = node.emit_all(graph.NonzeroOp, x)
+    rows = [unsqueezed(node, places, [0]) for places in indices]
+    return rows[0] if len(rows) == 1 else node.emit(concatenated, *rows, axis=0)
+
+
+@converts("Compress", since=9)
+def compress(node: Node) -> Value:
+    x, condition = node.input(0), node.input(1)
+    if condition.rank != 1:
+        raise node.broken("the condition has the wrong rank", 1, condition.rank)
+    if node.has("axis"):
+        axis = node.axis(node.attr_int("axis"), x.rank)
+    else:
+        x, axis = reshaped(node, x, [product(x.shape)]), 0
+    places, _ = node.emit_all(graph.NonzeroOp, condition)
+    return node.emit(graph.GatherOp, x, places, axis=axis)
 
 
 def _register() -> None:

@@ -23,10 +23,11 @@ def concat(node: Node) -> Value:
     if not node.has("axis"):
         raise node.broken('attribute "axis" is missing')
     axis = node.axis(node.attr_int("axis"), xs[0].rank)
-    return xs[0] if len(xs) == 1 else node.emit(_concat, *xs, axis=axis)
+    return xs[0] if len(xs) == 1 else node.emit(concatenated, *xs, axis=axis)
 
 
-def _concat(*inputs: SSAValue, axis: int) -> graph.ConcatOp:
+def concatenated(*inputs: SSAValue, axis: int) -> graph.ConcatOp:
+    """The constructor of a concatenation, with its operands as arguments of their own."""
     return graph.ConcatOp(inputs, axis)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -25,6 +26,7 @@ from ...core.typed import function_around
 from ...core.walks import blocks_in
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
+from ...dialects.graph.computed_sizes import SizeAttr
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.ops_call import CallLikeOp
 from ...dialects.graph.shapes import SymbolicShapes
@@ -34,6 +36,7 @@ def inline(
     call: func.CallOp,
     primitive: func.FuncOp,
     dims: Mapping[SSAValue, Shape] = MappingProxyType({}),
+    computed: Mapping[Operation, Sequence[SizeAttr]] = MappingProxyType({}),
 ) -> None:
     """Replace a call by the operations of the primitive function that it calls.
 
@@ -42,6 +45,7 @@ def inline(
         primitive: the function.
         dims: shapes of results of calls in the function, in symbols of the caller, which the
             inlined calls then state.
+        computed: sizes that these calls compute, in symbols of the caller.
     """
     body = primitive.body.block
     values: dict[SSAValue, SSAValue] = dict(zip(body.args, call.arguments, strict=True))
@@ -56,6 +60,8 @@ def inline(
             copy.location = call.location
         if isinstance(copy, CallLikeOp) and all(result in dims for result in op.results):
             copy.state_dims([dims[result] for result in op.results])
+        if isinstance(copy, CallLikeOp) and op in computed:
+            copy.result_sizes = ArrayAttr(computed[op])
         new.append(copy)
     assert body.last_op is not None
     results = [values[v] for v in body.last_op.operands]
@@ -64,23 +70,38 @@ def inline(
     Rewriter.replace_op(call, new, results)
 
 
-def shapes_in_caller(call: func.CallOp, primitive: func.FuncOp) -> dict[SSAValue, Shape]:
-    """The shapes of results of calls in a primitive function, in symbols of its caller."""
+def sizes_in_caller(
+    call: func.CallOp, primitive: func.FuncOp
+) -> tuple[dict[SSAValue, Shape], dict[Operation, list[SizeAttr]]]:
+    """The shapes of results of calls in a primitive function, in symbols of its caller.
+
+    Also the sizes among them that these calls compute.
+    """
     calls = [op for op in primitive.body.block.ops if isinstance(op, CallLikeOp)]
-    caller = function_around(call)
-    if not calls or caller is None:
-        return {}
+    caller, last = function_around(call), primitive.body.block.last_op
+    if not calls or caller is None or last is None:
+        return {}, {}
     inner, outer = SymbolicShapes(primitive), SymbolicShapes(caller)
     sizes: dict[str, Dim] = {}
     for name, (number, dimension) in inner.bindings.items():
         argument = call.arguments[number]
         size = outer.shape(argument)[dimension] if isinstance(dimension, int) else None
         sizes[name] = size or outer.nnz(argument) or Dim.symbol(name)
-    return {
+    given = zip(primitive.body.block.args, call.arguments, strict=True)
+    outside = dict[SSAValue, SSAValue](given) | dict(zip(last.operands, call.results, strict=True))
+    named = {size.value: name for name, size in outer.computed.items()}
+    computed = defaultdict[Operation, list[SizeAttr]](list)
+    for name, size in inner.computed.items():
+        symbol = named.get(outside.get(size.value, size.value), name)
+        sizes[name] = Dim.symbol(symbol)
+        own = SizeAttr.of(symbol, size)
+        computed[size.op].append(own.bounded(size.bound.substitute(sizes)))
+    shapes: dict[SSAValue, Shape] = {
         result: tuple(dim.substitute(sizes) for dim in inner.shape(result))
         for op in calls
         for result in op.results
     }
+    return shapes, {op: computed[op] for op in calls if op in computed}
 
 
 def _merge_literals(block: Block) -> None:

@@ -22,7 +22,7 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.plan.planner import obstacle
 from ...dialects.graph.shapes import SymbolicShapes
-from .defuse import erase_unused, inline, shapes_in_caller
+from .defuse import erase_unused, inline, sizes_in_caller
 from .fusion.edges import Edge, edges
 from .fusion.grouping import Grouping
 from .fusion.groups import Group
@@ -71,7 +71,7 @@ def _dissolve_refused(ctx: Context, module: ModuleOp) -> None:
     calls = [c for f in functions for c in f.walk() if isinstance(c, func.CallOp)]
     for call in calls:
         if (function := refused.get(call.callee.string_value())) is not None:
-            inline(call, function, shapes_in_caller(call, function))
+            inline(call, function, *sizes_in_caller(call, function))
     erase_unused(module, refused)
 
 

@@ -33,7 +33,8 @@ from ...dialects.graph.chains import (
     operands_of,
 )
 from ...dialects.graph.interfaces import GraphOp
-from ...dialects.graph.shapes import SymbolicShapes, argument_attributes
+from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.graph.size_attributes import argument_attributes
 from .rules.permission import Permission
 
 _LISTED = 5

@@ -61,7 +61,8 @@ def group_module(ctx: Context, op: ModuleOp, table: Mapping[str, Pattern]) -> in
                 match = pattern.match(last) if last.parent is not None else None
                 if match is not None:
                     ops = _operators(match, name)
-                    results = [r for op in ops for r in op.results if r in match.roots]
+                    kept = {*match.roots, *(size for op in ops for size in op.size_results)}
+                    results = [r for op in ops for r in op.results if r in kept]
                     for part in parts(ops, results, shapes, recorder):
                         _outline(ctx, outliner, match, part, name)
                     count += 1

@@ -69,10 +69,15 @@ class Proposal:
 
 
 def results_of(ops: Collection[GraphOp]) -> list[SSAValue]:
-    """The results of operators that others use, and those of the last operator."""
+    """The results of operators that others use, or that are sizes; those of the last operator."""
     *inner, last = ops
     inside = set[Operation](ops)
-    shared = [r for op in inner for r in op.results if not inside.issuperset(users_of([r]))]
+    shared = [
+        result
+        for op in inner
+        for result in op.results
+        if result in op.size_results or not inside.issuperset(users_of([result]))
+    ]
     return [*shared, *last.results]
 
 

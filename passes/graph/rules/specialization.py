@@ -30,9 +30,9 @@ from ....core.typed import tensor_type
 from ....dialects.graph.buffers import buffer_types
 from ....dialects.graph.ops_call import CallDpsOp, CallLikeOp
 from ....dialects.graph.ops_control import LoopOp
-from ....dialects.graph.shapes import (
+from ....dialects.graph.shapes import SymbolicShapes
+from ....dialects.graph.size_attributes import (
     EQUAL,
-    SymbolicShapes,
     argument_attributes,
     equal_attribute,
     equal_sizes,
@@ -174,6 +174,9 @@ def _substitute(function: func.FuncOp, shapes: SymbolicShapes, known: Known) -> 
                 _refine(result, tuple(d.substitute(dims) for d in shapes.shape(result)))
             rows = [_texts(row, dims) for row in op.result_dims]
             op.result_dims = ArrayAttr(rows) if any(name.data for r in rows for name in r) else None
+        if isinstance(op, CallLikeOp) and op.result_sizes is not None:
+            bounded = [size.bounded(size.upper.substitute(dims)) for size in op.result_sizes]
+            op.result_sizes = ArrayAttr(bounded)
     pairs = [(a.substitute(dims), b.substitute(dims)) for a, b in equal_sizes(function)]
     pairs = [(a, b) for a, b in pairs if a != b]
     function.attributes.pop(EQUAL, None)

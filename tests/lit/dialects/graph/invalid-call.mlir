@@ -29,3 +29,19 @@ func.func @f(%x: tensor<4xi7>) {
   %y = graph.call_packed "env.f"(%x) : (tensor<4xi7>) -> tensor<4xf32>
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.call_packed: there is no result for size "k", expected below 1, got 1}}
+  %y = graph.call_packed "env.f"(%x) dims [["k"]] sizes [#graph.size<"k" in result 1 at_most "4">] : (tensor<4xf32>) -> tensor<?xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.call_packed: a size is not a scalar, expected tensor<i64>, got tensor<4xf32>}}
+  %y = graph.call_packed "env.f"(%x) dims [["k"]] sizes [#graph.size<"k" in argument 0 at_most "4">] : (tensor<4xf32>) -> tensor<?xf32>
+  func.return
+}

@@ -141,3 +141,27 @@ func.func @f(%x: tensor<4x3xf32>) {
   %y, %p = graph.top_k %x axis = 1 k = 4 largest = true : (tensor<4x3xf32>) -> (tensor<4x4xf32>, tensor<4x4xi64>)
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.nonzero: wrong number of indices, expected one for each dimension of x, got 1}}
+  %i, %n = graph.nonzero %x : (tensor<4x3xf32>) -> (tensor<?xi64>, tensor<i64>)
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<f32>) {
+  // expected-error @+1 {{graph.nonzero: wrong number of indices, expected an x with dimensions, got 0}}
+  %n = graph.nonzero %x : (tensor<f32>) -> (tensor<i64>)
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.nonzero: a size is not a scalar, expected tensor<i64>, got tensor<1xi64>}}
+  %i, %n = graph.nonzero %x : (tensor<4xf32>) -> (tensor<?xi64>, tensor<1xi64>)
+  func.return
+}

@@ -42,3 +42,10 @@ func.func @place(%x: tensor<4x?xf32>) -> (tensor<4xi64>, tensor<1x?xi64>) {
   %z = graph.arg_reduce min %x axis = -2 keepdims = true last = false : (tensor<4x?xf32>) -> tensor<1x?xi64>
   func.return %y, %z : tensor<4xi64>, tensor<1x?xi64>
 }
+
+// CHECK-LABEL: func.func @nonzero
+func.func @nonzero(%x: tensor<4x?xf32>) -> (tensor<?xi64>, tensor<?xi64>) {
+  // CHECK: %i, %j, %count = graph.nonzero %x : (tensor<4x?xf32>) -> (tensor<?xi64>, tensor<?xi64>, tensor<i64>)
+  %i, %j, %count = graph.nonzero %x : (tensor<4x?xf32>) -> (tensor<?xi64>, tensor<?xi64>, tensor<i64>)
+  func.return %i, %j : tensor<?xi64>, tensor<?xi64>
+}

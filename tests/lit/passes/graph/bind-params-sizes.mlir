@@ -62,3 +62,12 @@ func.func private @own(%x: tensor<?x4xf32>) -> tensor<?xf32> attributes {graph.p
   %y = graph.reshape %x shape = [-1] : (tensor<?x4xf32>) -> tensor<?xf32>
   func.return %y : tensor<?xf32>
 }
+
+// The upper bounds of sizes that calls compute are in these names too.
+// CHECK-LABEL: func.func @bounds
+// CHECK: graph.call_packed "some"(%{{.*}}) dims {{\[\[}}"s"], []] sizes [#graph.size<"s" in result 1 at_most "k+5">]
+func.func @bounds(%x: tensor<?x?xf32> {graph.name = "x", graph.dims = ["n", "k"]}, %v: tensor<?xf32> {graph.name = "v", graph.dims = ["n"]}) -> tensor<?xf32> {
+  %y, %s = graph.call_packed "some"(%x) dims [["s"], []] sizes [#graph.size<"s" in result 1 at_most "n+k">] : (tensor<?x?xf32>) -> (tensor<?xf32>, tensor<i64>)
+  %z = graph.call_packed "other"(%v) dims [["n"]] : (tensor<?xf32>) -> tensor<?xf32>
+  func.return %y : tensor<?xf32>
+}

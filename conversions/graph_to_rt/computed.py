@@ -1,0 +1,98 @@
+"""Sizes that the program computes: read from their scalars between calls, and checked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import i64
+from xdsl.ir import Operation, SSAValue
+
+from ...core.building.arithmetic import INDEX
+from ...core.dims import Dim
+from ...core.errors import explain
+from ...core.provenance import origin
+from ...dialects.graph.computed_sizes import ComputedSize
+from ...dialects.rt import ops as rt
+from .function import BufferFunction
+
+
+class ComputedSizes:
+    """Emits the sizes that scalars hold, each before its first use.
+
+    Args:
+        function: the function that computes them.
+        buffers_of: returns the buffers of a value.
+    """
+
+    def __init__(
+        self, function: BufferFunction, buffers_of: Callable[[SSAValue], Sequence[SSAValue]]
+    ) -> None:
+        self.function, self._buffers_of = function, buffers_of
+        self._of = defaultdict[Operation, list[tuple[str, ComputedSize]]](list)
+        for name, size in function.shapes.computed.items():
+            self._of[size.op].append((name, size))
+        self._unchecked = [
+            (left, right)
+            for left, right, _ in function.shapes.equalities
+            if function.shapes.is_computed(left, right)
+        ]
+
+    def before(self, call: Operation) -> None:
+        """Emit the sizes that arguments of a call hold."""
+        self._define([pair for pair in self._of[call] if pair[1].value not in call.results])
+
+    def after(self, call: Operation) -> None:
+        """Emit the sizes that results of a call hold, and the buffers that those results begin."""
+        self._define([pair for pair in self._of[call] if pair[1].value in call.results])
+        for value in call.results:
+            if value in self.function.places and value not in self.function.buffers:
+                shape = self.function.shapes.shape(value)
+                self.function.buffers[value] = [self.function.view(value, shape, call)]
+
+    def report(self) -> None:
+        """Store the sizes of results for the caller."""
+        function = self.function
+        for number, name in enumerate(function.reported):
+            size = function.insert(arith.IndexCastOp(function.sizes.symbols[name], i64))
+            place = [function.sizes.index(number)]
+            function.append(memref.StoreOp.get(size, function.report, place))
+
+    def _define(self, sizes: Sequence[tuple[str, ComputedSize]]) -> None:
+        function = self.function
+        for name, size in sizes:
+            (scalar,) = self._buffers_of(size.value)
+            loaded = function.insert(memref.LoadOp.get(scalar, []))
+            number = function.insert(arith.IndexCastOp(loaded, INDEX))
+            limit = function.size(size.bound, size.op)
+            # As unsigned numbers, negative ones are larger than any bound.
+            fits = function.insert(arith.CmpiOp(number, limit, "ule"))
+            self._check(fits, size.op, "a size is out of range", "0 to {1}", [number, limit])
+            function.sizes.symbols[name] = number
+        if sizes:
+            self._check_equal(sizes[0][1].op)
+
+    def _check_equal(self, op: Operation) -> None:
+        """Check the pairs of sizes that are known now."""
+        function, waiting = self.function, list[tuple[Dim, Dim]]()
+        for left, right in self._unchecked:
+            if not function.sizes.symbols.keys() >= {*left.symbols, *right.symbols}:
+                waiting.append((left, right))
+                continue
+            sizes = [function.size(dim, op) for dim in (right, left)]
+            same = function.insert(arith.CmpiOp(sizes[0], sizes[1], "eq"))
+            self._check(same, op, f"sizes {left} and {right} must agree", "{1}", sizes)
+        self._unchecked = waiting
+
+    def _check(
+        self,
+        condition: SSAValue,
+        op: Operation,
+        fact: str,
+        expected: str,
+        details: Sequence[SSAValue],
+    ) -> None:
+        """End the call where a condition does not hold; the first detail is what there is."""
+        message = explain(origin(op) or "call", fact, expected=expected, got="{0}")
+        self.function.append(rt.CheckOp(self.function.context, condition, message, details))

@@ -1,0 +1,106 @@
+"""Sizes that the program computes: a scalar that holds one, and its upper bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntAttr, StringAttr
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from ...core.dims import Dim
+from ...core.errors import explain
+
+RESULT, ARGUMENT = "result", "argument"
+"""What holds a size that a call computes or needs."""
+
+
+@dataclass(frozen=True)
+class ComputedSize:
+    """A size that is known once `value`, a scalar of i64, is: between 0 and `bound`.
+
+    `op` is the operation that needs or computes it.
+    """
+
+    value: SSAValue
+    bound: Dim
+    op: Operation
+
+
+@irdl_attr_definition
+class SizeAttr(ParametrizedAttribute):
+    """A size that is computed: `#graph.size<"size.0" in result 1 at_most "4*n">`, on a call.
+
+    It has the symbol for it in the `dims` of the call, the result or the argument (`in argument 0`)
+    that holds it, and an upper bound in symbols of the function around the call.
+    """
+
+    name = "graph.size"
+
+    symbol: StringAttr
+    holder: StringAttr
+    number: IntAttr
+    bound: StringAttr
+
+    @staticmethod
+    def of(symbol: str, size: ComputedSize) -> SizeAttr:
+        """The attribute of the operation of a computed size."""
+        values: list[SSAValue] = [*size.op.operands, *size.op.results]
+        number, made = values.index(size.value), size.value in size.op.results
+        number -= len(size.op.operands) if made else 0
+        holder = StringAttr(RESULT if made else ARGUMENT)
+        return SizeAttr(StringAttr(symbol), holder, IntAttr(number), StringAttr(str(size.bound)))
+
+    @property
+    def upper(self) -> Dim:
+        """The upper bound."""
+        return Dim.parse(self.bound.data)
+
+    @property
+    def is_result(self) -> bool:
+        """Whether a result holds the size, and not an argument."""
+        return self.holder.data == RESULT
+
+    def bounded(self, bound: Dim) -> SizeAttr:
+        """The same with another upper bound."""
+        return SizeAttr(self.symbol, self.holder, self.number, StringAttr(str(bound)))
+
+    def scalar(self, op: Operation) -> SSAValue:
+        """The scalar of an operation that holds the size."""
+        return (op.results if self.is_result else op.operands)[self.number.data]
+
+    def verify(self) -> None:
+        for text in (self.symbol.data, self.bound.data):
+            try:
+                Dim.parse(text)
+            except ValueError as error:
+                expected = 'a text such as "2*n"'
+                raise VerifyException(
+                    explain(f"#{self.name}", "wrong size", expected=expected, got=f'"{text}"')
+                ) from error
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(self.symbol.data)
+            printer.print_string(f" in {self.holder.data} {self.number.data} at_most ")
+            printer.print_string_literal(self.bound.data)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            symbol = parser.parse_str_literal()
+            parser.parse_keyword("in")
+            holder = parser.expect(
+                lambda: (
+                    parser.parse_optional_keyword(RESULT) or parser.parse_optional_keyword(ARGUMENT)
+                ),
+                f"{RESULT} or {ARGUMENT} expected",
+            )
+            number = parser.parse_integer(allow_boolean=False, allow_negative=False)
+            parser.parse_keyword("at_most")
+            bound = parser.parse_str_literal()
+        return [StringAttr(symbol), StringAttr(holder), IntAttr(number), StringAttr(bound)]

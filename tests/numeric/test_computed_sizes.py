@@ -1,0 +1,357 @@
+"""Sizes that the program computes: what is selected, and everything that follows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from onnx.helper import make_node
+from xdsl.dialects.builtin import i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+
+import stepwell as sw
+from stepwell.core.building.arithmetic import INDEX
+from stepwell.core.dims import Dim, Shape
+from stepwell.core.dtypes import dtype_named
+from stepwell.core.module import Module
+from stepwell.core.pipelines import TEXT_STAGES
+from stepwell.dialects.graph import scalars
+from stepwell.dialects.graph.attrs import FLOAT_TENSOR, I64_TENSOR
+from stepwell.dialects.graph.interfaces import (
+    FusionKind,
+    GraphOp,
+    ShapeFacts,
+    WritingNest,
+    element_type,
+)
+from stepwell.frontends.builder import Value
+
+from .test_onnx_operators import check as check_onnx
+from .test_operators import random
+
+Arrays = Sequence[np.ndarray]
+
+
+def same(got: Any, expected: Any) -> None:
+    """Compare results; 1e-5 relative because sums are taken in another order."""
+    for one, other in zip(_tuple(got), _tuple(expected), strict=True):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def _tuple(arrays: Any) -> tuple[np.ndarray, ...]:
+    return arrays if isinstance(arrays, tuple) else (arrays,)
+
+
+def sparse(shape: tuple[int, ...], share: float, dtype: str = "f4", seed: int = 0) -> np.ndarray:
+    """An array in which this share of the elements is not 0."""
+    rng = np.random.default_rng(seed)
+    return ((1 + rng.integers(0, 100, shape)) * (rng.random(shape) < share)).astype(dtype)
+
+
+def program(*results: Callable[..., Value | tuple[Value, ...]], **inputs: Any) -> Module:
+    """A program with a result, or several, from each function of its inputs."""
+    b = sw.Builder("main")
+    values = [b.input(name, *spec) for name, spec in inputs.items()]
+    for result in results:
+        made = result(b, *values)
+        for value in made if isinstance(made, tuple) else (made,):
+            b.output(value)
+    return b.module()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "f16", "bf16", "f32", "f64", "i8", "ui8", "i32", "i64"])
+def test_nonzero(dtype: str) -> None:
+    module = program(lambda b, x: b.nonzero(x), x=(("n", 3, 5), dtype))
+    exe = sw.compile(module, threads=1)
+    for n, share in [(0, 0.5), (1, 0.0), (1, 1.0), (7, 0.0), (7, 0.4), (7, 1.0), (70, 0.01)]:
+        x = sparse((n, 3, 5), share, "f4").astype(dtype_named(dtype))
+        *indices, count = exe(x)
+        same((*indices, count), (*np.nonzero(x), np.array(np.count_nonzero(x))))
+        same((*indices, count), module.run_reference(x))
+
+
+def test_nonzero_of_special_values() -> None:
+    x = np.array([np.nan, 0.0, -0.0, np.inf, 1e-45], np.float32)
+    exe = sw.compile(program(lambda b, x: b.nonzero(x), x=((5,),)), threads=1)
+    assert exe(x)[0].tolist() == [0, 3, 4]
+
+
+def selections() -> Module:
+    """Selected rows and elements, and operators of all kinds that follow."""
+    weights, more = random((6, 3)), np.arange(4, dtype=np.float32)
+
+    def rows(b: sw.Builder, x: Value, m: Value, c: Value) -> tuple[Value, ...]:
+        taken = b.compress(x, c, axis=0)
+        return (
+            b.softmax(taken @ weights, axis=-1),
+            b.reduce(taken, "sum", axes=[0], keepdims=False),
+            b.reduce(taken, "max", axes=[1], keepdims=False),
+            b.reshape(taken, shape=[-1, 2, 3]),
+            b.transpose(taken, permutation=[1, 0]) * 2,
+            b.matmul(b.transpose(taken, permutation=[1, 0]), taken),
+        )
+
+    def elements(b: sw.Builder, x: Value, m: Value, c: Value) -> tuple[Value, ...]:
+        taken = b.masked_select(x, m)
+        i, j, count = b.nonzero(m)
+        return (
+            b.concat([taken, more, taken], axis=0),
+            b.softmax(taken, axis=0),
+            b.relu(taken) + b.gather_nd(x, [i, j]),
+            b.concat([i, j * 2], axis=0),
+            b.reduce(taken, "mean", axes=[0], keepdims=False),
+            b.cumulative(taken, kind="sum", axis=0),
+            count * 2,
+        )
+
+    def chosen(b: sw.Builder, x: Value, m: Value, c: Value) -> Value:
+        again = b.compress(b.masked_select(x, m), b.relu(b.masked_select(x, m)))
+        return b.scatter_nd(b.reshape(x, shape=[-1]), again, [b.nonzero(b.relu(again))[0]])
+
+    return program(rows, elements, chosen, x=(("n", 6),), m=(("n", 6), "i1"), c=(("n",), "i1"))
+
+
+def cases() -> Iterator[Arrays]:
+    for n in (1, 5, 40):
+        for share in (0.0, 0.3, 1.0):
+            mask = sparse((n, 6), share, "?", seed=n)
+            mask[0, 0] = True  # NumPy warns about the mean of nothing
+            yield random((n, 6), seed=n), mask, sparse((n,), share, "?", seed=n + 1)
+
+
+def test_what_follows() -> None:
+    module = selections()
+    exe = sw.compile(module, threads=2, check=True)
+    for inputs in cases():
+        same(exe(*inputs), module.run_reference(*inputs))
+    x, mask, rows = inputs
+    got = exe(x, mask, rows)
+    np.testing.assert_array_equal(got[3], x[rows].reshape(-1, 2, 3))
+    np.testing.assert_array_equal(got[6][: mask.sum()], x[mask])
+
+
+def test_every_stage_runs_and_is_read_back() -> None:
+    def some(b: sw.Builder, x: Value, m: Value) -> tuple[Value, ...]:
+        i, j, count = b.nonzero(m)
+        return b.softmax(b.gather(x, i), axis=0) + 1, b.concat([i, j], axis=0), count
+
+    module = program(some, x=(("n",),), m=(("n", 1), "i1"))
+    exe = sw.compile(module, threads=1)
+    inputs = random((7,)), sparse((7, 1), 0.5, "?")
+    expected = module.run_reference(*inputs)
+    for stage in exe.stages:
+        same(exe.run_at(stage, *inputs), expected)
+        if stage not in TEXT_STAGES:
+            again = sw.from_mlir(exe.ir(stage), weights=exe.weights(stage))
+            assert str(again) == exe.ir(stage)
+            same(sw.compile(again, threads=1)(*inputs), expected)
+
+
+def test_results_have_no_more_memory_than_elements() -> None:
+    exe = sw.compile(program(lambda b, x: b.nonzero(x)[0], x=((100_000,),)), threads=1)
+    x = np.zeros(100_000, np.float32)
+    x[[7, 99_999]] = 1
+    got = exe(x)
+    assert got.tolist() == [7, 99_999]
+    assert (got.base, got.nbytes) == (None, 16)
+
+
+def test_a_result_of_a_computed_size_is_always_a_new_array() -> None:
+    exe = sw.compile(program(lambda b, x: b.nonzero(x), x=((5,),)), threads=1)
+    x, count = np.ones(5, np.float32), np.zeros((), np.int64)
+    assert exe(x, out=(None, count))[1] is count
+    assert count == 5
+    wrong = 'output "result0": its size is known only after the call, expected None, got an array'
+    with pytest.raises(sw.InputError, match=re.escape(wrong)):
+        exe(x, out=(np.zeros(5, np.int64), None))
+
+
+def test_one_size_for_all_that_is_selected_by_one_mask() -> None:
+    def both(b: sw.Builder, x: Value, m: Value) -> Value:
+        return b.masked_select(x, m) + b.masked_select(x * 2, m)
+
+    def apart(b: sw.Builder, x: Value, m: Value) -> Value:
+        return b.masked_select(x, m) + b.masked_select(x, b.relu(x))
+
+    x, mask = random((9,)), sparse((9,), 0.5, "?")
+    exe = sw.compile(program(both, x=((9,),), m=((9,), "i1")), threads=1)
+    assert "must agree" not in exe.ir("buffers")
+    np.testing.assert_allclose(exe(x, mask), 3 * x[mask], rtol=1e-6)
+    module = program(apart, x=((9,),), m=((9,), "i1"))
+    exe = sw.compile(module, threads=1)
+    np.testing.assert_array_equal(exe(x, x > 0), 2 * x[x > 0])
+    for stage in ("kernels", "buffers", "llvm"):
+        np.testing.assert_array_equal(exe.run_at(stage, x, x > 0), 2 * x[x > 0])
+    text = f"sizes size.0 and size.1 must agree, expected {mask.sum()}, got {np.sum(x > 0)}"
+    for run in (exe, lambda *inputs: exe.run_at("llvm", *inputs)):
+        with pytest.raises(sw.InputError, match=re.escape(text)):
+            run(x, mask)
+    with pytest.raises(sw.InputError, match=r"sizes size.0 and size.1 differ, expected \d, got \d"):
+        module.run_reference(x, mask)
+
+
+def test_in_regions() -> None:
+    def kept(b: sw.Builder, x: Value, m: Value, flag: Value) -> tuple[Value, ...]:
+        taken = b.cond(flag, lambda k: b.relu(k) * 2, lambda k: k + 1, b.masked_select(x, m))
+
+        def more(i: Value, total: Value) -> Value:
+            chosen = b.masked_select(b.tanh(x), b.greater(b.sin(x) + b.cast(i, "f32"), 0.5))
+            return total + b.reduce(chosen, "sum", axes=[0], keepdims=False)
+
+        total = b.loop(3, more, b.constant(np.float32(0)))
+        return taken, b.loop(4, lambda i, h: b.tanh(h) + 1, taken), total
+
+    module = program(kept, x=(("n",),), m=(("n",), "i1"), flag=((), "i1"))
+    exe = sw.compile(module, threads=1)
+    for n in (0, 1, 30):
+        inputs = random((n,)), sparse((n,), 0.5, "?"), np.array(n == 30)
+        same(exe(*inputs), module.run_reference(*inputs))
+    same(exe.run_at("buffers", *inputs), module.run_reference(*inputs))
+    same(exe.run_at("kernels", *inputs), module.run_reference(*inputs))
+
+
+def test_a_region_gives_no_size_that_it_computes() -> None:
+    def kept(b: sw.Builder, x: Value, flag: Value) -> Value:
+        return b.cond(flag, lambda: b.nonzero(x)[0], lambda: b.nonzero(x + 1)[0])
+
+    text = "graph.if: result 0 has a size that a region computes, expected sizes that are known"
+    with pytest.raises(sw.StepwellError, match=text):
+        sw.compile(program(kept, x=((5,),), flag=((), "i1")))
+
+
+SOME = """
+func.func @main(%x: tensor<?xf32> {graph.name = "x", graph.dims = ["n"]}) -> tensor<?xf32> {
+  %y, %k = graph.call_packed "test.some"(%x) dims [["k"], []]
+    sizes [#graph.size<"k" in result 1 at_most "n">]
+    : (tensor<?xf32>) -> (tensor<?xf32>, tensor<i64>)
+  func.return %y : tensor<?xf32>
+}
+"""
+
+
+def test_a_registered_function_computes_a_size() -> None:
+    def some(x: np.ndarray, y: np.ndarray, count: np.ndarray) -> None:
+        assert y.shape == x.shape
+        kept = x[x > 0]
+        y[: len(kept)], count[()] = kept, int(x[0]) or len(kept)
+
+    sw.register_function("test.some")(some)
+    module = sw.from_mlir(SOME)
+    exe = sw.compile(module, threads=1)
+    x = np.array([0, 3, -1, 5], np.float32)
+    for run in (exe, module.run_reference, lambda x: exe.run_at("llvm", x)):
+        np.testing.assert_array_equal(run(x), [3, 5])
+        for wrong in (5, -1):
+            text = rf"a size is out of range, expected 0 to 4, got {wrong}\b"
+            with pytest.raises(sw.InputError, match=text):
+                run(np.array([wrong, 3, -1, 5], np.float32))
+
+
+@irdl_op_definition
+class PositiveOp(GraphOp):
+    """The positive elements of a vector, and how many they are."""
+
+    name = "tests.positive"
+    FUSION: ClassVar = FusionKind.NEST
+
+    x = operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+    count = result_def(I64_TENSOR)
+
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, x: SSAValue, result_type: Attribute | None = None) -> None:
+        super().__init__(operands=[x], result_type=result_type)
+
+    @property
+    def size_results(self) -> tuple[SSAValue, ...]:
+        return (self.count,)
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.x), i64]
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        return [(facts.size(self.count, shapes[0][0]),), ()]
+
+    def reference(self, *arrays: Any) -> tuple[Any, ...]:
+        kept = arrays[0][arrays[0] > 0]
+        return self.stored(kept, np.array(len(kept)))
+
+    def write(self, nest: WritingNest) -> None:
+        kind = nest.compute_type(element_type(self.x))
+        zero, ends = scalars.zero(nest, kind), [nest.constant(n, INDEX) for n in (0, 1)]
+
+        def step(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            x, (count,) = nest.at(self.x, (place,)), carried
+            is_kept = scalars.less(nest, zero, x)
+
+            def keep(_: AffineExpr, none: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                nest.write(0, (nest.index(count),), x)
+                return none
+
+            nest.serial(nest.index(scalars.select(nest, is_kept, ends[1], ends[0])), [], keep)
+            more = scalars.add(nest, count, nest.constant(1, i64))
+            return [scalars.select(nest, is_kept, more, count)]
+
+        (count,) = nest.serial(nest.extent(self.x, 0), [nest.constant(0, i64)], step)
+        nest.write(1, (), count)
+
+
+def test_what_follows_elementwise_is_computed_where_an_operator_writes() -> None:
+    def chosen(b: sw.Builder, x: Value) -> Value:
+        kept, _ = b.apply(PositiveOp, b.tanh(x))
+        return b.exp(kept * 2)
+
+    module = program(chosen, x=(("n",),))
+    exe = sw.compile(module, threads=1, check=True)
+    assert "loop.kernel @fused_positive_mul_exp" in exe.ir("kernels")
+    for n in (0, 1, 37):
+        x = random((n,), seed=n)
+        same(exe(x), np.exp(np.tanh(x[x > 0]) * 2))
+        same(exe.run_at("buffers", x), module.run_reference(x))
+
+
+def test_text_of_a_size() -> None:
+    text = '#graph.size: wrong size, expected a text such as "2*n", got "n/2"'
+    with pytest.raises(sw.StepwellError, match=re.escape(text)):
+        sw.from_mlir(SOME.replace('at_most "n"', 'at_most "n/2"'))
+
+
+def test_upper_bounds() -> None:
+    n, k, m = map(Dim.symbol, "nkm")
+    bounds = {"k": n * 2, "m": k + 1}
+    assert (k * 3 + n).at_most(bounds) == n * 7
+    assert (m * k - k + 4).at_most(bounds) == n * 4 * n + n * 2 + 4
+    assert (n - 1).at_most(bounds) == n - 1
+
+
+def test_a_mask_that_does_not_fit() -> None:
+    b = sw.Builder("main")
+    x, mask = b.input("x", (4, 3)), b.input("m", (4, 2), "i1")
+    with pytest.raises(sw.InputError, match=r"masked_select: the mask does not fit"):
+        b.masked_select(x, mask)
+    with pytest.raises(sw.InputError, match="compress: the condition has the wrong rank"):
+        b.compress(x, mask, axis=0)
+    b.output(b.compress(x, b.input("c", ("k",), "i1"), axis=1))
+    exe = sw.compile(b.module(), threads=1)
+    values, unused = random((4, 3)), np.zeros((4, 2), bool)
+    np.testing.assert_array_equal(exe(values, unused, np.array([True, False])), values[:, :1])
+    with pytest.raises(sw.InputError, match="index"):
+        exe(values, unused, np.array([False, False, False, True]))
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_onnx(symbolic: bool) -> None:
+    x = sparse((3, 4, 5), 0.3, "float32")
+    shapes: dict[str, Sequence[int | str]] = {"x": ("a", "b", 5)} if symbolic else {}
+    check_onnx(make_node("NonZero", ["x"], ["y"]), {"x": x}, symbolic=shapes)
+    flags = np.array([0, 1, 1], bool)
+    for axis in (None, 0, -2):
+        node = make_node("Compress", ["x", "c"], ["y"], **({} if axis is None else {"axis": axis}))
+        check_onnx(node, {"x": x, "c": flags}, symbolic=shapes)
