@@ -144,6 +144,17 @@ class Scalar:
     def __ge__(self, other: Any) -> Scalar:
         return self._with(scalars.less_equal, other, swap=True)
 
+    # Python would take a scalar for true, and two scalars for different.
+
+    def __bool__(self) -> bool:
+        fact = "a scalar has no truth value before the kernel runs"
+        raise self.k.error(fact, "k.where, k.maximum or k.minimum")
+
+    def __eq__(self, other: object) -> bool:
+        raise self.k.error("a scalar is compared by == or !=", "k.equal(a, b)")
+
+    __hash__ = object.__hash__
+
 
 class Buffer:
     """A dense operand or result of a kernel."""

@@ -46,6 +46,7 @@ from .ops_loops import ForOp, YieldOp
 from .ops_partition import PartitionPointOp
 from .ops_prefetch import PrefetchOp
 from .ops_values import FoldOp, LocalOp, block_shape, element_type, refuse
+from .outside import outside
 from .segments import is_row_pointer
 from .vectors import VECTORS, VectorsAttr
 
@@ -97,8 +98,9 @@ class KernelOp(IRDLOperation):
 
     In a loop that is not `serial`, no iteration stores to a place that another one loads from or
     stores to, and an element of an output or a `loop.local` is stored before it is read (see
-    `dependences.py`). A reduction accumulates each carried value by its combiner (see
-    `accumulators.py`). Only `loop.for` has a body: schedules and conversions handle no other.
+    `dependences.py`). No access is certainly outside of its buffer (see `outside.py`). A reduction
+    accumulates each carried value by its combiner (see `accumulators.py`). Only `loop.for` has a
+    body: schedules and conversions handle no other.
 
     The attribute `loop.schedule` is the trace of the steps that scheduled the kernel (see
     `trace.py`), for readers and for replay. `loop.vectors` gives the machine vectors that each
@@ -196,6 +198,10 @@ class KernelOp(IRDLOperation):
         for load in unwritten(self.body.block, self.outputs):
             fact = f"{access_text(load)} is read, but nothing is stored there before"
             refuse(load, fact, "a store that precedes it, also in the body of a serial loop")
+        for place in outside(self.body.block):
+            fact = f"{access_text(place.access)} is outside of dimension {place.dimension}"
+            expected = "0 <= index" if place.size is None else f"0 <= index < {place.size}"
+            refuse(place.access, fact, expected, place.index)
         written = {op.buffer for op in self.walk() if isinstance(op, StoreOp)}
         written |= {given for output in self.outputs if output in written for given in over[output]}
         for op in self.walk():

@@ -251,6 +251,18 @@ def of_another_rank(k, x, y):
 
 
 @sw.kernel
+def branches(k, x, y):
+    with k.loops(*x.shape) as (i, j):
+        y[i, j] = max(x[i, j], 0.0)
+
+
+@sw.kernel
+def compares(k, x, y):
+    with k.loops(*x.shape) as (i, j):
+        y[i, j] = k.where(x[i, j] != 0.0, x[i, j], 1.0)
+
+
+@sw.kernel
 def raises(k, x, y):
     raise KeyError("boom")
 
@@ -280,6 +292,8 @@ ERRORS = [
     ("graph.neg", writes_nothing, r'kernel "writes_nothing": nothing is written to "y"'),
     ("graph.neg", stores_integers, r'wrong type of what is stored in "y", expected f32, got i32'),
     ("graph.neg", of_another_rank, r'wrong number of indices of "x", expected 2, got 1'),
+    ("graph.neg", branches, r"a scalar has no truth value .*, expected k.where, k.maximum or"),
+    ("graph.neg", compares, r"a scalar is compared by == or !=, expected k.equal\(a, b\)"),
     ("graph.neg", raises, r"kernel \"raises\": raised KeyError: 'boom' \(node \"n\"\)"),
     ("graph.neg", another_kernel, r"the kernel does not fit what it is for, expected memref<"),
 ]

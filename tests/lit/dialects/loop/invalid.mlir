@@ -617,3 +617,23 @@ loop.kernel @k(%x: memref<4xf32>, %i: index) -> () {
   // expected-error @+1 {{loop.load: map has the wrong number of dimensions, expected 2, got}}
   %v = "loop.load"(%x, %i, %i) <{map = affine_map<(d0) -> (d0)>, limited = array<i64>}> : (memref<4xf32>, index, index) -> f32
 }
+
+// -----
+
+// expected-error @+1 {{loop.load: x[i + 1] is outside of dimension 0, expected 0 <= index < 4, got 4}}
+loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+  loop.for "i" %i to 4 {
+    %v = loop.load %x (d0) -> (d0 + 1)(%i) : memref<4xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+  }
+}
+
+// -----
+
+// expected-error @+1 {{loop.load: x[i * -1 + 2, i] is outside of dimension 0, expected 0 <= index, got -1}}
+loop.kernel @k(%x: memref<?x4xf32>) -> (%y: memref<4xf32>) {
+  loop.for "i" %i to 4 {
+    %v = loop.load %x (d0) -> (d0 * -1 + 2, d0)(%i) : memref<?x4xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+  }
+}
