@@ -172,6 +172,23 @@ def one_hot_in_torch(indices: Any) -> Any:
     return torch.zeros(len(indices), 256).scatter_(1, indices[:, None], 1.0)
 
 
+def sorting(*shape: int) -> Built:
+    """The sorted elements of rows."""
+    return Built(
+        (shape,), lambda b, x: b.sort(x)[0], torch=lambda x: x.sort(dim=1, stable=True).values
+    )
+
+
+def argsort(*shape: int) -> Built:
+    """Where the sorted elements of rows come from."""
+    return Built((shape,), lambda b, x: b.sort(x)[1], torch=lambda x: x.argsort(stable=True, dim=1))
+
+
+def top_k(k: int, *shape: int) -> Node:
+    """The largest elements of rows, and where they come from."""
+    return Node((shape,), "TopK", (np.array([k]),), torch=lambda x: x.topk(k).values)
+
+
 FLAT = {"keepdims": 0}
 OPERATORS: dict[str, Operator] = {
     "GlobalAveragePool": unary("GlobalAveragePool", IMAGE),
@@ -261,6 +278,15 @@ OPERATORS: dict[str, Operator] = {
     "ScatterElements of one dimension": scatter_of_elements(1_000_000, 100_000),
     "ScatterND, 10,000 rows": scatter_of_rows(10_000, 2000),
     "ScatterND, 1,000,000 rows": scatter_of_rows(1_000_000, 100_000),
+    "Sort of one row": sorting(1, 1_000_000),
+    "Sort of rows": sorting(4096, 1024),
+    "Sort of short rows": sorting(64, 100),
+    "Argsort of one row": argsort(1, 1_000_000),
+    "Argsort of rows": argsort(4096, 1024),
+    "Argsort of short rows": argsort(64, 100),
+    "TopK, 10 of 1024": top_k(10, 512, 1024),
+    "TopK, 10 of 100,000": top_k(10, 1, 100_000),
+    "TopK, 1000 of 100,000": top_k(1000, 1, 100_000),
     "OneHot": Node(
         (Places((4096,), 256),),
         "OneHot",
@@ -281,7 +307,8 @@ def run(name: str, operator: Operator, threads: int) -> Result:
     peers = operator.peers(arrays, threads)
     if not peers:
         raise SystemExit(f"{name}: neither onnxruntime nor torch is installed to compare with")
-    ours = np.asarray(exe(*arrays))
+    found = exe(*arrays)
+    ours = np.asarray(found[0] if isinstance(found, tuple) else found)
     for peer, call in peers.items():
         other = np.asarray(call())
         if not np.allclose(ours, other, rtol=0, atol=TOLERANCE * max(1.0, np.abs(other).max())):

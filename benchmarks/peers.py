@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper, numpy_helper, shape_inference
+from onnx import ModelProto, TensorProto, defs, helper, numpy_helper, shape_inference
 from scipy.sparse import csr_array
 
 from stepwell.tools.timing import Timing
@@ -31,6 +31,10 @@ PEERS = {
     "threadpoolctl": "threadpoolctl",
 }
 """Distributions that may be installed, and the name of each one's module."""
+
+
+_OPSET = 18
+"""The version of the operators of ONNX."""
 
 
 class Compared:
@@ -66,17 +70,21 @@ def one_node(
     constants: Sequence[np.ndarray],
     attributes: Mapping[str, Any],
 ) -> ModelProto:
-    """A model of one node: inputs of the shapes and types of these, then the constants."""
+    """A model of one node: inputs of the shapes and types of these, then the constants.
+
+    It has as many results as the operator demands.
+    """
     names = [f"x{n}" for n in range(len(inputs))]
     weights = [numpy_helper.from_array(array, f"c{n}") for n, array in enumerate(constants)]
-    node = helper.make_node(kind, [*names, *(c.name for c in weights)], ["y"], **attributes)
+    results = [f"y{n}" for n in range(defs.get_schema(kind, _OPSET).min_output)]
+    node = helper.make_node(kind, [*names, *(c.name for c in weights)], results, **attributes)
     specs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
         for name, x in zip(names, inputs, strict=True)
     ]
-    y = helper.make_tensor_value_info("y", TensorProto.UNDEFINED, None)
-    graph = helper.make_graph([node], "main", specs, [y], weights)
-    opset = [helper.make_opsetid("", 18)]
+    outputs = [helper.make_tensor_value_info(y, TensorProto.UNDEFINED, None) for y in results]
+    graph = helper.make_graph([node], "main", specs, outputs, weights)
+    opset = [helper.make_opsetid("", _OPSET)]
     model = helper.make_model(graph, opset_imports=opset, ir_version=9)
     return shape_inference.infer_shapes(model)
 
