@@ -29,13 +29,16 @@ from .interfaces import (
 )
 from .order_keys import MOST_PLACES, KeyAt, PlaceAt, key_bits, order_key
 from .selection import select_first
-from .sorting import sort
+from .sorting import RANKED, known_size, sort, sort_first
 
 if TYPE_CHECKING:
     from .interfaces import Array
 
-SELECTED = 32
-"""Up to this many elements of a row are selected without sorting all of it."""
+FEW, MANY, SPARSE = 16, 128, 32
+"""How many elements are kept while a row is read: up to `FEW` of any row, and up to `MANY` of one
+that is `SPARSE` times as long."""
+DENSE = 4
+"""Of a row that is this many times as long, not all elements are sorted."""
 
 
 class OrderingOp(GraphOp, ABC):
@@ -213,7 +216,9 @@ class TopKOp(OrderingOp):
         return self.stored(*found)
 
     def order(self, nest: WritingNest, extent: AffineExpr, key_at: KeyAt, bits: int) -> PlaceAt:
-        k = self.k.value.data
-        if 0 < k <= SELECTED:
+        k, size = self.k.value.data, known_size(extent)
+        if 0 < k <= FEW or (size is not None and 0 < k <= min(MANY, size // SPARSE)):
             return select_first(nest, extent, k, key_at, bits)
+        if k and (size is None or size >= max(RANKED, DENSE * k)):
+            return sort_first(nest, extent, k, key_at, bits)
         return sort(nest, extent, key_at, bits)

@@ -100,10 +100,16 @@ class Records:
         high = nest.insert(arith.ShLIOp(wide, nest.constant(PLACE_BITS, i64)))
         return (nest.insert(arith.OrIOp(high, own)),)
 
-    def last(self, nest: WritingNest) -> Record:
+    def lowest(self, nest: WritingNest) -> Record:
+        """What no record is less than."""
+        return self._repeated(nest.constant(-(1 << 63), i64))
+
+    def highest(self, nest: WritingNest) -> Record:
         """What is not less than any record."""
-        largest = nest.constant((1 << 63) - 1, i64)
-        return (largest,) if self.is_packed else (largest, largest)
+        return self._repeated(nest.constant((1 << 63) - 1, i64))
+
+    def _repeated(self, scalar: SSAValue) -> Record:
+        return (scalar,) if self.is_packed else (scalar, scalar)
 
     def key(self, nest: WritingNest, record: Record) -> SSAValue:
         """The key of a record, in the type of `order_key`."""
@@ -127,6 +133,17 @@ class Records:
         same = scalars.equal(nest, a[0], b[0])
         before = nest.insert(arith.AndIOp(same, scalars.less(nest, a[1], b[1])))
         return nest.insert(arith.OrIOp(first, before))
+
+    def clamped(self, nest: WritingNest, record: Record, low: Record, high: Record) -> Record:
+        """A record, or `low` if it is less than that, or `high` if that is less."""
+        if self.is_packed:
+            larger = scalars.maximum(nest, record[0], low[0])
+            return (scalars.minimum(nest, larger, high[0]),)
+        larger = self._chosen(nest, self.less(nest, record, low), low, record)
+        return self._chosen(nest, self.less(nest, high, larger), high, larger)
+
+    def _chosen(self, nest: WritingNest, first: SSAValue, a: Record, b: Record) -> Record:
+        return tuple(scalars.select(nest, first, x, y) for x, y in zip(a, b, strict=True))
 
     def buffer(self, nest: WritingNest, shape: Index) -> RecordBuffer:
         """A local buffer of records."""

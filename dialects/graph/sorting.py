@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
@@ -32,11 +32,28 @@ _ZERO = AffineExpr.constant(0)
 
 def sort(nest: WritingNest, extent: AffineExpr, key_at: KeyAt, bits: int) -> PlaceAt:
     """Sort a row of `extent` elements with keys of some bits; equal keys keep their order."""
-    known = extent.value if isinstance(extent, AffineConstantExpr) else None
+    known = known_size(extent)
     if known is not None and known <= RANKED:
         return _sort_by_ranks(nest, extent, key_at, Records(bits))
     digit = LONG_DIGIT if known is not None and known >= LONG else SHORT_DIGIT
-    return _DigitSort(nest, extent, bits, digit).sorted(key_at)
+    half = nest.constant(0, i64)
+    return _DigitSort(nest, extent, key_at, bits).sorted(digit, extent, half)
+
+
+def sort_first(
+    nest: WritingNest, extent: AffineExpr, count: int, key_at: KeyAt, bits: int
+) -> PlaceAt:
+    """Where the first `count` elements come from, of a row that has as many.
+
+    Only elements are sorted whose first digit is not greater than that of all of these.
+    """
+    sort = _DigitSort(nest, extent, key_at, bits)
+    return sort.sorted(SHORT_DIGIT, sort.only_first(count), nest.constant(1, i64))
+
+
+def known_size(extent: AffineExpr) -> int | None:
+    """The size of a row, None if it is symbolic."""
+    return extent.value if isinstance(extent, AffineConstantExpr) else None
 
 
 def _sort_by_ranks(nest: WritingNest, extent: AffineExpr, key_at: KeyAt, form: Records) -> PlaceAt:
@@ -66,72 +83,118 @@ def _sort_by_ranks(nest: WritingNest, extent: AffineExpr, key_at: KeyAt, form: R
 
 
 class _DigitSort:
-    """Sorts one row by the digits of its keys, into one half of a buffer and into the other."""
+    """Sorts the records of one row, which lie in one half of a buffer and move into the other.
 
-    def __init__(self, nest: WritingNest, extent: AffineExpr, bits: int, digit: int) -> None:
+    Their keys are shifted, so that they are in order as unsigned numbers.
+    """
+
+    def __init__(self, nest: WritingNest, extent: AffineExpr, key_at: KeyAt, bits: int) -> None:
         self.nest, self.extent, self.form = nest, extent, Records(bits)
-        self.passes = -(-bits // digit)
-        self.digit = -(-bits // self.passes)
         # The first record is looked at even where there is none.
         self.records = self.form.buffer(nest, (AffineExpr.constant(2), extent + 1))
-        values = AffineExpr.constant(1 << self.digit)
-        self.counts = nest.local((AffineExpr.constant(self.passes), values), i32)
-        self.values = values
+        shift = self.shift(bits - 1)
+        offset = nest.constant(-(1 << 63) if shift == 63 else 1 << shift, i64)
+        with nest.loops([extent]) as (place,):
+            first, *rest = self.form.of(nest, key_at(place), place)
+            self.records.put((_ZERO, place), (scalars.add(nest, first, offset), *rest))
 
-    def sorted(self, key_at: KeyAt) -> PlaceAt:
-        """Sort, and return where each element of the sorted row comes from."""
-        self._fill(key_at)
-        self._count()
+    def shift(self, bit: int) -> int:
+        """The number of a bit of a key in the first scalar of its record."""
+        return bit + (PLACE_BITS if self.form.is_packed else 0)
+
+    def digit(self, record: Record, shift: SSAValue, bits: int) -> SSAValue:
+        """A part of a key, as an i64."""
+        mask = self.nest.constant((1 << bits) - 1, i64)
+        shifted = self.nest.insert(arith.ShRUIOp(record[0], shift))
+        return self.nest.insert(arith.AndIOp(shifted, mask))
+
+    def sorted(self, longest: int, extent: AffineExpr, half: SSAValue) -> PlaceAt:
+        """Sort some records of a half by digits of at most `longest` bits."""
         nest = self.nest
-        (half,) = nest.serial(AffineExpr.constant(self.passes), [nest.constant(0, i64)], self._pass)
+        passes = -(-self.form.bits // longest)
+        digits = _Digits(self, passes, extent)
+        digits.count(nest.index(half))
+        (half,) = nest.serial(digits.passes, [half], digits.order)
 
         def place(position: AffineExpr) -> SSAValue:
             return self.form.place(nest, self.records.at((nest.index(half), position)))
 
         return place
 
-    def _fill(self, key_at: KeyAt) -> None:
-        """Records whose keys, as unsigned numbers, are in order."""
-        nest = self.nest
-        shift = self.form.bits - 1 + (PLACE_BITS if self.form.is_packed else 0)
-        offset = nest.constant(-(1 << 63) if shift == 63 else 1 << shift, i64)
-        with nest.loops([self.extent]) as (place,):
-            first, *rest = self.form.of(nest, key_at(place), place)
-            self.records.put((_ZERO, place), (scalars.add(nest, first, offset), *rest))
+    def only_first(self, count: int) -> AffineExpr:
+        """Move records to the other half that may be among the first ones; return their number."""
+        nest, bits = self.nest, min(self.form.bits, LONG_DIGIT)
+        shift = nest.constant(self.shift(self.form.bits - bits), i64)
+        values = AffineExpr.constant(1 << bits)
+        counts = nest.local((values,), i32)
+        none, one = nest.constant(0, i32), nest.constant(1, i32)
+        with nest.loops([values]) as index:
+            counts.put(index, none)
 
-    def _count(self) -> None:
+        def digit(place: AffineExpr) -> tuple[Record, SSAValue]:
+            record = self.records.at((_ZERO, place))
+            return record, self.digit(record, shift, bits)
+
+        def note(place: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            counts.put((nest.index(digit(place)[1]),), one, "add")
+            return nothing
+
+        def enough(value: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            before, bound = carried
+            needed = scalars.less(nest, before, nest.constant(count, i32))
+            more = scalars.add(nest, before, counts.at((value,)))
+            return [more, scalars.add(nest, bound, scalars.convert(nest, needed, i1, i64))]
+
+        def move(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            (position,), (record, value) = carried, digit(place)
+            self.records.put((AffineExpr.constant(1), nest.index(position)), record)
+            needed = scalars.less(nest, value, bound)
+            return [scalars.add(nest, position, scalars.convert(nest, needed, i1, i64))]
+
+        nest.serial(self.extent, [], note)
+        start = nest.constant(0, i64)
+        _, bound = nest.serial(values, [none, start], enough)
+        (number,) = nest.serial(self.extent, [start], move)
+        return nest.index(number)
+
+
+class _Digits:
+    """Orders records by each of the digits of their keys, the last one first."""
+
+    def __init__(self, sort: _DigitSort, passes: int, extent: AffineExpr) -> None:
+        self.sort, self.nest, self.extent = sort, sort.nest, extent
+        self.bits = -(-sort.form.bits // passes)
+        self.number, self.passes = passes, AffineExpr.constant(passes)
+        self.values = AffineExpr.constant(1 << self.bits)
+        self.counts = sort.nest.local((self.passes, self.values), i32)
+
+    def count(self, half: AffineExpr) -> None:
         """How often each digit has each value."""
         nest, one = self.nest, self.nest.constant(1, i32)
-        with nest.loops([AffineExpr.constant(self.passes), self.values]) as index:
+        with nest.loops([self.passes, self.values]) as index:
             self.counts.put(index, nest.constant(0, i32))
 
-        def step(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            record = self.records.at((_ZERO, place))
-            for number in range(self.passes):
-                shift = nest.constant(self._shift(number), i64)
-                value = self._digit(record, shift)
-                self.counts.put((AffineExpr.constant(number), value), one, "add")
-            return carried
+        def step(place: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            record = self.sort.records.at((half, place))
+            for number in range(self.number):
+                shift = nest.constant(self.sort.shift(number * self.bits), i64)
+                self.counts.put((AffineExpr.constant(number), self._of(record, shift)), one, "add")
+            return nothing
 
         nest.serial(self.extent, [], step)
 
-    def _shift(self, number: int) -> int:
-        return number * self.digit + (PLACE_BITS if self.form.is_packed else 0)
+    def _of(self, record: Record, shift: SSAValue) -> AffineExpr:
+        return self.nest.index(self.sort.digit(record, shift, self.bits))
 
-    def _digit(self, record: Record, shift: SSAValue) -> AffineExpr:
-        nest, mask = self.nest, self.nest.constant((1 << self.digit) - 1, i64)
-        shifted = nest.insert(arith.ShRUIOp(record[0], shift))
-        return nest.index(nest.insert(arith.AndIOp(shifted, mask)))
-
-    def _pass(self, number: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def order(self, number: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """Order the records by one digit, unless all have the same; return their half."""
         nest, (half,) = self.nest, carried
-        bits = nest.constant(self.digit, i64)
+        bits = nest.constant(self.bits, i64)
         shift = scalars.mul(nest, scalars.from_index(nest, nest.value(number), i64), bits)
-        shift = scalars.add(nest, shift, nest.constant(self._shift(0), i64))
+        shift = scalars.add(nest, shift, nest.constant(self.sort.shift(0), i64))
         source = nest.index(half)
         other = nest.insert(arith.XOrIOp(half, nest.constant(1, i64)))
-        first = self._digit(self.records.at((source, _ZERO)), shift)
+        first = self._of(self.sort.records.at((source, _ZERO)), shift)
         size = scalars.from_index(nest, nest.value(self.extent), i32)
         differ = scalars.less(nest, self.counts.at((number, first)), size)
 
@@ -158,12 +221,12 @@ class _DigitSort:
     ) -> None:
         nest, one = self.nest, self.nest.constant(1, i32)
 
-        def step(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            record = self.records.at((source, place))
-            value = self._digit(record, shift)
+        def step(place: AffineExpr, nothing: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            record = self.sort.records.at((source, place))
+            value = self._of(record, shift)
             position = self.counts.at((number, value))
             self.counts.put((number, value), scalars.add(nest, position, one))
-            self.records.put((target, nest.index(position)), record)
-            return carried
+            self.sort.records.put((target, nest.index(position)), record)
+            return nothing
 
         nest.serial(self.extent, [], step)
