@@ -52,6 +52,7 @@ _OPTIMIZED = {
         "graph-order-contractions",
         "graph-decompose-normalize",
         "graph-decompose-sparse",
+        "graph-hoist-invariant",
         "canonicalize",
         "graph-canonicalize-ops",
         "graph-simplify",

@@ -19,7 +19,9 @@ from ..core.arrays import is_integer
 from ..core.provenance import named
 from ..core.typed import tensor_type
 from ..dialects.graph.interfaces import rank
-from ..dialects.graph.ops_control import IfOp, LoopOp, YieldOp
+from ..dialects.graph.ops_control import YieldOp
+from ..dialects.graph.ops_if import IfOp
+from ..dialects.graph.ops_loop import LoopOp
 from .diagnostics import caller_location, input_error, reworded
 from .values import Operand, Value
 

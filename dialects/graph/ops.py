@@ -15,7 +15,7 @@ from .ops_cast import CastOp
 from .ops_clip import ClipOp
 from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
-from .ops_control import ControlFlowOp, IfOp, LoopOp, YieldOp, yielded
+from .ops_control import ControlFlowOp, YieldOp, yielded
 from .ops_cumulative import CumulativeOp
 from .ops_edge import AggregateOp, EntriesOp, SddmmOp
 from .ops_edge_softmax import EdgeSoftmaxOp, OwnSoftmaxOp
@@ -37,6 +37,7 @@ from .ops_elementwise import (
 )
 from .ops_fma import FmaOp
 from .ops_gather import GatherElementsOp, GatherNdOp, GatherOp
+from .ops_if import IfOp
 from .ops_logic import (
     ComparisonOp,
     EqualOp,
@@ -50,6 +51,7 @@ from .ops_logic import (
     LogicalXorOp,
     WhereOp,
 )
+from .ops_loop import LoopOp
 from .ops_model import BatchNormOp, BatchNormTrainingOp, DropoutOp
 from .ops_nonzero import NonzeroOp
 from .ops_normalization import (

@@ -336,6 +336,41 @@ def test_large_tensors_and_packed_weights_in_a_loop_on_two_threads() -> None:
     checked(b, ((a,), (h,)))
 
 
+def test_what_is_known_is_folded_and_what_does_not_change_is_hoisted() -> None:
+    b = sw.Builder()
+    x, w, at = b.input("x", (3, 4)), b.input("w", (4, 4)), b.input("at", (2,), "i64")
+    yes = b.constant(np.array(True))
+
+    def product(i: Any, h: Any, same: Any) -> Any:
+        scaled = b.cond(yes, lambda: w * 0.25, lambda: w - 1.0)
+        return b.tanh(h @ b.transpose(scaled, permutation=[1, 0])), same
+
+    b.output(b.loop(4, product, x, w, condition=lambda h, same: yes)[0])
+    row, stack = b.scan(lambda h, r: (h + r, h * r), w, b.reshape(w, [1, 4, 4]))
+    b.output(row)
+    b.output(stack)
+    # The gather would fail if it ran.
+    b.output(
+        b.loop(
+            b.input("n", (), "i64"),
+            lambda i, h: h + b.gather(x, at, axis=0),
+            b.slice(x, [0, 0], [2, 4]),
+        )
+    )
+    b.output(b.loop(0, lambda i, h: h + 1.0, x))
+    a, m = floats(3, 4), floats(4, 4, seed=1)
+    h = a
+    for _ in range(4):
+        h = np.tanh(h @ (m * np.float32(0.25)).T)
+    wrong = np.array([0, 9])
+    calls = ((a, m, wrong, np.array(0)), (h, m + m, (m * m)[None], a[:2], a))
+    exe = checked(b, calls)
+    loops = exe.ir("optimized").split("graph.loop")[1:]
+    assert len(loops) == 2
+    assert "graph.mul" not in loops[0].partition("graph.yield")[0]
+    assert "graph.if" not in exe.ir("optimized")
+
+
 def test_a_size_that_does_not_exist_and_a_size_that_changes_are_errors() -> None:
     b = sw.Builder()
     x = b.input("x", ("n", 2))

@@ -29,7 +29,7 @@ from ....core.symbols import find_symbol
 from ....core.typed import tensor_type
 from ....dialects.graph.buffers import buffer_types
 from ....dialects.graph.ops_call import CallDpsOp, CallLikeOp
-from ....dialects.graph.ops_control import LoopOp
+from ....dialects.graph.ops_loop import LoopOp
 from ....dialects.graph.shapes import SymbolicShapes
 from ....dialects.graph.size_attributes import (
     EQUAL,

@@ -1,0 +1,443 @@
+"""`graph.loop`: iterations that carry values, take slices of tensors, and stack what they make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    NoneAttr,
+    StringAttr,
+    TensorType,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, BlockArgument, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    ParsePropInAttrDict,
+    irdl_op_definition,
+    opt_operand_def,
+    opt_prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.rewriter import InsertPoint
+from xdsl.traits import (
+    HasCanonicalizationPatternsTrait,
+    IsolatedFromAbove,
+    RecursiveMemoryEffect,
+)
+
+from ...core.dims import Dim, Shape
+from ...core.exactness import Exactness
+from ...core.typed import tensor_type
+from .attrs import ANY_TENSOR, DENSE_TENSOR
+from .interfaces import ShapeFacts, unknown_sizes
+from .ops_constant import ConstantOp, splat_of
+from .ops_control import CaptureOfConstant, ControlFlowOp, UnusedCapture, inlined, yielded
+from .ops_shape import ReshapeOp
+
+_FLAG = TensorType(i1, [])
+_NUMBER = TensorType(i64, [])
+
+
+class _LoopCanonicalization(HasCanonicalizationPatternsTrait):
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return (
+            CaptureOfConstant(),
+            UnusedCapture(),
+            KnownCount(),
+            KnownCondition(),
+            KnownIterations(),
+            UnchangedCarry(),
+            UnusedInLoop(),
+        )
+
+
+@irdl_op_definition
+class LoopOp(ControlFlowOp):
+    """Run the region for one iteration after another.
+
+    %h, %ys = graph.loop carries(%h0 : tensor<4xf32>) slices(%xs : tensor<?x4xf32>)
+        captures(%w : tensor<4xf32>) -> (tensor<4xf32>, tensor<?x4xf32>) {
+    ^bb0(%i: tensor<i64>, %h: tensor<4xf32>, %x: tensor<4xf32>, %v: tensor<4xf32>):
+      ...
+      graph.yield %next, %y : tensor<4xf32>, tensor<4xf32>
+    }
+
+    The arguments of the region are the number of the iteration, what the last one carries to this
+    one, a slice of each operand of `slices` along its first axis, and the captures. It yields the
+    condition of the next iteration if there is `while`, what it carries on, and a slice of each
+    stacked result. The operation gives what the last iteration carries (without one, `carries`
+    itself), and the stacked results.
+
+    The number of iterations is the number of slices, `count` (a number, or a size of the function),
+    or the value of `times`, of which a negative one counts as 0. It ends before an iteration
+    for which the condition does not hold: the operand of `while` for the first one. A loop with
+    nothing but a condition may have a `limit`: another iteration is then an error.
+    """
+
+    name = "graph.loop"
+
+    times = opt_operand_def(_NUMBER)
+    condition = opt_operand_def(_FLAG)
+    inits = var_operand_def(DENSE_TENSOR)
+    sliced = var_operand_def(DENSE_TENSOR)
+    captures = var_operand_def(ANY_TENSOR)
+    count = opt_prop_def(StringAttr)
+    limit = opt_prop_def(IntegerAttr)
+    backward_slices = opt_prop_def(DenseArrayBase.constr(i64))
+    """The numbers of the operands of `slices` whose last slice comes first."""
+    backward_stacks = opt_prop_def(DenseArrayBase.constr(i64))
+    """The numbers of the stacked results whose last slice is stored first."""
+    res = var_result_def(DENSE_TENSOR)
+    body = region_def()
+
+    traits = traits_def(IsolatedFromAbove(), RecursiveMemoryEffect(), _LoopCanonicalization())
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+    assembly_format = (
+        "(`count` $count^)? (`times` `(` $times^ `:` type($times) `)`)? "
+        "(`while` `(` $condition^ `:` type($condition) `)`)? "
+        "(`carries` `(` $inits^ `:` type($inits) `)`)? "
+        "(`slices` `(` $sliced^ `:` type($sliced) `)`)? "
+        "(`captures` `(` $captures^ `:` type($captures) `)`)? attr-dict-with-keyword "
+        "`->` `(` type($res) `)` $body"
+    )
+
+    def __init__(
+        self,
+        body: Region,
+        result_types: Sequence[Attribute],
+        *,
+        count: str | None = None,
+        times: SSAValue | None = None,
+        condition: SSAValue | None = None,
+        inits: Sequence[SSAValue] = (),
+        sliced: Sequence[SSAValue] = (),
+        captures: Sequence[SSAValue] = (),
+        limit: int | None = None,
+        backward_slices: Sequence[int] = (),
+        backward_stacks: Sequence[int] = (),
+    ) -> None:
+        super().__init__(
+            operands=[times, condition, inits, sliced, captures],
+            properties={
+                "count": None if count is None else StringAttr(count),
+                "limit": None if limit is None else IntegerAttr(limit, i64),
+                "backward_slices": _numbers(backward_slices),
+                "backward_stacks": _numbers(backward_stacks),
+            },
+            result_types=[result_types],
+            regions=[body],
+        )
+
+    # The parts of the operation
+
+    @property
+    def number(self) -> BlockArgument:
+        """The argument of the region that is the number of the iteration."""
+        return self.body.block.args[0]
+
+    @property
+    def carried(self) -> tuple[BlockArgument, ...]:
+        """The arguments of the region that are carried from one iteration to the next."""
+        return tuple(self.body.block.args[1 : 1 + len(self.inits)])
+
+    @property
+    def slices(self) -> tuple[BlockArgument, ...]:
+        """The arguments of the region that are slices of operands."""
+        first = 1 + len(self.inits)
+        return tuple(self.body.block.args[first : first + len(self.sliced)])
+
+    @property
+    def stacks(self) -> tuple[SSAValue, ...]:
+        """The results that are stacked."""
+        return tuple(self.results[len(self.inits) :])
+
+    @property
+    def goes_on(self) -> SSAValue | None:
+        """The condition that the region yields."""
+        return None if self.condition is None else yielded(self.body.block)[0]
+
+    @property
+    def carried_on(self) -> tuple[SSAValue, ...]:
+        """What the region yields for the next iteration."""
+        first = 0 if self.condition is None else 1
+        return yielded(self.body.block)[first : first + len(self.inits)]
+
+    @property
+    def stacked(self) -> tuple[SSAValue, ...]:
+        """What the region yields for the stacked results."""
+        first = 0 if self.condition is None else 1
+        return yielded(self.body.block)[first + len(self.inits) :]
+
+    def capture(self, values: Sequence[SSAValue]) -> list[BlockArgument]:
+        """Capture more values; returns the arguments of the region that stand for them."""
+        self.set_captures([*self.captures, *values])
+        body = self.body.block
+        return [body.insert_arg(value.type, len(body.args)) for value in values]
+
+    def takes_backward(self, number: int) -> bool:
+        """Whether the last slice of an operand comes first."""
+        return self.backward_slices is not None and number in self.backward_slices.get_values()
+
+    def stores_backward(self, number: int) -> bool:
+        """Whether the last slice of a stacked result is stored first."""
+        return self.backward_stacks is not None and number in self.backward_stacks.get_values()
+
+    def iterations(self, sliced: Sequence[Shape], facts: ShapeFacts) -> Dim | None:
+        """The number of iterations, if sizes determine it; an early end aside."""
+        counts = [shape[0] for shape in sliced]
+        if self.count is not None:
+            counts.insert(0, self._counted())
+        for other in counts[1:]:
+            facts.equal(counts[0], other, "numbers of iterations differ")
+        return counts[0] if counts else None
+
+    def _counted(self) -> Dim:
+        assert self.count is not None
+        try:
+            return Dim.parse(self.count.data)
+        except ValueError:
+            raise self.fail("count is not a size", "a size", self.count) from None
+
+    # What the operation must be
+
+    def verify_(self) -> None:
+        self._verify_end()
+        if any(tensor_type(value).get_num_dims() == 0 for value in self.sliced):
+            raise self.fail("a scalar has no slices", "a tensor of rank 1 or more")
+        slices = [_slice_of(tensor_type(value)) for value in self.sliced]
+        inits = [value.type for value in self.inits]
+        captures = [value.type for value in self.captures]
+        last = self.check_body(self.body, [_NUMBER, *inits, *slices, *captures])
+        self.check_types("results of other types than what is carried", inits, self._first_results)
+        first = [] if self.condition is None else [_FLAG]
+        stacks = [_slice_of(tensor_type(value)) for value in self.stacks if _has_rows(value)]
+        if len(stacks) < len(self.stacks):
+            raise self.fail("a scalar is no stacked result", "a tensor of rank 1 or more")
+        expected = [*first, *inits, *stacks]
+        self.check_types("the region yields other types", expected, last.operand_types)
+        for numbers, values in (
+            (self.backward_slices, self.sliced),
+            (self.backward_stacks, self.stacks),
+        ):
+            listed = () if numbers is None else numbers.get_values()
+            if any(not 0 <= number < len(values) for number in listed):
+                fact = "wrong number of what runs backward"
+                raise self.fail(fact, f"below {len(values)}", listed)
+
+    @property
+    def _first_results(self) -> list[Attribute]:
+        return [result.type for result in self.results[: len(self.inits)]]
+
+    def _verify_end(self) -> None:
+        """Check how the loop ends."""
+        counted = self.count is not None or bool(self.sliced)
+        if self.times is not None and counted:
+            raise self.fail("two numbers of iterations", "times, count or slices")
+        if not counted and self.times is None and self.condition is None:
+            raise self.fail("the loop has no end", "count, times, slices or while")
+        if self.stacks and (not counted or self.condition is not None):
+            fact = "stacked results of an unknown size"
+            raise self.fail(fact, "count or slices, and no condition")
+        if self.limit is not None and (counted or self.times is not None or self._limit < 1):
+            fact = "wrong limit"
+            raise self.fail(fact, "1 or more, for a loop with nothing but a condition", self._limit)
+        if self.count is not None:
+            number = self._counted().number
+            if number is not None and number < 0:
+                raise self.fail("negative count", "0 or more", number)
+
+    @property
+    def _limit(self) -> int:
+        assert self.limit is not None
+        return self.limit.value.data
+
+    def argument_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        leading = len(self.operands) - len(self.inits) - len(self.sliced) - len(self.captures)
+        first = leading + len(self.inits)
+        last = first + len(self.sliced)
+        slices = [shape[1:] for shape in shapes[first:last]]
+        return [(), *shapes[leading:first], *slices, *shapes[last:]]
+
+    def result_shapes(
+        self, shapes: Sequence[Shape], yielded: Sequence[Sequence[Shape]], facts: ShapeFacts
+    ) -> list[Shape]:
+        leading = len(self.operands) - len(self.inits) - len(self.sliced) - len(self.captures)
+        first = leading + len(self.inits)
+        given = yielded[0][0 if self.condition is None else 1 :]
+        fact = "what the loop carries changes its size"
+        carried = [
+            tuple(facts.same(a, b, fact) for a, b in zip(before, after, strict=True))
+            for before, after in zip(shapes[leading:first], given, strict=False)
+        ]
+        count = self.iterations(shapes[first : first + len(self.sliced)], facts)
+        if not self.stacks:
+            return carried
+        assert count is not None
+        return [*carried, *((count, *shape) for shape in given[len(carried) :])]
+
+
+def _has_rows(value: SSAValue) -> bool:
+    return tensor_type(value).get_num_dims() > 0
+
+
+def _slice_of(kind: TensorType) -> TensorType:
+    """The type of a slice along the first axis."""
+    return TensorType(kind.element_type, kind.get_shape()[1:], NoneAttr())
+
+
+def _numbers(values: Sequence[int]) -> DenseArrayBase | None:
+    return DenseArrayBase.from_list(i64, values) if values else None
+
+
+# loop times(5) == loop count "5"
+@Exactness.EXACT
+class KnownCount(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+        number = None if op.times is None else splat_of(op.times)
+        if number is not None:
+            count = str(max(0, int(number)))
+            _replace(op, rewriter, range(len(op.inits)), range(len(op.stacks)), count=count)
+
+
+# loop while(false) carries(x) == x;  loop count n while(true) { yield true } == loop count n
+@Exactness.EXACT
+class KnownCondition(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+        if op.condition is None or op.goes_on is None:
+            return
+        first, others = splat_of(op.condition), splat_of(op.goes_on)
+        counted = op.times is not None or op.count is not None or bool(op.sliced)
+        if first is not None and not first:
+            rewriter.replace(op, [], list(op.inits))
+        elif first and others and counted:
+            _replace(op, rewriter, range(len(op.inits)), range(len(op.stacks)), unconditional=True)
+
+
+# loop count "0" carries(x) == x;  loop count "1" carries(x) { f } == f(x)
+@Exactness.EXACT
+class KnownIterations(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+        known = [tensor_type(value).get_shape()[0] for value in op.sliced]
+        count = op.iterations([], ShapeFacts(op, unknown_sizes()))
+        known += [] if count is None or count.number is None else [count.number]
+        if 0 in known and not op.stacks:
+            rewriter.replace(op, [], list(op.inits))
+        elif 1 in known and op.condition is None and self._is_static(op):
+            self._unroll(op, rewriter)
+
+    def _is_static(self, op: LoopOp) -> bool:
+        """Whether slices can be written as reshapes."""
+        types = [tensor_type(value) for value in (*op.sliced, *op.stacks)]
+        return all(kind.has_static_shape() and 0 not in kind.get_shape() for kind in types)
+
+    def _unroll(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+        # x[0] == reshape(x) for x of one row
+        number = ConstantOp.literal(np.array(0, np.int64))
+        slices = [ReshapeOp(v, list(tensor_type(v).get_shape()[1:])) for v in op.sliced]
+        rewriter.insert([number, *slices], InsertPoint.before(op))
+        rows = [row.result for row in slices]
+        arguments = [number.result, *op.inits, *rows, *op.captures]
+        results = inlined(op.body.block, op, arguments, rewriter)
+        stacks = [
+            ReshapeOp(row, list(tensor_type(stack).get_shape()))
+            for row, stack in zip(results[len(op.inits) :], op.stacks, strict=True)
+        ]
+        for part in (number, *slices, *stacks):
+            part.location = op.location
+        results[len(op.inits) :] = [stack.result for stack in stacks]
+        rewriter.replace(op, stacks, results)
+
+
+# loop carries(x) { a -> a } == x;  a == x in the region
+@Exactness.EXACT
+class UnchangedCarry(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+        body, captured = op.body.block, dict[SSAValue, SSAValue]()
+        captured |= zip(op.captured(body), op.captures, strict=True)
+        pairs = zip(op.inits, op.carried, op.carried_on, strict=True)
+        same = [
+            number
+            for number, (init, argument, on) in enumerate(pairs)
+            if on is argument or captured.get(on) is init
+        ]
+        if not same:
+            return
+        arguments = op.capture([op.inits[number] for number in same])
+        for number, inside in zip(same, arguments, strict=True):
+            rewriter.replace_all_uses_with(op.carried[number], inside)
+            rewriter.replace_all_uses_with(op.results[number], op.inits[number])
+        kept = [number for number in range(len(op.inits)) if number not in same]
+        _replace(op, rewriter, kept, range(len(op.stacks)))
+
+
+@Exactness.EXACT
+class UnusedInLoop(RewritePattern):
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+        used = [bool(a.uses or r.uses) for a, r in zip(op.carried, op.results, strict=False)]
+        carried = [number for number, own in enumerate(used) if own]
+        stacks = [number for number, result in enumerate(op.stacks) if result.uses]
+        if len(carried) < len(op.inits) or len(stacks) < len(op.stacks):
+            _replace(op, rewriter, carried, stacks)
+
+
+def _replace(
+    op: LoopOp,
+    rewriter: PatternRewriter,
+    carried: Sequence[int],
+    stacks: Sequence[int],
+    *,
+    count: str | None = None,
+    unconditional: bool = False,
+) -> None:
+    """Replace a loop by one with some of its carried and stacked values, others being unused.
+
+    Args:
+        op: the loop.
+        rewriter: makes the change.
+        carried: the numbers of carried values to keep.
+        stacks: the numbers of stacked results to keep.
+        count: the number of iterations, in place of `times`.
+        unconditional: whether to drop the condition, which always holds.
+    """
+    body, first = op.body.block, len(op.inits)
+    goes_on = [] if op.goes_on is None or unconditional else [op.goes_on]
+    on, rows = op.carried_on, op.stacked
+    arguments = op.carried
+    assert body.last_op is not None
+    body.last_op.operands = [*goes_on, *(on[n] for n in carried), *(rows[n] for n in stacks)]
+    for number in reversed(range(first)):
+        if number not in carried:
+            rewriter.erase_block_argument(arguments[number])
+    kept = [*carried, *(first + number for number in stacks)]
+    new = LoopOp(
+        op.detach_region(op.body),
+        [op.results[number].type for number in kept],
+        count=op.count.data if op.count is not None else count,
+        times=None if count is not None else op.times,
+        condition=None if unconditional else op.condition,
+        inits=[op.inits[number] for number in carried],
+        sliced=op.sliced,
+        captures=op.captures,
+        limit=None if op.limit is None else op.limit.value.data,
+        backward_slices=[n for n in range(len(op.sliced)) if op.takes_backward(n)],
+        backward_stacks=[i for i, n in enumerate(stacks) if op.stores_backward(n)],
+    )
+    results: list[SSAValue | None] = [None] * len(op.results)
+    for number, result in zip(kept, new.results, strict=True):
+        results[number] = result
+    rewriter.replace(op, new, results)
