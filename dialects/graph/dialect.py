@@ -81,6 +81,7 @@ Graph = Dialect(
         ops.GatherElementsOp,
         ops.GatherNdOp,
         ops.NonzeroOp,
+        ops.UniqueOp,
         ops.ScatterElementsOp,
         ops.ScatterNdOp,
         ops.SortOp,

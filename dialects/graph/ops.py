@@ -78,6 +78,7 @@ from .ops_select import ConcatOp, SliceOp
 from .ops_shape import BroadcastToOp, ReshapeOp, TransposeOp
 from .ops_sort import SortOp, TopKOp
 from .ops_sparse import DegreeOp, MissingSelfLoopsOp, NormalizeOp, SpmmOp
+from .ops_unique import UniqueOp
 from .ops_window import ConvOp, PoolOp
 
 __all__ = [
@@ -180,6 +181,7 @@ __all__ = [
     "TopKOp",
     "TransposeOp",
     "UnaryOp",
+    "UniqueOp",
     "WhereOp",
     "WithEntriesOp",
     "YieldOp",

@@ -1,4 +1,4 @@
-"""Gathers and scatters with an index for each element, selections, cumulative operators, top-k."""
+"""Gathers and scatters by index, selections by value, cumulative operators, and top-k."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...core.dims import product
 from ...dialects.graph import ops as graph
 from .nodes import Node
 from .ops_select import concatenated, sliced, whole
-from .ops_shape import reshaped, squeezed, unsqueezed
+from .ops_shape import reshaped, squeezed, transposed, unsqueezed
 from .registry import converts
 from .values import Value
 
@@ -130,6 +130,43 @@ def compress(node: Node) -> Value:
         x, axis = reshaped(node, x, [product(x.shape)]), 0
     places, _ = node.emit_all(graph.NonzeroOp, condition)
     return node.emit(graph.GatherOp, x, places, axis=axis)
+
+
+_MOST_COLUMNS = 64
+"""The longest slices that are compared: each of their elements takes a sort."""
+
+
+@converts("Unique", since=11)
+def unique(node: Node) -> list[Value]:
+    x, in_order = node.input(0), bool(node.attr_int("sorted", 1))
+    axis = node.axis(node.attr_int("axis"), x.rank) if node.has("axis") else None
+    if axis is None or x.rank == 1:
+        flat = reshaped(node, x, [product(x.shape)])
+        return node.emit_all(graph.UniqueOp, flat, sorted=in_order)[:4]
+    numbers = _numbers_of_slices(node, x, axis)
+    _, first, inverse, counts, _ = node.emit_all(graph.UniqueOp, numbers, sorted=in_order)
+    return [node.emit(graph.GatherOp, x, first, axis=axis), first, inverse, counts]
+
+
+def _numbers_of_slices(node: Node, x: Value, axis: int) -> Value:
+    """A number for each slice along an axis: equal for equal ones, in lexicographic order."""
+    rest = [dim for dim in range(x.rank) if dim != axis]
+    length = product(tuple(x.shape[dim] for dim in rest))
+    if not length.is_static or not 1 <= length.value <= _MOST_COLUMNS:
+        reason = f"slices of {length} elements along axis {axis}"
+        raise node.unsupported(f"{reason} are not compared, at most {_MOST_COLUMNS}")
+    rows = reshaped(node, transposed(node, x, [axis, *rest]), [x.shape[axis], length])
+    numbers: Value | None = None
+    for column in range(length.value):
+        part = sliced(node, rows, [whole(rows)[0], (column, column + 1, 1)])
+        _, _, own, _, count = node.emit_all(graph.UniqueOp, squeezed(node, part, [1]))
+        if numbers is None:
+            numbers = own
+            continue
+        pairs = node.emit(graph.AddOp, node.emit(graph.MulOp, numbers, count), own)
+        _, _, numbers, _, _ = node.emit_all(graph.UniqueOp, pairs)
+    assert numbers is not None
+    return numbers
 
 
 def _register() -> None:

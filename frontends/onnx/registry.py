@@ -38,7 +38,6 @@ _REASONS = {
     "If": "control flow is not in the graph dialect",
     "Loop": "control flow is not in the graph dialect",
     "Scan": "control flow is not in the graph dialect",
-    "Unique": "the size of its result depends on data",
     "NonMaxSuppression": "the size of its result depends on data",
     "LSTM": "recurrences are not in the graph dialect",
     "GRU": "recurrences are not in the graph dialect",

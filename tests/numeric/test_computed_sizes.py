@@ -32,6 +32,7 @@ from stepwell.dialects.graph.interfaces import (
 from stepwell.frontends.builder import Value
 
 from .test_onnx_operators import check as check_onnx
+from .test_onnx_operators import model
 from .test_operators import random
 
 Arrays = Sequence[np.ndarray]
@@ -80,6 +81,49 @@ def test_nonzero_of_special_values() -> None:
     x = np.array([np.nan, 0.0, -0.0, np.inf, 1e-45], np.float32)
     exe = sw.compile(program(lambda b, x: b.nonzero(x), x=((5,),)), threads=1)
     assert exe(x)[0].tolist() == [0, 3, 4]
+
+
+@pytest.mark.parametrize("dtype", ["i1", "f16", "bf16", "f32", "i8", "ui32", "i64", "f64"])
+def test_unique(dtype: str) -> None:
+    orders = [lambda b, x, order=order: b.unique(x, sorted=order) for order in (True, False)]
+    for size in ("n", 37) if dtype in ("f32", "i64") else ("n",):
+        module = program(*orders, x=((size,), dtype))
+        exe = sw.compile(module, threads=1)
+        for n in (0, 1, 2, 37, 600) if size == "n" else (37,):
+            x = np.random.default_rng(n).integers(0, 1 + n // 3, n).astype(dtype_named(dtype))
+            got = exe(x)
+            same(got, module.run_reference(x))
+            expected = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+            same(got[:5], (*expected, np.array(len(expected[0]))))
+            np.testing.assert_array_equal(got[6], np.sort(got[6]))
+            np.testing.assert_array_equal(got[5][got[7]], x)
+
+
+def test_unique_of_special_values() -> None:
+    x = np.array([np.nan, 0.0, 1.0, -0.0, np.nan, -np.inf, 0.0], np.float32)
+    exe = sw.compile(program(lambda b, x: b.unique(x, sorted=False), x=(("n",),)), threads=1)
+    values, first, inverse, counts, count = exe(x)
+    np.testing.assert_array_equal(values, np.array([np.nan, 0, 1, -np.inf], np.float32))
+    assert first.tolist() == [0, 1, 2, 5]
+    assert inverse.tolist() == [0, 1, 2, 1, 0, 3, 1]
+    assert (counts.tolist(), count) == ([2, 3, 1, 1], 4)
+
+
+def test_what_follows_unique() -> None:
+    """The mean of the elements of each group."""
+
+    def means(b: sw.Builder, x: Value, group: Value) -> tuple[Value, ...]:
+        labels, _, inverse, counts, _ = b.unique(group)
+        nothing = b.cast(labels * 0, "f32")
+        sums = b.scatter_nd(nothing, x, [inverse], kind="add")
+        return labels, b.softmax(sums / b.cast(counts, "f32"), axis=0)
+
+    module = program(means, x=(("n",),), group=(("n",), "i64"))
+    exe = sw.compile(module, threads=2, check=True)
+    for n in (1, 50):
+        inputs = random((n,)), random((n,), "i64")
+        same(exe(*inputs), module.run_reference(*inputs))
+        same(exe.run_at("buffers", *inputs), module.run_reference(*inputs))
 
 
 def selections() -> Module:
@@ -355,3 +399,21 @@ def test_onnx(symbolic: bool) -> None:
     for axis in (None, 0, -2):
         node = make_node("Compress", ["x", "c"], ["y"], **({} if axis is None else {"axis": axis}))
         check_onnx(node, {"x": x, "c": flags}, symbolic=shapes)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_unique_of_onnx(dtype: str) -> None:
+    x = np.random.default_rng(1).integers(0, 2, (6, 3, 2)).astype(dtype)
+    outputs = ["y", "first", "inverse", "counts"]
+    # Without an axis, the evaluator of onnx fails.
+    node = make_node("Unique", ["x"], outputs)
+    got = sw.from_onnx(model([node], {"x": (x, x.shape)}, {}, 17, outputs)).run_reference(x)
+    flat = x.reshape(-1)
+    same(got, np.unique(flat, return_index=True, return_inverse=True, return_counts=True))
+    for flags in ({"axis": 0, "sorted": 0}, {"axis": -2}):
+        check_onnx(make_node("Unique", ["x"], outputs, **flags), {"x": x}, outputs=outputs)
+    node, symbolic = make_node("Unique", ["x"], outputs, axis=0), {"x": ("n", 3, 2)}
+    check_onnx(node, {"x": x}, outputs=outputs, symbolic=symbolic)
+    source = model([make_node("Unique", ["x"], ["y"], axis=1)], {"x": (x, ("n", 3, 2))}, {}, 17)
+    with pytest.raises(sw.StepwellError, match=r"slices of 2\*n elements along axis 1 are not"):
+        sw.from_onnx(source)

@@ -165,3 +165,19 @@ func.func @f(%x: tensor<4xf32>) {
   %i, %n = graph.nonzero %x : (tensor<4xf32>) -> (tensor<?xi64>, tensor<1xi64>)
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<4x3xf32>) {
+  // expected-error @+1 {{graph.unique: x is not a vector, expected rank 1, got rank 2}}
+  %y, %i, %j, %c, %n = graph.unique %x sorted = true : (tensor<4x3xf32>) -> (tensor<?xf32>, tensor<?xi64>, tensor<?xi64>, tensor<?xi64>, tensor<i64>)
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<2147483648xi1>) {
+  // expected-error @+1 {{graph.unique: x is too long, expected at most 2147483647, got 2147483648}}
+  %y, %i, %j, %c, %n = graph.unique %x sorted = true : (tensor<2147483648xi1>) -> (tensor<?xi1>, tensor<?xi64>, tensor<2147483648xi64>, tensor<?xi64>, tensor<i64>)
+  func.return
+}

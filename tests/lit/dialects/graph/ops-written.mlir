@@ -49,3 +49,10 @@ func.func @nonzero(%x: tensor<4x?xf32>) -> (tensor<?xi64>, tensor<?xi64>) {
   %i, %j, %count = graph.nonzero %x : (tensor<4x?xf32>) -> (tensor<?xi64>, tensor<?xi64>, tensor<i64>)
   func.return %i, %j : tensor<?xi64>, tensor<?xi64>
 }
+
+// CHECK-LABEL: func.func @unique
+func.func @unique(%x: tensor<?xf32>) -> tensor<?xf32> {
+  // CHECK: %y, %first, %inverse, %counts, %count = graph.unique %x sorted = false : (tensor<?xf32>) -> (tensor<?xf32>, tensor<?xi64>, tensor<?xi64>, tensor<?xi64>, tensor<i64>)
+  %y, %first, %inverse, %counts, %count = graph.unique %x sorted = false : (tensor<?xf32>) -> (tensor<?xf32>, tensor<?xi64>, tensor<?xi64>, tensor<?xi64>, tensor<i64>)
+  func.return %y : tensor<?xf32>
+}
