@@ -102,13 +102,26 @@ class _CountedLines(StringIO):
 
 
 class _ListingPrinter(AliasPrinter):
-    """Records the line on which each node of the model, and each input, first occurs."""
+    """Records the line on which each node of the model, and each input, first occurs.
+
+    It prints just the ends of lines, and each attribute once, for its aliases.
+    """
 
     def __init__(self, stream: _CountedLines) -> None:
         super().__init__(stream)
         self.counted = stream
         self.operators: dict[str, int] = {}
         self.others: dict[str, int] = {}
+        self._seen: set[Attribute] = set()
+
+    def print_string(self, text: str, *, indent: int | None = None) -> None:
+        if "\n" in text:
+            super().print_string(text, indent=indent)
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        if attribute not in self._seen:
+            self._seen.add(attribute)
+            super().print_attribute(attribute)
 
     def print_op(self, op: Operation) -> None:
         known = self.others if op.has_trait(ConstantLike) else self.operators
