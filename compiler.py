@@ -58,7 +58,8 @@ def compile(
         hooks: objects that are notified before and after each pass, and may skip it. See
             `docs/driver.md`.
         verify_each: whether to verify the module after each pass. Otherwise it is verified at the
-            end of stages `optimized` and `kernels`, with `pipeline` or `check` at the end of all.
+            end of all stages with `pipeline` or `check`, and else, if operators or rules of other
+            packages take part, at the end of `optimized` and `kernels`.
         copy_indices: whether a call copies the indices of sparse matrices and of gathers before it
             checks them. By default it checks them in place, and nothing may write to them until it
             returns: a concurrent write can crash the process. See `docs/calls.md`.

@@ -26,7 +26,7 @@ RemarkKind = Literal["passed", "missed", "analysis"]
 
 Verification = Literal["pass", "stage", "kernels", "never"]
 """When a module is verified: after each pass; at the end of each stage; at the end of the stages
-`optimized` and `kernels` only; never."""
+`optimized` and `kernels` if others take part, see `pass_manager.is_extended`; never."""
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,15 @@ from .context import CompilerContext, PassHook, decide
 from .dominance import verify_dominance
 from .errors import CompileError, StepwellError
 from .fixpoint import bounded_rewrites
+from .walks import operations_in
 
 OPEN_STAGES = ("optimized", "kernels")
 """The stages whose operations may come from rules, operators and kernels of plug-ins and users.
 `fused` only moves operations into functions; after `kernels` only schedules and conversions run,
 and LLVM verifies the end result."""
+
+_KNOWN = (__name__.partition(".")[0], "xdsl")
+"""The packages whose operators and rules are tested with this one."""
 
 
 def run_steps(
@@ -32,6 +36,7 @@ def run_steps(
             names the pass and the operation.
     """
     ctx.stage, ctx.pending = stage, [*steps, *ctx.pending]
+    is_open = ctx.verify == "kernels" and stage in OPEN_STAGES and is_extended(ctx, op)
     for step in steps:
         ctx.step, ctx.pass_name = ctx.pending.pop(0), step.name
         if not _begins(ctx, op):
@@ -51,12 +56,21 @@ def run_steps(
             # An interrupt is not a failure of the pass.
             _drop(ctx, op, ctx.hooks)
             raise
-    if ctx.verify == "stage" or (ctx.verify == "kernels" and stage in OPEN_STAGES):
+    if ctx.verify == "stage" or is_open:
         try:
             _verify(ctx, op)
         except CompileError as error:
             _report_failure(ctx, op, error)
             raise
+
+
+def is_extended(ctx: CompilerContext, op: ModuleOp) -> bool:
+    """Whether plug-ins are installed, or a module has operators or rules of other packages."""
+    from .registry import has_plugins
+
+    return bool(ctx.legalize or has_plugins()) or any(
+        type(inner).__module__.partition(".")[0] not in _KNOWN for inner in operations_in(op)
+    )
 
 
 def _begins(ctx: CompilerContext, op: ModuleOp) -> bool:

@@ -199,6 +199,11 @@ def _others() -> tuple[_Plugin, ...]:
     return tuple(plugins)
 
 
+def has_plugins() -> bool:
+    """Whether packages other than xDSL register anything."""
+    return any(plugin.package != "xdsl" for plugin in _others())
+
+
 def dialects() -> dict[str, Callable[[], Dialect]]:
     """All available dialects, by name: xDSL's, other packages', ours."""
     result: dict[str, Callable[[], Dialect]] = {}

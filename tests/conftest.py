@@ -43,13 +43,23 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
 
 
+OPEN_STAGES, IS_EXTENDED = pass_manager.OPEN_STAGES, pass_manager.is_extended
+
+
 @pytest.fixture(scope="session", autouse=True)
-def open_stages() -> Iterator[tuple[str, ...]]:
-    """The stages that a compilation verifies by default; in tests it verifies all of them."""
-    usual = pass_manager.OPEN_STAGES
+def every_stage_is_open() -> Iterator[None]:
+    """In tests a compilation verifies all stages, whatever takes part in it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pass_manager, "OPEN_STAGES", STAGES)
-        yield usual
+        patch.setattr(pass_manager, "is_extended", lambda ctx, op: True)
+        yield
+
+
+@pytest.fixture
+def usual_verification(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compilation verifies what it does outside of tests."""
+    monkeypatch.setattr(pass_manager, "OPEN_STAGES", OPEN_STAGES)
+    monkeypatch.setattr(pass_manager, "is_extended", IS_EXTENDED)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,14 +11,16 @@ from xdsl.context import Context
 from xdsl.dialects import func, test
 from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 import stepwell as sw
-from stepwell.core import pass_manager
+from stepwell.core import registry
 from stepwell.core.context import CompilerContext, PassHook
 from stepwell.core.pass_manager import run_steps
 from stepwell.core.pipelines import pipeline, pipeline_text
 from stepwell.core.registry import make_context
+from stepwell.dialects.graph import ops as graph
 from stepwell.tools import stepwell_opt
 
 
@@ -211,21 +213,40 @@ def test_what_a_pass_says_goes_on_whatever_hooks_do() -> None:
     assert log[-1] == "failed refuses: refuses: no such luck"
 
 
-def test_compile_verifies_each_pass_on_request(
-    module: sw.Module, open_stages: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pass_manager, "OPEN_STAGES", open_stages)
+@pytest.mark.usefixtures("usual_verification")
+def test_compile_verifies_each_pass_on_request(module: sw.Module) -> None:
     logs: dict[bool, list[str]] = {False: [], True: []}
     for verify_each, log in logs.items():
         sw.compile(module, hooks=[Told(log)], verify_each=verify_each)
     passes = sum(line.startswith("after ") for line in logs[True])
     assert logs[True].count("verify done") == passes
-    assert logs[False].count("verify done") == 2, "the stages that plug-ins take part in"
+    assert logs[False].count("verify done") == 0, "LLVM verifies the result"
     usual, log = pipeline_text(pipeline()), list[str]()
     sw.compile(module, hooks=[Told(log)], pipeline=usual)
     assert log.count("verify done") == 7, "once for each stage"
     sw.compile(module, hooks=[Told(log)], check=True)
     assert log.count("verify done") == 14, "the same"
+
+
+class OtherOp(graph.ReluOp):
+    """An operator of another package."""
+
+
+@pytest.mark.usefixtures("usual_verification")
+@pytest.mark.parametrize("extension", ["operator", "rule", "plug-in"])
+def test_compile_verifies_what_others_take_part_in(
+    extension: str, module: sw.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, table = list[str](), dict[str, object]()
+    if extension == "operator":
+        for relu in [op for op in module.op.walk() if isinstance(op, graph.ReluOp)]:
+            Rewriter.replace_op(relu, OtherOp(*relu.operands))
+    elif extension == "rule":
+        table["graph.tanh"] = lambda op: None
+    else:
+        monkeypatch.setattr(registry, "has_plugins", lambda: True)
+    sw.compile(module, hooks=[Told(log)], legalize=table)
+    assert log.count("verify done") == 2, "the stages that plug-ins take part in"
 
 
 def test_a_pass_that_is_left_out_of_a_program_is_left_out_of_its_stages(module: sw.Module) -> None:
