@@ -124,14 +124,11 @@ class NestWriter(NestBuilder, WritingNest):
                 self.store(scalars.wrapped(self, after, kind), buffer, index, kind)
 
     def _checked(self, result: int, index: Index, value: SSAValue) -> SSAValue:
-        """The result that an element is written to.
+        """The result that an element is written to, which the recording has found to exist.
 
         Raises:
-            UnsupportedError: if there is none, or the index or the scalar does not fit it.
+            UnsupportedError: if the index or the scalar does not fit it.
         """
-        count = len(self.op.results)
-        if not 0 <= result < count:
-            raise self._wrong("writes a result that it does not have", f"0 to {count - 1}", result)
         source = self.op.results[result]
         if len(index) != rank(source):
             raise self._wrong("writes at an index of another rank", rank(source), len(index))

@@ -7,9 +7,13 @@ says what it reads once, and no pass lists operators by name.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from ..interfaces import GraphOp, rank
+from ....core.errors import UnsupportedError, explain
+from ....core.provenance import origin
+from ..attrs import compute_type
+from ..interfaces import GraphOp, element_type, rank
 from .accesses import Recording
 from .recording_nest import RecordingNest
 
@@ -25,7 +29,7 @@ class Recorder:
         """What one element of a result takes, or writing all of them.
 
         Raises:
-            UnsupportedError: if the operator is opaque.
+            UnsupportedError: if the operator is opaque, or does not use the nest as it may.
         """
         found = self._of.get((op, result))
         if found is None:
@@ -43,7 +47,12 @@ def _recorded(op: GraphOp, result: int) -> Recording:
         op.write(nest)
         return nest.finished()
     index = tuple(AffineExpr.dimension(n) for n in range(rank(op.results[result])))
-    return nest.finished(op.value_at(nest, index, result))
+    value, kind = op.value_at(nest, index, result), compute_type(element_type(op.results[result]))
+    got = value.type if isinstance(value, SSAValue) else type(value).__name__
+    if got != kind:
+        fact = "its value at an index is of another type"
+        raise UnsupportedError(explain(op.name, fact, expected=kind, got=got, origin=origin(op)))
+    return nest.finished(value)
 
 
 def _structure(op: GraphOp) -> object:

@@ -99,7 +99,15 @@ class RecordingNest(WritingNest):
     # The reads.
 
     def at(self, value: SSAValue, index: Index) -> SSAValue:
-        """Note a read of an operand."""
+        """Note a read of an operand.
+
+        Raises:
+            UnsupportedError: if it is none, or the index has another rank.
+        """
+        if value not in self._operands:
+            raise self._wrong("reads what is not an operand", "an operand", value.type)
+        if len(index) != rank(value):
+            raise self._wrong("reads at an index of another rank", rank(value), len(index))
         kind = compute_type(element_type(value))
         return self._read(self._operands[value], tuple(index), kind)
 
@@ -238,10 +246,12 @@ class RecordingNest(WritingNest):
 
     def write(self, result: int, index: Index, value: SSAValue) -> None:
         """Note a write of elements that are final."""
+        self._check_result(result)
         self._writes.append(Write(result, tuple(index), True))
 
     def fill(self, result: int, value: Callable[[Index], SSAValue]) -> None:
         """Note a write of all elements of a result."""
+        self._check_result(result)
         filled = self._op.results[result]
         with self.loops([self.extent(filled, dim) for dim in range(rank(filled))]) as index:
             self.update(result, index, value(index))
@@ -250,7 +260,20 @@ class RecordingNest(WritingNest):
         self, result: int, index: Index, value: SSAValue, combine: str | None = None
     ) -> None:
         """Note a write of elements that may change again."""
+        self._check_result(result)
         self._writes.append(Write(result, tuple(index), False))
+
+    def _check_result(self, result: int) -> None:
+        last = len(self._op.results) - 1
+        if not 0 <= result <= last:
+            raise self._wrong("writes a result that it does not have", f"0 to {last}", result)
+
+    def _wrong(self, fact: str, expected: object, got: object) -> UnsupportedError:
+        """An error that names the operator and its node."""
+        where = origin(self._op)
+        return UnsupportedError(
+            explain(self._op.name, fact, expected=expected, got=got, origin=where)
+        )
 
     # The scalars.
 
