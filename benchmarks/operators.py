@@ -37,13 +37,22 @@ class Places:
 
 
 @dataclass(frozen=True)
+class Offsets:
+    """An input of offsets that divide rows into segments of random sizes."""
+
+    segments: int
+    rows: int
+
+
+Input = tuple[int, ...] | Places | Offsets
+"""The shape of normally distributed numbers, or integers."""
+
+
+@dataclass(frozen=True)
 class Operator(ABC):
-    """An operator on inputs: the shapes of normally distributed numbers, and integers.
+    """An operator on inputs; `torch` is the same in PyTorch."""
 
-    `torch` is the same in PyTorch, on the inputs.
-    """
-
-    inputs: tuple[tuple[int, ...] | Places, ...]
+    inputs: tuple[Input, ...]
     torch: Callable[..., Any] | None = field(default=None, kw_only=True)
     reads_all: bool = field(default=True, kw_only=True)
     """Whether all elements of the inputs are read, not just as many as there are results."""
@@ -64,9 +73,12 @@ class Operator(ABC):
         return {"torch": torch_call(self.torch, arrays, threads)}
 
 
-def _random(rng: np.random.Generator, spec: tuple[int, ...] | Places) -> np.ndarray:
+def _random(rng: np.random.Generator, spec: Input) -> np.ndarray:
     if isinstance(spec, Places):
         return rng.integers(0, spec.below, spec.shape)
+    if isinstance(spec, Offsets):
+        inner = np.sort(rng.integers(0, spec.rows + 1, spec.segments - 1))
+        return np.array([0, *inner, spec.rows])
     return rng.standard_normal(spec, np.float32)
 
 
@@ -104,10 +116,9 @@ class Built(Operator):
     def module(self) -> sw.Module:
         """The program."""
         b, given = sw.Builder("main"), list[Any]()
-        for number, spec in enumerate(self.inputs):
-            places = isinstance(spec, Places)
-            shape, kind = (spec.shape, "i64") if places else (spec, "f32")
-            given.append(b.input(f"x{number}", shape, kind))
+        for number, array in enumerate(self.arrays()):
+            kind = "i64" if array.dtype.kind == "i" else "f32"
+            given.append(b.input(f"x{number}", array.shape, kind))
         b.output(self.build(b, *given), name="y")
         return b.module()
 
@@ -163,6 +174,33 @@ def scatter_of_elements(count: int, places: int) -> Node:
         {"reduction": "add"},
         torch=lambda x, i, u: x.index_add(0, i, u),
     )
+
+
+def segments(rows: int, count: int, *width: int) -> Built:
+    """Sums of some of the rows of a matrix that follow each other."""
+
+    def in_torch(x: Any, offsets: Any) -> Any:
+        import torch
+
+        return torch.segment_reduce(x, "sum", offsets=offsets, axis=0)
+
+    shape = (rows, *width)
+    return Built((shape, Offsets(count, rows)), lambda b, *x: b.segment_reduce(*x), torch=in_torch)
+
+
+def histogram(count: int, bins: int, weighted: bool = False) -> Built:
+    """Counts of integers, or sums of their weights."""
+    inputs: tuple[Input, ...] = (Places((count,), bins), *([(count,)] if weighted else []))
+
+    def in_torch(*inputs: Any) -> Any:
+        import torch
+
+        return torch.bincount(*inputs, minlength=bins)
+
+    def build(b: Any, x: Any, weights: Any = None) -> Any:
+        return b.histogram(x, bins=bins, weights=weights)
+
+    return Built(inputs, build, torch=in_torch)
 
 
 def one_hot_in_torch(indices: Any) -> Any:
@@ -278,6 +316,12 @@ OPERATORS: dict[str, Operator] = {
     "ScatterElements of one dimension": scatter_of_elements(1_000_000, 100_000),
     "ScatterND, 10,000 rows": scatter_of_rows(10_000, 2000),
     "ScatterND, 1,000,000 rows": scatter_of_rows(1_000_000, 100_000),
+    "segment sums, 10,000 rows": segments(10_000, 2000, 64),
+    "segment sums, 1,000,000 rows": segments(1_000_000, 100_000, 64),
+    "segment sums of numbers": segments(1_000_000, 100_000),
+    "histogram, 256 bins": histogram(1_000_000, 256),
+    "histogram, 100,000 bins": histogram(1_000_000, 100_000),
+    "histogram of weights": histogram(1_000_000, 256, weighted=True),
     "Sort of one row": sorting(1, 1_000_000),
     "Sort of rows": sorting(4096, 1024),
     "Sort of short rows": sorting(64, 100),

@@ -150,6 +150,15 @@ def lower_check_index(check: rt.CheckIndexOp, low: Lowering) -> None:
     _call_check(low, check, name, [_row(low, check.indices), check.extent])
 
 
+@RT.on(rt.CheckOffsetsOp)
+def lower_check_offsets(check: rt.CheckOffsetsOp, low: Lowering) -> None:
+    element = integer_type(memref_type(check.offsets).element_type)
+    _provide(low, checks.first_outside(element))
+    _provide(low, checks.first_decrease(element))
+    name = _provide(low, checks.check_offsets(element))
+    _call_check(low, check, name, [_row(low, check.offsets), check.extent])
+
+
 @RT.on(rt.CheckCsrOp)
 def lower_check_csr(check: rt.CheckCsrOp, low: Lowering) -> None:
     arrays = check.indptr, check.indices
@@ -162,7 +171,7 @@ def lower_check_csr(check: rt.CheckCsrOp, low: Lowering) -> None:
 
 def _call_check(
     low: Lowering,
-    check: rt.CheckIndexOp | rt.CheckCsrOp,
+    check: rt.CheckIndexOp | rt.CheckOffsetsOp | rt.CheckCsrOp,
     name: str,
     arguments: Sequence[SSAValue],
 ) -> None:

@@ -1,4 +1,4 @@
-"""Validity of the indices that callers pass: those of CSR matrices, as a table, and of gathers.
+"""Validity of the indices that callers pass: of CSR matrices, as a table, of gathers, and offsets.
 
 Compiled code, the interpreter of `rt` and the reference report the same error for a matrix: each
 checks `RULES` in order, and reports the first rule that does not hold with its text.
@@ -109,6 +109,24 @@ def outside(indices: np.ndarray, extent: int) -> tuple[int, int, int] | None:
     if not wrong.size:
         return None
     return int(wrong[0]), int(indices.flat[wrong[0]]), extent
+
+
+def wrong_offset(offsets: np.ndarray, extent: int) -> tuple[int, int, int] | None:
+    """The first offset not in [0, extent], else the first one above the next one.
+
+    Returns its position, its value, and the extent.
+    """
+    wrong = np.flatnonzero((offsets < 0) | (offsets > extent))
+    if not wrong.size:
+        wrong = np.flatnonzero(np.diff(offsets) < 0)
+    return (int(wrong[0]), int(offsets[wrong[0]]), extent) if wrong.size else None
+
+
+def explained_offset(position: int, value: int, extent: int) -> str:
+    """The error text of a wrong offset, see `wrong_offset`."""
+    if 0 <= value <= extent:
+        return f"offsets decrease after position {position}, got {value}"
+    return f"offset out of range at position {position}, expected 0 to {extent}, got {value}"
 
 
 def explained_index(position: int, value: int, extent: int) -> str:

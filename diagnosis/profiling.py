@@ -263,7 +263,7 @@ def _name(op: Operation) -> str:
             return op.callee.string_value()
         case rt.CallPackedOp():
             return op.callee.data
-        case rt.CheckCsrOp() | rt.CheckIndexOp():
+        case rt.CheckCsrOp() | rt.CheckIndexOp() | rt.CheckOffsetsOp():
             return f"check of {op.subject.data}"
         case _:
             return "copy of a result"

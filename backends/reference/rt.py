@@ -22,7 +22,7 @@ from xdsl.interpreter import (
 from xdsl.ir import Operation
 
 from ...core.errors import CompileError, explain
-from ...core.indices import fault_of, outside
+from ...core.indices import fault_of, outside, wrong_offset
 from ...core.provenance import origin
 from ...core.typed import function_around, memref_type
 from ...dialects.rt import ops as rt
@@ -153,6 +153,17 @@ class RtFunctions(InterpreterFunctions):
         """End the call if an index is out of range."""
         context, indices, extent = args
         fault = outside(indices, int(extent))
+        if fault is not None:
+            raise _fail(op, context, fault)
+        return ()
+
+    @impl(rt.CheckOffsetsOp)
+    def run_check_offsets(
+        self, interpreter: Interpreter, op: rt.CheckOffsetsOp, args: PythonValues
+    ) -> PythonValues:
+        """End the call if an offset is out of range, or above the next one."""
+        context, offsets, extent = args
+        fault = wrong_offset(offsets, int(extent))
         if fault is not None:
             raise _fail(op, context, fault)
         return ()

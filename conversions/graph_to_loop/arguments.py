@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import func
@@ -12,9 +12,9 @@ from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 from ...core.refusal import refused
 from ...core.typed import tensor_type
 from ...dialects.graph.buffers import buffer_types
-from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.interfaces import Bound, GraphOp
 from ...dialects.graph.shapes import SymbolicShapes
-from ...dialects.loop.arguments import BOUNDS, CONSTANT, INDPTR, LEAST
+from ...dialects.loop.arguments import BOUNDS, CONSTANT, INDPTR, LEAST, OFFSETS
 from ...dialects.sparse_tensor import is_sparse
 
 
@@ -56,14 +56,17 @@ def argument_attrs(
         constant: for each of its arguments, whether all callers pass a constant of the program.
         shapes: its symbolic shapes.
     """
-    bounds = _index_bounds(function, shapes)
+    operators = [op for op in function.body.block.ops if isinstance(op, GraphOp)]
+    checked = {
+        BOUNDS: _extents(((op, b) for op in operators for b in op.index_bounds), shapes),
+        OFFSETS: _extents(((op, b) for op in operators for b in op.offset_bounds), shapes),
+    }
     result: list[DictionaryAttr] = []
     for arg, is_constant in zip(function.body.block.args, constant, strict=True):
         data: dict[str, Attribute] = {}
         if is_constant:
             data[CONSTANT] = UnitAttr()
-        if arg in bounds:
-            data[BOUNDS] = bounds[arg]
+        data |= {name: extents[arg] for name, extents in checked.items() if arg in extents}
         count = len(buffer_types(tensor_type(arg)))
         first = data | {INDPTR: UnitAttr()} if is_sparse(arg.type) else data
         result += [DictionaryAttr(first), *[DictionaryAttr(data)] * (count - 1)]
@@ -88,21 +91,20 @@ def _least_sizes(function: func.FuncOp, shapes: SymbolicShapes) -> Attribute | N
     return ArrayAttr([StringAttr(text) for text in dict.fromkeys(texts)]) if texts else None
 
 
-def _index_bounds(function: func.FuncOp, shapes: SymbolicShapes) -> dict[SSAValue, Attribute]:
-    """For each argument that holds indices, their extents as text."""
+def _extents(
+    bounds: Iterable[tuple[GraphOp, Bound]], shapes: SymbolicShapes
+) -> dict[SSAValue, Attribute]:
+    """For each argument that holds indices, or offsets, their extents as text."""
     result: dict[SSAValue, list[str]] = {}
-    for op in function.body.block.ops:
-        if not isinstance(op, GraphOp):
-            continue
-        for indices, source, dimension in op.index_bounds:
-            extent = shapes.in_arguments(shapes.shape(source)[dimension])
-            if not isinstance(indices, BlockArgument) or extent is None:
-                raise refused(
-                    op,
-                    "indices cannot be checked before the kernel runs",
-                    expected="indices and an extent that the arguments have",
-                )
-            result.setdefault(indices, []).append(str(extent))
+    for op, (indices, source, dimension) in bounds:
+        extent = shapes.in_arguments(shapes.shape(source)[dimension])
+        if not isinstance(indices, BlockArgument) or extent is None:
+            raise refused(
+                op,
+                "indices cannot be checked before the kernel runs",
+                expected="indices and an extent that the arguments have",
+            )
+        result.setdefault(indices, []).append(str(extent))
     return {
         value: ArrayAttr([StringAttr(text) for text in dict.fromkeys(texts)])
         for value, texts in result.items()

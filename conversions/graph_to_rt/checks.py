@@ -15,7 +15,7 @@ from ...core.refusal import refused
 from ...core.typed import tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.loop import ops as loop
-from ...dialects.loop.arguments import BOUNDS, LEAST
+from ...dialects.loop.arguments import BOUNDS, LEAST, OFFSETS
 from ...dialects.loop.segments import is_row_pointer
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
@@ -50,7 +50,7 @@ def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
             continue
         kernel = function.kernel(call)
         for operand, position in zip(call.arguments, call.places, strict=False):
-            if BOUNDS in kernel.attrs_of(position):
+            if {BOUNDS, OFFSETS} & kernel.attrs_of(position).keys():
                 found.setdefault(operand, (0,))
     return found
 
@@ -79,7 +79,7 @@ def check_bounds(
     call: graph.CallDpsOp,
     buffers_of: Callable[[SSAValue], Sequence[SSAValue]],
 ) -> None:
-    """Check the integers that a kernel uses as indices before it runs.
+    """Check the integers that a kernel uses as indices or offsets before it runs.
 
     Args:
         function: the function that calls it.
@@ -93,10 +93,11 @@ def check_bounds(
         for text in _texts(kernel, position, LEAST):
             size, _, least = text.data.partition(" >= ")
             _check_least(function, call, Dim.parse(size).substitute(sizes), int(least))
-        for text in _texts(kernel, position, BOUNDS):
-            indices = buffers_of(operand)[0]
-            limit = function.size(Dim.parse(text.data).substitute(sizes), call)
-            function.append(rt.CheckIndexOp(function.context, indices, limit, subject))
+        for name, check in ((BOUNDS, rt.CheckIndexOp), (OFFSETS, rt.CheckOffsetsOp)):
+            for text in _texts(kernel, position, name):
+                indices = buffers_of(operand)[0]
+                limit = function.size(Dim.parse(text.data).substitute(sizes), call)
+                function.append(check(function.context, indices, limit, subject))
 
 
 def _texts(kernel: loop.KernelOp, position: int, name: str) -> Sequence[StringAttr]:

@@ -120,6 +120,45 @@ func.func private @rt_check_index_$element(
 }
 """
 
+# 0 <= x <= extent for extents that the type holds; any other is above all of its numbers
+_OFFSETS = """
+func.func private @rt_check_offsets_$element(
+    %x: memref<?x$element>, %extent: index, %details: memref<3xindex>) -> i1 {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %count = memref.dim %x, %zero : memref<?x$element>
+  %none = arith.cmpi eq, %count, %zero : index
+  cf.cond_br %none, ^good, ^range
+^range:
+  %low = arith.constant 0 : $element
+  %most = arith.constant $limit : index
+  %after = arith.addi %extent, %one : index
+  %numbers = arith.minsi %after, %most : index
+  %span = arith.index_cast %numbers : index to $element
+  %outside = func.call @rt_first_outside_$element(%x, %low, %span)
+    : (memref<?x$element>, $element, $element) -> index
+  %inside = arith.cmpi eq, %outside, %count : index
+  cf.cond_br %inside, ^order, ^bad(%outside : index)
+^order:
+  %last = arith.subi %count, %one : index
+  %high = func.call @rt_first_decrease_$element(%x) : (memref<?x$element>) -> index
+  %rises = arith.cmpi eq, %high, %last : index
+  cf.cond_br %rises, ^good, ^bad(%high : index)
+^bad(%place: index):
+  %value = memref.load %x[%place] : memref<?x$element>
+  %wrong = arith.index_cast %value : $element to index
+  memref.store %place, %details[%zero] : memref<3xindex>
+  memref.store %wrong, %details[%one] : memref<3xindex>
+  memref.store %extent, %details[%two] : memref<3xindex>
+  %no = arith.constant false
+  func.return %no : i1
+^good:
+  %yes = arith.constant true
+  func.return %yes : i1
+}
+"""
+
 _CSR = """
 func.func private @rt_check_csr_${pointer}_$index(
     %indptr: memref<?x$pointer>, %indices: memref<?x$index>, %columns: index,
@@ -230,6 +269,17 @@ def check_index(element: IntegerType) -> Function:
     If not, the details are the position of the first that is not, that element, and the extent.
     """
     text = Template(_INDEX).substitute(element=element, limit=_limit(element))
+    return _parsed(text)
+
+
+@functools.cache
+def check_offsets(element: IntegerType) -> Function:
+    """`(x, extent, details) -> i1`: whether every element is in [0, extent], and none decreases.
+
+    If not, the details are the position of the first that is outside, or else above the next one,
+    that element, and the extent.
+    """
+    text = Template(_OFFSETS).substitute(element=element, limit=_limit(element))
     return _parsed(text)
 
 

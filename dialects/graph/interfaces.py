@@ -12,7 +12,6 @@ import functools
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
 
 import numpy as np
@@ -29,6 +28,7 @@ from ...core.errors import UnsupportedError, explain
 from ...core.provenance import origin
 from ...core.typed import tensor_type
 from .attrs import compute_type, is_float
+from .kinds import FusionKind, Precision
 from .nest import Index, Nest, WritingNest
 
 if TYPE_CHECKING:
@@ -37,35 +37,8 @@ if TYPE_CHECKING:
     Array = np.ndarray | csr_array
 
 
-class FusionKind(Enum):
-    """How an operator takes part in fusion."""
-
-    ELEMENTWISE = "elementwise"
-    """The result at an index needs each operand at that index (NumPy broadcasting included)."""
-    BROADCAST = "broadcast"
-    """One operand element goes to many result elements."""
-    INJECTIVE = "injective"
-    """Each result element is one operand element somewhere else."""
-    REDUCTION = "reduction"
-    """A result element combines many operand elements."""
-    CONTRACTION = "contraction"
-    """A sum of products that an epilogue can be fused into."""
-    NEST = "nest"
-    """Writes its results in loops of its own (`GraphOp.write`): what it reads is computed there,
-    and elementwise operators follow where it writes each element once."""
-    OPAQUE = "opaque"
-    """Never fused; neither has a value at an index nor writes its results."""
-
-
-class Precision(Enum):
-    """Whether an operator may work on numbers of 16 bits, see `graph-to-mixed-precision`."""
-
-    ALWAYS = "always"
-    """It gains: it reads much and sums up in f32."""
-    FOLLOW = "follow"
-    """It loses at most one rounding: it does so if its operands are narrow already."""
-    NEVER = "never"
-    """Its results would be noticeably worse, or leave the range of the type."""
+Bound = tuple[SSAValue, SSAValue, int]
+"""An operand with indices or offsets, the operand or result they point into, its dimension."""
 
 
 class Sizes(Protocol):
@@ -295,8 +268,8 @@ class GraphOp(IRDLOperation, ABC):
         return self.NEVER_NEGATIVE or (self.KEEPS_NONNEGATIVE and all(operands))
 
     @property
-    def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:
-        """Operands that hold indices, the operand they point into, and the dimension of it.
+    def index_bounds(self) -> tuple[Bound, ...]:
+        """Operands that hold indices, what they point into, and the dimension of it.
 
         Such operands are arguments of a kernel, never computed inside it, because they are
         checked before it runs. By default there are none.
@@ -312,12 +285,26 @@ class GraphOp(IRDLOperation, ABC):
         return ()
 
     @property
+    def offset_bounds(self) -> tuple[Bound, ...]:
+        """Operands that hold offsets, the operand whose slices they delimit, its dimension.
+
+        Offsets never decrease, from 0 up to the size of the dimension. They are arguments of a
+        kernel and checked as indices are. By default there are none.
+        """
+        return ()
+
+    @property
     def size_results(self) -> tuple[SSAValue, ...]:
         """Results that hold the sizes of others: see `ShapeFacts.size`. By default there are none.
 
         A group that computes such an operator returns them all.
         """
         return ()
+
+    @property
+    def checked_operands(self) -> set[SSAValue]:
+        """The operands that hold indices or offsets."""
+        return {value for value, _, _ in (*self.index_bounds, *self.offset_bounds)}
 
     @abstractmethod
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:

@@ -27,7 +27,7 @@ from xdsl.traits import is_side_effect_free
 
 from ...core.dims import Dim, Shape, size_of_argument
 from ...core.typed import memref_type, owned
-from ..loop.arguments import BOUNDS, PACKING
+from ..loop.arguments import BOUNDS, OFFSETS, PACKING
 from ..loop.attrs import LoopKind
 from ..loop.bounds import constant_index
 from ..loop.linear import normalized
@@ -94,7 +94,7 @@ class KernelValues:
             ):
                 raise NoValueError(f"it has {op.name}")
         for number in range(len(self.kernel.inputs)):
-            if BOUNDS in self.kernel.attrs_of(number):
+            if {BOUNDS, OFFSETS} & self.kernel.attrs_of(number).keys():
                 raise NoValueError("its indices are checked before it runs")
             if PACKING in self.kernel.attrs_of(number):
                 raise NoValueError("it is scheduled")

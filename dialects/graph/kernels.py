@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 from ...core.dims import Dim, Shape, size_of_argument
 from ...core.errors import CompileError, InputError, StepwellError, explain
 from ...core.provenance import locate, origin
-from ..loop.arguments import BOUNDS
+from ..loop.arguments import BOUNDS, OFFSETS
 from ..loop.ops import KernelOp
 from ..sparse_tensor import is_sparse
 from .buffers import buffer_types
@@ -54,7 +54,7 @@ class Kernel:
         if kernel is None:
             return None
         locate(kernel, op.location)
-        if op.index_bounds:
+        if op.checked_operands:
             _bound(kernel, op)
         return kernel
 
@@ -183,17 +183,25 @@ def _bound(kernel: KernelOp, op: GraphOp) -> None:
     operands = list(op.operands)
     data: list[dict[str, Attribute]] = []
     for value in operands:
-        texts = [
-            size_of_argument(operands.index(source), axis)
-            for indices, source, axis in op.index_bounds
-            if indices is value
-        ]
         bounds: dict[str, Attribute] = {}
-        if texts:
-            bounds[BOUNDS] = ArrayAttr([StringAttr(text) for text in texts])
+        for name, checked in ((BOUNDS, op.index_bounds), (OFFSETS, op.offset_bounds)):
+            texts = [
+                StringAttr(_extent_text(operands, source, axis))
+                for indices, source, axis in checked
+                if indices is value
+            ]
+            if texts:
+                bounds[name] = ArrayAttr(texts)
         data += [bounds] * len(buffer_types(tensor_type(value)))
     data += [{}] * (len(kernel.body.block.args) - len(data))
     kernel.arg_attrs = ArrayAttr([DictionaryAttr(d) for d in data])
+
+
+def _extent_text(operands: Sequence[SSAValue], source: SSAValue, axis: int) -> str:
+    """The size of a dimension of an operand, or of a result, where it is static."""
+    if source in operands:
+        return size_of_argument(operands.index(source), axis)
+    return str(tensor_type(source).get_shape()[axis])
 
 
 def _check_types(

@@ -179,6 +179,24 @@ class WritingNest(Nest):
         `step` is given the index and the carried values, and returns their next values.
         """
 
+    def in_order(self, extents: Sequence[AffineExpr], body: Callable[[Index], None]) -> None:
+        """Run `body` for each index of an iteration space, in order."""
+        index: list[AffineExpr] = []
+
+        def step(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            index.append(place)
+            level()
+            index.pop()
+            return carried
+
+        def level() -> None:
+            if len(index) == len(extents):
+                body(tuple(index))
+            else:
+                self.serial(extents[len(index)], [], step)
+
+        level()
+
     @abstractmethod
     def local(self, shape: Index, type: Attribute) -> LocalBuffer:
         """A buffer in the innermost open loop, each of whose iterations has its own.

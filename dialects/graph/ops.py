@@ -37,6 +37,7 @@ from .ops_elementwise import (
 )
 from .ops_fma import FmaOp
 from .ops_gather import GatherElementsOp, GatherNdOp, GatherOp
+from .ops_histogram import HistogramOp, OneHotOp
 from .ops_if import IfOp
 from .ops_logic import (
     ComparisonOp,
@@ -74,6 +75,7 @@ from .ops_quantized import (
 from .ops_reduction import LogSoftmaxOp, ReduceOp, SoftmaxOp
 from .ops_rounding import AbsOp, CeilOp, FloorOp, RoundOp, SignOp
 from .ops_scatter import ScatterElementsOp, ScatterNdOp
+from .ops_segment import SegmentReduceOp
 from .ops_select import ConcatOp, SliceOp
 from .ops_shape import BroadcastToOp, ReshapeOp, TransposeOp
 from .ops_sort import SortOp, TopKOp
@@ -123,6 +125,7 @@ __all__ = [
     "GreaterEqualOp",
     "GreaterOp",
     "GroupNormOp",
+    "HistogramOp",
     "IfOp",
     "InstanceNormOp",
     "L2NormalizeOp",
@@ -145,6 +148,7 @@ __all__ = [
     "NegOp",
     "NonzeroOp",
     "NormalizeOp",
+    "OneHotOp",
     "OwnSoftmaxOp",
     "PadOp",
     "PoolOp",
@@ -165,6 +169,7 @@ __all__ = [
     "ScatterElementsOp",
     "ScatterNdOp",
     "SddmmOp",
+    "SegmentReduceOp",
     "SigmoidOp",
     "SignOp",
     "SinOp",

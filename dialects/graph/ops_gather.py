@@ -17,7 +17,7 @@ from ...core.indices import explained_index, outside
 from ...core.provenance import origin
 from . import scalars
 from .attrs import DENSE_TENSOR, INDEX_TENSOR, i64_attr
-from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, rank
+from .interfaces import Bound, FusionKind, GraphOp, Index, Nest, ShapeFacts, rank
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -85,7 +85,7 @@ class GatherOp(GraphOp):
         return self.axis.value.data % rank(self.x)
 
     @property
-    def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:
+    def index_bounds(self) -> tuple[Bound, ...]:
         return ((self.indices, self.x, self.axis_from_front),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -144,7 +144,7 @@ class GatherElementsOp(GraphOp):
         return self.axis.value.data % rank(self.x)
 
     @property
-    def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:
+    def index_bounds(self) -> tuple[Bound, ...]:
         return ((self.indices, self.x, self.axis_from_front),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -211,7 +211,7 @@ class GatherNdOp(GraphOp):
         super().__init__(operands=[x, indices], result_type=result_type)
 
     @property
-    def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:
+    def index_bounds(self) -> tuple[Bound, ...]:
         return tuple((indices, self.x, axis) for axis, indices in enumerate(self.indices))
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:

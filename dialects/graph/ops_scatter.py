@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
@@ -15,6 +15,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var
 from ...core.dims import Dim, Shape, product
 from .attrs import DENSE_TENSOR, INDEX_TENSOR, ScatterKind, ScatterKindAttr, i64_attr
 from .interfaces import (
+    Bound,
     FusionKind,
     GraphOp,
     Index,
@@ -128,7 +129,7 @@ class ScatterElementsOp(ScatterOp):
         return self.axis.value.data % rank(self.x)
 
     @property
-    def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:
+    def index_bounds(self) -> tuple[Bound, ...]:
         return ((self.indices, self.x, self.axis_from_front),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -198,7 +199,7 @@ class ScatterNdOp(ScatterOp):
         super().__init__(operands=operands, properties=properties, result_type=result_type)
 
     @property
-    def index_bounds(self) -> tuple[tuple[SSAValue, SSAValue, int], ...]:
+    def index_bounds(self) -> tuple[Bound, ...]:
         return tuple((indices, self.x, axis) for axis, indices in enumerate(self.indices))
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -229,19 +230,4 @@ class ScatterNdOp(ScatterOp):
                 value = nest.at(self.updates, (*own, *rest))
                 nest.update(0, (*places, *rest), value, self.combine)
 
-        _in_order(nest, extents[:outer], update)
-
-
-def _in_order(
-    nest: WritingNest, extents: Sequence[AffineExpr], body: Callable[[Index], None], own: Index = ()
-) -> None:
-    """Serial loops around a body."""
-    if len(own) == len(extents):
-        body(own)
-        return
-
-    def step(place: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        _in_order(nest, extents, body, (*own, place))
-        return carried
-
-    nest.serial(extents[len(own)], [], step)
+        nest.in_order(extents[:outer], update)

@@ -90,6 +90,8 @@ class KernelOp(IRDLOperation):
     of; `loop.bounds = ["x0.1"]`: its integers are indices below each of these extents (here
     dimension 1 of the first tensor that is passed), checked before the kernel runs;
     `loop.least = ["x0.1 >= 10"]`: this size is at least so much, which is checked before as well;
+    `loop.offsets = ["x0.0"]`: its integers are from 0 up to these extents and never decrease, which
+    is checked as well;
     `loop.indptr` (unit): the row pointers of a CSR matrix, needed where only `loop.load` reads them
     (a loop `of` them implies it): every call passes a CSR matrix for them, which is checked;
     `loop.entries = 13264`, of column indices: the number of entries of the matrix in every call,

@@ -26,7 +26,7 @@ from xdsl.ir import Dialect
 
 from .attrs import ContextType
 from .ops_call import CallOp, CallPackedOp, CallTilesOp
-from .ops_check import CheckCsrOp, CheckIndexOp, CheckOp
+from .ops_check import CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp
 from .ops_clock import ClockOp, RecordOp
 from .ops_memory import ArenaOp, ConstantOp, SliceOp
 from .ops_tiles import ParallelTilesOp, YieldOp
@@ -42,6 +42,7 @@ Rt = Dialect(
         CheckOp,
         CheckCsrOp,
         CheckIndexOp,
+        CheckOffsetsOp,
         ParallelTilesOp,
         CallTilesOp,
         ClockOp,

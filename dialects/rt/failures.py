@@ -10,7 +10,7 @@ from typing import ClassVar
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
 
-from ...core.indices import explained, explained_index
+from ...core.indices import explained, explained_index, explained_offset
 from ...core.walks import operations_in
 
 
@@ -26,7 +26,7 @@ class Failure:
     subject: str
     details: int = 0
 
-    KINDS: ClassVar = ("function", "check", "csr", "index")
+    KINDS: ClassVar = ("function", "check", "csr", "index", "offsets")
 
     def explain(self, details: Sequence[int]) -> str:
         """What went wrong; `details` are the words left in the context."""
@@ -40,8 +40,10 @@ class Failure:
                 return text
             case "csr":
                 return f"{self.subject}: {explained(*details)}"
-            case _:
+            case "index":
                 return f"{self.subject}: {explained_index(*details)}"
+            case _:
+                return f"{self.subject}: {explained_offset(*details)}"
 
 
 class FailingOp(IRDLOperation, ABC):

@@ -23,7 +23,7 @@ from .attrs import ARENA_TYPE, ContextType
 from .buffers import verify_contiguous, verify_index_buffer
 from .failures import FailingOp, Failure, failing_operations
 from .ops_call import CalleeExists, CallOp, CallPackedOp, CallTilesOp
-from .ops_check import CheckCsrOp, CheckIndexOp, CheckOp, DropTrueCheck
+from .ops_check import CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp, DropTrueCheck
 from .ops_clock import ClockOp, RecordOp
 from .ops_memory import ArenaOp, ConstantOp, SliceOp
 from .ops_tiles import CaptureConstant, DropCapture, ParallelTilesOp, YieldOp
@@ -47,6 +47,7 @@ __all__ = [
     "CaptureConstant",
     "CheckCsrOp",
     "CheckIndexOp",
+    "CheckOffsetsOp",
     "CheckOp",
     "ClockOp",
     "ConstantOp",

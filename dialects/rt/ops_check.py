@@ -163,6 +163,46 @@ class CheckIndexOp(FailingOp):
         return Failure("index", self.subject.data)
 
 
+@irdl_op_definition
+class CheckOffsetsOp(FailingOp):
+    """Ends the call where an offset is not in [0, extent], or is above the next one.
+
+    `rt.check_offsets %ctx, %offsets, %extent "ids" : memref<?xi64>`
+    """
+
+    name = "rt.check_offsets"
+
+    context = operand_def(ContextType)
+    offsets = operand_def(MemRefType)
+    extent = operand_def(IndexType)
+    subject = prop_def(StringAttr)
+
+    assembly_format = "$context `,` $offsets `,` $extent $subject attr-dict `:` type($offsets)"
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+    def __init__(
+        self,
+        context: SSAValue | Operation,
+        offsets: SSAValue | Operation,
+        extent: SSAValue | Operation,
+        subject: str,
+    ):
+        super().__init__(
+            operands=[context, offsets, extent], properties={"subject": StringAttr(subject)}
+        )
+
+    def verify_(self) -> None:
+        buffer = memref_type(self.offsets)
+        verify_index_buffer(self, buffer)
+        if buffer.get_num_dims() != 1:
+            raise VerifyException(f"{self.name}: wrong rank, expected 1, got {buffer}")
+
+    @property
+    def failure(self) -> Failure:
+        return Failure("offsets", self.subject.data)
+
+
 @Exactness.EXACT
 class DropTrueCheck(RewritePattern):
     # check(true) ==

@@ -10,7 +10,6 @@ import numpy as np
 from ...dialects.graph import ops as graph
 from .nodes import Builds, Node
 from .ops_elementwise import cast
-from .ops_shape import unsqueezed
 from .registry import converts
 from .values import Value
 
@@ -166,21 +165,13 @@ def hardmax(node: Node) -> Value:
 
 @converts("OneHot", since=9)
 def one_hot(node: Node) -> Value:
-    # values[1] where the index is the place along a new axis, else values[0]
     indices, values = node.input(0), node.input(2)
     (depth,) = _whole_numbers(node, 1)
     if values.shape != (2,):
         raise node.broken("values has the wrong shape", [2], [str(d) for d in values.shape])
     axis = node.axis(node.attr_int("axis", -1), indices.rank + 1)
-    wide = unsqueezed(node, cast(node, indices, np.dtype(np.int64)), [axis])
-    negative = node.emit(graph.LessOp, wide, node.scalar(0, wide))
-    wrapped = node.emit(graph.AddOp, wide, node.scalar(depth, wide))
-    index = node.emit(graph.WhereOp, negative, wrapped, wide)
-    hot = node.emit(graph.EqualOp, index, _places(node, depth, indices.rank - axis))
-    off, on = (
-        node.emit(graph.SliceOp, values, starts=[i], ends=[i + 1], steps=[1]) for i in (0, 1)
-    )
-    return node.emit(graph.WhereOp, hot, on, off)
+    whole = cast(node, indices, np.dtype(np.int64))
+    return node.emit(graph.OneHotOp, whole, values, depth=depth, axis=axis)
 
 
 def _whole_numbers(node: Node, index: int) -> list[int]:

@@ -29,7 +29,7 @@ def _takes(user: Operation, cast: graph.CastOp) -> bool:
     """Whether a cast can be computed inside the kernel of `user`."""
     if not isinstance(user, GraphOp) or user.fusion in (FusionKind.CONTRACTION, FusionKind.OPAQUE):
         return False
-    return all(indices is not cast.result for indices, _, _ in user.index_bounds)
+    return cast.result not in user.checked_operands
 
 
 def _clone_into_users(ctx: Context, cast: graph.CastOp) -> None:

@@ -23,7 +23,8 @@ from ...dialects.rt import ops as rt
 TABLE = "profile"
 """The name of the table among the constants of the program, or its prefix."""
 
-_TIMED = (rt.CallOp, rt.CallPackedOp, rt.CheckCsrOp, rt.CheckIndexOp, memref.CopyOp)
+_CHECKS = (rt.CheckCsrOp, rt.CheckIndexOp, rt.CheckOffsetsOp)
+_TIMED = (rt.CallOp, rt.CallPackedOp, *_CHECKS, memref.CopyOp)
 
 
 def timed_operations(function: Operation) -> list[Operation]:

@@ -732,6 +732,36 @@ def test_indices_are_checked(build: Build, element: str) -> None:
     assert run(extreme, 20) == (1, [1, np.iinfo(dtype).min, 20])
 
 
+@pytest.mark.parametrize("element", ["i32", "i64"])
+def test_offsets_are_checked(build: Build, element: str) -> None:
+    code = build(f"""
+    func.func @main(%ctx: !rt.context, %i: memref<?x{element}>, %n: index) -> i32 {{
+      rt.check_offsets %ctx, %i, %n "ids" : memref<?x{element}>
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }}
+    """)
+    dtype = np.dtype("i4" if element == "i32" else "i8")
+
+    def run(offsets: np.ndarray, extent: int) -> tuple[int, list[int]]:
+        context = Context()
+        array = offsets.astype(dtype)
+        args = (context.words, array, len(array), extent)
+        return call(code, "main", *args, result=ctypes.c_int32), context.details
+
+    fine = np.sort(np.random.default_rng(0).integers(0, 901, 300))
+    for offsets, extent in ((fine, 900), (fine, 2**35), (fine[:0], 0), (fine[:1] * 0, 0)):
+        assert run(offsets, extent)[0] == 0
+    for position, value in ((0, -1), (63, -5), (64, 901), (299, 901), (299, np.iinfo(dtype).min)):
+        wrong = fine.copy()
+        wrong[position] = value
+        assert run(wrong, 900) == (1, [position, value, 900])
+    for position in (0, 15, 63, 64, 298):
+        wrong = fine.copy()
+        wrong[position] = wrong[position + 1] + 1
+        assert run(wrong, 2000) == (1, [position, wrong[position], 2000])
+
+
 # Efforts and upstream
 
 

@@ -110,8 +110,8 @@ class _Planner:
         """Why an operator cannot be in a kernel with the others, whatever the nest."""
         if (why := op.refusal) is not None:
             return Refusal(op.results[0], why)
-        for indices, _, _ in op.index_bounds:
-            if indices.owner in self.values.inside:
+        for indices in op.operands:
+            if indices in op.checked_operands and indices.owner in self.values.inside:
                 why = "indices are checked before the kernel that reads by them runs"
                 return Refusal(indices, why)
         return None

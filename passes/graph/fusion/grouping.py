@@ -132,7 +132,7 @@ class Grouping:
             alone = used = reader.ops if evident else []
         else:
             return False
-        checked = {i.owner for op in used if isinstance(op, GraphOp) for i, _, _ in op.index_bounds}
+        checked = {i.owner for op in used if isinstance(op, GraphOp) for i in op.checked_operands}
         return bool(alone) and all(op not in checked and self.uses.passes_index(op) for op in alone)
 
     def _plan_of(self, proposal: Proposal) -> NestPlan:

@@ -132,8 +132,7 @@ def _arguments(ops: Sequence[Operation]) -> list[SSAValue]:
     """
     inside = set(ops)
     values = [v for op in ops for v in op.operands if v.owner not in inside]
-    bounds = [bound for op in ops if isinstance(op, GraphOp) for bound in op.index_bounds]
-    indices = {value for value, _, _ in bounds}
+    indices = {value for op in ops if isinstance(op, GraphOp) for value in op.checked_operands}
     return [v for v in dict.fromkeys(values) if graph.splat_of(v) is None or v in indices]
 
 

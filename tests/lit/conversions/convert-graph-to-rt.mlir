@@ -97,6 +97,20 @@ loop.kernel @rows(%x: memref<?x4xf32>, %ids: memref<3xi64> {loop.bounds = ["x0.0
 
 // -----
 
+// So are offsets.
+// CHECK-LABEL: func.func @segments
+// CHECK: %[[N:.*]] = memref.dim %x
+// CHECK: rt.check_offsets %ctx, %o, %[[N]] "kernel sums" : memref<3xi64>
+// CHECK-NEXT: rt.call @sums(%x, %o, %result)
+func.func @segments(%x: tensor<?x4xf32> {graph.name = "x", graph.dims = ["n", ""]}, %o: tensor<3xi64>) -> tensor<2x4xf32> {
+  %0 = graph.call_dps @sums(%x, %o) : (tensor<?x4xf32>, tensor<3xi64>) -> tensor<2x4xf32>
+  func.return %0 : tensor<2x4xf32>
+}
+loop.kernel @sums(%x: memref<?x4xf32>, %o: memref<3xi64> {loop.offsets = ["x0.0"]}) -> (%y: memref<2x4xf32>) {
+}
+
+// -----
+
 // A function sees the element types of tensors, where buffers do not have them.
 // CHECK-LABEL: func.func @packed_types
 // CHECK: rt.call_packed %ctx, 0 "env.mask" ins(%x, %m : memref<4xi8>, memref<4xi8>) outs(%result : memref<4xi8>) as (tensor<4xui8>, tensor<4xi1>) -> tensor<4xui8>

@@ -188,6 +188,21 @@ func.func @indices(%ctx: !rt.context, %i: memref<?x2xi64>, %j: memref<?xi64>, %n
 
 // -----
 
+// Offsets are searched for one out of range, then for one above the next one.
+// CHECK-LABEL: func.func private @rt_check_offsets_i32(
+// CHECK: func.call @rt_first_outside_i32(
+// CHECK: func.call @rt_first_decrease_i32(
+// CHECK-LABEL: func.func @offsets
+// CHECK: %[[OK:.*]] = func.call @rt_check_offsets_i32(%{{.*}}, %n, %{{.*}}) : (memref<?xi32>, index, memref<3xindex>) -> i1
+// CHECK-NEXT: cf.cond_br %[[OK]], ^{{.*}}, ^{{.*}}
+func.func @offsets(%ctx: !rt.context, %i: memref<?xi32>, %n: index) -> i32 {
+  rt.check_offsets %ctx, %i, %n "i" : memref<?xi32>
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}
+
+// -----
+
 // CHECK-LABEL: func.func private @rt_first_outside_i64(
 // CHECK-LABEL: func.func private @rt_first_decrease_i32(
 // CHECK: %there = vector.load %x[%ahead] : memref<?xi32>, vector<64xi32>

@@ -122,6 +122,22 @@ func.func @index_element(%ctx: !rt.context, %i: memref<?xf32>, %n: index) {
 
 // -----
 
+func.func @offset_element(%ctx: !rt.context, %i: memref<?xf32>, %n: index) {
+  // expected-error @+1 {{rt.check_offsets: wrong element type, expected i32 or i64, got f32}}
+  rt.check_offsets %ctx, %i, %n "ids" : memref<?xf32>
+  func.return
+}
+
+// -----
+
+func.func @offset_rank(%ctx: !rt.context, %i: memref<?x2xi32>, %n: index) {
+  // expected-error @+1 {{rt.check_offsets: wrong rank, expected 1, got memref<?x2xi32>}}
+  rt.check_offsets %ctx, %i, %n "ids" : memref<?x2xi32>
+  func.return
+}
+
+// -----
+
 func.func @tiles_arguments(%n: index, %x: memref<4xf32>) {
   // expected-error @+1 {{rt.parallel_tiles: body arguments differ from the captures, expected (index, memref<4xf32>), got (index, f32)}}
   rt.parallel_tiles %n captures(%x : memref<4xf32>) {

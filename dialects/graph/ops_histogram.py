@@ -1,0 +1,191 @@
+"""Counts of numbers, and their places as vectors: `histogram` and `one_hot`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+
+from ...core.dims import Dim, Shape, product
+from ...core.typed import dense_array
+from . import scalars
+from .attrs import DENSE_TENSOR, INDEX_TENSOR, NUMERIC_TENSOR, i64_attr
+from .interfaces import (
+    Bound,
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    Sizes,
+    WritingNest,
+    element_type,
+    rank,
+)
+from .ops_gather import checked_places, place_of
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+_I32_MAX = (1 << 31) - 1
+
+
+@irdl_op_definition
+class HistogramOp(GraphOp):
+    """How often each number from 0 up to `bins` is an element of x, or the sum of their weights.
+
+    Counts are i64, sums have the type of the weights, whose shape is that of x. Weights are added
+    in the order of the elements. x is any tensor of indices of bins: as elsewhere a negative one
+    counts from the back, and one out of range is an error.
+
+    %y = graph.histogram %x bins = 10 : (tensor<4x?xi64>) -> tensor<10xi64>
+    %z = graph.histogram %x weights %w bins = 10 : (tensor<4xi64>, tensor<4xf32>) -> tensor<10xf32>
+    """
+
+    name = "graph.histogram"
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+
+    x = operand_def(INDEX_TENSOR)
+    weights = opt_operand_def(NUMERIC_TENSOR)
+    bins = prop_def(IntegerAttr.constr(i64))
+    result = result_def(NUMERIC_TENSOR)
+
+    assembly_format = (
+        "$x (`weights` $weights^)? `bins` `=` $bins attr-dict `:` "
+        "functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        bins: int,
+        weights: SSAValue | Operation | None = None,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"bins": i64_attr(bins)}
+        super().__init__(operands=[x, weights], properties=properties, result_type=result_type)
+
+    @property
+    def index_bounds(self) -> tuple[Bound, ...]:
+        return ((self.x, self.result, 0),)
+
+    def flops(self, sizes: Sizes) -> Dim | None:
+        """One addition for each element."""
+        return product(sizes.shape(self.x))
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [i64 if self.weights is None else element_type(self.weights)]
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        x, *others = shapes
+        bins = self.bins.value.data
+        if bins < 0:
+            facts.fail("wrong number of bins", "0 or more", bins)
+        for weights in others:
+            if len(weights) != len(x):
+                facts.fail("weights have the wrong rank", len(x), len(weights))
+            for size, weight in zip(x, weights, strict=True):
+                facts.equal(size, weight, "weights have the wrong shape")
+        return [(Dim.of(bins),)]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, *weights = map(dense_array, arrays)
+        bins = self.bins.value.data
+        found = np.zeros(bins, weights[0].dtype if weights else np.int64)
+        with np.errstate(all="ignore"):
+            np.add.at(found, checked_places(self, x, bins), weights[0] if weights else 1)
+        return self.stored(found)
+
+    def write(self, nest: WritingNest) -> None:
+        type = nest.compute_type(element_type(self.result))
+        nest.fill(0, lambda _: scalars.zero(nest, type))
+
+        def count(own: Index) -> None:
+            place = place_of(nest, self.x, own, self.result, 0)
+            one = nest.constant(1, type) if self.weights is None else nest.at(self.weights, own)
+            nest.update(0, (place,), one, "add")
+
+        nest.in_order([nest.extent(self.x, dim) for dim in range(rank(self.x))], count)
+
+
+@irdl_op_definition
+class OneHotOp(GraphOp):
+    """`values[1]` at the place of each index along a new axis of `depth` places, else `values[0]`.
+
+    A negative index counts from the back; one out of range has no place, and all of its elements
+    are `values[0]`.
+
+    %y = graph.one_hot %indices, %values axis = -1 depth = 10
+        : (tensor<4xi64>, tensor<2xf32>) -> tensor<4x10xf32>
+    """
+
+    name = "graph.one_hot"
+    FUSION: ClassVar[FusionKind] = FusionKind.BROADCAST
+
+    indices = operand_def(INDEX_TENSOR)
+    values = operand_def(DENSE_TENSOR)
+    axis = prop_def(IntegerAttr.constr(i64))
+    depth = prop_def(IntegerAttr.constr(i64))
+    result = result_def(DENSE_TENSOR)
+
+    assembly_format = (
+        "$indices `,` $values `axis` `=` $axis `depth` `=` $depth attr-dict `:` "
+        "functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        indices: SSAValue | Operation,
+        values: SSAValue | Operation,
+        depth: int,
+        axis: int = -1,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {
+            "axis": i64_attr(axis),
+            "depth": i64_attr(depth),
+        }
+        super().__init__(operands=[indices, values], properties=properties, result_type=result_type)
+
+    @property
+    def axis_from_front(self) -> int:
+        """The new axis, counted from the front."""
+        return self.axis.value.data % (rank(self.indices) + 1)
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.values)]
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        indices, values = shapes
+        axis = facts.axis(self.axis.value.data, len(indices) + 1)
+        depth = self.depth.value.data
+        if depth < 0:
+            facts.fail("wrong depth", "0 or more", depth)
+        if len(values) != 1:
+            facts.fail("values have the wrong rank", 1, len(values))
+        facts.equal(Dim.of(2), values[0], "wrong number of values")
+        return [(*indices[:axis], Dim.of(depth), *indices[axis:])]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        indices, values = map(dense_array, arrays)
+        axis, depth = self.axis_from_front, self.depth.value.data
+        places = np.arange(depth).reshape(-1, *[1] * (indices.ndim - axis))
+        hot = places == np.expand_dims(np.where(indices < 0, indices + depth, indices), axis)
+        return self.stored(np.where(hot, values[1], values[0]))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        axis = self.axis_from_front
+        where = nest.at(self.indices, (*index[:axis], *index[axis + 1 :]))
+        type = where.type if self.depth.value.data <= _I32_MAX else i64
+        where = scalars.convert(nest, where, where.type, type)
+        depth = nest.constant(self.depth.value.data, type)
+        negative = scalars.less(nest, where, nest.constant(0, type))
+        where = scalars.select(nest, negative, scalars.add(nest, where, depth), where)
+        own = scalars.from_index(nest, nest.value(index[axis]), type)
+        off, on = (nest.at(self.values, (AffineExpr.constant(n),)) for n in (0, 1))
+        return scalars.select(nest, scalars.equal(nest, where, own), on, off)

@@ -1,0 +1,127 @@
+"""Reductions of segments: runs of slices that one tensor of offsets delimits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from ...core.dims import Dim, Shape
+from ...core.dtypes import dtype_of
+from ...core.errors import InputError
+from ...core.indices import explained_offset, wrong_offset
+from ...core.provenance import origin
+from . import scalars
+from .attrs import INDEX_TENSOR, NUMERIC_TENSOR, ReduceKind, ReduceKindAttr
+from .interfaces import (
+    Bound,
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    element_type,
+    widened,
+)
+from .ops_binary import truncated_quotient
+from .ops_reduction import COMBINE, STEP, mean_of, neutral_of
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+_JOIN = {
+    ReduceKind.SUM: np.add,
+    ReduceKind.MEAN: np.add,
+    ReduceKind.PROD: np.multiply,
+    ReduceKind.MAX: np.maximum,
+    ReduceKind.MIN: np.minimum,
+}
+
+
+@irdl_op_definition
+class SegmentReduceOp(GraphOp):
+    """The sum, mean, max, min or product of each segment of the slices of x along its first axis.
+
+    Segment i has the slices from `offsets[i]` up to `offsets[i + 1]`: there is one segment less
+    than there are offsets. Offsets never decrease, from 0 up to the number of slices, which is
+    checked in each call; slices before the first one and from the last one on are in no segment. An
+    empty segment yields 0 for sum, 1 for prod, NaN for mean (0 for integers), -inf for max and inf
+    for min (the limits of integers). f16 is reduced in f32, and integers wrap around.
+
+    %y = graph.segment_reduce sum %x, %offsets
+        : (tensor<?x4xf32>, tensor<11xi64>) -> tensor<10x4xf32>
+    """
+
+    name = "graph.segment_reduce"
+    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+
+    kind = prop_def(ReduceKindAttr)
+    x = operand_def(NUMERIC_TENSOR)
+    offsets = operand_def(INDEX_TENSOR)
+    result = result_def(NUMERIC_TENSOR)
+
+    assembly_format = "$kind $x `,` $offsets attr-dict `:` functional-type(operands, results)"
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        offsets: SSAValue | Operation,
+        kind: str = "sum",
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"kind": ReduceKindAttr(ReduceKind(kind))}
+        super().__init__(operands=[x, offsets], properties=properties, result_type=result_type)
+
+    @property
+    def offset_bounds(self) -> tuple[Bound, ...]:
+        return ((self.offsets, self.x, 0),)
+
+    def is_nonnegative(self, operands: Sequence[bool]) -> bool:
+        kept = (ReduceKind.SUM, ReduceKind.MEAN, ReduceKind.MIN)
+        return self.kind.data in kept and operands[0]
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        x, offsets = shapes
+        if not x:
+            facts.fail("x has no axis to divide into segments", "rank >= 1", "rank 0")
+        if len(offsets) != 1:
+            facts.fail("wrong rank of the offsets", 1, len(offsets))
+        if offsets[0] == 0:
+            facts.fail("too few offsets", "1 or more", 0)
+        return [(offsets[0] - Dim.of(1), *x[1:])]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        x, offsets = cast(tuple[np.ndarray, np.ndarray], arrays)
+        fault = wrong_offset(offsets, len(x))
+        if fault is not None:
+            raise InputError(f"{origin(self) or self.name}: {explained_offset(*fault)}")
+        x, kind, counts = widened(x), self.kind.data, np.diff(offsets)
+        segments = np.repeat(np.arange(len(counts)), counts)
+        first = neutral_of(kind, element_type(self.x), x.dtype)
+        found = np.full((len(counts), *x.shape[1:]), first, x.dtype)
+        with np.errstate(all="ignore"):
+            _JOIN[kind].at(found, segments, x[offsets[0] : offsets[-1]])
+            if kind != ReduceKind.MEAN:
+                return self.stored(found)
+            sizes = counts.reshape(-1, *[1] * (x.ndim - 1))
+            if x.dtype.kind == "f":
+                return self.stored(found / sizes.astype(x.dtype))
+            return self.stored(truncated_quotient(found.astype(np.int64), sizes))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        kind, (segment, *rest) = self.kind.data, index
+        type = nest.compute_type(element_type(self.x))
+        begin, end = (
+            nest.index(nest.at(self.offsets, (number,))) for number in (segment, segment + 1)
+        )
+
+        def step(place: Index, total: SSAValue) -> SSAValue:
+            return STEP[COMBINE[kind]](nest, total, nest.at(self.x, (begin + place[0], *rest)))
+
+        init = scalars.number(nest, neutral_of(kind, type, dtype_of(type)), type)
+        extents = [end - begin]
+        total = nest.reduce(extents, COMBINE[kind], init, step)
+        return mean_of(nest, total, extents) if kind == ReduceKind.MEAN else total
