@@ -56,7 +56,8 @@ class Limits:
     def read(self, size: int) -> float:
         """The GB/s of repeated reads of `size` bytes, divided among the threads."""
         share = max(4096, size // self.threads)
-        buffers = [np.zeros(share + 64, np.uint8) for _ in range(self.threads)]
+        # Pages that were never written would all be one page of zeros, and so in a cache.
+        buffers = [np.ones(share + 64, np.uint8) for _ in range(self.threads)]
         vectors = share // self._reads.vector_bytes // 8 * 8
         repeats = max(1, (1 << 26) // share)
         starts = [-(-b.ctypes.data // 64) * 64 for b in buffers]
