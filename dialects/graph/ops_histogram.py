@@ -84,8 +84,8 @@ class HistogramOp(GraphOp):
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, *others = shapes
         bins = self.bins.value.data
-        if bins < 0:
-            facts.fail("wrong number of bins", "0 or more", bins)
+        if bins < 1:
+            facts.fail("wrong number of bins", "1 or more", bins)
         for weights in others:
             if len(weights) != len(x):
                 facts.fail("weights have the wrong rank", len(x), len(weights))

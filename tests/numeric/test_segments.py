@@ -149,12 +149,12 @@ def test_histogram_of_special_values() -> None:
     check(counted(4), [x, w])
 
 
-@pytest.mark.parametrize(("number", "bins"), [(4, 4), (-5, 4), (0, 0)])
-def test_a_number_without_a_bin_is_an_error(number: int, bins: int) -> None:
-    x = np.array([number])
-    exe = sw.compile(build(lambda b, x: b.histogram(x, bins, name="count"), [x], True), threads=1)
-    with pytest.raises(sw.InputError, match=r'"count": index (out of range|into an empty)'):
-        exe(x)
+def test_a_number_without_a_bin_is_an_error() -> None:
+    x = np.array([0, 3, -4])
+    exe = sw.compile(build(lambda b, x: b.histogram(x, 4, name="count"), [x], True), threads=1)
+    for number in (4, -5):
+        with pytest.raises(sw.InputError, match='"count": index out of range at position 3'):
+            exe(np.append(x, number))
 
 
 def test_one_hot_vectors() -> None:

@@ -25,8 +25,8 @@ func.func @f(%x: tensor<4xf32>, %o: tensor<0xi64>) {
 // -----
 
 func.func @f(%x: tensor<4xi64>) {
-  // expected-error @+1 {{graph.histogram: wrong number of bins, expected 0 or more, got -1}}
-  %y = graph.histogram %x bins = -1 : (tensor<4xi64>) -> tensor<?xi64>
+  // expected-error @+1 {{graph.histogram: wrong number of bins, expected 1 or more, got 0}}
+  %y = graph.histogram %x bins = 0 : (tensor<4xi64>) -> tensor<0xi64>
   func.return
 }
 
