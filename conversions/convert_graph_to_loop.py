@@ -23,6 +23,7 @@ from ..core.budgets import SUMS
 from ..core.context import known_to
 from ..core.exactness import ROUNDING_ATTRIBUTE
 from ..core.refusal import refused
+from ..core.walks import operations_in
 from ..dialects.graph import ops as graph
 from ..dialects.graph.attrs import PRIMITIVE
 from ..dialects.graph.interfaces import GraphOp
@@ -95,7 +96,7 @@ def _plan_of(function: func.FuncOp, shapes: SymbolicShapes, recorder: Recorder) 
 def _refuse_rest(module: ModuleOp) -> None:
     """Raise for the first operator left outside a kernel."""
     known = (graph.ConstantOp, graph.CallDpsOp, graph.CallPackedOp)
-    for op in module.walk():
+    for op in operations_in(module):
         if isinstance(op, GraphOp) and not isinstance(op, known):
             raise refused(
                 op, "operator outside of a primitive function", hint="run graph-fuse-ops first"
@@ -145,8 +146,10 @@ class ConvertGraphToLoopPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kernels = [k for k in op.ops if isinstance(k, loop.KernelOp)]
-        merged = {c.callee for c in op.walk() if isinstance(c, graph.CallDpsOp) and _is_inside(c)}
-        calls = [c for c in op.walk() if isinstance(c, func.CallOp)]
+        merged = {
+            c.callee for c in operations_in(op) if isinstance(c, graph.CallDpsOp) and _is_inside(c)
+        }
+        calls = [c for c in operations_in(op) if isinstance(c, func.CallOp)]
         built = _build_all(ctx, op, by_callee(calls))
         functions = [f for f in op.ops if isinstance(f, func.FuncOp)]
         sizes = call_sizes(functions, calls)
@@ -165,7 +168,7 @@ class ConvertGraphToLoopPass(ModulePass):
             _refuse_rest(op)
         # Operators are not rewritten any more, and later dialects do not know the attribute.
         op.attributes.pop(ROUNDING_ATTRIBUTE, None)
-        users = by_callee([c for c in op.walk() if isinstance(c, graph.CallDpsOp)])
+        users = by_callee([c for c in operations_in(op) if isinstance(c, graph.CallDpsOp)])
         for kernel in kernels:
             if calls_of := users[kernel.sym_name.data]:
                 mark_constants(kernel, calls_of)

@@ -34,6 +34,7 @@ from ..core.context import index_bits_of
 from ..core.errors import explain
 from ..core.refusal import refused
 from ..core.typed import integer_type, memref_type
+from ..core.walks import operations_in
 from ..dialects.loop.ops import KernelOp
 from ..dialects.program import needs_attributes
 from ..dialects.rt import ops as rt
@@ -354,7 +355,7 @@ class ConvertRtToLlvmPass(ModulePass):
             raise refused(kernel, fact, expected="a function", hint=hint)
         bits = index_bits_of(ctx)
         if bits != _HOST_BITS:
-            for inner in op.walk():
+            for inner in operations_in(op):
                 if inner.name.startswith("rt."):
                     fact = "wrong width of an index"
                     raise refused(inner, fact, expected=f"{_HOST_BITS} bits, as the host", got=bits)

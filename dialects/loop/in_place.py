@@ -6,6 +6,7 @@ from xdsl.dialects import memref
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from ...core.walks import operations_in
 from .ops import ForOp, KernelOp, LoadOp, StoreOp
 
 
@@ -44,7 +45,7 @@ def sharing(kernel: KernelOp) -> set[int]:
 def read_in(op: Operation) -> set[SSAValue]:
     """The buffers that an operation reads: what it loads from, and the matrices it follows."""
     found: set[SSAValue] = set()
-    for inner in op.walk():
+    for inner in operations_in(op):
         if isinstance(inner, LoadOp):
             found.add(inner.buffer)
         elif isinstance(inner, ForOp):
@@ -58,7 +59,7 @@ def written_in(kernel: KernelOp, op: Operation) -> set[SSAValue]:
     These are the buffers that it stores to, and the inputs that have such a buffer, by
     `loop.in_place`.
     """
-    written = {inner.buffer for inner in op.walk() if isinstance(inner, StoreOp)}
+    written = {inner.buffer for inner in operations_in(op) if isinstance(inner, StoreOp)}
     args, count = kernel.body.block.args, len(kernel.inputs)
     for number, output in enumerate(kernel.outputs, count):
         if output in written:
@@ -68,7 +69,7 @@ def written_in(kernel: KernelOp, op: Operation) -> set[SSAValue]:
 
 def _only_store(kernel: KernelOp, output: SSAValue) -> StoreOp | None:
     """The only store of a kernel, if it is to an output that is never read."""
-    match [op for op in kernel.walk() if isinstance(op, StoreOp)]:
+    match [op for op in operations_in(kernel) if isinstance(op, StoreOp)]:
         case [store] if store.buffer is output and not (store.accumulates or _loads(output)):
             return store
         case _:

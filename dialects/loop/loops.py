@@ -46,7 +46,7 @@ def loops_in(block: Block) -> Iterator[ForOp]:
         elif type(op) is ForOp:
             yield op
             around.append(op)
-            op = op.body.block.first_op
+            op = op.regions[0].block.first_op
         else:
             for region in op.regions:
                 for inner in region.blocks:

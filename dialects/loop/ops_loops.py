@@ -166,14 +166,19 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         return self.operands[count : count + 2] if self.over_entries else ()
 
     @property
+    def _block(self) -> Block:
+        """The block of the body; the declared accessor takes several times as long."""
+        return self.regions[0].block
+
+    @property
     def variable(self) -> SSAValue:
         """The loop variable, an index; for an entry, its position in `indices` and the values."""
-        return self.body.block.args[0]
+        return self._block.args[0]
 
     @property
     def column(self) -> SSAValue:
         """The column of an entry."""
-        return self.body.block.args[1]
+        return self._block.args[1]
 
     # Carried values.
 
@@ -195,12 +200,12 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     @property
     def carried(self) -> Sequence[SSAValue]:
         """The carried values inside of the loop; of a reduction, its accumulators."""
-        return self.body.block.args[2 if self.over_entries else 1 :]
+        return self._block.args[2 if self.over_entries else 1 :]
 
     @property
     def yielded(self) -> Sequence[SSAValue]:
         """The carried values after an iteration."""
-        return cast(YieldOp, self.body.block.last_op).operands[:] if self.results else ()
+        return cast(YieldOp, self._block.last_op).operands[:] if self.results else ()
 
     @property
     def combines(self) -> Sequence[Combine]:

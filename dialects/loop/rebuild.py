@@ -29,6 +29,7 @@ from xdsl.rewriter import Rewriter
 
 from ...core.building.arithmetic import INDEX, computed
 from ...core.building.creation import created
+from ...core.walks import operations_in
 from .attrs import LoopKind
 from .bounds import constant_index, without_repeats
 from .handles import forward
@@ -278,7 +279,7 @@ class Rebuild:
 
     def _keep(self, op: Operation) -> None:
         """Move an unchanged loop: what `visit_op` would do, faster."""
-        for inner in op.walk():
+        for inner in operations_in(op):
             for place, operand in enumerate(inner.operands):
                 if operand in self._bound:
                     inner.operands[place] = self.value(operand)

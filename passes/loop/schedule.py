@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...core.budgets import SUMS
 from ...core.context import decide, known_to, target_of
 from ...core.target import Target, named
+from ...core.walks import operations_in
 from ...dialects.loop.nests import ScheduleError, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.trace import structure_of, trace_of
@@ -231,7 +232,7 @@ class LoopSchedulePass(ModulePass):
             decide(ctx, kernel, trace_of(kernel), "its trace is given")
         for kernel in [inner for inner in op.ops if isinstance(inner, KernelOp)]:
             if kernel in replayed or any(
-                isinstance(r.type, VectorType) for o in kernel.walk() for r in o.results
+                isinstance(r.type, VectorType) for o in operations_in(kernel) for r in o.results
             ):
                 continue
             if self._tuned(ctx, kernel):

@@ -51,7 +51,7 @@ class Stride(Enum):
 
 def accesses(op: Operation) -> Iterator[LoadOp | StoreOp]:
     """The loads and stores in an operation."""
-    for inner in op.walk():
+    for inner in operations_in(op):
         if isinstance(inner, LoadOp | StoreOp):
             yield inner
 
@@ -59,7 +59,7 @@ def accesses(op: Operation) -> Iterator[LoadOp | StoreOp]:
 def dependents(loop: ForOp) -> set[SSAValue]:
     """The values in a loop that depend on its variable, the variable included."""
     found: set[SSAValue] = {loop.variable, loop.column} if loop.over_entries else {loop.variable}
-    for op in loop.body.walk():
+    for op in operations_in(loop.body):
         if any(operand in found for operand in op.operands):
             found.update(op.results)
             if isinstance(op, ForOp):
@@ -149,7 +149,7 @@ def cost(op: Operation) -> int:
 
 def entry_loops(op: Operation) -> list[ForOp]:
     """The loops over the entries of rows in an operation."""
-    return [inner for inner in op.walk() if isinstance(inner, ForOp) and inner.over_entries]
+    return [inner for inner in operations_in(op) if isinstance(inner, ForOp) and inner.over_entries]
 
 
 def entries_of_a_row(loop: ForOp) -> int:

@@ -20,6 +20,7 @@ from typing import cast
 
 from xdsl.ir import SSAValue
 
+from ....core.walks import operations_in
 from ....dialects.loop.arguments import CONSTANT, PACKING
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.loops import loops_in
@@ -229,7 +230,7 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
 
 def _roles_in(schedule: Schedule, nest: str) -> Roles | None:
     """Make the nest of a contraction perfect, and return its roles; None if it is none."""
-    inside = list(schedule.for_loop(nest).walk())
+    inside = list(operations_in(schedule.for_loop(nest)))
     loops = [op for op in inside if isinstance(op, ForOp)]
     if any(isinstance(op, LocalOp) for op in inside) or any(op.over_entries for op in loops):
         return None
