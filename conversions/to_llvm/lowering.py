@@ -294,12 +294,12 @@ class Lowering(Places):
     def _erase_replaced(self) -> None:
         for op in reversed(self._replaced):
             for result in op.results:
-                if result.uses:
+                if result.first_use is not None:
                     self._hand_over(result)
             op.detach()
             op.erase(safe_erase=False)
         for old in self._old_arguments:
-            if old.uses:
+            if old.first_use is not None:
                 self._hand_over(old)
             old.block.erase_arg(old)
 

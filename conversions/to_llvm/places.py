@@ -140,7 +140,8 @@ class Places:
     def erase_unused(self) -> None:
         """Erase dead code: unused sizes, and sums folded into addresses."""
         for op in reversed(self._emitted):
-            if op.results and _is_pure(op) and not any(result.uses for result in op.results):
+            unused = all(result.first_use is None for result in op.results)
+            if unused and op.results and _is_pure(op):
                 op.detach()
                 op.erase()
 
