@@ -54,7 +54,8 @@ from .arrays import (
     equal,
     is_scipy,
 )
-from .control import ControlFlow, block_of
+from .captures import block_of
+from .control import ControlFlow
 from .diagnostics import caller_location, input_error, reworded
 from .operands import has_own_type, operands_of, shared_element_type
 from .selections import Selections

@@ -22,6 +22,7 @@ from ..dialects.graph.interfaces import rank
 from ..dialects.graph.ops_control import YieldOp
 from ..dialects.graph.ops_if import IfOp
 from ..dialects.graph.ops_loop import LoopOp
+from .captures import captured
 from .diagnostics import caller_location, input_error, reworded
 from .values import Operand, Value
 
@@ -82,7 +83,7 @@ class ControlFlow(ABC):
         if len(ends[0].values) != len(ends[1].values):
             counts = [len(end.values) for end in ends]
             raise input_error("cond", "the functions return different numbers", *counts)
-        captures = _captured(blocks)
+        captures = captured(blocks)
         types = [value.type for value in _last(blocks[0]).operands]
         regions = [Region(block) for block in blocks]
         return ends[0].like(self._add(IfOp(condition, captures, types, *regions), location))
@@ -136,7 +137,7 @@ class ControlFlow(ABC):
             self._block.add_op(YieldOp(*goes_on, *given))
         _check_count("loop", end.values, carried)
         types = [value.type for value in carried]
-        captures = _captured([block])
+        captures = captured([block])
         op = LoopOp(
             Region(block),
             types,
@@ -196,7 +197,7 @@ class ControlFlow(ABC):
         rows = _last(block).operands[len(carried) :]
         count = tensor_type(tensors[0]).get_shape()[0]
         stacks = [_stacked(tensor_type(row), count) for row in rows]
-        captures, backward = _captured([block]), (lambda values: range(len(values)))
+        captures, backward = captured([block]), (lambda values: range(len(values)))
         op = LoopOp(
             Region(block),
             [*(value.type for value in carried), *stacks],
@@ -319,24 +320,3 @@ def _stacked(row: TensorType, count: int) -> TensorType:
 def _last(block: Block) -> Operation:
     assert block.last_op is not None
     return block.last_op
-
-
-def _captured(blocks: Sequence[Block]) -> list[SSAValue]:
-    """What blocks use from outside, which becomes arguments of each of them."""
-    found: dict[SSAValue, None] = {}
-    for block in blocks:
-        found |= {v: None for op in block.ops for v in op.operands if block_of(v) is not block}
-    for block in blocks:
-        copies: dict[SSAValue, SSAValue] = {}
-        for value in found:
-            copies[value] = block.insert_arg(value.type, len(block.args))
-            copies[value].name_hint = value.name_hint
-        for op in block.ops:
-            op.operands = [copies.get(operand, operand) for operand in op.operands]
-    return list(found)
-
-
-def block_of(value: SSAValue) -> Block | None:
-    """The block that a value is defined in."""
-    owner = value.owner
-    return owner if isinstance(owner, Block) else owner.parent

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,10 @@ class _Scope:
     depth: int = 0
 
 
+class _BlockedError(Exception):
+    """A node needs the result of an unsupported one, which is reported already."""
+
+
 class _Importer:
     def __init__(self, model: ModelProto, folder: Path | None) -> None:
         self.model = model
@@ -164,6 +169,8 @@ class _Importer:
         for proto in nodes:
             try:
                 results = self._convert(proto, scope)
+            except _BlockedError:
+                results = []
             except UnsupportedNodeError as error:
                 opset = scope.opsets.get(default_domain(proto.domain))
                 what = f"{_qualified(proto)} (opset {opset})"
@@ -202,7 +209,8 @@ class _Importer:
         evaluate = evaluation(domain, proto.op_type, opset)
         if known is None and evaluate is None:
             raise not_supported(domain, proto.op_type, opset)
-        node = Node(proto, name, opset, inputs, attributes, self.emitter, self.folder)
+        convert = functools.partial(self._subgraph, scope=scope, name=name)
+        node = Node(proto, name, opset, inputs, attributes, self.emitter, self.folder, convert)
         node.insist(known.only if known is not None else {})
         if blocked:
             return []
@@ -242,6 +250,42 @@ class _Importer:
         if missing:
             raise broken(f'value "{missing[0]}" is not defined', origin=origin)
         return [scope.values[name] for name in function.output]
+
+    def _subgraph(
+        self, graph: GraphProto, inputs: Sequence[Value], scope: _Scope, name: str
+    ) -> list[Value]:
+        """Convert a subgraph of a node in the current region; returns its outputs.
+
+        Raises:
+            _BlockedError: if an output is the result of an unsupported node.
+        """
+        origin = f'node "{name}"'
+        if scope.depth > _DEEPEST_CALL:
+            raise broken("subgraphs are nested too deep", origin=origin)
+        if len(inputs) != len(graph.input):
+            fact = "the subgraph has another number of inputs"
+            raise broken(fact, expected=len(inputs), got=len(graph.input), origin=origin)
+        own = {name for node in graph.node for name in node.output}
+        own |= {value.name for value in (*graph.input, *graph.initializer)}
+        # A constant of another region is no value of this one: each region has its own.
+        seen = {
+            known: value if value is None or value.contents is None else replace(value, ssa=None)
+            for known, value in scope.values.items()
+            if known not in own
+        }
+        inner = replace(scope, values=seen, prefix=f"{name}/", depth=scope.depth + 1)
+        self._initialisers(graph, inner)
+        for info, value in zip(graph.input, inputs, strict=True):
+            inner.values[info.name] = replace(value, name=info.name)
+        self._convert_all(ordered(graph.node, inner.values), inner)
+        missing = [info.name for info in graph.output if info.name not in inner.values]
+        if missing:
+            raise broken(f'value "{missing[0]}" is not defined', origin=origin)
+        outputs = [inner.values[info.name] for info in graph.output]
+        results = [value for value in outputs if value is not None]
+        if len(results) < len(outputs):
+            raise _BlockedError
+        return results
 
     # The program
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from onnx import AttributeProto, NodeProto
+from onnx import AttributeProto, GraphProto, NodeProto
 from xdsl.dialects.builtin import LocationAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -41,6 +42,12 @@ class Builds(Protocol):
     def __call__(self, *operands: Any, **attributes: Any) -> Operation: ...
 
 
+class ConvertsGraph(Protocol):
+    """Converts a subgraph for values of its inputs, in the current region; returns its outputs."""
+
+    def __call__(self, body: GraphProto, inputs: Sequence[Value], /) -> list[Value]: ...
+
+
 class Emitter:
     """Adds operators to the body of the program and infers the symbolic shapes of their results.
 
@@ -54,6 +61,7 @@ class Emitter:
         self.body = body
         self.weights = weights
         self._fresh_symbols = 0
+        self._stored: dict[int, tuple[str, np.ndarray]] = {}
         names = (f"size.{number}" for number in itertools.count())
         self._fresh_sizes = (Dim.symbol(name) for name in names if name not in taken)
         self._held: dict[SSAValue, Dim] = {}
@@ -91,6 +99,33 @@ class Emitter:
         self.body.add_op(op)
         return results
 
+    def add(
+        self, op: graph.ControlFlowOp, shapes: Sequence[Shape], location: LocationAttr
+    ) -> list[Value]:
+        """Append an operation with regions, whose results have these shapes.
+
+        Raises:
+            VerifyException: if its parts do not fit together.
+        """
+        op.location = location
+        for body in op.bodies:
+            assert body.last_op is not None
+            body.last_op.location = location
+        op.verify()
+        self.body.add_op(op)
+        dtypes = [dtype_of(element_type(result)) for result in op.results]
+        found = zip(dtypes, shapes, op.results, strict=True)
+        return [Value("", dtype, tuple(shape), ssa=result) for dtype, shape, result in found]
+
+    @contextmanager
+    def inside(self, body: Block) -> Iterator[None]:
+        """Append to the block of a region within the context."""
+        outer, self.body = self.body, body
+        try:
+            yield
+        finally:
+            self.body = outer
+
     def ssa(self, value: Value, location: LocationAttr) -> SSAValue:
         """The IR value of `value`; known contents become a constant at their first use.
 
@@ -120,8 +155,11 @@ class Emitter:
         kind = TensorType(element_type_of(contents.dtype), contents.shape)
         if contents.size == 1:
             return graph.ConstantOp.literal(contents)
-        name = self.weights.add(value.name or "constant", np.ascontiguousarray(contents))
-        return graph.ConstantOp.resource(name, kind)
+        # Each region has constants of its own, of the same arrays.
+        if id(contents) not in self._stored:
+            name = self.weights.add(value.name or "constant", np.ascontiguousarray(contents))
+            self._stored[id(contents)] = name, contents
+        return graph.ConstantOp.resource(self._stored[id(contents)][0], kind)
 
 
 class Node:
@@ -136,6 +174,7 @@ class Node:
         opset: the version of its domain.
         inputs: operands, None for an omitted one.
         outputs: names of the results, "" for an unused one.
+        convert: converts a subgraph.
     """
 
     def __init__(
@@ -147,6 +186,7 @@ class Node:
         attributes: Mapping[str, AttributeProto],
         emitter: Emitter,
         folder: Path | None,
+        convert: ConvertsGraph,
     ) -> None:
         self.name = name
         self.operator = proto.op_type
@@ -158,6 +198,7 @@ class Node:
         self._emitter = emitter
         self._folder = folder
         self._location = named(name)
+        self.convert = convert
 
     # Errors
 
@@ -274,6 +315,13 @@ class Node:
             return default
         return numpy_dtype(self.attr_int(name))
 
+    def attr_graph(self, name: str) -> GraphProto:
+        """A subgraph, which must be there."""
+        found = self._attribute(name, AttributeProto.GRAPH)
+        if found is None:
+            raise self.broken(f'attribute "{name}" is missing')
+        return found.g
+
     def ignore(self, *names: str) -> None:
         """Mark attributes that have no effect at inference."""
         self._read.update(names)
@@ -326,6 +374,27 @@ class Node:
         try:
             op = build(*values, **attributes)
             return self._emitter.emit(op, [value.shape for value in given], self._location)
+        except VerifyException as error:
+            raise self._refused(error) from error
+
+    def ssa(self, value: Value) -> SSAValue:
+        """The IR value of a value, in the current region."""
+        return self._emitter.ssa(value, self._location)
+
+    def take(self, block: Block) -> None:
+        """Move the operators of a block to the end of the current region."""
+        for op in list(block.ops):
+            op.detach()
+            self._emitter.body.add_op(op)
+
+    def inside(self, body: Block) -> AbstractContextManager[None]:
+        """Add operators to the block of a region within the context."""
+        return self._emitter.inside(body)
+
+    def add(self, op: graph.ControlFlowOp, shapes: Sequence[Shape]) -> list[Value]:
+        """Add an operation with regions, whose results have these shapes."""
+        try:
+            return self._emitter.add(op, shapes, self._location)
         except VerifyException as error:
             raise self._refused(error) from error
 

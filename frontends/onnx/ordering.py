@@ -52,6 +52,20 @@ def ordered(nodes: Sequence[NodeProto], defined: Collection[str]) -> list[NodePr
     return result
 
 
+def _reads(node: NodeProto) -> list[str]:
+    """The values that a node reads, and those of other graphs that its subgraphs read."""
+    names = list(node.input)
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            body = attribute.g
+            own = {name for inner in body.node for name in inner.output}
+            own |= {value.name for value in (*body.input, *body.initializer)}
+            read = [name for inner in body.node for name in _reads(inner)]
+            read += [value.name for value in body.output]
+            names += [name for name in read if name not in own]
+    return names
+
+
 def _cycle(
     nodes: Sequence[NodeProto], producer: dict[str, int], waiting: list[int]
 ) -> list[NodeProto]:
@@ -60,7 +74,7 @@ def _cycle(
     index = next(index for index, count in enumerate(waiting) if count)
     while index not in trail:
         trail[index] = None
-        sources = (producer[name] for name in nodes[index].input if name in producer)
+        sources = (producer[name] for name in _reads(nodes[index]) if name in producer)
         index = next(source for source in sources if waiting[source])
     backwards = list(trail)
     cycle = backwards[backwards.index(index) :][::-1]
@@ -76,7 +90,7 @@ def _edges(
     readers: list[list[int]] = [[] for _ in nodes]
     for index, node in enumerate(nodes):
         sources: set[int] = set()
-        for name in node.input:
+        for name in _reads(node):
             if name in producer:
                 sources.add(producer[name])
             elif name and name not in defined:

@@ -35,9 +35,6 @@ _CONVERSIONS: dict[tuple[str, str], dict[int, Converter]] = {}
 _EVALUATIONS: dict[tuple[str, str], dict[int, Evaluation]] = {}
 
 _REASONS = {
-    "If": "control flow is not in the graph dialect",
-    "Loop": "control flow is not in the graph dialect",
-    "Scan": "control flow is not in the graph dialect",
     "NonMaxSuppression": "the size of its result depends on data",
     "LSTM": "recurrences are not in the graph dialect",
     "GRU": "recurrences are not in the graph dialect",

@@ -310,14 +310,20 @@ def test_an_attribute_with_one_supported_value() -> None:
 
 
 @pytest.mark.parametrize("operator", ["If", "Loop", "Scan"])
-def test_control_flow(operator: str) -> None:
+def test_a_subgraph_of_another_signature(operator: str) -> None:
     body = make_graph(
-        [make_node("Identity", ["x"], ["z"])], "b", [], [onnx.ValueInfoProto(name="z")]
+        [make_node("Identity", ["q"], ["z"])],
+        "b",
+        [onnx.ValueInfoProto(name="q")] * 4,
+        [onnx.ValueInfoProto(name="z")],
     )
     names = {"If": ["then_branch", "else_branch"]}.get(operator, ["body"])
-    node = make_node(operator, ["x"], ["y"], name="flow", **dict.fromkeys(names, body))
-    text = message(model([node]))
-    assert f'node "flow": {operator} (opset 17): control flow is not in the graph dialect' in text
+    more = {"num_scan_inputs": 1} if operator == "Scan" else {}
+    inputs = {"If": ["p"], "Loop": ["m", "", "x"], "Scan": ["x"]}[operator]
+    node = make_node(operator, inputs, ["y"], name="flow", **dict.fromkeys(names, body), **more)
+    text = message(model([node], {"x": (2, 3), "p": (), "m": ()}))
+    assert "the subgraph has another number of inputs" in text
+    assert 'node "flow"' in text
 
 
 def test_operator_of_another_domain() -> None:

@@ -1,0 +1,276 @@
+"""`If`, `Loop` and `Scan`, whose subgraphs become regions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import GraphProto
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i64
+from xdsl.ir import Block, Region
+
+from ...core.dims import Dim, Shape
+from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import text
+from ..captures import captured
+from .dtypes import element_type
+from .nodes import Node
+from .ops_select import concatenated
+from .registry import converts
+from .values import Value, is_static
+
+_MOST_UNROLLED = 64
+"""Loops are unrolled up to this many nodes, in which the numbers of iterations are known."""
+
+
+@converts("If", since=1)
+def if_(node: Node) -> Sequence[Value | None]:
+    # A branch that is never taken need not be supported.
+    condition, branches = node.input(0), ("then_branch", "else_branch")
+    bodies = [node.attr_graph(name) for name in branches]
+    if condition.contents is not None:
+        return node.convert(bodies[0 if condition.contents.any() else 1], [])
+    blocks, ends = [Block(), Block()], list[list[Value]]()
+    for block, body in zip(blocks, bodies, strict=True):
+        with node.inside(block):
+            results = node.convert(body, [])
+            block.add_op(graph.YieldOp(*map(node.ssa, results)))
+        ends.append(results)
+    for number, (one, other) in enumerate(zip(*ends, strict=True)):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            shapes = f"{_described(one)} and {_described(other)}"
+            raise node.unsupported(f"the branches give different results {number}: {shapes}")
+    captures = captured(blocks)
+    types = [_type(value) for value in ends[0]]
+    regions = [Region(block) for block in blocks]
+    op = graph.IfOp(node.ssa(_scalar(node, condition)), captures, types, *regions)
+    return node.add(op, [value.shape for value in ends[0]])
+
+
+@converts("Loop", since=1)
+def loop(node: Node) -> Sequence[Value | None]:
+    """Iterations up to a number, and while a condition holds."""
+    most, condition, body = node.optional(0), node.optional(1), node.attr_graph("body")
+    inits = [node.input(number) for number in range(2, len(node.inputs))]
+    if condition is not None and condition.contents is not None:
+        if not condition.contents.any() and len(body.output) == 1 + len(inits):
+            return inits
+        condition = None if condition.contents.any() else condition
+    count = None if most is None or most.contents is None else _count(most)
+    if condition is None and count is not None and count.is_static:
+        results = _unrolled(node, body, count.value, inits)
+        if results is not None:
+            return results
+    block = _block(inits, [])
+    with node.inside(block):
+        number = Value("", np.dtype(np.int64), (), ssa=block.args[0])
+        values = [number, node.known(np.array(True)), *_arguments(block, inits, [])]
+        goes_on, *results = node.convert(body, values)
+        always = condition is None and goes_on.contents is not None and goes_on.contents.all()
+        first = [] if always else [node.ssa(_scalar(node, goes_on))]
+        block.add_op(graph.YieldOp(*first, *map(node.ssa, results)))
+    _check_carried(node, inits, results)
+    rows = results[len(inits) :]
+    if rows and not (always and count is not None):
+        raise node.unsupported("scan outputs need a known number of iterations")
+    start = condition or node.known(np.array(True))
+    op = graph.LoopOp(
+        Region(block),
+        [*map(_type, inits), *(_stacked(row, count) for row in rows)],
+        count=None if count is None else str(count),
+        times=None if most is None or count is not None else node.ssa(_scalar(node, most)),
+        condition=None if always else node.ssa(_scalar(node, start)),
+        inits=list(map(node.ssa, inits)),
+        captures=captured([block]),
+    )
+    shapes = [(count, *row.shape) for row in rows if count is not None]
+    return node.add(op, [*(init.shape for init in inits), *shapes])
+
+
+def _unrolled(
+    node: Node, body: GraphProto, count: int, inits: Sequence[Value]
+) -> list[Value] | None:
+    """The results of a short loop, iteration by iteration, in which numbers are known.
+
+    None if it is long, or a condition is not known.
+    """
+    if count * len(body.node) > _MOST_UNROLLED or (not count and len(body.output) > 1 + len(inits)):
+        return None
+    block, rows = Block(), list[list[Value]]()
+    state = list(inits)
+    with node.inside(block):
+        for number in range(count):
+            values = [node.known(np.array(number)), node.known(np.array(True)), *state]
+            goes_on, *results = node.convert(body, values)
+            if goes_on.contents is None:
+                block.erase(safe_erase=False)
+                return None
+            state, stacked = results[: len(inits)], results[len(inits) :]
+            rows.append([_row(node, value) for value in stacked])
+            if not goes_on.contents.all():
+                break
+        stacks = [node.emit(concatenated, *row, axis=0) for row in zip(*rows, strict=True)]
+    node.take(block)
+    return [*state, *stacks]
+
+
+def _row(node: Node, value: Value) -> Value:
+    """A value as the only row of a tensor."""
+    if not is_static(value.shape):
+        raise node.unsupported("scan outputs of symbolic sizes in a short loop")
+    return node.emit(graph.ReshapeOp, value, shape=[1, *(dim.value for dim in value.shape)])
+
+
+@converts("Scan", since=8)
+def scan_of_batches(node: Node) -> Sequence[Value | None]:
+    """For each element of a batch: slices of some operands in turn, with others carried along."""
+    body, count = node.attr_graph("body"), node.attr_int("num_scan_inputs")
+    if node.optional(0) is not None:
+        raise node.unsupported("sequence lengths are not supported")
+    operands = [node.input(number) for number in range(1, len(node.inputs))]
+    _check_scanned(node, count, operands)
+    directions = node.attr_ints("directions") or [0] * count
+    block = _block([], operands)
+    with node.inside(block):
+        values = _arguments(block, [], operands)
+        results = _scan(node, body, values[:-count], values[-count:], directions, ())
+        block.add_op(graph.YieldOp(*map(node.ssa, results)))
+    size = operands[0].shape[0]
+    op = graph.LoopOp(
+        Region(block),
+        [_stacked(value, size) for value in results],
+        sliced=list(map(node.ssa, operands)),
+        captures=captured([block]),
+    )
+    return node.add(op, [(size, *value.shape) for value in results])
+
+
+@converts("Scan", since=9)
+def scan(node: Node) -> Sequence[Value | None]:
+    """Slices of some operands in turn, with others carried along."""
+    body, count = node.attr_graph("body"), node.attr_int("num_scan_inputs")
+    operands = node.variadic()
+    _check_scanned(node, count, operands)
+    inits, scanned = operands[:-count], operands[-count:]
+    outputs = len(body.output) - len(inits)
+    taken, stored = (
+        node.attr_ints(f"scan_{name}_directions") or [0] * length
+        for name, length in (("input", count), ("output", outputs))
+    )
+    axes = _axes(node, "scan_input_axes", [value.rank for value in scanned])
+    tensors = [_moved(node, v, axis, 0) for v, axis in zip(scanned, axes, strict=True)]
+    found = _scan(node, body, inits, tensors, taken, stored)
+    state, stacks = found[: len(inits)], found[len(inits) :]
+    axes = _axes(node, "scan_output_axes", [value.rank for value in stacks])
+    return [*state, *(_moved(node, v, 0, axis) for v, axis in zip(stacks, axes, strict=True))]
+
+
+def _scan(
+    node: Node,
+    body: GraphProto,
+    inits: Sequence[Value],
+    tensors: Sequence[Value],
+    taken: Sequence[int],
+    stored: Sequence[int],
+) -> list[Value]:
+    """A loop over slices along first axes; 1 in `taken` and `stored` says that it is backward."""
+    block = _block(inits, tensors)
+    with node.inside(block):
+        results = node.convert(body, _arguments(block, inits, tensors))
+        block.add_op(graph.YieldOp(*map(node.ssa, results)))
+    _check_carried(node, inits, results)
+    rows, size = results[len(inits) :], tensors[0].shape[0]
+    op = graph.LoopOp(
+        Region(block),
+        [*map(_type, inits), *(_stacked(row, size) for row in rows)],
+        inits=list(map(node.ssa, inits)),
+        sliced=list(map(node.ssa, tensors)),
+        captures=captured([block]),
+        backward_slices=[number for number, backward in enumerate(taken) if backward],
+        backward_stacks=[number for number, backward in enumerate(stored) if backward],
+    )
+    return node.add(op, [*(init.shape for init in inits), *((size, *row.shape) for row in rows)])
+
+
+def _check_scanned(node: Node, count: int, operands: Sequence[Value]) -> None:
+    if not 0 < count <= len(operands):
+        raise node.broken("wrong num_scan_inputs", f"1 to {len(operands)}", count)
+    for value in operands[-count:]:
+        if value.rank == 0:
+            raise node.broken("a scalar is scanned", "a tensor of rank 1 or more", "rank 0")
+
+
+def _axes(node: Node, name: str, ranks: Sequence[int]) -> list[int]:
+    """The axes of scanned inputs or outputs, counted from the front."""
+    given = node.attr_ints(name) or [0] * len(ranks)
+    if len(given) != len(ranks):
+        raise node.broken(f"wrong number of {name}", len(ranks), len(given))
+    return [node.axis(axis, rank) for axis, rank in zip(given, ranks, strict=True)]
+
+
+def _block(inits: Sequence[Value], tensors: Sequence[Value]) -> Block:
+    """The block of a loop."""
+    rows = [_tensor(value.dtype, value.shape[1:]) for value in tensors]
+    return Block(arg_types=[TensorType(i64, []), *map(_type, inits), *rows])
+
+
+def _arguments(block: Block, inits: Sequence[Value], tensors: Sequence[Value]) -> list[Value]:
+    """What the block of a loop carries, and its slices."""
+    shapes = [*(init.shape for init in inits), *(value.shape[1:] for value in tensors)]
+    own = zip((*inits, *tensors), shapes, block.args[1:], strict=True)
+    return [Value("", value.dtype, shape, ssa=argument) for value, shape, argument in own]
+
+
+def _moved(node: Node, value: Value, source: int, target: int) -> Value:
+    """A tensor with an axis moved to another place."""
+    if source == target:
+        return value
+    order = [axis for axis in range(value.rank) if axis != source]
+    order.insert(target, source)
+    return node.emit(graph.TransposeOp, value, permutation=order)
+
+
+def _check_carried(node: Node, inits: Sequence[Value], results: Sequence[Value]) -> None:
+    """Demand that what is carried keeps its type and shape."""
+    if len(results) < len(inits):
+        raise node.broken("the body has too few outputs", f"{len(inits)} or more", len(results))
+    for number, (before, after) in enumerate(zip(inits, results, strict=False)):
+        if before.dtype != after.dtype or before.shape != after.shape:
+            change = f"from {_described(before)} to {_described(after)}"
+            raise node.unsupported(f"loop state {number} changes {change}")
+
+
+def _described(value: Value) -> str:
+    return f"{value.dtype.name} {text(value.shape)}"
+
+
+def _count(most: Value) -> Dim:
+    """A known number of iterations; a negative one counts as 0."""
+    assert most.contents is not None
+    number = most.contents.reshape(-1)[0]
+    return number if isinstance(number, Dim) else Dim.of(max(0, int(number)))
+
+
+def _scalar(node: Node, value: Value) -> Value:
+    """A tensor of one element without dimensions: ONNX also allows one."""
+    if value.rank == 0:
+        return value
+    if value.contents is not None:
+        return node.known(value.contents.reshape(()))
+    if any(dim != 1 for dim in value.shape):
+        raise node.broken("not a single element", "a scalar", text(value.shape))
+    return node.emit(graph.ReshapeOp, value, shape=[])
+
+
+def _type(value: Value) -> TensorType:
+    return _tensor(value.dtype, value.shape)
+
+
+def _tensor(dtype: np.dtype, shape: Shape) -> TensorType:
+    sizes = [dim.value if dim.is_static else DYNAMIC_INDEX for dim in shape]
+    return TensorType(element_type(dtype), sizes)
+
+
+def _stacked(row: Value, count: Dim | None) -> TensorType:
+    """The type of slices that are stacked."""
+    return _tensor(row.dtype, (count or Dim.of(0), *row.shape))

@@ -1,0 +1,281 @@
+"""If, Loop and Scan of ONNX models against ONNX's own evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto
+from onnx.helper import (
+    make_graph,
+    make_model,
+    make_node,
+    make_opsetid,
+    make_tensor_value_info,
+)
+from onnx.numpy_helper import from_array
+from onnx.reference import ReferenceEvaluator
+
+import stepwell as sw
+from stepwell.core.errors import ImportModelError
+
+TYPES = {"f": TensorProto.FLOAT, "i": TensorProto.INT64, "b": TensorProto.BOOL}
+
+
+def info(text: str) -> onnx.ValueInfoProto:
+    """A value written as `x:f:4,3`; a size may be a name."""
+    name, kind, sizes = text.split(":")
+    shape = [int(size) if size.isdigit() else size for size in sizes.split(",") if size]
+    return make_tensor_value_info(name, TYPES[kind], shape)
+
+
+def body(nodes: Sequence[onnx.NodeProto], inputs: str, outputs: str) -> onnx.GraphProto:
+    values = [[info(text) for text in texts.split()] for texts in (inputs, outputs)]
+    return make_graph(list(nodes), "body", *values)
+
+
+def model(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: str,
+    outputs: str,
+    weights: Mapping[str, Any] = {},
+    opset: int = 18,
+) -> onnx.ModelProto:
+    graph = body(nodes, inputs, outputs)
+    graph.initializer.extend(from_array(np.asarray(a), name) for name, a in weights.items())
+    return make_model(graph, opset_imports=[make_opsetid("", opset)], ir_version=9)
+
+
+def check(proto: onnx.ModelProto, *calls: Sequence[Any]) -> sw.Executable:
+    """Compare the compiled program with ONNX's evaluator."""
+    names = [value.name for value in proto.graph.input]
+    evaluator, module = ReferenceEvaluator(proto), sw.from_onnx(proto)
+    exe = sw.compile(module, verify_each=True)
+    for inputs in calls:
+        expected = evaluator.run(None, dict(zip(names, inputs, strict=True)))
+        for program in (exe, module.run_reference):
+            results = program(*inputs)
+            results = results if isinstance(results, tuple) else (results,)
+            for got, want in zip(results, expected, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+                assert got.shape == want.shape
+    return exe
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def test_branches_read_values_and_weights_from_outside() -> None:
+    w = floats(4)
+    then = [make_node("Add", ["h", "w"], ["t"]), make_node("Mul", ["t", "w"], ["u"])]
+    orelse = [make_node("Mul", ["h", "w"], ["v"])]
+    nodes = [
+        make_node(
+            "If",
+            ["p"],
+            ["y"],
+            name="choice",
+            then_branch=body(then, "", "u:f:n,4"),
+            else_branch=body(orelse, "", "v:f:n,4"),
+        ),
+        # Nodes need not be sorted: the branches read `h`.
+        make_node("Relu", ["x"], ["h"]),
+    ]
+    proto = model(nodes, "p:b: x:f:n,4", "y:f:n,4", {"w": w})
+    exe = sw.compile(sw.from_onnx(proto))
+    h = np.maximum(floats(3, 4), 0)
+    for holds, expected in ((True, (h + w) * w), (False, h * w)):
+        got = exe(np.array(holds), floats(3, 4))
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+    assert list(sw.from_onnx(proto).weights) == ["w"]
+
+
+def test_of_a_known_condition_only_one_branch_is_read() -> None:
+    then = [make_node("Relu", ["x"], ["u"])]
+    orelse = [make_node("NoSuchOperator", ["x"], ["v"])]
+    branches = {"then_branch": body(then, "", "u:f:4"), "else_branch": body(orelse, "", "v:f:7")}
+    node = make_node("If", ["p"], ["y"], **branches)
+    exe = check_module(model([node], "x:f:4", "y:f:4", {"p": np.array(True)}))
+    np.testing.assert_array_equal(exe(floats(4)), np.maximum(floats(4), 0))
+
+
+def check_module(proto: onnx.ModelProto) -> sw.Executable:
+    return sw.compile(sw.from_onnx(proto), verify_each=True)
+
+
+LOOP = [
+    make_node("Identity", ["more"], ["again"]),
+    make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
+    make_node("Mul", ["h", "w"], ["p"]),
+    make_node("Add", ["p", "f"], ["k"]),
+]
+
+
+def test_a_loop_of_a_run_time_count() -> None:
+    step = body(LOOP, "i:i: more:b: h:f:n,3", "again:b: k:f:n,3")
+    node = make_node("Loop", ["m", "c", "x"], ["y"], body=step)
+    proto = model([node], "m:i: c:b: x:f:n,3", "y:f:n,3", {"w": floats(3)})
+    yes = np.array(True)
+    calls = [(np.array(count), yes, floats(2, 3)) for count in (0, 1, 5)]
+    check(proto, *calls, (np.array(5), np.array(False), floats(2, 3)))
+
+
+def test_a_loop_that_stacks_what_it_makes() -> None:
+    step = body(LOOP, "i:i: more:b: h:f:3", "again:b: k:f:3 p:f:3")
+    node = make_node("Loop", ["m", "", "x"], ["y", "rows"], body=step)
+    proto = model([node], "x:f:3", "y:f:3 rows:f:40,3", {"w": floats(3), "m": np.array(40)})
+    exe = check_module(proto)
+    assert 'graph.loop count "40"' in exe.ir("graph")
+    h, rows = floats(3), list[np.ndarray]()
+    for number in range(40):
+        rows.append(h * floats(3))
+        h = rows[-1] + np.float32(number)
+    y, stacked = exe(floats(3))
+    np.testing.assert_allclose(y, h, rtol=1e-5)
+    np.testing.assert_allclose(stacked, np.stack(rows), rtol=1e-5)
+
+
+def test_a_condition_ends_a_loop() -> None:
+    nodes = [
+        make_node("Add", ["h", "h"], ["k"]),
+        make_node("ReduceMax", ["k"], ["largest"], keepdims=0),
+        make_node("Less", ["largest", "most"], ["again"]),
+    ]
+    step = body(nodes, "i:i: more:b: h:f:3", "again:b: k:f:3")
+    for most in ("", "m"):
+        node = make_node("Loop", [most, "c", "x"], ["y"], body=step)
+        weights = {"c": np.array(True), "m": np.array(4), "most": np.float32(50)}
+        proto = model([node], "x:f:3", "y:f:3", weights)
+        check(proto, (np.abs(floats(3)) + 1,))
+
+
+def test_a_short_loop_is_unrolled_where_shapes_may_change() -> None:
+    nodes = [
+        make_node("Identity", ["more"], ["again"]),
+        make_node("Concat", ["h", "h"], ["k"], axis=0),
+        make_node("Gather", ["x", "i"], ["row"], axis=0),
+    ]
+    step = body(nodes, "i:i: more:b: h:f:n", "again:b: k:f:m row:f:")
+    node = make_node("Loop", ["m", "", "x"], ["y", "rows"], body=step)
+    proto = model([node], "x:f:3", "y:f:24 rows:f:3", {"m": np.array(3)})
+    exe = check_module(proto)
+    assert "graph.loop" not in exe.ir("graph")
+    y, rows = exe(floats(3))
+    np.testing.assert_array_equal(y, np.tile(floats(3), 8))
+    np.testing.assert_array_equal(rows, floats(3))
+
+
+def test_a_scan_in_both_directions_along_any_axis() -> None:
+    nodes = [make_node("Add", ["h", "a"], ["k"]), make_node("Mul", ["k", "b"], ["o"])]
+    step = body(nodes, "h:f:2 a:f:2 b:f:2", "k:f:2 o:f:2")
+    node = make_node(
+        "Scan",
+        ["h0", "as", "bs"],
+        ["last", "os"],
+        body=step,
+        num_scan_inputs=2,
+        scan_input_axes=[0, -1],
+        scan_input_directions=[0, 1],
+        scan_output_axes=[1],
+        scan_output_directions=[1],
+    )
+    proto = model([node], "h0:f:2 as:f:5,2 bs:f:2,5", "last:f:2 os:f:2,5")
+    h, a, b = floats(2), floats(5, 2), floats(2, 5)
+    state, expected = h, np.empty((2, 5), np.float32)
+    for t in range(5):
+        state = state + a[t]
+        expected[:, 4 - t] = state * b[:, 4 - t]
+    last, outputs = check_module(proto)(h, a, b)
+    np.testing.assert_allclose(last, state, rtol=1e-5)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-5)
+
+
+def test_a_scan_of_batches() -> None:
+    nodes = [make_node("Add", ["h", "a"], ["k"]), make_node("Identity", ["k"], ["o"])]
+    step = body(nodes, "h:f:2 a:f:2", "k:f:2 o:f:2")
+    node = make_node("Scan", ["", "h0", "as"], ["last", "os"], body=step, num_scan_inputs=1)
+    proto = model([node], "h0:f:b,2 as:f:b,t,2", "last:f:b,2 os:f:b,t,2", opset=8)
+    h, a = floats(3, 2), floats(3, 4, 2)
+    last, outputs = check_module(proto)(h, a)
+    expected = h[:, None] + np.cumsum(a, 1)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(last, expected[:, -1], rtol=1e-5, atol=1e-6)
+
+
+def test_a_condition_in_a_loop_reads_what_the_loop_carries() -> None:
+    then = body([make_node("Mul", ["h", "w"], ["u"])], "", "u:f:3")
+    orelse = body([make_node("Identity", ["h"], ["v"])], "", "v:f:3")
+    nodes = [
+        make_node("Identity", ["more"], ["again"]),
+        make_node("Less", ["i", "n"], ["early"]),
+        make_node("If", ["early"], ["k"], then_branch=then, else_branch=orelse),
+    ]
+    step = body(nodes, "i:i: more:b: h:f:3", "again:b: k:f:3")
+    node = make_node("Loop", ["m", "", "x"], ["y"], body=step)
+    proto = model([node], "m:i: n:i: x:f:3", "y:f:3", {"w": floats(3)})
+    exe = check_module(proto)
+    for n, times in ((0, 0), (2, 2), (9, 6)):
+        expected = floats(3) * floats(3) ** times
+        got = exe(np.array(6), np.array(n), floats(3))
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+REFUSED = {
+    "scan outputs need a known number of iterations": (
+        "more:b: h:f:3",
+        "again:b: k:f:3 p:f:3",
+        "y:f:3 rows:f:m,3",
+        ["Mul"],
+    ),
+    r"loop state 0 changes from float32 \[3\] to float32 \[6\]": (
+        "more:b: h:f:3",
+        "again:b: k:f:6",
+        "y:f:3",
+        ["Concat"],
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_a_region_cannot_express_is_refused(reason: str) -> None:
+    inputs, outputs, results, (operator,) = REFUSED[reason]
+    made = {"axis": 0} if operator == "Concat" else {}
+    nodes = [
+        make_node("Identity", ["more"], ["again"]),
+        make_node(operator, ["h", "h"], ["k"], **made),
+        make_node("Add", ["h", "h"], ["p"]),
+    ]
+    names = [text.partition(":")[0] for text in results.split()]
+    step = body(nodes, f"i:i: {inputs}", outputs)
+    node = make_node("Loop", ["m", "", "x"], names, name="repeat", body=step)
+    with pytest.raises(ImportModelError, match=reason):
+        sw.from_onnx(model([node], "m:i: x:f:3", results))
+
+
+def test_branches_of_different_shapes_are_refused() -> None:
+    branches = {
+        "then_branch": body([make_node("Relu", ["x"], ["u"])], "", "u:f:3"),
+        "else_branch": body([make_node("Concat", ["x", "x"], ["v"], axis=0)], "", "v:f:6"),
+    }
+    node = make_node("If", ["p"], ["y"], name="choice", **branches)
+    message = r"different results 0: float32 \[3\] and float32 \[6\]"
+    with pytest.raises(ImportModelError, match=message):
+        sw.from_onnx(model([node], "p:b: x:f:3", "y:f:n"))
+
+
+def test_an_unsupported_node_in_a_body_is_reported_once() -> None:
+    nodes = [
+        make_node("Identity", ["more"], ["again"]),
+        make_node("RandomNormalLike", ["h"], ["k"], name="noise"),
+    ]
+    step = body(nodes, "i:i: more:b: h:f:3", "again:b: k:f:3")
+    node = make_node("Loop", ["m", "", "x"], ["y"], name="repeat", body=step)
+    with pytest.raises(ImportModelError) as error:
+        sw.from_onnx(model([node], "m:i: x:f:3", "y:f:3"))
+    lines = str(error.value).splitlines()
+    assert len(lines) == 2
+    assert 'node "repeat/noise": RandomNormalLike' in lines[1]
