@@ -14,9 +14,13 @@ LONGEST = 50
 
 def modules() -> list[Path]:
     """The modules of the package."""
-    found = [path.relative_to(ROOT) for path in ROOT.rglob("*.py")]
-    hidden = [path for path in found if any(part.startswith(".") for part in path.parts)]
-    return sorted(path for path in set(found) - set(hidden) if path.parts[0] not in OUTSIDE)
+    rooms = [
+        path
+        for path in ROOT.iterdir()
+        if path.is_dir() and path.name not in OUTSIDE and not path.name.startswith(".")
+    ]
+    found = [*ROOT.glob("*.py"), *(path for room in rooms for path in room.rglob("*.py"))]
+    return sorted(path.relative_to(ROOT) for path in found)
 
 
 def lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

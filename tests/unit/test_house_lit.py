@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ def read_prefixes(text: str) -> set[str]:
     return found
 
 
+@cache
 def stored(dialect: str, kind: str) -> str:
     """The text of the files of one kind: `ops.mlir`, `ops-sparse.mlir`, `ops/gather.mlir`."""
     folder = LIT / "dialects" / dialect

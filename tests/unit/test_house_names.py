@@ -22,10 +22,14 @@ PASS_FILES = sorted(
     # Beside conversions lies what several of them, or a long one, are made of.
     if path.name != "__init__.py" and (folder != "conversions" or path.match("convert_*.py"))
 )
+NOT_OURS = {"build", "dist", ".venv"}
+"""Folders of what was built or installed; a virtual environment takes seconds to go through."""
 SOURCES = sorted(
     path
-    for path in ROOT.glob("**/*.py")
-    if not {"build", "dist", ".venv"} & set(path.relative_to(ROOT).parts)
+    for room in ROOT.iterdir()
+    if room.name not in NOT_OURS
+    for path in (room.glob("**/*.py") if room.is_dir() else [room])
+    if path.suffix == ".py" and not NOT_OURS & set(path.relative_to(ROOT).parts)
 )
 
 
