@@ -258,19 +258,20 @@ def compare(op: GraphOp, arrays: Sequence[Array], symbolic: bool) -> None:
     assert expected.dtype == dtype_of(element_type(op.results[0]))
     known = dict(zip(op.operands, arrays, strict=True))
     recording = Recorder().recording(op)
+    found = np.empty_like(expected)
     for position in np.ndindex(*expected.shape):
         nest = EagerNest({**known, op.results[0]: expected})
         index = tuple(nest.dim(i) if symbolic else AffineConstantExpr(i) for i in position)
         scalar = nest.scalars[op.value_at(nest, index)]
         compute = nest.compute_type(element_type(op.results[0]))
         assert scalar.dtype == dtype_of(compute)
-        # f16 is rounded when it is stored; sums of f32 differ in order, f16 in its last bit.
-        tolerance = {"float16": 2e-3, "float32": 2e-5}.get(expected.dtype.name, 1e-12)
         with np.errstate(over="ignore"):
-            stored = scalar.astype(expected.dtype)
-        np.testing.assert_allclose(stored, expected[position], rtol=tolerance, atol=tolerance)
+            found[position] = scalar.astype(expected.dtype)
         recorded = recorded_reads(op, recording, position)
         assert recorded is None or recorded == nest.reads
+    # f16 is rounded when it is stored; sums of f32 differ in order, f16 in its last bit.
+    tolerance = {"float16": 2e-3, "float32": 2e-5}.get(expected.dtype.name, 1e-12)
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
     compare_with_recording(op)
 
 
