@@ -61,16 +61,18 @@ def results(module: Module, inputs: tuple[Any, ...]) -> tuple[np.ndarray, ...]:
 def compare(module: Module, passes: str, *inputs: Any, tolerance: float = TOLERANCE) -> Module:
     """Run the passes and demand results that are equal up to `tolerance` of their scale."""
     after, _ = run(module, passes)
-    for want, have in zip(results(module, inputs), results(after, inputs), strict=True):
-        assert want.dtype == have.dtype
-        assert want.shape == have.shape
-        if want.dtype.kind != "f":
-            np.testing.assert_array_equal(have, want, err_msg=str(after))
-            continue
-        scale = max(1.0, float(np.abs(want[np.isfinite(want)]).max(initial=0)))
-        np.testing.assert_allclose(
-            have, want, rtol=tolerance, atol=tolerance * scale, err_msg=str(after)
-        )
+    try:
+        for want, have in zip(results(module, inputs), results(after, inputs), strict=True):
+            assert want.dtype == have.dtype
+            assert want.shape == have.shape
+            if want.dtype.kind != "f":
+                np.testing.assert_array_equal(have, want)
+                continue
+            scale = max(1.0, float(np.abs(want[np.isfinite(want)]).max(initial=0)))
+            np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance * scale)
+    except AssertionError as error:
+        error.add_note(str(after))
+        raise
     return after
 
 
