@@ -38,6 +38,7 @@ from ...dialects.loop.ops import (
     KernelOp,
     LoadOp,
     LocalOp,
+    OwnedOp,
     PartitionPointOp,
     PrefetchOp,
     StoreOp,
@@ -145,6 +146,12 @@ class LoopFunctions(InterpreterFunctions):
         costs = [int(indptr[row]) + weight * row for row in range(rows + 1)]
         found = (row for row in range(rows) if costs[row] * parts >= part * costs[rows])
         return (next(found, rows),)
+
+    @impl(OwnedOp)
+    def run_owned(self, interpreter: Interpreter, op: OwnedOp, args: PythonValues) -> PythonValues:
+        """Whether a place is in a part."""
+        place, part, size = args
+        return (int(0 <= place - part * size < size),)
 
     @impl(LoadOp)
     def run_load(self, interpreter: Interpreter, op: LoadOp, args: PythonValues) -> PythonValues:

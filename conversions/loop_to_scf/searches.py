@@ -1,4 +1,4 @@
-"""Searches in the index arrays of sparse matrices."""
+"""Searches in the index arrays of sparse matrices, and which part owns a place."""
 
 from __future__ import annotations
 
@@ -58,6 +58,18 @@ def _partition_point(op: loop.PartitionPointOp, state: State) -> None:
     regions = [Region(before), Region(after)]
     found = emit.emit(upstream.WhileOp, start, [INDEX, INDEX], regions=regions)
     state.values[op.result] = indices.atom(found.results[0], True, indices.facts.of(rows)[1])
+
+
+# t * c <= q < (t + 1) * c  ==  q - t * c < c, unsigned
+@SEARCHES.on(loop.OwnedOp)
+def _owned(op: loop.OwnedOp, state: State) -> None:
+    """1 if a place is in a part."""
+    emit, indices = state.emitter, state.indices
+    place, part, size = (state.form(value) for value in op.operands)
+    offset = indices.value(place - part * size)
+    inside = emit.compare("ult", offset, indices.value(size))
+    found = emit.pure(arith.SelectOp, [inside, emit.index(1), emit.index(0)], INDEX)
+    state.values[op.result] = indices.atom(found, True, 1)
 
 
 def _cost(state: State, op: loop.PartitionPointOp, row: Form) -> Form:

@@ -20,7 +20,7 @@ Loop = Dialect(
     "loop",
     [
         *(ops.FoldOp, ops.ForOp, ops.KernelOp, ops.LoadOp, ops.LocalOp),
-        *(ops.PartitionPointOp, ops.PrefetchOp, ops.StoreOp, ops.YieldOp),
+        *(ops.OwnedOp, ops.PartitionPointOp, ops.PrefetchOp, ops.StoreOp, ops.YieldOp),
     ],
     [CombineAttr, LoopKindAttr, SpaceAttr, VectorsAttr],
 )

@@ -14,6 +14,7 @@ from .attrs import Combine, LoopKind
 from .bounds import filled_in, iterations
 from .linear import value_of
 from .ops_loops import ForOp
+from .ops_owned import OwnedOp
 
 
 def reduction(
@@ -85,7 +86,8 @@ def is_made_in(value: SSAValue, loop: ForOp) -> bool:
 def _ranges_of(indices: Sequence[SSAValue]) -> Ranges[Atom]:
     """What is known of indices, as dimensions of a bound.
 
-    A minimum is not above any of its numbers, and a loop variable is not negative.
+    A minimum is not above any of its numbers, a loop variable is not negative, and whether a part
+    owns a place is 0 or 1.
     """
     ranges = Ranges[Atom]()
     for number, index in enumerate(indices):
@@ -94,6 +96,8 @@ def _ranges_of(indices: Sequence[SSAValue]) -> Ranges[Atom]:
             limits = map(value_of, filled_in(owner.map.data, owner.operands))
             most = min((limit for limit in limits if limit is not None), default=None)
             ranges.know(atom, None, most)
+        elif isinstance(owner, OwnedOp):
+            ranges.know(atom, 0, 1)
         elif isinstance(owner, Block) and isinstance(owner.parent_op(), ForOp):
             ranges.know(atom, 0, None)
     return ranges

@@ -1,7 +1,8 @@
 """Operations of the loop dialect.
 
 Kernels are here; loops are in `ops_loops.py`, operations on values in
-`ops_values.py`, hints in `ops_prefetch.py`, partitions of sparse work in `ops_partition.py`.
+`ops_values.py`, hints in `ops_prefetch.py`, partitions of sparse work in `ops_partition.py`, and of
+what is written in `ops_owned.py`.
 Parsing and printing are written by hand where an operation applies an affine map to index values
 (see `syntax.py`), names its loop variable or has numbers without a type; the declarative format
 has none of these.
@@ -43,6 +44,7 @@ from .arguments import ENTRIES, IN_PLACE, attributes_of
 from .dependences import access_text, dependences, unwritten
 from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp, YieldOp
+from .ops_owned import OwnedOp
 from .ops_partition import PartitionPointOp
 from .ops_prefetch import PrefetchOp
 from .ops_values import FoldOp, LocalOp, block_shape, element_type, refuse
@@ -59,6 +61,7 @@ __all__ = [
     "KernelOp",
     "LoadOp",
     "LocalOp",
+    "OwnedOp",
     "PartitionPointOp",
     "PrefetchOp",
     "StoreOp",

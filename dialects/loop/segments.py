@@ -3,7 +3,8 @@
 Row i of a CSR matrix has the entries from `indptr[i]` up to `indptr[i + 1]`. Of the integers that a
 kernel reads, only row pointers (`is_row_pointer`) are known to never decrease: calls pass matrices
 for them, which are checked. Part t of balanced work has the rows from `partition_point(t)` up to
-`partition_point(t + 1)`. Segments of one division have no place in common, so that indices that
+`partition_point(t + 1)`. A part that owns a place has the places from `t * size` up to
+`(t + 1) * size`. Segments of one division have no place in common, so that indices that
 are equal are in segments of equal numbers.
 """
 
@@ -14,14 +15,16 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from ...core.building.affine import FLOOR, Affine, Quotient, expression, polynomial
 from ...core.building.polynomials import Polynomial
 from ..upstream.ops import IndexCastOp
 from .arguments import INDPTR, attributes_of
-from .loops import enclosing
+from .loops import bound_of, enclosing
 from .ops_access import LoadOp, StoreOp
 from .ops_loops import ForOp
+from .ops_owned import OwnedOp
 from .ops_partition import PartitionPointOp
 from .unknowns import Unknowns, loop_of
 
@@ -84,6 +87,8 @@ def _segments(index: Affine, access: LoadOp | StoreOp, known: Unknowns) -> Itera
         value, place = known.value(atom), Polynomial.atom(atom)
         if value is None or index.coefficient(atom) != 1:
             continue
+        if index == place:
+            yield from _owning(value, access, known)
         loop = loop_of(value)
         if loop is not None and loop.over_entries and index == place:
             dims = [known.expr(operand, 0) for operand in loop.bounds]
@@ -95,6 +100,16 @@ def _segments(index: Affine, access: LoadOp | StoreOp, known: Unknowns) -> Itera
         ends = [v for v in _bounds(access, known) if _begun(v, known) == after]
         if any(_is_within(index, place, polynomial(known.expr(v, 0)), known) for v in ends):
             yield segment
+
+
+def _owning(value: SSAValue, access: LoadOp | StoreOp, known: Unknowns) -> Iterator[Segment]:
+    """The parts that own a place wherever an access runs: loops around it ran out otherwise."""
+    for loop in enclosing(access):
+        for expr in () if loop.over_entries else bound_of(loop):
+            op = loop.bounds[expr.position].owner if isinstance(expr, AffineDimExpr) else None
+            if isinstance(op, OwnedOp) and op.place is value:
+                size, part = (polynomial(known.expr(v, 0)) for v in (op.size, op.part))
+                yield Segment(OwnedOp, (size,), part)
 
 
 def _begun(value: SSAValue, known: Unknowns) -> Segment | None:

@@ -286,6 +286,23 @@ loop.kernel @part(%indptr: memref<?xi32>, %v: memref<1xf32>, %n: index, %t: inde
   loop.store %a, %y (d0) -> (d0)(%r) : f32, memref<?xf32>
 }
 
+// Whether a part owns a place is one comparison.
+
+// CHECK-LABEL: func.func private @owned(
+// CHECK:         %[[FIRST:[a-z0-9_]+]] = arith.muli %{{.*}}, %{{.*}} : index
+// CHECK-NEXT:    %[[OFFSET:[a-z0-9_]+]] = arith.subi %q, %[[FIRST]] : index
+// CHECK-NEXT:    %[[INSIDE:[a-z0-9_]+]] = arith.cmpi ult, %[[OFFSET]], %n : index
+// CHECK-NEXT:    %[[MANY:[a-z0-9_]+]] = arith.select %[[INSIDE]], %{{.*}}, %{{.*}} : index
+// CHECK-NEXT:    %[[RUNS:[a-z0-9_]+]] = arith.cmpi slt, %{{.*}}, %[[MANY]] : index
+// CHECK-NEXT:    scf.if %[[RUNS]] {
+loop.kernel @owned(%v: memref<1xf32>, %q: index, %t: index, %n: index) -> (%y: memref<?xf32>) {
+  %a = loop.load %v () -> (0)() : memref<1xf32>, f32
+  %m = loop.owned %q part %t size %n
+  loop.for "o" %o to %m {
+    loop.store %a, %y (d0) -> (d0)(%q) : f32, memref<?xf32>
+  }
+}
+
 // A function of many vectors is computed for some of them at a time, so that they stand together.
 
 // CHECK-LABEL: func.func private @together(

@@ -141,6 +141,21 @@ def test_maxnum_passes_over_nan(kernel_of, compiled_kernel, normal, size, steps)
         np.testing.assert_array_equal(got, np.fmax.reduce(x, axis=0))
 
 
+@pytest.mark.parametrize("parts", [1, 2, 4, 20])
+@pytest.mark.parametrize("combine", ["add", "max"])
+def test_parts_own_what_they_update(kernel_of, compiled_kernel, combine, parts) -> None:
+    """Each place is updated in the same order as by one loop, so that sums have equal roundings."""
+    rng, text = np.random.default_rng(3), scatter(combine, "f32")
+    for chunk, count in ((1, 0), (1, 1), (1, 60), (25, 60)):
+        at, v = rng.integers(0, 9, count).astype(np.int32), rng.normal(size=count)
+        inputs, expected = [at, v.astype(np.float32)], np.full(9, 77, np.float32)
+        compiled_kernel(kernel_of(text), [*inputs, expected])
+        for way in (run_kernel, compiled_kernel):
+            got = np.full(9, 77, np.float32)
+            way(replay(kernel_of(text), f"own(k, {parts}, {chunk}); tiles(k0)"), [*inputs, got])
+            np.testing.assert_array_equal(got, expected)
+
+
 ONE_PLACE = """
 loop.kernel @sum(%x: memref<32xf32>) -> (%y: memref<2xf32>) {
   %zero = arith.constant 0.0 : f32

@@ -583,6 +583,78 @@ loop.kernel @k() -> (%y: memref<4xf32>) {
 
 // -----
 
+// The part is the same one in all iterations.
+// expected-error @+1 {{loop.for: iterations of loop "t" may depend on one another: one stores y[q], another stores y[q], expected independent iterations}}
+loop.kernel @k(%at: memref<?xi64>, %n: index, %v: memref<1xf32>) -> (%y: memref<?xf32>) {
+  %a = loop.load %v () -> (0)() : memref<1xf32>, f32
+  loop.for "t" %t to 4 {
+    loop.for "k" %k to 100 serial {
+      %p = loop.load %at (d0) -> (d0)(%k) : memref<?xi64>, i64
+      %q = arith.index_cast %p : i64 to index
+      %m = loop.owned %q part %n size %n
+      loop.for "o" %o to %m {
+        loop.store %a, %y (d0) -> (d0)(%q) : f32, memref<?xf32>
+      }
+    }
+  }
+}
+
+// -----
+
+// Another place is owned.
+// expected-error @+1 {{loop.for: iterations of loop "t" may depend on one another: one stores y[q], another stores y[q], expected independent iterations}}
+loop.kernel @k(%at: memref<?xi64>, %n: index, %v: memref<1xf32>) -> (%y: memref<?xf32>) {
+  %a = loop.load %v () -> (0)() : memref<1xf32>, f32
+  loop.for "t" %t to 4 {
+    loop.for "k" %k to 100 serial {
+      %p = loop.load %at (d0) -> (d0)(%k) : memref<?xi64>, i64
+      %q = arith.index_cast %p : i64 to index
+      %m = loop.owned %k part %t size %n
+      loop.for "o" %o to %m {
+        loop.store %a, %y (d0) -> (d0)(%q) : f32, memref<?xf32>
+      }
+    }
+  }
+}
+
+// -----
+
+// Parts of different sizes overlap.
+// expected-error @+1 {{loop.for: iterations of loop "t" may depend on one another: one stores y[q], another stores y[q], expected independent iterations}}
+loop.kernel @k(%at: memref<?xi64>, %n: index, %v: memref<1xf32>) -> (%y: memref<?xf32>) {
+  %a = loop.load %v () -> (0)() : memref<1xf32>, f32
+  loop.for "t" %t to 4 {
+    loop.for "k" %k to 100 serial {
+      %p = loop.load %at (d0) -> (d0)(%k) : memref<?xi64>, i64
+      %q = arith.index_cast %p : i64 to index
+      %m = loop.owned %q part %t size %t
+      loop.for "o" %o to %m {
+        loop.store %a, %y (d0) -> (d0)(%q) : f32, memref<?xf32>
+      }
+    }
+  }
+}
+
+// -----
+
+// Nothing is left out.
+// expected-error @+1 {{loop.for: iterations of loop "t" may depend on one another: one stores y[q], another stores y[q], expected independent iterations}}
+loop.kernel @k(%at: memref<?xi64>, %n: index, %v: memref<1xf32>) -> (%y: memref<?xf32>) {
+  %a = loop.load %v () -> (0)() : memref<1xf32>, f32
+  loop.for "t" %t to 4 {
+    loop.for "k" %k to 100 serial {
+      %p = loop.load %at (d0) -> (d0)(%k) : memref<?xi64>, i64
+      %q = arith.index_cast %p : i64 to index
+      %m = loop.owned %q part %t size %n
+      loop.for "o" %o to min (d0) -> (d0 + 1)(%m) {
+        loop.store %a, %y (d0) -> (d0)(%q) : f32, memref<?xf32>
+      }
+    }
+  }
+}
+
+// -----
+
 // A sum and a maximum do not commute.
 // expected-error @+1 {{loop.for: iterations of loop "k" may depend on one another: one stores y[0], another stores y[0], expected independent iterations}}
 loop.kernel @k() -> (%y: memref<4xf32>) {

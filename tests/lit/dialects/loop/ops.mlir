@@ -101,6 +101,24 @@ loop.kernel @parts(%indptr: memref<?xi64>, %n: index, %t: index) -> () {
   %r = loop.partition_point %indptr rows %n part %t of %n weight 4 {note = "kept"} : memref<?xi64>
 }
 
+// Parts that own what they write may run at the same time.
+// CHECK-LABEL: loop.kernel @owners
+// CHECK:           %m = loop.owned %q part %t size %n {note = "kept"}
+// CHECK-NEXT:      loop.for "o" %o to %m {
+loop.kernel @owners(%at: memref<?xi64>, %n: index, %v: memref<1xf32>) -> (%y: memref<?xf32>) {
+  %a = loop.load %v () -> (0)() : memref<1xf32>, f32
+  loop.for "t" %t to 4 {
+    loop.for "k" %k to 100 serial {
+      %p = loop.load %at (d0) -> (d0)(%k) : memref<?xi64>, i64
+      %q = arith.index_cast %p : i64 to index
+      %m = loop.owned %q part %t size %n {note = "kept"}
+      loop.for "o" %o to %m {
+        loop.store %a, %y (d0) -> (d0)(%q) : f32, memref<?xf32>
+      }
+    }
+  }
+}
+
 // CHECK-LABEL: loop.kernel @packed
 // CHECK-SAME: %w: memref<2x9x16xf32> {loop.constant, loop.packing = affine_map<(d0, d1, d2) -> (((d0 * 16) + d2), d1)>}
 // CHECK-SAME: attributes {note = "kept"}
