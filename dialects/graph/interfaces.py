@@ -12,10 +12,10 @@ import functools
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, TensorType, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, traits_def
 from xdsl.rewriter import Rewriter
@@ -30,6 +30,8 @@ from ...core.typed import tensor_type
 from .attrs import compute_type, is_float
 from .kinds import FusionKind, Precision
 from .nest import Index, Nest, WritingNest
+from .shape_facts import ShapeFacts
+from .shape_facts import text as text
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -51,106 +53,6 @@ class Sizes(Protocol):
     def nnz(self, value: SSAValue) -> Dim | None:
         """The number of stored entries of a sparse tensor; None for a dense one."""
         ...
-
-
-class ShapeFacts:
-    """What a shape rule reports while it runs: sizes that must agree, and unknown sizes.
-
-    Args:
-        op: the operation whose rule runs; errors name it.
-        fresh: makes an unknown dimension.
-        record: called with two dimensions that are equal only if certain symbols have certain
-            values, which therefore has to be checked at run time.
-        entries: returns the number of stored entries of a sparse operand, if known.
-        known: returns whether two dimensions are known to be equal otherwise.
-        held: returns the size that a scalar holds, from the scalar and an upper bound.
-    """
-
-    def __init__(
-        self,
-        op: Operation,
-        fresh: Callable[[], Dim],
-        record: Callable[[Dim, Dim], None] | None = None,
-        entries: Callable[[SSAValue], Dim | None] | None = None,
-        known: Callable[[Dim, Dim], bool] | None = None,
-        held: Callable[[SSAValue, Dim], Dim] | None = None,
-    ) -> None:
-        self.op = op
-        self.fresh = fresh
-        self._record = record
-        self._entries = entries
-        self._known = known
-        self._held = held
-
-    def entries(self, matrix: SSAValue) -> Dim:
-        """The number of stored entries of a sparse operand; a new symbol if it is unknown."""
-        known = None if self._entries is None else self._entries(matrix)
-        return self.fresh() if known is None else known
-
-    def size(self, scalar: SSAValue, bound: Dim) -> Dim:
-        """The size that a scalar of i64 holds at run time, at most `bound`.
-
-        The scalar is an operand, or a result that the operation writes along with the tensors
-        whose first dimension has that size (`GraphOp.size_results`).
-        """
-        kind = scalar.type
-        # The type of a result is a placeholder until it is inferred.
-        if isinstance(kind, TensorType) and kind != TensorType(i64, []):
-            self.fail("a size is not a scalar", "tensor<i64>", kind)
-        return self.fresh() if self._held is None else self._held(scalar, bound)
-
-    def fail(self, fact: str, expected: object = None, got: object = None) -> NoReturn:
-        """Raise a `VerifyException` that names the operation and where it came from."""
-        where = origin(self.op)
-        raise VerifyException(explain(self.op.name, fact, expected=expected, got=got, origin=where))
-
-    def same(self, expected: Dim, got: Dim, fact: str) -> Dim:
-        """Demand that two dimensions are known to be equal; returns the first one."""
-        if expected != got and not (self._known is not None and self._known(expected, got)):
-            self.fail(fact, expected, got)
-        return expected
-
-    def equal(self, expected: Dim, got: Dim, fact: str) -> Dim:
-        """Demand that two dimensions agree; returns the one that is known better."""
-        if expected == got:
-            return expected
-        difference = expected - got
-        if difference.is_static:
-            self.fail(fact, expected, got)
-        if self._record is not None:
-            self._record(expected, got)
-        return got if got.is_static else expected
-
-    def broadcast(self, a: Shape, b: Shape) -> Shape:
-        """The shape to which NumPy broadcasts two shapes."""
-        rank = max(len(a), len(b))
-        one = Dim.of(1)
-        left = (one,) * (rank - len(a)) + tuple(a)
-        right = (one,) * (rank - len(b)) + tuple(b)
-        return tuple(self._broadcast_dim(x, y, a, b) for x, y in zip(left, right, strict=True))
-
-    def _broadcast_dim(self, x: Dim, y: Dim, a: Shape, b: Shape) -> Dim:
-        if x == 1 or x == y:
-            return y
-        if y == 1:
-            return x
-        fact = f"shapes {text(a)} and {text(b)} do not broadcast"
-        return self.equal(x, y, fact)
-
-    def axis(self, axis: int, rank: int, what: str = "axis") -> int:
-        """An axis counted from the front, where negative ones count from the back."""
-        if not -rank <= axis < rank:
-            self.fail(f"{what} out of range", f"-{rank} <= {what} < {rank}", axis)
-        return axis % rank
-
-
-def text(shape: Sequence[Dim]) -> str:
-    """A shape as messages print it: ``[4, batch]``."""
-    return "[" + ", ".join(str(d) if _is_named(d) else "?" for d in shape) + "]"
-
-
-def _is_named(dim: Dim) -> bool:
-    return not any(name.startswith("_") for name in dim.symbols)
 
 
 def element_type(value: SSAValue) -> Attribute:
