@@ -98,7 +98,8 @@ class Dim(Polynomial[str]):
 
 
 def size_of_argument(number: int, dimension: int | str) -> str:
-    """The name of a size of an argument of a kernel: ``x0.1``, and ``x0.nnz`` for its entries."""
+    """The name of a size of an argument of a kernel: ``x0.1``, ``x0.nnz`` for its entries, and
+    ``x0.value`` for what it holds."""
     return f"x{number}.{dimension}"
 
 

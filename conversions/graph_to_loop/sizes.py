@@ -19,7 +19,7 @@ from .loops import LoopNest
 class ArgumentSizes:
     """Emits sizes, each once, on first use.
 
-    A size that a scalar among the arguments holds is that of a result.
+    A size that a scalar among the arguments holds is that of a result, if one has it.
 
     Args:
         nest: receives their operations.
@@ -35,7 +35,7 @@ class ArgumentSizes:
         results: Sequence[tuple[SSAValue, SSAValue]],
         shapes: SymbolicShapes,
     ) -> None:
-        self._nest, self._arguments, self._bindings = nest, arguments, shapes.bindings
+        self._nest, self._arguments, self._shapes = nest, arguments, shapes
         self._known: dict[Dim, AffineExpr] = {}
         self._results = {
             dim: (buffer, axis)
@@ -47,13 +47,13 @@ class ArgumentSizes:
     def of(self, dim: Dim) -> AffineExpr | None:
         """A symbolic dimension; None if it does not follow from the sizes of the arguments."""
         if dim not in self._known:
-            names = [name for name in dim.symbols if name not in self._bindings]
-            if names and dim in self._results:
-                self._known[dim] = self._nest.index(self._buffer_size(*self._results[dim]))
-                return self._known[dim]
-            if not all(Dim.symbol(name) in self._results for name in names):
+            if not self._shapes.is_given(dim):
                 return None
-            self._known[dim] = affine(dim, self._symbol, self._product)
+            if dim in self._results and self._shapes.is_computed(dim):
+                size = self._buffer_size(*self._results[dim])
+                self._known[dim] = self._nest.index(size)
+            else:
+                self._known[dim] = affine(dim, self._symbol, self._product)
         return self._known[dim]
 
     def _product(self, left: AffineExpr, right: AffineExpr) -> AffineExpr:
@@ -63,18 +63,18 @@ class ArgumentSizes:
     def _symbol(self, name: str) -> AffineExpr:
         key = Dim.symbol(name)
         if key not in self._known:
-            binding = self._bindings.get(name)
-            size = (
-                self._buffer_size(*self._results[key])
-                if binding is None
-                else self._argument_size(*binding)
-            )
+            if self._shapes.is_computed(key) and key in self._results:
+                size = self._buffer_size(*self._results[key])
+            else:
+                size = self._argument_size(*self._shapes.binding_of(name))
             self._known[key] = self._nest.index(size)
         return self._known[key]
 
     def _argument_size(self, number: int, dimension: int | str) -> SSAValue:
         """The size of a dimension of an argument of the primitive function."""
         source = self._arguments[number]
+        if not isinstance(source, SparseArgument) and dimension == "value":
+            return self._nest.load(source, ())
         if not isinstance(source, SparseArgument):
             return self._buffer_size(source, int(dimension))
         if dimension == 1:

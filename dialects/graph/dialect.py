@@ -80,6 +80,7 @@ Graph = Dialect(
         ops.GatherOp,
         ops.GatherElementsOp,
         ops.GatherNdOp,
+        ops.ArangeOp,
         ops.NonzeroOp,
         ops.UniqueOp,
         ops.ScatterElementsOp,

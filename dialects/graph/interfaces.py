@@ -196,6 +196,14 @@ class GraphOp(IRDLOperation, ABC):
         return ()
 
     @property
+    def size_operands(self) -> tuple[SSAValue, ...]:
+        """Operands that hold sizes: see `ShapeFacts.size`. By default there are none.
+
+        Such operands are arguments of a kernel, because they are read before it runs.
+        """
+        return ()
+
+    @property
     def size_results(self) -> tuple[SSAValue, ...]:
         """Results that hold the sizes of others: see `ShapeFacts.size`. By default there are none.
 
@@ -205,8 +213,9 @@ class GraphOp(IRDLOperation, ABC):
 
     @property
     def checked_operands(self) -> set[SSAValue]:
-        """The operands that hold indices or offsets."""
-        return {value for value, _, _ in (*self.index_bounds, *self.offset_bounds)}
+        """The operands that hold indices, offsets or sizes."""
+        bounds = (*self.index_bounds, *self.offset_bounds)
+        return {*(value for value, _, _ in bounds), *self.size_operands}
 
     @abstractmethod
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:

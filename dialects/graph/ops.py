@@ -7,6 +7,7 @@ y = graph.ReluOp(graph.DenseOp(x, w, bias))
 
 from __future__ import annotations
 
+from .ops_arange import ArangeOp
 from .ops_arg import ArgReduceOp
 from .ops_binary import AddOp, BinaryOp, DivOp, MaxOp, MinOp, MulOp, PowOp, SubOp
 from .ops_blocked import BlockedConvOp
@@ -87,6 +88,7 @@ __all__ = [
     "AbsOp",
     "AddOp",
     "AggregateOp",
+    "ArangeOp",
     "ArgReduceOp",
     "AtEntriesOp",
     "BatchNormOp",

@@ -100,6 +100,14 @@ class SymbolicShapes:
         """Whether one of these sizes depends on one that the program computes."""
         return any(name in self.computed for dim in dims for name in dim.symbols)
 
+    def binding_of(self, name: str) -> Binding:
+        """The argument that has a size, or holds it: then the dimension is "value"."""
+        if name in self.bindings:
+            return self.bindings[name]
+        value = self.computed[name].value
+        assert isinstance(value, BlockArgument)
+        return value.index, "value"
+
     def is_given(self, dim: Dim) -> bool:
         """Whether a size is known where the function is called: its arguments have or hold it."""
         held = {n for n, size in self.computed.items() if isinstance(size.value, BlockArgument)}
@@ -113,13 +121,15 @@ class SymbolicShapes:
                 sizes[size_of_argument(number, axis)] = dim
             if (entries := self.nnz(operand)) is not None:
                 sizes[size_of_argument(number, "nnz")] = entries
+            if (held := self._known.held.get(operand)) is not None:
+                sizes[size_of_argument(number, "value")] = held
         return sizes
 
     def in_arguments(self, dim: Dim) -> Dim | None:
         """A dimension in sizes of the arguments, None where it does not follow from them."""
-        if not self.bindings.keys() >= set(dim.symbols):
+        if not self.is_given(dim):
             return None
-        names = {name: self.bindings[name] for name in dim.symbols}
+        names = {name: self.binding_of(name) for name in dim.symbols}
         return dim.substitute({n: Dim.symbol(size_of_argument(*b)) for n, b in names.items()})
 
     def solve(self, given: Mapping[int, Sequence[int | None]]) -> dict[str, int]:

@@ -51,7 +51,7 @@ class _Hoisting:
 
     def _is_invariant(self, inner: GraphOp) -> bool:
         """Whether an operator may run once before the loop, even if that has no iteration."""
-        if isinstance(inner, graph.ConstantOp | CallLikeOp) or inner.index_bounds:
+        if isinstance(inner, graph.ConstantOp | CallLikeOp) or inner.checked_operands:
             return False
         if any(is_sparse(result.type) for result in inner.results):
             return False

@@ -126,6 +126,53 @@ def test_what_follows_unique() -> None:
         same(exe.run_at("buffers", *inputs), module.run_reference(*inputs))
 
 
+@pytest.mark.parametrize("dtype", ["i32", "f32"])
+def test_range(dtype: str) -> None:
+    def numbers(b: sw.Builder, *given: Value) -> tuple[Value, ...]:
+        own = b.range(*given, bound=20)
+        places = b.gather(own * 2, np.zeros(0, np.int64))
+        return own, b.reduce(own, "sum", axes=[0], keepdims=False), places
+
+    module = program(numbers, start=((), dtype), limit=((), dtype), delta=((), dtype))
+    exe = sw.compile(module, threads=1)
+    for case in ((0, 5, 1), (3, -4, -2), (5, 5, 1), (2, 9, 3), (2, 9, -3), (9, 2, 1), (0, 20, 1)):
+        inputs = [np.array(number, dtype_named(dtype)) for number in case]
+        same(exe(*inputs), module.run_reference(*inputs))
+        same(exe(*inputs)[0], np.arange(*case).astype(dtype_named(dtype)))
+    same(exe.run_at("kernels", *inputs), module.run_reference(*inputs))
+    for case in ((0, 21, 1), (1, 4, 0)):
+        inputs = [np.array(number, dtype_named(dtype)) for number in case]
+        text = r"a size is out of range, expected 0 to 20, got (21|4611686018427387904)$"
+        for run in (exe, module.run_reference, lambda *given: exe.run_at("llvm", *given)):
+            with pytest.raises(sw.InputError, match=text):
+                run(*inputs)
+
+
+def test_as_many_numbers_as_are_found() -> None:
+    def numbered(b: sw.Builder, x: Value) -> tuple[Value, ...]:
+        places, count = b.nonzero(x)
+        numbers = b.arange(count, at_most=0)  # the size is known better
+        last = b.range(count - 1, count, bound=1)
+        chosen = b.gather(numbers * 3, last)
+        return places + numbers, b.concat([places, numbers * 2], axis=0), chosen
+
+    module = program(numbered, x=(("n",),))
+    exe = sw.compile(module, threads=1)
+    for n in (1, 9):
+        x = np.arange(1, n + 1, dtype=np.float32)
+        same(exe(x), module.run_reference(x))
+    same(exe.run_at("buffers", x), module.run_reference(x))
+    assert "must agree" not in exe.ir("buffers")
+
+
+def test_wrong_operands_of_a_range() -> None:
+    b = sw.Builder("main")
+    with pytest.raises(sw.InputError, match=r"range: wrong operands, .*, got numbers alone"):
+        b.range(0, 5, bound=9)
+    with pytest.raises(sw.InputError, match=r"range: wrong operands, .*, got \(4,\)"):
+        b.range(0, b.input("x", (4,), "i64"), bound=9)
+
+
 def selections() -> Module:
     """Selected rows and elements, and operators of all kinds that follow."""
     weights, more = random((6, 3)), np.arange(4, dtype=np.float32)

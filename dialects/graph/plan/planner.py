@@ -110,10 +110,12 @@ class _Planner:
         """Why an operator cannot be in a kernel with the others, whatever the nest."""
         if (why := op.refusal) is not None:
             return Refusal(op.results[0], why)
-        for indices in op.operands:
-            if indices in op.checked_operands and indices.owner in self.values.inside:
+        for value in op.operands:
+            if value in op.checked_operands and value.owner in self.values.inside:
                 why = "indices are checked before the kernel that reads by them runs"
-                return Refusal(indices, why)
+                if value in op.size_operands:
+                    why = "a size is read before the kernel that has it runs"
+                return Refusal(value, why)
         return None
 
     def _nests(self) -> list[ResultNest]:

@@ -128,7 +128,7 @@ class Outliner:
 def _arguments(ops: Sequence[Operation]) -> list[SSAValue]:
     """The values that operators use and do not make, in order of use, but for splats.
 
-    Indices stay arguments: those of a kernel are checked before it runs.
+    Indices and sizes stay arguments: those of a kernel are read before it runs.
     """
     inside = set(ops)
     values = [v for op in ops for v in op.operands if v.owner not in inside]

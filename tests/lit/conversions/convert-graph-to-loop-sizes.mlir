@@ -28,3 +28,33 @@ func.func private @rows(%w: tensor<9x2xf32>, %i: tensor<?xi64>) -> tensor<?x2xf3
   %y = graph.gather %w, %i axis = 0 : (tensor<9x2xf32>, tensor<?xi64>) -> tensor<?x2xf32>
   func.return %y : tensor<?x2xf32>
 }
+
+// -----
+
+// A size that an argument holds is that of a result, or loaded where no result has it.
+// CHECK-LABEL: func.func @held
+// CHECK-NEXT: graph.call_dps @numbers(%n) dims {{\[\[}}"size.0"{{\]\]}} sizes [#graph.size<"size.0" in argument 0 at_most "9">]
+// CHECK-NEXT: graph.call_dps @total(%n) :
+func.func @held(%n: tensor<i64>) -> (tensor<?xi64>, tensor<i64>) {
+  %y = func.call @numbers(%n) : (tensor<i64>) -> tensor<?xi64>
+  %s = func.call @total(%n) : (tensor<i64>) -> tensor<i64>
+  func.return %y, %s : tensor<?xi64>, tensor<i64>
+}
+
+// CHECK-LABEL: loop.kernel @numbers
+// CHECK: %[[N:.*]] = memref.dim %y, %{{.*}} : memref<?xi64>
+// CHECK-NEXT: loop.for "i" %i to %[[N]] {
+func.func private @numbers(%n: tensor<i64>) -> tensor<?xi64> attributes {graph.primitive} {
+  %y = graph.arange %n at_most = 9 : (tensor<i64>) -> tensor<?xi64>
+  func.return %y : tensor<?xi64>
+}
+
+// CHECK-LABEL: loop.kernel @total
+// CHECK: %[[LOADED:.*]] = loop.load %n () -> ()() : memref<i64>, i64
+// CHECK-NEXT: %[[N:.*]] = arith.index_cast %[[LOADED]] : i64 to index
+// CHECK: loop.for "k" %k to %[[N]] reduction
+func.func private @total(%n: tensor<i64>) -> tensor<i64> attributes {graph.primitive} {
+  %y = graph.arange %n at_most = 9 : (tensor<i64>) -> tensor<?xi64>
+  %s = graph.reduce sum %y axes = [0] keepdims = false : (tensor<?xi64>) -> tensor<i64>
+  func.return %s : tensor<i64>
+}

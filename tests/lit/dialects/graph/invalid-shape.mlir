@@ -157,3 +157,11 @@ func.func @f() {
   %y = graph.constant dense<[1, 2]> : tensor<2xi7>
   func.return
 }
+
+// -----
+
+func.func @f(%n: tensor<i64>) {
+  // expected-error @+1 {{graph.arange: a bound is negative, expected 0 or more, got -1}}
+  %y = graph.arange %n at_most = -1 : (tensor<i64>) -> tensor<?xi64>
+  func.return
+}

@@ -99,3 +99,10 @@ func.func @constant_resource() -> tensor<128x784xf32> {
   %y = graph.constant dense_resource<w0> : tensor<128x784xf32>
   func.return %y : tensor<128x784xf32>
 }
+
+// CHECK-LABEL: func.func @arange
+func.func @arange(%n: tensor<i64>) -> tensor<?xi64> {
+  // CHECK: %y = graph.arange %n at_most = 100 : (tensor<i64>) -> tensor<?xi64>
+  %y = graph.arange %n at_most = 100 : (tensor<i64>) -> tensor<?xi64>
+  func.return %y : tensor<?xi64>
+}

@@ -384,3 +384,16 @@ func.func @regions(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
   }
   func.return %y : tensor<4xf32>
 }
+
+// -----
+
+// A size is read before the kernel that has it runs, so what computes it is another kernel.
+// CHECK-LABEL: func.func @size
+// CHECK-NEXT: %[[n:.*]] = func.call @fused_relu(%{{.*}}) : (tensor<i64>) -> tensor<i64>
+// CHECK-NEXT: func.call @fused_arange_neg(%[[n]]) : (tensor<i64>) -> tensor<?xi64>
+func.func @size(%x: tensor<i64>) -> tensor<?xi64> {
+  %n = graph.relu %x : (tensor<i64>) -> tensor<i64>
+  %i = graph.arange %n at_most = 9 : (tensor<i64>) -> tensor<?xi64>
+  %y = graph.neg %i : (tensor<?xi64>) -> tensor<?xi64>
+  func.return %y : tensor<?xi64>
+}
