@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +88,17 @@ LONG = "convolution, any graph"
 """The program of the longest texts; `test_stages_reread.py` reads a similar one."""
 
 
-def reach(module: sw.Module, stage: str, level: int) -> sw.Module:
-    """The module at a stage, with the weights of that stage."""
+def stages(module: sw.Module, level: int) -> Iterator[tuple[str, sw.Module]]:
+    """The module at each stage, with the weights of that stage, until the next one is taken."""
     work = module.clone()
     ctx = make_context(work.weights, host())
-    for reached, op in walk_stages(ctx, work.op, pipeline(level, threads=1)):
-        if reached == stage:
-            return sw.Module(op, ctx.weights)
-    raise AssertionError(stage)
+    for stage, op in walk_stages(ctx, work.op, pipeline(level, threads=1)):
+        yield stage, sw.Module(op, ctx.weights)
+
+
+def reach(module: sw.Module, stage: str, level: int) -> sw.Module:
+    """The module at a stage, with the weights of that stage."""
+    return next(reached for name, reached in stages(module, level) if name == stage)
 
 
 def results(value: Any) -> tuple[np.ndarray, ...]:
@@ -114,8 +118,8 @@ def test_every_stage_is_read_back(name: str, level: int, tmp_path: Path) -> None
     module, inputs = PROGRAMS[name]()
     exe = sw.compile(module, threads=1, opt_level=level)
     expected = results(exe(*inputs))
-    for stage in IR_STAGES:
-        saved = reach(module, stage, level)
+    for stage, (reached, saved) in zip(IR_STAGES, stages(module, level), strict=True):
+        assert reached == stage
         assert exe.ir(stage) == saved.text()
         saved.save(tmp_path / f"{stage}.mlir")
         read = sw.from_mlir(tmp_path / f"{stage}.mlir")
@@ -147,6 +151,12 @@ def test_inputs_are_checked_the_same_from_every_stage(stage: str, tmp_path: Path
     exe = sw.compile(sw.from_mlir(tmp_path / "d.mlir"), threads=1)
     with pytest.raises(sw.InputError, match="call: dimensions n and m must agree"):
         exe(FEATURES, FEATURES[:2])
+
+
+@cache
+def on_buffers(stage: str) -> tuple[str, sw.WeightStore]:
+    module = reach(perceptron()[0], stage, 0)
+    return module.text(), module.weights
 
 
 SIGNED = "graph.signature = (tensor<?x5xf32>) -> (tensor<?x7xf32>, tensor<?xf32>)"
@@ -190,10 +200,9 @@ SIGNED = "graph.signature = (tensor<?x5xf32>) -> (tensor<?x7xf32>, tensor<?xf32>
 def test_texts_on_buffers_that_contradict_themselves(
     stage: str, old: str, new: str, message: str
 ) -> None:
-    module = reach(perceptron()[0], stage, 0)
-    text = module.text()
+    text, weights = on_buffers(stage)
     assert old in text
-    changed = sw.from_mlir(text.replace(old, new, 1), weights=module.weights)
+    changed = sw.from_mlir(text.replace(old, new, 1), weights=weights)
     with pytest.raises(sw.CompileError, match=re.escape(message)):
         sw.compile(changed, threads=1)
 
