@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import traceback
@@ -41,6 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Fewer random examples where slow tests are left out."""
     usual = "quick" if config.option.markexpr == "not slow" else "fixed"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
+
+
+def pytest_collection_finish() -> None:
+    """Modules and collected tests live to the end: the collector need not look at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 OPEN_STAGES, IS_EXTENDED = pass_manager.OPEN_STAGES, pass_manager.is_extended
