@@ -108,13 +108,13 @@ def _texts(kernel: loop.KernelOp, position: int, name: str) -> Sequence[StringAt
 
 def _check_least(function: BufferFunction, call: graph.CallDpsOp, size: Dim, least: int) -> None:
     """Check that a size is at least so much."""
-    subject = origin(call) or f"kernel {call.callee.string_value()}"
+    fact = "a size is too small"
     if size.is_static and size.value < least:
-        fact = "a size is too small"
-        raise refused(call, fact, subject=subject, expected=f"{least} or more", got=size)
+        raise refused(call, fact, expected=f"{least} or more", got=size)
     if size.is_static:
         return
     value, limit = function.size(size, call), function.sizes.index(least)
     fits = function.insert(arith.CmpiOp(value, limit, "sge"))
-    message = f"{subject}: a size is too small, expected {{0}} or more, got {{1}}"
+    subject = origin(call) or f"kernel {call.callee.string_value()}"
+    message = f"{subject}: {fact}, expected {{0}} or more, got {{1}}"
     function.append(rt.CheckOp(function.context, fits, message, [limit, value]))

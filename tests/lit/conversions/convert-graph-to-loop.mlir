@@ -354,3 +354,51 @@ func.func private @put(%x: tensor<9x4xf32>, %i: tensor<?xi64>, %u: tensor<?x4xf3
   %1 = graph.scatter_nd add %x, %0 at %i : (tensor<9x4xf32>, tensor<?x4xf32>, tensor<?xi64>) -> tensor<9x4xf32>
   func.return %1 : tensor<9x4xf32>
 }
+
+// -----
+
+// A sort of a row of symbolic size: its records are on both sides of a local buffer.
+// CHECK-LABEL: loop.kernel @sorted
+// CHECK: %[[SIZE:.*]] = arith.addi %[[N:.*]], %
+// CHECK: loop.for "i" %i to 3 {
+// CHECK-NEXT: %[[RECORDS:.*]] = loop.local(%[[SIZE]]) : memref<2x?xi64>
+// CHECK: loop.for "j" %j to %[[N]] {
+// CHECK: %[[R:.*]] = arith.maximumf %{{.*}}, %{{.*}} : f32
+// CHECK: arith.bitcast
+// CHECK: loop.store %{{.*}}, %[[RECORDS]] (d0) -> (0, d0)(%j)
+// CHECK: %[[COUNTS:.*]] = loop.local : memref<4x256xi32>
+// CHECK: loop.for "k" %k to %[[N]] serial {
+// CHECK: loop.store add %{{.*}}, %[[COUNTS]] (d0) -> (3, d0)
+// CHECK: %[[HALF:.*]] = loop.for "k1" %k1 to 4 serial carry(
+// CHECK: loop.for "k2" %k2 to %{{.*}} serial {
+// CHECK: loop.store %{{.*}}, %[[RECORDS]] (d0, d1) -> (d0, d1)
+// CHECK: loop.for "j2" %j2 to %[[N]] {
+// CHECK: arith.index_cast %{{.*}} : i64 to index
+// CHECK: loop.load %x (d0, d1) -> (d0, d1)(%i, %{{.*}})
+// CHECK: math.exp
+// CHECK-NEXT: loop.store %{{.*}}, %y (d0, d1) -> (d0, d1)(%i, %j2)
+func.func private @sorted(%x: tensor<3x?xf32>) -> tensor<3x?xf32> attributes {graph.primitive} {
+  %0 = graph.relu %x : (tensor<3x?xf32>) -> tensor<3x?xf32>
+  %1, %2 = graph.sort %0 axis = 1 descending = false : (tensor<3x?xf32>) -> (tensor<3x?xf32>, tensor<3x?xi64>)
+  %3 = graph.exp %1 : (tensor<3x?xf32>) -> tensor<3x?xf32>
+  func.return %3 : tensor<3x?xf32>
+}
+
+// -----
+
+// The size of an axis that has to be long enough is checked before the kernel runs.
+// CHECK-LABEL: loop.kernel @best
+// CHECK-SAME: %x: memref<?xf32> {loop.least = ["x0.0 >= 3"]}
+func.func private @best(%x: tensor<?xf32>) -> tensor<3xf32> attributes {graph.primitive} {
+  %0, %1 = graph.top_k %x axis = 0 k = 3 largest = true : (tensor<?xf32>) -> (tensor<3xf32>, tensor<3xi64>)
+  func.return %0 : tensor<3xf32>
+}
+
+// -----
+
+func.func private @unknown(%x: tensor<?x3xf32>) -> tensor<2x2xf32> attributes {graph.primitive} {
+  %0 = graph.reshape %x shape = [-1, 2] : (tensor<?x3xf32>) -> tensor<?x2xf32>
+  // expected-error @+1 {{graph.top_k: a size cannot be checked before the kernel runs, expected one that the arguments have, got}}
+  %1, %2 = graph.top_k %0 axis = 0 k = 2 largest = true : (tensor<?x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xi64>)
+  func.return %1 : tensor<2x2xf32>
+}

@@ -111,6 +111,24 @@ loop.kernel @sums(%x: memref<?x4xf32>, %o: memref<3xi64> {loop.offsets = ["x0.0"
 
 // -----
 
+// A size that has to be large enough is checked before the kernel runs, where it is symbolic.
+// CHECK-LABEL: func.func @least
+// CHECK: %[[FOUR:.*]] = arith.constant 4 : index
+// CHECK: %[[FITS:.*]] = arith.cmpi sge, %[[N:.*]], %[[FOUR]] : index
+// CHECK-NEXT: rt.check %ctx, %[[FITS]], "kernel best: a size is too small, expected {0} or more, got {1}"(%[[FOUR]], %[[N]])
+// CHECK-NEXT: rt.call @best(%x, %y,
+// CHECK-NEXT: %[[Z:.*]] = "memref.cast"(%z)
+// CHECK-NEXT: rt.call @best(%[[Z]], %y,
+func.func @least(%x: tensor<?xf32> {graph.dims = ["n"]}, %z: tensor<4xf32>, %y: tensor<3xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = graph.call_dps @best(%x, %y) : (tensor<?xf32>, tensor<3xf32>) -> tensor<4xf32>
+  %1 = graph.call_dps @best(%z, %y) : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
+  func.return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+loop.kernel @best(%x: memref<?xf32> {loop.least = ["x0.0 >= 4", "x1.0 >= 3"]}, %y: memref<3xf32>) -> (%r: memref<4xf32>) {
+}
+
+// -----
+
 // A function sees the element types of tensors, where buffers do not have them.
 // CHECK-LABEL: func.func @packed_types
 // CHECK: rt.call_packed %ctx, 0 "env.mask" ins(%x, %m : memref<4xi8>, memref<4xi8>) outs(%result : memref<4xi8>) as (tensor<4xui8>, tensor<4xi1>) -> tensor<4xui8>
