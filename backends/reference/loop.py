@@ -204,7 +204,8 @@ class LoopFunctions(InterpreterFunctions):
     def run_local(self, interpreter: Interpreter, op: LocalOp, args: PythonValues) -> PythonValues:
         """Allocate an uninitialised buffer."""
         kind = memref_type(op.result)
-        return (unknown(shape_with(kind, iter(args)), kind.element_type),)
+        sizes = (max(0, size) for size in args)
+        return (unknown(shape_with(kind, sizes), kind.element_type),)
 
 
 def _numbers(interpreter: Interpreter, operands: Sequence[Any]) -> list[int]:

@@ -23,7 +23,7 @@ from ...dialects.loop import ops as loop
 from ...dialects.upstream import ops as upstream
 from .accesses import Access
 from .blocks import Block
-from .indices import Form
+from .indices import ZERO, Form
 from .state import State, StateTable, refuse
 from .transfers import LoadBlock, store_block, store_scalar
 
@@ -74,13 +74,18 @@ def _on_stack(state: State, kind: MemRefType) -> SSAValue:
 
 def _on_heap(op: loop.LocalOp, state: State, kind: MemRefType) -> SSAValue:
     """A buffer that is freed at the end of the iteration."""
-    sizes = [state.form(size) for size in op.sizes]
+    sizes = [_not_negative(state, state.form(size)) for size in op.sizes]
     operands = [state.indices.value(size) for size in sizes]
     properties = {"operandSegmentSizes": _segments(len(sizes))}
     value = state.emitter.emit(memref.AllocOp, operands, [kind], properties).results[0]
     state.buffers.know_sizes(value, sizes)
     state.allocated.append(op.result)
     return value
+
+
+def _not_negative(state: State, size: Form) -> Form:
+    known = state.indices.facts.is_nonnegative(size)
+    return size if known else state.indices.greatest([size, ZERO])
 
 
 def _segments(sizes: int) -> DenseArrayBase:

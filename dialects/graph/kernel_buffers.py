@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
-from xdsl.dialects.builtin import MemRefType, TensorType
+from xdsl.dialects.affine import ApplyOp
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, MemRefType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
@@ -241,15 +242,41 @@ class Row:
         self.matrix, self.index = matrix, index
 
 
-def local_buffer(k: KernelBody, shape: int | Sequence[int], dtype: str) -> Buffer:
+def index_value(k: KernelBody, index: Index) -> SSAValue:
+    """An index as a scalar of type `index`."""
+    map, operands = compress([index.expr], k.variables)
+    if map.results == (AffineExpr.dimension(0),):
+        return operands[0]
+    return k.insert(ApplyOp(operands, AffineMapAttr(map)))
+
+
+class _LocalBuffer(Buffer):
+    """A buffer of a kernel's own, whose sizes are known where it is made."""
+
+    def __init__(
+        self, k: KernelBody, ssa: SSAValue, kind: TensorType, sizes: Sequence[int | Index]
+    ) -> None:
+        super().__init__(k, ssa, kind, (Dim.of(0),) * len(sizes))
+        self._own = tuple(sizes)
+
+    @property
+    def shape(self) -> tuple[int | Index, ...]:
+        """Its sizes."""
+        return self._own
+
+
+def local_buffer(k: KernelBody, shape: int | Index | Sequence[int | Index], dtype: str) -> Buffer:
     """A buffer of a kernel's own; see `KernelBuilder.local`."""
-    sizes = [k.number(n) for n in (shape if isinstance(shape, Sequence) else [shape])]
+    given = shape if isinstance(shape, Sequence) else [shape]
+    sizes = [size if isinstance(size, Index) else k.number(size) for size in given]
     if dtype not in ELEMENT_TYPES:
         raise k.error("unknown element type", ", ".join(ELEMENT_TYPES), dtype)
-    if any(size < 1 for size in sizes):
+    if any(isinstance(size, int) and size < 1 for size in sizes):
         raise k.error("wrong size of a local buffer", "1 or more", sizes)
-    kind = TensorType(ELEMENT_TYPES[dtype], sizes)
+    known = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
+    kind = TensorType(ELEMENT_TYPES[dtype], known)
     (type,) = buffer_types(kind)
-    made = k.insert(LocalOp(cast(MemRefType, type)))
+    symbolic = [index_value(k, size) for size in sizes if isinstance(size, Index)]
+    made = k.insert(LocalOp(cast(MemRefType, type), symbolic))
     made.name_hint = "local"
-    return Buffer(k, made, kind, tuple(map(Dim.of, sizes)))
+    return _LocalBuffer(k, made, kind, sizes)

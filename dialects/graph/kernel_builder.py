@@ -13,9 +13,7 @@ from functools import partial
 from typing import Any, cast
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.affine import ApplyOp
 from xdsl.dialects.builtin import (
-    AffineMapAttr,
     IndexType,
     IntegerType,
     TensorType,
@@ -39,7 +37,7 @@ from . import scalars
 from .attrs import compute_type, is_float
 from .buffers import buffer_types
 from .interfaces import GraphOp, tensor_type
-from .kernel_buffers import Buffer, Index, Row, Scalar, SparseBuffer, local_buffer
+from .kernel_buffers import Buffer, Index, Row, Scalar, SparseBuffer, index_value, local_buffer
 from .kernel_folds import added, folded
 
 INDEX = IndexType()
@@ -343,16 +341,10 @@ class KernelBuilder:
             raise self.error("unknown element type", ", ".join(ELEMENT_TYPES), dtype)
         target = ELEMENT_TYPES[dtype]
         if isinstance(value, Index):
-            result = scalars.from_index(self, self._index_value(value), target)
+            result = scalars.from_index(self, index_value(self, value), target)
         else:
             result = scalars.convert(self, value.ssa, value.ssa.type, target)
         return Scalar(self, scalars.wrapped(self, result, target))
-
-    def _index_value(self, index: Index) -> SSAValue:
-        map, operands = compress([index.expr], self.variables)
-        if map.results == (AffineExpr.dimension(0),):
-            return operands[0]
-        return self.insert(ApplyOp(operands, AffineMapAttr(map)))
 
     def where(self, condition: Scalar, a: Any, b: Any) -> Scalar:
         """a where the condition holds, else b."""
@@ -387,11 +379,13 @@ class KernelBuilder:
 
     # Memory.
 
-    def local(self, shape: int | Sequence[int], dtype: str = "f32") -> Buffer:
-        """A buffer of fixed size in the innermost loop, whose elements are undefined at first.
+    def local(self, shape: int | Index | Sequence[int | Index], dtype: str = "f32") -> Buffer:
+        """A buffer in the innermost loop, whose elements are undefined at first.
+
+        A size is a number, or an index such as a size of an operand; a negative one means 0.
 
         Raises:
-            CompileError: if there is no such element type, or a size is not positive.
+            CompileError: if there is no such element type, or a number is not positive.
         """
         return local_buffer(self, shape, dtype)
 

@@ -125,7 +125,7 @@ class LocalOp(IRDLOperation):
     ```
 
     It lives for one iteration of the enclosing loop, and starts uninitialised. There is an index
-    for each `?` of its type, the size of that dimension, which is not negative. Without a memory
+    for each `?` of its type, the size of that dimension; a negative one means 0. Without a memory
     space it is private to a thread: in registers, cache, or stack, and on the heap if it is large
     or of a symbolic size. Which other spaces exist depends on the target; a conversion refuses a
     space that it cannot allocate in.

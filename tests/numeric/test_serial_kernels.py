@@ -54,6 +54,20 @@ def reversed_rows(k: Any, x: Any, y: Any) -> None:
             y[i, j] = row[x.shape[1] - 1 - j]
 
 
+@sw.kernel
+def reversed_symbolic_rows(k: Any, x: Any, y: Any) -> None:
+    n = x.shape[1]
+    with k.loops(x.shape[0]) as i:
+        rows, none = k.local((2, n + 1), "f32"), k.local(n - 100)
+        assert rows.shape[0] == 2
+        with k.loops(n) as j:
+            rows[1, j] = x[i, j] + 1.0
+        with k.loops(n - 100) as j:
+            none[j] = 0.0
+        with k.loops(n) as j:
+            y[i, j] = rows[1, n - 1 - j]
+
+
 def call(
     kernel: Any, inputs: list[np.ndarray], shape: tuple[int, ...], level: int
 ) -> sw.Executable:
@@ -63,6 +77,18 @@ def call(
     (made,) = b.call_kernel(kernel, *values, results=[sw.TensorSpec(shape)])
     b.output(made)
     return sw.compile(b.module(), threads=1, opt_level=level, check=True)
+
+
+def test_local_buffers_of_symbolic_size() -> None:
+    x, b = random((3, 5)), sw.Builder()
+    result = sw.TensorSpec(("n", "m"))
+    (made,) = b.call_kernel(
+        reversed_symbolic_rows, b.input("x", ("n", "m"), "f32"), results=[result]
+    )
+    b.output(made)
+    exe = sw.compile(b.module(), threads=1)
+    for stage in ("kernels", "loops", "llvm", "asm"):
+        np.testing.assert_array_equal(exe.run_at(stage, x), x[:, ::-1] + 1)
 
 
 @pytest.mark.parametrize("level", [0, 3])
