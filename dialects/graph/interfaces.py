@@ -152,6 +152,13 @@ class GraphOp(IRDLOperation, ABC):
         """Whether the operator writes its results in loops of its own: see `write`."""
         return type(self).write is not GraphOp.write
 
+    def canonical_properties(self) -> dict[str, Attribute]:
+        """Properties in the form to which `graph-canonicalize-ops` brings them; by default none.
+
+        They mean what the operator's own ones mean.
+        """
+        return {}
+
     def jumps_with(self, operand: int) -> bool:
         """Whether a result may jump where the operand of this number moves by a rounding.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import math
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
+from xdsl.dialects.builtin import FloatAttr, f64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import AttrSizedOperandSegments, operand_def, opt_operand_def, prop_def
@@ -20,7 +20,8 @@ from xdsl.irdl import AttrSizedOperandSegments, operand_def, opt_operand_def, pr
 from ...core.dims import Dim, Shape, product
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import FLOAT_TENSOR, i64_attr
+from .attrs import FLOAT_TENSOR
+from .axes import AxisOp
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -125,7 +126,7 @@ def _mean(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return np.asarray(x.sum(axes, dtype=x.dtype, keepdims=True)) / x.dtype.type(count)
 
 
-class StandardizationOp(NormalizationOp, ABC):
+class StandardizationOp(AxisOp, NormalizationOp, ABC):
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, where scale and bias may be missing.
 
     The variance is the mean of (x - mean)^2, not an estimate for a larger population.
@@ -137,7 +138,6 @@ class StandardizationOp(NormalizationOp, ABC):
     x = operand_def(FLOAT_TENSOR)
     scale = opt_operand_def(FLOAT_TENSOR)
     bias = opt_operand_def(FLOAT_TENSOR)
-    axis = prop_def(IntegerAttr.constr(i64))
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
@@ -156,18 +156,12 @@ class StandardizationOp(NormalizationOp, ABC):
         result_type: Attribute | None = None,
         **properties: Attribute,
     ) -> None:
-        given = {"axis": i64_attr(axis), "epsilon": FloatAttr(epsilon, f64)}
-        GraphOp.__init__(
-            self,
+        super().__init__(
             operands=[x, *([] if p is None else [p] for p in (scale, bias))],
-            properties={**given, **properties},
+            axis=axis,
+            properties={"epsilon": FloatAttr(epsilon, f64), **properties},
             result_type=result_type,
         )
-
-    @property
-    def axis_from_front(self) -> int:
-        """The axis, counted from the front."""
-        return self.axis.value.data % rank(self.x)
 
     @abstractmethod
     def check_parameter(self, what: str, shape: Shape, x: Shape, facts: ShapeFacts) -> None:
@@ -185,7 +179,6 @@ class StandardizationOp(NormalizationOp, ABC):
         same_element_types(self, facts)
         self.check_epsilon(facts)
         x, *parameters = shapes
-        facts.axis(self.axis.value.data, len(x))
         names = [n for n, given in (("scale", self.scale), ("bias", self.bias)) if given]
         for what, shape in zip(names, parameters, strict=True):
             self.check_parameter(what, shape, x, facts)
@@ -241,7 +234,7 @@ class ChannelStandardizationOp(StandardizationOp, ABC):
     """Scale and bias are vectors along `axis`, which is the dimension of the channels."""
 
     def check_parameter(self, what: str, shape: Shape, x: Shape, facts: ShapeFacts) -> None:
-        check_channels(what, shape, x[self.axis.value.data % len(x)], facts)
+        check_channels(what, shape, x[self.axis_from_front], facts)
 
     def parameter_index(self, parameter: SSAValue, index: Index) -> Index:
         return (index[self.axis_from_front],)
@@ -249,9 +242,9 @@ class ChannelStandardizationOp(StandardizationOp, ABC):
     def parameter_array(self, parameter: np.ndarray) -> np.ndarray:
         return parameter.reshape([-1, *[1] * (rank(self.x) - self.axis_from_front - 1)])
 
-    def check_batch(self, x: Shape, facts: ShapeFacts) -> None:
+    def check_batch(self, facts: ShapeFacts) -> None:
         """Refuse an x whose channels are its first dimension, which is that of the batch."""
-        if facts.axis(self.axis.value.data, len(x)) == 0:
+        if self.axis_from_front == 0:
             facts.fail("the channels are the dimension of the batch", "axis != 0", 0)
 
 

@@ -18,15 +18,14 @@ from ...core.dtypes import dtype_of
 from ...core.errors import explain
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, bool_attr, i64_attr, is_float
+from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, bool_attr, is_float
+from .axes import AxisOp
 from .interfaces import (
     FusionKind,
-    GraphOp,
     Index,
     Nest,
     ShapeFacts,
     element_type,
-    rank,
     widened,
 )
 from .ops_reduction import COMBINE, STEP, neutral_of
@@ -38,7 +37,7 @@ _I32_MAX = (1 << 31) - 1
 
 
 @irdl_op_definition
-class ArgReduceOp(GraphOp):
+class ArgReduceOp(AxisOp):
     """The place of the maximum or minimum along an axis, an i64.
 
     Of several places the first one, with `last` the last one; a NaN counts as the extremum, as in
@@ -52,7 +51,6 @@ class ArgReduceOp(GraphOp):
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
 
     kind = prop_def(ReduceKindAttr)
-    axis = prop_def(IntegerAttr.constr(i64))
     keepdims = prop_def(IntegerAttr.constr(i1))
     last = prop_def(IntegerAttr.constr(i1))
     x = operand_def(NUMERIC_TENSOR)
@@ -74,16 +72,10 @@ class ArgReduceOp(GraphOp):
     ) -> None:
         properties: dict[str, Attribute | None] = {
             "kind": ReduceKindAttr(ReduceKind(kind)),
-            "axis": i64_attr(axis),
             "keepdims": bool_attr(keepdims),
             "last": bool_attr(last),
         }
-        super().__init__(operands=[x], properties=properties, result_type=result_type)
-
-    @property
-    def axis_from_front(self) -> int:
-        """The axis, counted from the front."""
-        return self.axis.value.data % rank(self.x)
+        super().__init__(operands=[x], axis=axis, properties=properties, result_type=result_type)
 
     def verify_(self) -> None:
         if self.kind.data not in (ReduceKind.MAX, ReduceKind.MIN):
@@ -96,7 +88,7 @@ class ArgReduceOp(GraphOp):
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
-        axis = facts.axis(self.axis.value.data, len(x))
+        axis = self.axis_from_front
         if x[axis] == 0:
             facts.fail("a place in an empty axis", "a size of 1 or more", 0)
         one = (Dim.of(1),) if self.keepdims.value.data else ()

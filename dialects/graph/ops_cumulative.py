@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
@@ -17,10 +17,10 @@ from ...core.dtypes import dtype_of
 from ...core.errors import explain
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, bool_attr, i64_attr, is_float
+from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, bool_attr, is_float
+from .axes import AxisOp
 from .interfaces import (
     FusionKind,
-    GraphOp,
     Index,
     ShapeFacts,
     WritingNest,
@@ -42,7 +42,7 @@ _ACCUMULATE = {
 
 
 @irdl_op_definition
-class CumulativeOp(GraphOp):
+class CumulativeOp(AxisOp):
     """The sum, product, maximum or minimum of all elements up to each one along an axis.
 
     With `exclusive` the element itself is left out, so that the first one is 0, 1, -inf or inf
@@ -57,7 +57,6 @@ class CumulativeOp(GraphOp):
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
 
     kind = prop_def(ReduceKindAttr)
-    axis = prop_def(IntegerAttr.constr(i64))
     exclusive = prop_def(IntegerAttr.constr(i1))
     reverse = prop_def(IntegerAttr.constr(i1))
     x = operand_def(NUMERIC_TENSOR)
@@ -79,19 +78,12 @@ class CumulativeOp(GraphOp):
     ) -> None:
         properties: dict[str, Attribute | None] = {
             "kind": ReduceKindAttr(ReduceKind(kind)),
-            "axis": i64_attr(axis),
             "exclusive": bool_attr(exclusive),
             "reverse": bool_attr(reverse),
         }
-        super().__init__(operands=[x], properties=properties, result_type=result_type)
-
-    @property
-    def axis_from_front(self) -> int:
-        """The axis, counted from the front."""
-        return self.axis.value.data % rank(self.x)
+        super().__init__(operands=[x], axis=axis, properties=properties, result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        facts.axis(self.axis.value.data, len(shapes[0]))
         return [shapes[0]]
 
     def verify_(self) -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
+from xdsl.irdl import irdl_op_definition, operand_def, result_def, var_operand_def
 
 from ...core.dims import Shape
 from ...core.errors import InputError
 from ...core.indices import explained_index, outside
 from ...core.provenance import origin
 from . import scalars
-from .attrs import DENSE_TENSOR, INDEX_TENSOR, i64_attr
+from .attrs import DENSE_TENSOR, INDEX_TENSOR
+from .axes import AxisOp
 from .interfaces import Bound, FusionKind, GraphOp, Index, Nest, ShapeFacts, rank
 
 if TYPE_CHECKING:
@@ -48,21 +49,13 @@ def checked_places(op: GraphOp, indices: np.ndarray, extent: int) -> np.ndarray:
     return np.where(indices < 0, indices + extent, indices)
 
 
-@irdl_op_definition
-class GatherOp(GraphOp):
-    """Slices of x at indices along one axis; a negative index counts from the back.
+class AlongAxisOp(AxisOp, ABC):
+    """Common code of gathers along one axis."""
 
-    The shape of `indices` replaces the axis. An index out of range is an error.
-
-    %y = graph.gather %x, %i axis = 0 : (tensor<10x4xf32>, tensor<?xi64>) -> tensor<?x4xf32>
-    """
-
-    name = "graph.gather"
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
     x = operand_def(DENSE_TENSOR)
     indices = operand_def(INDEX_TENSOR)
-    axis = prop_def(IntegerAttr.constr(i64))
     result = result_def(DENSE_TENSOR)
 
     assembly_format = (
@@ -76,21 +69,27 @@ class GatherOp(GraphOp):
         axis: int = 0,
         result_type: Attribute | None = None,
     ) -> None:
-        properties: dict[str, Attribute | None] = {"axis": i64_attr(axis)}
-        super().__init__(operands=[x, indices], properties=properties, result_type=result_type)
-
-    @property
-    def axis_from_front(self) -> int:
-        """The axis, counted from the front."""
-        return self.axis.value.data % rank(self.x)
+        super().__init__(operands=[x, indices], axis=axis, result_type=result_type)
 
     @property
     def index_bounds(self) -> tuple[Bound, ...]:
         return ((self.indices, self.x, self.axis_from_front),)
 
+
+@irdl_op_definition
+class GatherOp(AlongAxisOp):
+    """Slices of x at indices along one axis; a negative index counts from the back.
+
+    The shape of `indices` replaces the axis. An index out of range is an error.
+
+    %y = graph.gather %x, %i axis = 0 : (tensor<10x4xf32>, tensor<?xi64>) -> tensor<?x4xf32>
+    """
+
+    name = "graph.gather"
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, indices = shapes
-        axis = facts.axis(self.axis.value.data, len(x))
+        axis = self.axis_from_front
         return [(*x[:axis], *indices, *x[axis + 1 :])]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
@@ -105,7 +104,7 @@ class GatherOp(GraphOp):
 
 
 @irdl_op_definition
-class GatherElementsOp(GraphOp):
+class GatherElementsOp(AlongAxisOp):
     """For each index the element at that place along one axis, and at its own along the others.
 
     `y[i, j] = x[indices[i, j], j]` for axis 0. A negative index counts from the back, one out of
@@ -117,39 +116,10 @@ class GatherElementsOp(GraphOp):
     """
 
     name = "graph.gather_elements"
-    FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
-
-    x = operand_def(DENSE_TENSOR)
-    indices = operand_def(INDEX_TENSOR)
-    axis = prop_def(IntegerAttr.constr(i64))
-    result = result_def(DENSE_TENSOR)
-
-    assembly_format = (
-        "$x `,` $indices `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
-    )
-
-    def __init__(
-        self,
-        x: SSAValue | Operation,
-        indices: SSAValue | Operation,
-        axis: int = 0,
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"axis": i64_attr(axis)}
-        super().__init__(operands=[x, indices], properties=properties, result_type=result_type)
-
-    @property
-    def axis_from_front(self) -> int:
-        """The axis, counted from the front."""
-        return self.axis.value.data % rank(self.x)
-
-    @property
-    def index_bounds(self) -> tuple[Bound, ...]:
-        return ((self.indices, self.x, self.axis_from_front),)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, indices = shapes
-        check_beside(x, indices, self.axis.value.data, facts)
+        check_beside(x, indices, self.axis_from_front, facts)
         return [indices]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
@@ -173,7 +143,6 @@ def places_beside(
 
 def check_beside(x: Shape, indices: Shape, axis: int, facts: ShapeFacts) -> None:
     """Check that `indices`, with a place along an axis of x, is nowhere else beyond x."""
-    axis = facts.axis(axis, len(x))
     if len(indices) != len(x):
         facts.fail("the ranks differ", len(x), len(indices))
     for dim, (size, count) in enumerate(zip(x, indices, strict=True)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import math
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
+from xdsl.dialects.builtin import FloatAttr, f64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
@@ -25,7 +25,8 @@ from ...core.dims import Shape
 from ...core.exactness import Exactness
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import FLOAT_TENSOR, i64_attr
+from .attrs import FLOAT_TENSOR
+from .axes import AxisOp
 from .interfaces import FusionKind, GraphOp, Index, Nest, Precision, ShapeFacts, rank, widened
 from .normalization import ChannelStandardizationOp, check_channels
 from .ops_contraction import same_element_types
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @irdl_op_definition
-class BatchNormOp(GraphOp):
+class BatchNormOp(AxisOp):
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, with one of each per channel.
 
     `axis` is the dimension of the channels (Ioffe and Szegedy, 2015). Scale and bias may be
@@ -56,7 +57,6 @@ class BatchNormOp(GraphOp):
     mean = operand_def(FLOAT_TENSOR)
     variance = operand_def(FLOAT_TENSOR)
     epsilon = prop_def(FloatAttr.constr(f64))
-    axis = prop_def(IntegerAttr.constr(i64))
     result = result_def(FLOAT_TENSOR)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -78,25 +78,19 @@ class BatchNormOp(GraphOp):
         axis: int = 1,
         result_type: Attribute | None = None,
     ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "epsilon": FloatAttr(epsilon, f64),
-            "axis": i64_attr(axis),
-        }
         given = [[] if p is None else [p] for p in (scale, bias)]
-        operands = [x, *given, mean, variance]
-        super().__init__(operands=operands, properties=properties, result_type=result_type)
-
-    @property
-    def axis_from_front(self) -> int:
-        """The axis, counted from the front."""
-        return self.axis.value.data % rank(self.x)
+        super().__init__(
+            operands=[x, *given, mean, variance],
+            axis=axis,
+            properties={"epsilon": FloatAttr(epsilon, f64)},
+            result_type=result_type,
+        )
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         same_element_types(self, facts)
         x, *parameters = shapes
-        axis = facts.axis(self.axis.value.data, len(x))
         for what, shape in zip(self._given, parameters, strict=True):
-            check_channels(what, shape, x[axis], facts)
+            check_channels(what, shape, x[self.axis_from_front], facts)
         return [x]
 
     @property
@@ -165,7 +159,7 @@ class BatchNormTrainingOp(ChannelStandardizationOp):
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = super().infer_shapes(shapes, facts)
-        channels = (x[self.axis.value.data % len(x)],)
+        channels = (x[self.axis_from_front],)
         return [x, channels, channels]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:

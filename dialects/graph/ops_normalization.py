@@ -15,7 +15,8 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from ...core.dims import Shape
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import FLOAT_TENSOR, I64_ARRAY, i64_array, i64_attr, ints
+from .attrs import FLOAT_TENSOR, i64_array, i64_attr
+from .axes import AxesOp, AxisOp
 from .interfaces import Index, Nest, ShapeFacts, rank, tensor_type, widened
 from .normalization import (
     ChannelStandardizationOp,
@@ -91,7 +92,7 @@ class InstanceNormOp(ChannelStandardizationOp):
         return tuple(i for i in range(1, rank(self.x)) if i != self.axis_from_front)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        self.check_batch(shapes[0], facts)
+        self.check_batch(facts)
         if len(shapes[0]) < 3:
             facts.fail("x has nothing but channels", "rank >= 3", f"rank {len(shapes[0])}")
         return super().infer_shapes(shapes, facts)
@@ -143,8 +144,8 @@ class GroupNormOp(ChannelStandardizationOp):
         return channels // self.groups.value.data
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        self.check_batch(shapes[0], facts)
-        groups, channels = self.groups.value.data, shapes[0][self.axis.value.data % len(shapes[0])]
+        self.check_batch(facts)
+        groups, channels = self.groups.value.data, shapes[0][self.axis_from_front]
         if not channels.is_static:
             facts.fail("the number of channels is not known", "a number", channels)
         if groups < 1 or channels.value % groups:
@@ -171,7 +172,7 @@ class GroupNormOp(ChannelStandardizationOp):
 
 
 @irdl_op_definition
-class RmsNormOp(NormalizationOp):
+class RmsNormOp(AxisOp, NormalizationOp):
     """x / sqrt(mean(x^2) + epsilon) * scale, the mean along `axis` and the axes after it.
 
     The scale, which may be missing, broadcasts to x (Zhang and Sennrich, 2019).
@@ -186,7 +187,6 @@ class RmsNormOp(NormalizationOp):
     # Redeclared: operands of a base class would come after those of the class.
     x = operand_def(FLOAT_TENSOR)
     scale = opt_operand_def(FLOAT_TENSOR)
-    axis = prop_def(IntegerAttr.constr(i64))
     result = result_def(FLOAT_TENSOR)
 
     assembly_format = (
@@ -202,21 +202,19 @@ class RmsNormOp(NormalizationOp):
         epsilon: float = 1e-5,
         result_type: Attribute | None = None,
     ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "axis": i64_attr(axis),
-            "epsilon": FloatAttr(epsilon, f64),
-        }
-        super().__init__(operands=[x, scale], properties=properties, result_type=result_type)
+        properties: dict[str, Attribute | None] = {"epsilon": FloatAttr(epsilon, f64)}
+        super().__init__(
+            operands=[x, scale], axis=axis, properties=properties, result_type=result_type
+        )
 
     @property
     def normalized_axes(self) -> tuple[int, ...]:
-        return tuple(range(self.axis.value.data % rank(self.x), rank(self.x)))
+        return tuple(range(self.axis_from_front, rank(self.x)))
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         same_element_types(self, facts)
         self.check_epsilon(facts)
         x, *scale = shapes
-        facts.axis(self.axis.value.data, len(x))
         for shape in scale:
             check_broadcast("scale", shape, x, facts)
         return [x]
@@ -238,7 +236,7 @@ class RmsNormOp(NormalizationOp):
 
 
 @irdl_op_definition
-class L2NormalizeOp(NormalizationOp):
+class L2NormalizeOp(AxesOp, NormalizationOp):
     """x / sqrt(max(sum(x^2), epsilon)), the sum along `axes`.
 
     With an epsilon above 0, slices of zeros along the axes stay 0.
@@ -250,7 +248,6 @@ class L2NormalizeOp(NormalizationOp):
     name = "graph.l2_normalize"
     PER_ELEMENT: ClassVar[int] = 3
 
-    axes = prop_def(I64_ARRAY)
     result = result_def(FLOAT_TENSOR)
 
     assembly_format = (
@@ -273,13 +270,10 @@ class L2NormalizeOp(NormalizationOp):
 
     @property
     def normalized_axes(self) -> tuple[int, ...]:
-        return tuple(sorted(axis % rank(self.x) for axis in ints(self.axes)))
+        return self.axes_from_front
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         self.check_epsilon(facts)
-        axes = [facts.axis(axis, len(shapes[0])) for axis in ints(self.axes)]
-        if len(set(axes)) != len(axes):
-            facts.fail("an axis is named twice", "axes that differ", list(ints(self.axes)))
         return [shapes[0]]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:

@@ -66,11 +66,7 @@ class ScaledOp(GraphOp, ABC):
         axis: int | None = None,
         result_type: Attribute | None = None,
     ) -> None:
-        dims = rank(SSAValue.get(x))
-        known = axis is not None and -dims <= axis < dims
-        properties: dict[str, Attribute | None] = {
-            "axis": None if axis is None else i64_attr(axis % dims if known else axis)
-        }
+        properties: dict[str, Attribute | None] = {"axis": None if axis is None else i64_attr(axis)}
         super().__init__(
             operands=[x, scale, zero_point], properties=properties, result_type=result_type
         )
@@ -80,6 +76,9 @@ class ScaledOp(GraphOp, ABC):
         """The axis counted from the front; None if one scale applies to all elements."""
         axis = self.properties.get("axis")
         return axis.value.data % rank(self.operands[0]) if isinstance(axis, IntegerAttr) else None
+
+    def canonical_properties(self) -> dict[str, Attribute]:
+        return {} if self.along is None else {"axis": i64_attr(self.along)}
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, *parameters = shapes

@@ -23,19 +23,17 @@ from ...core.typed import dense_array
 from . import scalars
 from .attrs import (
     FLOAT_TENSOR,
-    I64_ARRAY,
     NUMERIC_TENSOR,
     ReduceKind,
     ReduceKindAttr,
     bool_attr,
     i64_array,
-    i64_attr,
     ints,
     is_float,
 )
+from .axes import AxesOp, AxisOp
 from .interfaces import (
     FusionKind,
-    GraphOp,
     Index,
     Nest,
     ShapeFacts,
@@ -67,7 +65,7 @@ STEP = {
 
 
 @irdl_op_definition
-class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
+class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
     """The sum, mean, max, min or product over some axes.
 
     Integers wrap around, and their mean is truncated toward zero. An empty reduction yields 0
@@ -82,7 +80,6 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
 
     kind = prop_def(ReduceKindAttr)
-    axes = prop_def(I64_ARRAY)
     keepdims = prop_def(IntegerAttr.constr(i1))
     x = operand_def(NUMERIC_TENSOR)
     result = result_def(NUMERIC_TENSOR)
@@ -111,20 +108,13 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         return (ReduceNothing(),)
 
-    @property
-    def reduced_axes(self) -> tuple[int, ...]:
-        """The axes counted from the front, in ascending order."""
-        return tuple(sorted(axis % rank(self.x) for axis in ints(self.axes)))
-
     def is_nonnegative(self, operands: Sequence[bool]) -> bool:
         kept = (ReduceKind.SUM, ReduceKind.MEAN, ReduceKind.MIN)
         return self.kind.data in kept and operands[0]
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
-        axes = [facts.axis(axis, len(x)) for axis in ints(self.axes)]
-        if len(set(axes)) != len(axes):
-            facts.fail("an axis is reduced twice", "axes that differ", list(ints(self.axes)))
+        axes = self.axes_from_front
         if self.kind.data in (ReduceKind.MAX, ReduceKind.MIN) and any(x[a] == 0 for a in axes):
             facts.fail(f"{self.kind.data} of an empty axis", "a size of 1 or more", 0)
         if self.keepdims.value.data:
@@ -133,7 +123,7 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x = widened(dense_array(arrays[0]))
-        axes, kind, keep = self.reduced_axes, self.kind.data, bool(self.keepdims.value.data)
+        axes, kind, keep = self.axes_from_front, self.kind.data, bool(self.keepdims.value.data)
         if not axes:
             return self.stored(x)
         with np.errstate(all="ignore"):
@@ -153,7 +143,7 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
             return self.stored(function(x, axis=axes, initial=neutral, keepdims=keep))
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        kind, axes = self.kind.data, self.reduced_axes
+        kind, axes = self.kind.data, self.axes_from_front
         if not axes:
             return nest.at(self.x, index)
         type = nest.compute_type(element_type(self.x))
@@ -173,7 +163,7 @@ class ReduceOp(GraphOp, HasCanonicalizationPatternsInterface):
     def _kept(self, index: Index) -> Index:
         if not self.keepdims.value.data:
             return index
-        return tuple(e for i, e in enumerate(index) if i not in self.reduced_axes)
+        return tuple(e for i, e in enumerate(index) if i not in self.axes_from_front)
 
 
 def begins_at_zero(kind: ReduceKind, element: Attribute) -> bool:
@@ -204,7 +194,7 @@ def neutral_of(kind: ReduceKind, type: Attribute, dtype: np.dtype) -> float | in
     return int(limits.min if kind == ReduceKind.MAX else limits.max)
 
 
-class NormalizedExponentialOp(GraphOp, ABC):
+class NormalizedExponentialOp(AxisOp, ABC):
     """Common code of `softmax` and `log_softmax`: the maximum and the sum of exp along one axis.
 
     A row with a NaN or an inf, or of -inf only, is NaN, as in NumPy.
@@ -213,7 +203,6 @@ class NormalizedExponentialOp(GraphOp, ABC):
     FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
 
     x = operand_def(FLOAT_TENSOR)
-    axis = prop_def(IntegerAttr.constr(i64))
     result = result_def(FLOAT_TENSOR)
 
     assembly_format = "$x `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
@@ -224,16 +213,9 @@ class NormalizedExponentialOp(GraphOp, ABC):
         axis: int = -1,
         result_type: Attribute | None = None,
     ) -> None:
-        properties: dict[str, Attribute | None] = {"axis": i64_attr(axis)}
-        super().__init__(operands=[x], properties=properties, result_type=result_type)
-
-    @property
-    def axis_from_front(self) -> int:
-        """The axis, counted from the front."""
-        return self.axis.value.data % rank(self.x)
+        super().__init__(operands=[x], axis=axis, result_type=result_type)
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        facts.axis(self.axis.value.data, len(shapes[0]))
         return [shapes[0]]
 
     def shifted(self, x: np.ndarray) -> np.ndarray:

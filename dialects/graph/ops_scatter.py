@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, i1, i64
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
 
 from ...core.dims import Dim, Shape, product
-from .attrs import DENSE_TENSOR, INDEX_TENSOR, ScatterKind, ScatterKindAttr, i64_attr
+from .attrs import DENSE_TENSOR, INDEX_TENSOR, ScatterKind, ScatterKindAttr
+from .axes import AxisOp
 from .interfaces import (
     Bound,
     FusionKind,
@@ -84,7 +85,7 @@ class ScatterOp(GraphOp, ABC):
 
 
 @irdl_op_definition
-class ScatterElementsOp(ScatterOp):
+class ScatterElementsOp(ScatterOp, AxisOp):
     """x with each update at the place of its index along one axis, and its own along the others.
 
     `y[indices[i, j], j] = updates[i, j]` for axis 0, and y is x elsewhere. Indices are those of
@@ -100,7 +101,6 @@ class ScatterElementsOp(ScatterOp):
     x = operand_def(DENSE_TENSOR)
     indices = operand_def(INDEX_TENSOR)
     updates = operand_def(DENSE_TENSOR)
-    axis = prop_def(IntegerAttr.constr(i64))
 
     assembly_format = (
         "$kind $x `,` $indices `,` $updates `axis` `=` $axis attr-dict `:` "
@@ -116,17 +116,12 @@ class ScatterElementsOp(ScatterOp):
         kind: str = "none",
         result_type: Attribute | None = None,
     ) -> None:
-        properties: dict[str, Attribute | None] = {
-            "axis": i64_attr(axis),
-            "kind": ScatterKindAttr(ScatterKind(kind)),
-        }
-        operands = [x, indices, updates]
-        super().__init__(operands=operands, properties=properties, result_type=result_type)
-
-    @property
-    def axis_from_front(self) -> int:
-        """The axis, counted from the front."""
-        return self.axis.value.data % rank(self.x)
+        super().__init__(
+            operands=[x, indices, updates],
+            axis=axis,
+            properties={"kind": ScatterKindAttr(ScatterKind(kind))},
+            result_type=result_type,
+        )
 
     @property
     def index_bounds(self) -> tuple[Bound, ...]:
@@ -135,7 +130,7 @@ class ScatterElementsOp(ScatterOp):
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, indices, updates = shapes
         self.check_elements(facts)
-        check_beside(x, indices, self.axis.value.data, facts)
+        check_beside(x, indices, self.axis_from_front, facts)
         if len(updates) != len(indices):
             facts.fail("updates and indices differ in rank", len(indices), len(updates))
         for update, index in zip(updates, indices, strict=True):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
@@ -18,9 +17,10 @@ from ...core.dims import Dim, Shape
 from ...core.exactness import Exactness
 from ...core.typed import dense_array
 from . import scalars
-from .attrs import DENSE_TENSOR, I64_ARRAY, i64_array, i64_attr, ints
+from .attrs import DENSE_TENSOR, I64_ARRAY, i64_array, ints
+from .axes import AxisOp
 from .guards import clamped, guarded, is_inside
-from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, rank
+from .interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
 from .ops_contraction import same_element_types
 from .rewrites import forward
 
@@ -120,7 +120,7 @@ class SliceOp(GraphOp, HasCanonicalizationPatternsInterface):
 
 
 @irdl_op_definition
-class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
+class ConcatOp(AxisOp, HasCanonicalizationPatternsInterface):
     """The operands one after the other along one axis.
 
     %y = graph.concat %a, %b axis = 1 : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<4x5xf32>
@@ -131,7 +131,6 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
     FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
 
     inputs = var_operand_def(DENSE_TENSOR)
-    axis = prop_def(IntegerAttr.constr(i64))
     result = result_def(DENSE_TENSOR)
 
     assembly_format = "$inputs `axis` `=` $axis attr-dict `:` functional-type(operands, results)"
@@ -142,8 +141,7 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
         axis: int,
         result_type: Attribute | None = None,
     ) -> None:
-        properties: dict[str, Attribute | None] = {"axis": i64_attr(axis)}
-        super().__init__(operands=[inputs], properties=properties, result_type=result_type)
+        super().__init__(operands=[inputs], axis=axis, result_type=result_type)
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -154,7 +152,7 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
             facts.fail("nothing to concatenate", "1 operand or more", 0)
         same_element_types(self, facts)
         first, *others = shapes
-        axis = facts.axis(self.axis.value.data, len(first))
+        axis = self.axis_from_front
         result = list(first)
         for shape in others:
             if len(shape) != len(first):
@@ -174,10 +172,10 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
         return super().infer_element_types()
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        return (np.concatenate(cast(list[np.ndarray], arrays), axis=self.axis.value.data),)
+        return (np.concatenate(cast(list[np.ndarray], arrays), axis=self.axis_from_front),)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        axis = self.axis.value.data % rank(self.result)
+        axis = self.axis_from_front
         value: SSAValue | None = None
         start = AffineExpr.constant(0)
         place = nest.value(index[axis])
@@ -198,7 +196,7 @@ class ConcatOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     def _element(self, nest: Nest, operand: SSAValue, index: Index, start: AffineExpr) -> SSAValue:
         """The element of an operand that begins at `start`; arbitrary outside of it."""
-        axis = self.axis.value.data % rank(self.result)
+        axis = self.axis_from_front
         extent = nest.extent(operand, axis)
 
         def read(own: AffineExpr) -> SSAValue:

@@ -7,8 +7,8 @@ from math import copysign, inf
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -21,7 +21,7 @@ from ...core.budgets import SUMS
 from ...core.exactness import Exactness
 from ...core.weights import WeightStore
 from ...dialects.graph import ops as graph
-from ...dialects.graph.attrs import i64_array, i64_attr, ints, is_half
+from ...dialects.graph.attrs import ints, is_half
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.known import (
     elements_of,
@@ -35,17 +35,6 @@ from .rules.recorded import recorded
 from .rules.rooted import rooted
 
 _Commutative = graph.AddOp | graph.MulOp | graph.MaxOp | graph.MinOp
-_WITH_AXIS = (
-    graph.ArgReduceOp,
-    graph.BatchNormOp,
-    graph.ConcatOp,
-    graph.CumulativeOp,
-    graph.GatherElementsOp,
-    graph.GatherOp,
-    graph.LogSoftmaxOp,
-    graph.ScatterElementsOp,
-    graph.SoftmaxOp,
-)
 _SWAP = (1, 0)
 
 
@@ -215,25 +204,14 @@ class ReshapeToSizes(RewritePattern):
 
 
 @Exactness.EXACT
-class AxisFromTheFront(RewritePattern):
-    # axis = -1 == axis = rank - 1
-    def match_and_rewrite(self, op: object, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, _WITH_AXIS) or not op.operands:
+class CanonicalProperties(RewritePattern):
+    # axis = -1 == axis = rank - 1;  axes = [-1, 0] == axes = [0, rank - 1]
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        if not isinstance(op, GraphOp):
             return
-        axis = op.properties["axis"]
-        if isinstance(axis, IntegerAttr) and axis.value.data < 0:
-            op.properties["axis"] = i64_attr(axis.value.data % rank(op.operands[0]))
-            rewriter.notify_op_modified(op)
-
-
-@Exactness.EXACT
-class AxesInOrder(RewritePattern):
-    # axes = [-1, 0] == axes = [0, rank - 1]
-    @rooted
-    def match_and_rewrite(self, op: graph.ReduceOp, rewriter: PatternRewriter) -> None:
-        axes = tuple(sorted(op.reduced_axes))
-        if axes != ints(op.axes):
-            op.properties["axes"] = i64_array(axes)
+        wanted = op.canonical_properties()
+        if any(op.properties.get(name) != value for name, value in wanted.items()):
+            op.properties |= wanted
             rewriter.notify_op_modified(op)
 
 
@@ -248,8 +226,7 @@ _PATTERNS: tuple[type[RewritePattern], ...] = (
     BiasIsAnOperand,
     BiasesAreOne,
     ReshapeToSizes,
-    AxisFromTheFront,
-    AxesInOrder,
+    CanonicalProperties,
 )
 
 

@@ -62,7 +62,7 @@ def _is_concatenated(parts: Sequence[GraphOp]) -> bool:
         len(readers) == 1
         and isinstance(reader, graph.ConcatOp)
         and list(reader.inputs) == values
-        and reader.axis.value.data % rank(reader.result) == CHANNELS
+        and reader.axis_from_front == CHANNELS
     )
 
 

@@ -306,7 +306,7 @@ def compare_with_recording(op: GraphOp) -> None:
             assert not recording.reduces
         case FusionKind.REDUCTION | FusionKind.CONTRACTION:
             # A reduction over no axes is none.
-            assert recording.reduces or getattr(op, "reduced_axes", None) == ()
+            assert recording.reduces or getattr(op, "axes_from_front", None) == ()
 
 
 @pytest.fixture(params=[False, True], ids=["static", "symbolic"])

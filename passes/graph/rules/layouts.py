@@ -104,8 +104,8 @@ class Blocking:
             return False
         if isinstance(op, graph.ReduceOp):
             spatial = tuple(range(CHANNELS + 1, rank(op.x)))
-            return set(op.reduced_axes) <= set(spatial) and (
-                op.reduced_axes == spatial or self.keeps_blocks(op)
+            return set(op.axes_from_front) <= set(spatial) and (
+                op.axes_from_front == spatial or self.keeps_blocks(op)
             )
         if not self.has_blocks(op.results[0]):
             return False
@@ -152,12 +152,12 @@ class Blocking:
             window, strides, dilations = ([*ints(array), 1] for array in arrays)
             return graph.PoolOp(x, op.kind.data, window, strides, dilations)
         if isinstance(op, graph.ConcatOp):
-            return graph.ConcatOp(operands, op.axis.value.data % rank(op.result))
+            return graph.ConcatOp(operands, op.axis_from_front)
         if isinstance(op, graph.SliceOp):
             return self._slice(op, x)
         if isinstance(op, graph.ReduceOp):
             kept = bool(op.keepdims.value.data)
-            return graph.ReduceOp(x, op.kind.data, op.reduced_axes, kept)
+            return graph.ReduceOp(x, op.kind.data, op.axes_from_front, kept)
         copy = op.clone()
         copy.operands = operands
         copy.set_result_types([self.type_of(op.results[0])])

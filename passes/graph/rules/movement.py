@@ -77,7 +77,7 @@ class SliceOfConcat(RewritePattern):
         concat = op.x.owner
         if not isinstance(concat, graph.ConcatOp):
             return
-        axis = concat.axis.value.data % rank(concat.result)
+        axis = concat.axis_from_front
         start, end, step = op.bounds[axis]
         offset = 0
         for part in concat.inputs:
@@ -97,7 +97,7 @@ class ConcatOfSlices(RewritePattern):
     # concat(slice(x, a to b), slice(x, b to c)) == slice(x, a to c)
     @rooted
     def match_and_rewrite(self, op: graph.ConcatOp, rewriter: PatternRewriter) -> None:
-        axis = op.axis.value.data % rank(op.result)
+        axis = op.axis_from_front
         first = op.inputs[0].owner if op.inputs else None
         if len(op.inputs) < 2 or not isinstance(first, graph.SliceOp):
             return
@@ -120,13 +120,13 @@ class ConcatOfConcat(RewritePattern):
     # concat(concat(x, y), z) == concat(x, y, z)
     @rooted
     def match_and_rewrite(self, op: graph.ConcatOp, rewriter: PatternRewriter) -> None:
-        axis, inputs, inner = op.axis.value.data % rank(op.result), [], []
+        axis, inputs, inner = op.axis_from_front, [], []
         for part in op.inputs:
             concat = part.owner
             if (
                 isinstance(concat, graph.ConcatOp)
                 and part.has_one_use()
-                and concat.axis.value.data % rank(part) == axis
+                and concat.axis_from_front == axis
             ):
                 inputs += concat.inputs
                 inner.append(concat)
@@ -160,8 +160,8 @@ def _joined(op: graph.ReduceOp) -> tuple[graph.ReduceOp, graph.ReduceOp] | None:
     keepdims = bool(op.keepdims.value.data)
     if not inner.result.has_one_use() or keepdims != bool(inner.keepdims.value.data):
         return None
-    left = [a for a in range(rank(inner.x)) if keepdims or a not in inner.reduced_axes]
-    axes = sorted({*inner.reduced_axes, *(left[a] for a in op.reduced_axes)})
+    left = [a for a in range(rank(inner.x)) if keepdims or a not in inner.axes_from_front]
+    axes = sorted({*inner.axes_from_front, *(left[a] for a in op.axes_from_front)})
     return inner, graph.ReduceOp(inner.x, op.kind.data.value, axes, keepdims)
 
 
@@ -189,8 +189,8 @@ class ReduceTwice(RewritePattern):
 
 def _takes_ones(op: graph.ReduceOp) -> list[int] | None:
     """The target of the reshape that equals a reduction of axes of size 1; None for others."""
-    ones = all(sizes_of(op.x)[axis] == 1 for axis in op.reduced_axes)
-    return reshape_target(sizes_of(op.result)) if op.reduced_axes and ones else None
+    ones = all(sizes_of(op.x)[axis] == 1 for axis in op.axes_from_front)
+    return reshape_target(sizes_of(op.result)) if op.axes_from_front and ones else None
 
 
 @Exactness.EXACT

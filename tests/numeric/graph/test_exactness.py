@@ -275,8 +275,10 @@ PROOFS: dict[str, list[Proof]] = {
         *of(lambda b, x: b.clip(x, 0, None), "i8"),
     ],
     "ReshapeToSizes": moved(lambda b, x: b.reshape(b.reshape(x, [4, -1]), [0, -1])),
-    "AxisFromTheFront": moved(lambda b, x: b.concat([x, x], axis=-1)),
-    "AxesInOrder": moved(lambda b, x: b.reduce(b.reshape(x, [-1, 2, 2]), "max", axes=[-1, 1])),
+    "CanonicalProperties": [
+        *moved(lambda b, x: b.concat([x, x], axis=-1)),
+        *moved(lambda b, x: b.reduce(b.reshape(x, [-1, 2, 2]), "max", axes=[-1, 1])),
+    ],
     "QuantizeWhatWasQuantized": [
         Proof(lambda b, x, s=s, z=z: quantized(b, b.dequantize(x, *steps(b, x, s, z)), s, z), (k,))
         for k, z in (("i8", -3), ("ui8", 130))

@@ -81,7 +81,7 @@ func.func @f(%x: tensor<4x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x3xf32>) {
-  // expected-error @+1 {{graph.reduce: an axis is reduced twice, expected axes that differ, got [1, -1]}}
+  // expected-error @+1 {{graph.reduce: an axis is named twice, expected axes that differ, got [1, -1]}}
   %y = graph.reduce sum %x axes = [1, -1] keepdims = false : (tensor<4x3xf32>) -> tensor<4xf32>
   func.return
 }
