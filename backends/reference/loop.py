@@ -31,7 +31,8 @@ from ...core.errors import CompileError, InputError, explain
 from ...core.provenance import origin
 from ...core.typed import memref_type
 from ...dialects.loop.arguments import PACKING
-from ...dialects.loop.attrs import Combine, LoopKind
+from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.combiners import UFUNC
 from ...dialects.loop.ops import (
     FoldOp,
     ForOp,
@@ -48,14 +49,6 @@ from ...dialects.loop.ops import (
 )
 from ...dialects.loop.packing import pack_array
 from .numbers import shape_with, unknown
-
-_COMBINE: dict[Combine, np.ufunc] = {
-    Combine.ADD: np.add,
-    Combine.MUL: np.multiply,
-    Combine.MAX: np.maximum,
-    Combine.MAXNUM: np.fmax,
-    Combine.MIN: np.minimum,
-}
 
 
 def kernel_arguments(kernel: KernelOp, arrays: Sequence[np.ndarray | int]) -> list[Any]:
@@ -176,7 +169,7 @@ class LoopFunctions(InterpreterFunctions):
             where, valid = _places(access, buffer, rest)
             value = np.broadcast_to(value, access.shape)[valid]
         if op.accumulates is not None:
-            _COMBINE[op.accumulates].at(buffer, where, value)
+            UFUNC[op.accumulates].at(buffer, where, value)
         else:
             buffer[where] = value
         return ()
@@ -197,7 +190,7 @@ class LoopFunctions(InterpreterFunctions):
     def run_fold(self, interpreter: Interpreter, op: FoldOp, args: PythonValues) -> PythonValues:
         """Combine the lanes along an axis."""
         (value,) = args
-        fold = _COMBINE[op.combine.data].reduce
+        fold = UFUNC[op.combine.data].reduce
         return (fold(value, axis=op.axis.value.data, keepdims=True).astype(value.dtype),)
 
     @impl(LocalOp)

@@ -15,9 +15,9 @@ from ...core.typed import owned
 from ...dialects.graph import scalars
 from ...dialects.graph.attrs import compute_type
 from ...dialects.graph.buffers import storage_type
+from ...dialects.graph.combiners import COMBINERS
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.nest import Index, LocalBuffer, SerialStep, WritingNest
-from ...dialects.graph.ops_reduction import STEP
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop.attrs import Combine
 from .arguments import KernelArgument
@@ -109,8 +109,8 @@ class NestWriter(NestBuilder, WritingNest):
         self, result: int, index: Index, value: SSAValue, combine: str | None = None
     ) -> None:
         """Change an element of a result, in memory."""
-        if combine is not None and combine not in STEP:
-            raise self._wrong("combines in an unknown way", ", ".join(STEP), combine)
+        if combine is not None and combine not in COMBINERS:
+            raise self._wrong("combines in an unknown way", ", ".join(COMBINERS), combine)
         source = self._checked(result, index, value)
         kind = element_type(source)
         for _, buffer in self.targets.get(source, ()):
@@ -120,7 +120,7 @@ class NestWriter(NestBuilder, WritingNest):
                 self.body.store(value, buffer, index, Combine(combine))
             else:
                 before = scalars.computed(self, self.body.load_here(buffer, index), kind)
-                after = STEP[combine](self, before, value)
+                after = COMBINERS[combine].step(self, before, value)
                 self.store(scalars.wrapped(self, after, kind), buffer, index, kind)
 
     def _checked(self, result: int, index: Index, value: SSAValue) -> SSAValue:

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from . import scalars
+from .combiners import COMBINERS
 from .interfaces import Index, Nest, WritingNest
 
 
@@ -65,5 +66,5 @@ def guarded(
     def step(k: Index, least: SSAValue) -> SSAValue:
         return scalars.maximum(nest, least, scalars.convert(nest, read(k[0]), type, wide))
 
-    least = nest.constant(scalars.lowest(wide), wide)
+    least = COMBINERS["max"].init(nest, wide)
     return scalars.convert(nest, nest.reduce([times], "max", least, step), wide, type)

@@ -153,10 +153,7 @@ class GraphOp(IRDLOperation, ABC):
         return type(self).write is not GraphOp.write
 
     def canonical_properties(self) -> dict[str, Attribute]:
-        """Properties in the form to which `graph-canonicalize-ops` brings them; by default none.
-
-        They mean what the operator's own ones mean.
-        """
+        """Properties in canonical form, to which `graph-canonicalize-ops` brings them."""
         return {}
 
     def jumps_with(self, operand: int) -> bool:

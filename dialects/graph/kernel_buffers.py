@@ -20,9 +20,8 @@ from ..loop.syntax import compress
 from . import scalars
 from .attrs import compute_type
 from .buffers import buffer_types, storage_type
+from .combiners import COMBINERS
 from .nest import Scalars
-
-_ACCUMULATING = (Combine.ADD, Combine.MUL, Combine.MAX, Combine.MIN)
 
 
 class KernelBody(Scalars, Protocol):
@@ -197,14 +196,13 @@ class Buffer:
             CompileError: if the combiner or the type of the scalar is wrong, or if the elements
                 are stored in another type than that in which they are computed.
         """
-        known = [str(c) for c in _ACCUMULATING]
-        if combine not in known:
-            raise self.k.error("wrong combiner", ", ".join(known), combine)
+        if combine not in COMBINERS:
+            raise self.k.error("wrong combiner", ", ".join(COMBINERS), combine)
         kind = self.kind.element_type
         if compute_type(kind) != storage_type(kind):
             fact = f'"{self.ssa.name_hint}" cannot be accumulated in memory'
             raise self.k.error(fact, "f32, f64 or a signed integer", kind)
-        self._store(index, value, Combine(combine))
+        self._store(index, value, COMBINERS[combine].combine)
 
     def _store(self, index: Any, value: Any, combine: Combine | None) -> None:
         map, operands = self._place(index)

@@ -36,6 +36,7 @@ from ..sparse_tensor import is_sparse
 from . import scalars
 from .attrs import compute_type, is_float
 from .buffers import buffer_types
+from .combiners import COMBINERS
 from .interfaces import GraphOp, tensor_type
 from .kernel_buffers import Buffer, Index, Row, Scalar, SparseBuffer, index_value, local_buffer
 from .kernel_folds import added, folded
@@ -296,8 +297,9 @@ class KernelBuilder:
 
     def max(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
         """The largest `term(index)`; -inf or the smallest integer if there is none."""
-        lowest = lambda kind: self.constant(scalars.lowest(kind), kind)  # noqa: E731
-        return folded(self, over, "max", term, lowest, partial(scalars.maximum, self))
+        largest = COMBINERS["max"]
+        first, join = partial(largest.init, self), partial(largest.step, self)
+        return folded(self, over, largest.name, term, first, join)
 
     @contextmanager
     def scrap(self) -> Iterator[Block]:

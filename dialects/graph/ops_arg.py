@@ -14,12 +14,12 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Dim, Shape
-from ...core.dtypes import dtype_of
 from ...core.errors import explain
 from ...core.typed import dense_array
 from . import scalars
 from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, bool_attr, is_float
 from .axes import AxisOp
+from .combiners import COMBINER_OF, COMBINERS
 from .interfaces import (
     FusionKind,
     Index,
@@ -28,7 +28,6 @@ from .interfaces import (
     element_type,
     widened,
 )
-from .ops_reduction import COMBINE, STEP, neutral_of
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -111,29 +110,28 @@ class ArgReduceOp(AxisOp):
         return -1 if self.last.value.data else extent
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        axis, kind = self.axis_from_front, self.kind.data
+        axis, combiner = self.axis_from_front, COMBINER_OF[self.kind.data]
         type = nest.compute_type(element_type(self.x))
         extent = nest.extent(self.x, axis)
         rest = index[axis + 1 :] if self.keepdims.value.data else index[axis:]
         short = isinstance(extent, AffineConstantExpr) and extent.value <= _I32_MAX
         place_type = i32 if short else i64
-        join, combine = (
-            (scalars.maximum, "max") if self.last.value.data else (scalars.minimum, "min")
-        )
+        chosen = COMBINERS["max" if self.last.value.data else "min"]
 
         def better(place: Index, best: SSAValue) -> SSAValue:
-            return STEP[COMBINE[kind]](nest, best, nest.at(self.x, (*index[:axis], *place, *rest)))
+            return combiner.step(nest, best, nest.at(self.x, (*index[:axis], *place, *rest)))
 
         def found(place: Index, best: SSAValue) -> SSAValue:
             x = nest.at(self.x, (*index[:axis], *place, *rest))
             own = scalars.from_index(nest, nest.value(place[0]), place_type)
-            return join(nest, best, scalars.select(nest, self._is(nest, x, extremum), own, none))
+            candidate = scalars.select(nest, self._is(nest, x, extremum), own, none)
+            return chosen.step(nest, best, candidate)
 
-        init = scalars.number(nest, neutral_of(kind, type, dtype_of(type)), type)
-        extremum = nest.reduce([extent], COMBINE[kind], init, better)
+        extremum = nest.reduce([extent], combiner.name, combiner.init(nest, type), better)
         count = scalars.from_index(nest, nest.value(extent), place_type)
         none = nest.constant(-1, place_type) if self.last.value.data else count
-        return scalars.convert(nest, nest.reduce([extent], combine, none, found), place_type, i64)
+        place = nest.reduce([extent], chosen.name, none, found)
+        return scalars.convert(nest, place, place_type, i64)
 
     @staticmethod
     def _is(nest: Nest, x: SSAValue, extremum: SSAValue) -> SSAValue:

@@ -13,12 +13,11 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Shape
-from ...core.dtypes import dtype_of
 from ...core.errors import explain
 from ...core.typed import dense_array
-from . import scalars
 from .attrs import NUMERIC_TENSOR, ReduceKind, ReduceKindAttr, bool_attr, is_float
 from .axes import AxisOp
+from .combiners import COMBINER_OF
 from .interfaces import (
     FusionKind,
     Index,
@@ -28,17 +27,11 @@ from .interfaces import (
     rank,
     widened,
 )
-from .ops_reduction import COMBINE, STEP, neutral_of
 
 if TYPE_CHECKING:
     from .interfaces import Array
 
-_ACCUMULATE = {
-    ReduceKind.SUM: np.add,
-    ReduceKind.PROD: np.multiply,
-    ReduceKind.MAX: np.maximum,
-    ReduceKind.MIN: np.minimum,
-}
+_KINDS = (ReduceKind.SUM, ReduceKind.PROD, ReduceKind.MAX, ReduceKind.MIN)
 
 
 @irdl_op_definition
@@ -87,40 +80,40 @@ class CumulativeOp(AxisOp):
         return [shapes[0]]
 
     def verify_(self) -> None:
-        if self.kind.data not in _ACCUMULATE:
-            expected = ", ".join(kind.value for kind in _ACCUMULATE)
+        if self.kind.data not in _KINDS:
+            expected = ", ".join(kind.value for kind in _KINDS)
             got = self.kind.data.value
             raise VerifyException(explain(self.name, "wrong kind", expected=expected, got=got))
         super().verify_()
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, axis = widened(dense_array(arrays[0])), self.axis_from_front
+        combiner = COMBINER_OF[self.kind.data]
         ahead = np.flip(x, axis) if self.reverse.value.data else x
         with np.errstate(all="ignore"):
-            found = _ACCUMULATE[self.kind.data].accumulate(ahead, axis, dtype=x.dtype)
+            found = combiner.ufunc.accumulate(ahead, axis, dtype=x.dtype)
         if self.exclusive.value.data:
             first = list(x.shape)
             first[axis] = min(1, first[axis])
-            begin = np.full(first, neutral_of(self.kind.data, element_type(self.x), x.dtype))
+            begin = np.full(first, combiner.first(x.dtype), x.dtype)
             before = np.take(found, range(found.shape[axis] - first[axis]), axis)
-            found = np.concatenate([begin.astype(x.dtype), before], axis)
+            found = np.concatenate([begin, before], axis)
         return self.stored(np.flip(found, axis) if self.reverse.value.data else found)
 
     def write(self, nest: WritingNest) -> None:
         axis, dims = self.axis_from_front, range(rank(self.x))
-        kind, type = self.kind.data, nest.compute_type(element_type(self.x))
+        combiner, type = COMBINER_OF[self.kind.data], nest.compute_type(element_type(self.x))
         extent = nest.extent(self.x, axis)
-        first = neutral_of(kind, type, dtype_of(type))
-        if kind == ReduceKind.SUM and is_float(type) and not self.exclusive.value.data:
+        init = combiner.init(nest, type)
+        if self.kind.data == ReduceKind.SUM and is_float(type) and not self.exclusive.value.data:
             # -0.0 + x == x  for every x, -0.0 included
-            first = -0.0
-        init = scalars.number(nest, first, type)
+            init = nest.constant(-0.0, type)
         with nest.loops([nest.extent(self.x, dim) for dim in dims if dim != axis]) as rest:
 
             def step(place: AffineExpr, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 own = extent - 1 - place if self.reverse.value.data else place
                 index: Index = (*rest[:axis], own, *rest[axis:])
-                total = STEP[COMBINE[kind]](nest, totals[0], nest.at(self.x, index))
+                total = combiner.step(nest, totals[0], nest.at(self.x, index))
                 nest.write(0, index, totals[0] if self.exclusive.value.data else total)
                 return [total]
 

@@ -30,9 +30,11 @@ from .attrs import (
     SPARSE_TENSOR,
     AggregateKind,
     AggregateKindAttr,
+    ReduceKind,
     SddmmKind,
     SddmmKindAttr,
 )
+from .combiners import COMBINER_OF, Combiner
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -229,6 +231,11 @@ class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         return (AggregateByStoredValues(),)
 
+    @property
+    def combiner(self) -> Combiner:
+        """How messages are combined; a mean is a sum first."""
+        return COMBINER_OF[ReduceKind(self.kind.data.value)]
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
         same_element_types(self, facts)
@@ -258,9 +265,8 @@ class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
                 weights = widened(dense_array(arrays[2]))
                 trailing = [1] * (x.ndim - weights.ndim)
                 messages = messages * weights.reshape(*weights.shape, *trailing)
-            neutral = {AggregateKind.MAX: -np.inf, AggregateKind.MIN: np.inf}.get(kind, 0)
-            result = np.full((a.shape[0], *x.shape[1:]), neutral, x.dtype)
-            _COMBINE[kind].at(result, rows, messages)
+            result = np.full((a.shape[0], *x.shape[1:]), self.combiner.first(x.dtype), x.dtype)
+            self.combiner.ufunc.at(result, rows, messages)
             count = np.diff(a.indptr).reshape(-1, *[1] * (x.ndim - 1))
             if kind == AggregateKind.MEAN:
                 result /= np.maximum(count, 1).astype(x.dtype)
@@ -269,7 +275,6 @@ class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         kind, (row, *rest) = self.kind.data, index
         type = nest.compute_type(element_type(self.x))
-        zero = scalars.zero(nest, type)
 
         def step(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
             value = nest.at(self.x, (column, *rest))
@@ -281,27 +286,18 @@ class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
                     return scalars.add(nest, total, value)
                 return scalars.fma(nest, weight, value, total)
             message = value if weight is None else scalars.mul(nest, weight, value)
-            join = scalars.maximum if kind == AggregateKind.MAX else scalars.minimum
-            return join(nest, total, message)
+            return self.combiner.step(nest, total, message)
 
+        init = self.combiner.init(nest, type)
+        total = nest.pattern(self.a, row, self.combiner.name, init, step)
         if kind == AggregateKind.SUM:
-            return nest.pattern(self.a, row, "add", zero, step)
+            return total
         count = scalars.from_index(nest, nest.value(nest.count(self.a, row)), type)
         if kind == AggregateKind.MEAN:
-            total = nest.pattern(self.a, row, "add", zero, step)
             one = nest.constant(1.0, type)
             return scalars.divide(nest, total, scalars.maximum(nest, count, one))
-        combine, neutral = ("max", -np.inf) if kind == AggregateKind.MAX else ("min", np.inf)
-        best = nest.pattern(self.a, row, combine, nest.constant(neutral, type), step)
-        return scalars.select(nest, scalars.equal(nest, count, zero), zero, best)
-
-
-_COMBINE: dict[AggregateKind, np.ufunc] = {
-    AggregateKind.SUM: np.add,
-    AggregateKind.MEAN: np.add,
-    AggregateKind.MAX: np.maximum,
-    AggregateKind.MIN: np.minimum,
-}
+        zero = scalars.zero(nest, type)
+        return scalars.select(nest, scalars.equal(nest, count, zero), zero, total)
 
 
 @Exactness.EXACT

@@ -157,6 +157,9 @@ class OneHotOp(GraphOp):
         """The new axis, counted from the front."""
         return self.axis.value.data % (rank(self.indices) + 1)
 
+    def canonical_properties(self) -> dict[str, Attribute]:
+        return {"axis": i64_attr(self.axis_from_front)}
+
     def infer_element_types(self) -> list[Attribute]:
         return [element_type(self.values)]
 

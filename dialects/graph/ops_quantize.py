@@ -66,7 +66,11 @@ class ScaledOp(GraphOp, ABC):
         axis: int | None = None,
         result_type: Attribute | None = None,
     ) -> None:
-        properties: dict[str, Attribute | None] = {"axis": None if axis is None else i64_attr(axis)}
+        dims = rank(SSAValue.get(x))
+        known = axis is not None and -dims <= axis < dims
+        properties: dict[str, Attribute | None] = {
+            "axis": None if axis is None else i64_attr(axis % dims if known else axis)
+        }
         super().__init__(
             operands=[x, scale, zero_point], properties=properties, result_type=result_type
         )

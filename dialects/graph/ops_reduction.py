@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math as numbers
 from abc import ABC
 from collections.abc import Sequence
 from functools import partial
@@ -17,7 +18,6 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
-from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from ...core.typed import dense_array
 from . import scalars
@@ -32,6 +32,7 @@ from .attrs import (
     is_float,
 )
 from .axes import AxesOp, AxisOp
+from .combiners import COMBINER_OF
 from .interfaces import (
     FusionKind,
     Index,
@@ -46,22 +47,6 @@ from .rewrites import forward
 
 if TYPE_CHECKING:
     from .interfaces import Array
-
-COMBINE = {
-    ReduceKind.SUM: "add",
-    ReduceKind.MEAN: "add",
-    ReduceKind.PROD: "mul",
-    ReduceKind.MAX: "max",
-    ReduceKind.MIN: "min",
-}
-"""How partial results join."""
-STEP = {
-    "add": scalars.add,
-    "mul": scalars.mul,
-    "max": scalars.maximum,
-    "min": scalars.minimum,
-}
-"""How an element joins a partial result."""
 
 
 @irdl_op_definition
@@ -127,37 +112,26 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
         if not axes:
             return self.stored(x)
         with np.errstate(all="ignore"):
-            if kind == ReduceKind.SUM:
-                return self.stored(x.sum(axes, dtype=x.dtype, keepdims=keep))
-            if kind == ReduceKind.PROD:
-                return self.stored(x.prod(axes, dtype=x.dtype, keepdims=keep))
+            total = COMBINER_OF[kind].reduced(x, axes, keep)
             if kind == ReduceKind.MEAN:
-                total = np.asarray(x.sum(axes, dtype=x.dtype, keepdims=keep))
-                count = np.array(int(np.prod([x.shape[a] for a in axes], dtype=np.int64)))
-                if x.dtype.kind == "f":
-                    return self.stored(total / count.astype(x.dtype))
-                wide = truncated_quotient(total.astype(np.int64), count)
-                return self.stored(wide)
-            neutral = neutral_of(kind, element_type(self.x), x.dtype)
-            function = np.max if kind == ReduceKind.MAX else np.min
-            return self.stored(function(x, axis=axes, initial=neutral, keepdims=keep))
+                total = mean_of_sum(total, numbers.prod(x.shape[axis] for axis in axes))
+            return self.stored(total)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         kind, axes = self.kind.data, self.axes_from_front
         if not axes:
             return nest.at(self.x, index)
         type = nest.compute_type(element_type(self.x))
-        combine = COMBINE[kind]
+        combiner = COMBINER_OF[kind]
         kept = self._kept(index)
 
         def step(reduced: Index, total: SSAValue) -> SSAValue:
             inner, outer = iter(reduced), iter(kept)
             own = tuple(next(inner if i in axes else outer) for i in range(rank(self.x)))
-            return STEP[combine](nest, total, nest.at(self.x, own))
+            return combiner.step(nest, total, nest.at(self.x, own))
 
-        init = scalars.number(nest, neutral_of(kind, type, dtype_of(type)), type)
         extents = [nest.extent(self.x, axis) for axis in axes]
-        total = nest.reduce(extents, combine, init, step)
+        total = nest.reduce(extents, combiner.name, combiner.init(nest, type), step)
         return mean_of(nest, total, extents) if kind == ReduceKind.MEAN else total
 
     def _kept(self, index: Index) -> Index:
@@ -171,6 +145,14 @@ def begins_at_zero(kind: ReduceKind, element: Attribute) -> bool:
     return kind in (ReduceKind.SUM, ReduceKind.MEAN) and is_float(element)
 
 
+def mean_of_sum(total: np.ndarray, count: int | np.ndarray) -> np.ndarray:
+    """A sum divided by the number of its terms; integers truncated toward zero."""
+    terms = np.asarray(count)
+    if total.dtype.kind == "f":
+        return total / terms.astype(total.dtype)
+    return truncated_quotient(total.astype(np.int64), terms)
+
+
 def mean_of(nest: Nest, total: SSAValue, extents: Sequence[AffineExpr]) -> SSAValue:
     """A sum divided by the number of its terms; integers as i64, which holds that number."""
     type = total.type
@@ -180,18 +162,6 @@ def mean_of(nest: Nest, total: SSAValue, extents: Sequence[AffineExpr]) -> SSAVa
         count = scalars.mul(nest, count, scalars.from_index(nest, nest.value(extent), wide))
     quotient = scalars.divide(nest, scalars.convert(nest, total, type, wide), count)
     return scalars.convert(nest, quotient, wide, type)
-
-
-def neutral_of(kind: ReduceKind, type: Attribute, dtype: np.dtype) -> float | int:
-    """The neutral element of a reduction, for an element type."""
-    if kind == ReduceKind.PROD:
-        return 1
-    if kind not in (ReduceKind.MAX, ReduceKind.MIN):
-        return 0
-    if is_float(type):
-        return -np.inf if kind == ReduceKind.MAX else np.inf
-    limits = np.iinfo(dtype)
-    return int(limits.min if kind == ReduceKind.MAX else limits.max)
 
 
 class NormalizedExponentialOp(AxisOp, ABC):

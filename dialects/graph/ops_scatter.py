@@ -15,6 +15,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var
 from ...core.dims import Dim, Shape, product
 from .attrs import DENSE_TENSOR, INDEX_TENSOR, ScatterKind, ScatterKindAttr
 from .axes import AxisOp
+from .combiners import COMBINERS
 from .interfaces import (
     Bound,
     FusionKind,
@@ -30,13 +31,6 @@ from .ops_gather import check_beside, place_of, places_beside, places_nd, shape_
 
 if TYPE_CHECKING:
     from .interfaces import Array
-
-_JOIN = {
-    ScatterKind.ADD: np.add,
-    ScatterKind.MUL: np.multiply,
-    ScatterKind.MAX: np.maximum,
-    ScatterKind.MIN: np.minimum,
-}
 
 
 class ScatterOp(GraphOp, ABC):
@@ -76,11 +70,11 @@ class ScatterOp(GraphOp, ABC):
     ) -> np.ndarray:
         """x after the updates at some places, in their order."""
         found = np.array(x)
-        if self.kind.data == ScatterKind.NONE:
+        if self.combine is None:
             found[places] = updates
         else:
             with np.errstate(all="ignore"):
-                _JOIN[self.kind.data].at(found, places, updates)
+                COMBINERS[self.combine].ufunc.at(found, places, updates)
         return found
 
 

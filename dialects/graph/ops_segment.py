@@ -10,12 +10,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape
-from ...core.dtypes import dtype_of
 from ...core.errors import InputError
 from ...core.indices import explained_offset, wrong_offset
 from ...core.provenance import origin
-from . import scalars
 from .attrs import INDEX_TENSOR, NUMERIC_TENSOR, ReduceKind, ReduceKindAttr
+from .combiners import COMBINER_OF
 from .interfaces import (
     Bound,
     FusionKind,
@@ -26,19 +25,10 @@ from .interfaces import (
     element_type,
     widened,
 )
-from .ops_binary import truncated_quotient
-from .ops_reduction import COMBINE, STEP, mean_of, neutral_of
+from .ops_reduction import mean_of, mean_of_sum
 
 if TYPE_CHECKING:
     from .interfaces import Array
-
-_JOIN = {
-    ReduceKind.SUM: np.add,
-    ReduceKind.MEAN: np.add,
-    ReduceKind.PROD: np.multiply,
-    ReduceKind.MAX: np.maximum,
-    ReduceKind.MIN: np.minimum,
-}
 
 
 @irdl_op_definition
@@ -100,28 +90,23 @@ class SegmentReduceOp(GraphOp):
             raise InputError(f"{origin(self) or self.name}: {explained_offset(*fault)}")
         x, kind, counts = widened(x), self.kind.data, np.diff(offsets)
         segments = np.repeat(np.arange(len(counts)), counts)
-        first = neutral_of(kind, element_type(self.x), x.dtype)
-        found = np.full((len(counts), *x.shape[1:]), first, x.dtype)
+        found = np.full((len(counts), *x.shape[1:]), COMBINER_OF[kind].first(x.dtype), x.dtype)
         with np.errstate(all="ignore"):
-            _JOIN[kind].at(found, segments, x[offsets[0] : offsets[-1]])
-            if kind != ReduceKind.MEAN:
-                return self.stored(found)
-            sizes = counts.reshape(-1, *[1] * (x.ndim - 1))
-            if x.dtype.kind == "f":
-                return self.stored(found / sizes.astype(x.dtype))
-            return self.stored(truncated_quotient(found.astype(np.int64), sizes))
+            COMBINER_OF[kind].ufunc.at(found, segments, x[offsets[0] : offsets[-1]])
+            if kind == ReduceKind.MEAN:
+                found = mean_of_sum(found, counts.reshape(-1, *[1] * (x.ndim - 1)))
+            return self.stored(found)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         kind, (segment, *rest) = self.kind.data, index
-        type = nest.compute_type(element_type(self.x))
+        combiner, type = COMBINER_OF[kind], nest.compute_type(element_type(self.x))
         begin, end = (
             nest.index(nest.at(self.offsets, (number,))) for number in (segment, segment + 1)
         )
 
         def step(place: Index, total: SSAValue) -> SSAValue:
-            return STEP[COMBINE[kind]](nest, total, nest.at(self.x, (begin + place[0], *rest)))
+            return combiner.step(nest, total, nest.at(self.x, (begin + place[0], *rest)))
 
-        init = scalars.number(nest, neutral_of(kind, type, dtype_of(type)), type)
         extents = [end - begin]
-        total = nest.reduce(extents, COMBINE[kind], init, step)
+        total = nest.reduce(extents, combiner.name, combiner.init(nest, type), step)
         return mean_of(nest, total, extents) if kind == ReduceKind.MEAN else total

@@ -17,9 +17,9 @@ from ...core.errors import InputError, explain
 from ...core.provenance import origin
 from ...core.typed import dense_array
 from .attrs import DENSE_TENSOR, INDEX_TENSOR, bool_attr, i64_attr
+from .axes import AxisOp
 from .interfaces import (
     FusionKind,
-    GraphOp,
     Index,
     ShapeFacts,
     WritingNest,
@@ -41,20 +41,14 @@ DENSE = 4
 """Of a row that is this many times as long, not all elements are sorted."""
 
 
-class OrderingOp(GraphOp, ABC):
+class OrderingOp(AxisOp, ABC):
     """Common code of operators whose results are elements along an axis in order, and places."""
 
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
 
     x = operand_def(DENSE_TENSOR)
-    axis = prop_def(IntegerAttr.constr(i64))
     values = result_def(DENSE_TENSOR)
     indices = result_def(INDEX_TENSOR)
-
-    @property
-    def axis_from_front(self) -> int:
-        """The axis, counted from the front."""
-        return self.axis.value.data % rank(self.x)
 
     @property
     @abstractmethod
@@ -66,7 +60,7 @@ class OrderingOp(GraphOp, ABC):
 
     def check_axis(self, x: Shape, facts: ShapeFacts) -> int:
         """The axis, counted from the front, which is not too long."""
-        axis = facts.axis(self.axis.value.data, len(x))
+        axis = self.axis_from_front
         if x[axis].is_static and x[axis].value > MOST_PLACES:
             facts.fail("the axis is too long", f"at most {MOST_PLACES}", x[axis])
         return axis
@@ -133,10 +127,9 @@ class SortOp(OrderingOp):
         result_type: Attribute | None = None,
     ) -> None:
         properties: dict[str, Attribute | None] = {
-            "axis": i64_attr(axis),
             "descending": bool_attr(descending),
         }
-        super().__init__(operands=[x], properties=properties, result_type=result_type)
+        super().__init__(operands=[x], axis=axis, properties=properties, result_type=result_type)
 
     @property
     def is_descending(self) -> bool:
@@ -185,10 +178,9 @@ class TopKOp(OrderingOp):
     ) -> None:
         properties: dict[str, Attribute | None] = {
             "k": i64_attr(k),
-            "axis": i64_attr(axis),
             "largest": bool_attr(largest),
         }
-        super().__init__(operands=[x], properties=properties, result_type=result_type)
+        super().__init__(operands=[x], axis=axis, properties=properties, result_type=result_type)
 
     @property
     def is_descending(self) -> bool:

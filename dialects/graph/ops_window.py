@@ -19,7 +19,6 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape, product
-from ...core.dtypes import dtype_of
 from ...core.exactness import Exactness
 from ...core.typed import dense_array
 from . import scalars
@@ -33,6 +32,7 @@ from .attrs import (
     i64_attr,
     ints,
 )
+from .combiners import COMBINER_OF
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -47,9 +47,8 @@ from .interfaces import (
     text,
     widened,
 )
-from .ops_binary import truncated_quotient
 from .ops_contraction import Read, factor, factors, flops_of_products, summed_element_types
-from .ops_reduction import COMBINE, STEP, begins_at_zero, mean_of, neutral_of
+from .ops_reduction import begins_at_zero, mean_of, mean_of_sum
 from .rewrites import forward
 
 if TYPE_CHECKING:
@@ -358,34 +357,24 @@ class PoolOp(GraphOp, HasCanonicalizationPatternsInterface):
         windows = windows_of(x, window, ints(self.strides), ints(self.dilations))
         axes = tuple(range(windows.ndim - len(window), windows.ndim))
         with np.errstate(all="ignore"):
-            if kind == ReduceKind.MAX:
-                return self.stored(windows.max(axes))
-            if kind == ReduceKind.MIN:
-                return self.stored(windows.min(axes))
-            if kind == ReduceKind.PROD:
-                return self.stored(windows.prod(axes, dtype=x.dtype))
-            total = windows.sum(axes, dtype=x.dtype)
-            if kind == ReduceKind.SUM:
-                return self.stored(total)
-            size = int(np.prod(window))
-            if x.dtype.kind == "f":
-                return self.stored(total / x.dtype.type(size))
-            return self.stored(truncated_quotient(total.astype(np.int64), np.array(size)))
+            total = COMBINER_OF[kind].reduced(windows, axes)
+            if kind == ReduceKind.MEAN:
+                total = mean_of_sum(total, math.prod(window))
+            return self.stored(total)
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         kind, window = self.kind.data, ints(self.window)
         strides, dilations = ints(self.strides), ints(self.dilations)
         type = nest.compute_type(element_type(self.x))
         leading = len(index) - len(window)
-        combine = COMBINE[kind]
+        combiner = COMBINER_OF[kind]
 
         def step(k: Index, total: SSAValue) -> SSAValue:
             own = place_in(index[leading:], k, strides, dilations)
-            return STEP[combine](nest, total, nest.at(self.x, (*index[:leading], *own)))
+            return combiner.step(nest, total, nest.at(self.x, (*index[:leading], *own)))
 
-        init = scalars.number(nest, neutral_of(kind, type, dtype_of(type)), type)
         extents = [AffineExpr.constant(n) for n in window]
-        total = nest.reduce(extents, combine, init, step)
+        total = nest.reduce(extents, combiner.name, combiner.init(nest, type), step)
         return mean_of(nest, total, extents) if kind == ReduceKind.MEAN else total
 
 

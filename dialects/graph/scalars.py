@@ -7,7 +7,6 @@ wrap around, as they do in NumPy, and no operation traps.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
@@ -32,11 +31,6 @@ from .nest import Scalars
 def zero(nest: Scalars, type: Attribute) -> SSAValue:
     """The constant 0 of a type."""
     return nest.constant(0.0 if is_float(type) else 0, type)
-
-
-def lowest(type: Attribute) -> float | int:
-    """The neutral element of `maximum`: -inf, or the smallest integer of a type."""
-    return -inf if is_float(type) else -(1 << (bits(type) - 1))
 
 
 def number(nest: Scalars, value: float, type: Attribute) -> SSAValue:

@@ -1,7 +1,8 @@
-"""The combiners of carried values: the operation and the neutral value of each."""
+"""The combiners of carried values: the operations and the neutral value of each."""
 
 from __future__ import annotations
 
+import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import Attribute, Operation
@@ -16,6 +17,16 @@ _OPERATIONS: dict[Combine, tuple[type[Operation], type[Operation]]] = {
     Combine.MIN: (arith.MinimumfOp, arith.MinSIOp),
 }
 """For floats and for integers."""
+
+
+UFUNC: dict[Combine, np.ufunc] = {
+    Combine.ADD: np.add,
+    Combine.MUL: np.multiply,
+    Combine.MAX: np.maximum,
+    Combine.MAXNUM: np.fmax,
+    Combine.MIN: np.minimum,
+}
+"""On arrays."""
 
 
 def combining(combine: Combine, element: Attribute) -> type[Operation]:
