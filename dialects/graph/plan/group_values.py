@@ -35,6 +35,7 @@ class GroupValues:
         self.ops, self.results = ops, results
         self.inside = set[object](ops)
         self.shapes, self.recorder = shapes, recorder
+        self.uses = Uses(recorder)
         self._needed: dict[SSAValue, frozenset[int]] = {}
         self._reduced: dict[SSAValue, frozenset[int]] = {}
 
@@ -54,7 +55,7 @@ class GroupValues:
         """Whether computing an element again costs no more than loading it: see `Uses.is_cheap`."""
         op = value.owner
         assert isinstance(op, GraphOp)
-        return Uses(self.recorder).is_cheap(op)
+        return self.uses.is_cheap(op)
 
     def needed(self, value: SSAValue, index: Sequence[AffineExpr]) -> list[AffineExpr]:
         """The expressions of an index on which the element of a value there depends."""

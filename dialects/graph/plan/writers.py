@@ -11,7 +11,6 @@ from xdsl.ir import SSAValue
 from ..interfaces import GraphOp
 from .group_values import GroupValues
 from .nest_plan import NestPlan, Refusal
-from .uses import Uses
 
 
 def plan_writer(values: GroupValues, writer: GraphOp) -> NestPlan:
@@ -26,7 +25,6 @@ class _WriterPlanner:
         self.values, self.writer = values, writer
         self.made = dict[SSAValue, SSAValue](zip(writer.results, writer.results, strict=True))
         """Values that are computed where an element of a result of the writer is written."""
-        self.uses = Uses(values.recorder)
 
     def planned(self) -> NestPlan:
         """The plan, or the first reason against it."""
@@ -56,7 +54,7 @@ class _WriterPlanner:
             return Refusal(deep, f"a reduction cannot be {where} the loops of {self.writer.name}")
         if len(sources) > 1:
             return Refusal(value, f"it needs several results of {self.writer.name} at once")
-        if not all(self.uses.at_own_index(op, operand) for operand in read):
+        if not all(self.values.uses.at_own_index(op, operand) for operand in read):
             return Refusal(value, f"{self.writer.name} writes elements in another order")
         self.made |= {result: source for source in sources for result in op.results}
         return None
@@ -82,7 +80,7 @@ class _WriterPlanner:
             for result in op.results:
                 users = {use.operation for use in result.uses} & self.values.inside
                 again = any(
-                    self.uses.repeats(user, result) or not found.isdisjoint(user.results)
+                    self.values.uses.repeats(user, result) or not found.isdisjoint(user.results)
                     for user in users
                 )
                 if result not in self.made and (again or len(users) > 1):
