@@ -32,11 +32,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ..core.dims import Dim, size_of_argument
+from ..core.dims import Dim, Shape, size_of_argument
 from ..core.dtypes import ELEMENT_TYPES, element_type_of
 from ..core.errors import CompileError, explain
 from ..core.module import NAME, Module, SparseSpec, TensorSpec
 from ..core.provenance import named
+from ..core.typed import tensor_type
 from ..core.weights import WeightStore
 from ..dialects.graph.dialect import Graph
 from ..dialects.graph.interfaces import GraphOp
@@ -264,6 +265,19 @@ class Builder(ControlFlow, Selections):
             raise input_error("call_kernel", "not a kernel", "stepwell.kernel", got)
         return self._call(CallDpsOp, kernel, args, results, name)
 
+    def _shapes_of(self, operands: Sequence[SSAValue], kernel: Kernel) -> list[Shape]:
+        """The shapes of the operands of a call of a kernel."""
+        kinds = [tensor_type(value) for value in operands]
+        if all(kind.has_static_shape() for kind in kinds):
+            return [tuple(map(Dim.of, kind.get_shape())) for kind in kinds]
+        if self._block is not self._region.block:
+            fact = "operands of symbolic sizes in the body of a loop or condition"
+            raise input_error(f'call of "{kernel.name}"', fact, "sizes that are numbers")
+        region, copies = Region(), dict[SSAValue, SSAValue]()
+        self._region.clone_into(region, 0, copies)
+        shapes = SymbolicShapes(self._function(region, [copies[value] for value in operands]))
+        return [shapes.shape(copies[value]) for value in operands]
+
     def _symbol_of(
         self,
         kernel: Kernel,
@@ -273,13 +287,9 @@ class Builder(ControlFlow, Selections):
     ) -> str:
         """The name of the kernel for these operands and results, which equal calls have in
         common."""
-        region, copies = Region(), dict[SSAValue, SSAValue]()
-        self._region.clone_into(region, 0, copies)
-        function = self._function(region, [copies[value] for value in operands])
-        shapes = SymbolicShapes(function)
         own: dict[str, Dim] = {}
-        for number, value in enumerate(operands):
-            for axis, dim in enumerate(shapes.shape(copies[value])):
+        for number, shape in enumerate(self._shapes_of(operands, kernel)):
+            for axis, dim in enumerate(shape):
                 if not dim.is_static:
                     own.setdefault(str(dim), Dim.symbol(size_of_argument(number, axis)))
         sizes = [

@@ -263,7 +263,7 @@ class ControlFlow(ABC):
             assert last is not None
             last.location = location
         try:
-            op.verify()
+            op.verify(verify_nested_ops=False)  # those of the bodies are verified already
         except VerifyException as error:
             raise reworded(error, type(op), location) from error
         self._block.add_op(op)
