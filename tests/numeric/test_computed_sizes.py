@@ -29,6 +29,7 @@ from stepwell.dialects.graph.interfaces import (
     WritingNest,
     element_type,
 )
+from stepwell.dialects.graph.shapes import SymbolicShapes
 from stepwell.frontends.builder import Value
 
 from .test_onnx_operators import check as check_onnx
@@ -293,7 +294,8 @@ def test_in_regions() -> None:
 
         def more(i: Value, total: Value) -> Value:
             chosen = b.masked_select(b.tanh(x), b.greater(b.sin(x) + b.cast(i, "f32"), 0.5))
-            return total + b.reduce(chosen, "sum", axes=[0], keepdims=False)
+            both = b.cumulative(b.concat([chosen, -chosen], axis=0), kind="sum", axis=0)
+            return total + b.reduce(both, "sum", axes=[0], keepdims=False)
 
         total = b.loop(3, more, b.constant(np.float32(0)))
         return taken, b.loop(4, lambda i, h: b.tanh(h) + 1, taken), total
@@ -342,6 +344,20 @@ def test_a_registered_function_computes_a_size() -> None:
             text = rf"a size is out of range, expected 0 to 4, got {wrong}\b"
             with pytest.raises(sw.InputError, match=text):
                 run(np.array([wrong, 3, -1, 5], np.float32))
+
+
+def test_a_computed_size_must_be_that_of_an_input() -> None:
+    def added(b: sw.Builder, x: Value, m: Value, y: Value) -> Value:
+        return b.masked_select(x, m) + y
+
+    module = program(added, x=(("n",),), m=(("n",), "i1"), y=(("k",),))
+    assert SymbolicShapes(module.main).solve({0: [4], 2: [3]}) == {"n": 4, "k": 3}
+    exe = sw.compile(module, threads=1)
+    x, mask = random((4,)), np.array([True, False, True, True])
+    np.testing.assert_array_equal(exe(x, mask, x[:3]), x[mask] + x[:3])
+    for run in (exe, module.run_reference):
+        with pytest.raises(sw.InputError, match=r"sizes (size\.0 and k|k and size\.0)"):
+            run(x, mask, x[:2])
 
 
 @irdl_op_definition
