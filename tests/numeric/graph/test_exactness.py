@@ -344,6 +344,63 @@ def aggregated(b: sw.Builder, x: Any) -> Any:
     return b.aggregate(a, x, b.entries(a), "sum")
 
 
+def positive(b: sw.Builder, x: Any) -> Any:
+    """Whether the sum of the numbers in x is above 0, which only a call tells."""
+    return b.greater(b.reduce(b.cast(x, "f32"), "sum", axes=[0], keepdims=False), 0.0)
+
+
+def chosen(b: sw.Builder, x: Any, pred: Any, more: Any) -> Any:
+    return b.cond(pred, b.max, lambda v, w: b.neg(v), x, more)
+
+
+def captured_in_vain(b: sw.Builder, x: Any) -> Any:
+    made = chosen(b, x, positive(b, x), x + x)
+    op = made.ssa.owner
+    for body in op.bodies:
+        body.insert_arg(x.ssa.type, len(body.args))
+    op.operands = [*op.operands, x.ssa]
+    return made
+
+
+def doubled(b: sw.Builder, x: Any, count: Any, holds: bool | None = None) -> Any:
+    test = None if holds is None else lambda _: b.constant(np.array(holds))
+    return b.loop(count, lambda i, v: v + v, x, condition=test)
+
+
+PROOFS |= {
+    "CaptureOfConstant": of(
+        lambda b, x: chosen(b, x, positive(b, x), number(b, x, 2)), "f16", "i8"
+    ),
+    "UnusedCapture": of(captured_in_vain, "f16", "i8"),
+    "KnownBranch": [
+        *of(lambda b, x: chosen(b, x, b.constant(np.array(True)), x + x), "f16", "i8"),
+        *of(lambda b, x: chosen(b, x, b.constant(np.array(False)), x + x), "f16", "i8"),
+    ],
+    "UnusedResult": of(
+        lambda b, x: b.cond(positive(b, x), lambda v: (v + v, v), lambda v: (v, v + v), x)[0],
+        "f16",
+        "i8",
+    ),
+    "KnownCount": [
+        *of(lambda b, x: doubled(b, x, b.constant(np.array(3))), "f16", "i8"),
+        *of(lambda b, x: doubled(b, x, b.constant(np.array(-3))), "f16", "i8"),
+    ],
+    "KnownCondition": [
+        *of(lambda b, x: doubled(b, x, 3, True), "f16", "i8"),
+        *of(lambda b, x: doubled(b, x, 3, False), "f16", "i8"),
+    ],
+    "KnownIterations": [
+        *of(lambda b, x: doubled(b, x, 0), "f16", "i8"),
+        *of(lambda b, x: doubled(b, x, 1), "f16", "i8"),
+    ],
+    "UnchangedCarry": of(
+        lambda b, x: b.loop(3, lambda i, v, w: (b.max(v + v, w), w), x, b.neg(x))[0], "f16", "i8"
+    ),
+    "UnusedInLoop": of(
+        lambda b, x: b.loop(3, lambda i, v, w: (v + v, v), x, b.neg(x))[0], "f16", "i8"
+    ),
+}
+
 CASES = [(name, n) for name, proofs in PROOFS.items() for n in range(len(proofs))]
 
 
