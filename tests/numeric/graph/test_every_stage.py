@@ -160,12 +160,25 @@ def test_calls_are_refused_as_by_compiled_code(stage: str) -> None:
 )
 def test_accesses_beyond_a_buffer_are_named(stage: str, message: str) -> None:
     b = sw.Builder("main")
+    b.output(b.relu(b.input("x", ("n",))))
+    text = sw.compile(b.module(), threads=1, opt_level=0).ir("kernels")
+    loop = '    loop.for "i" %i to %1 {'
+    assert text.count(loop) == 1
+    # One iteration too many for any size: the size is known at run time only.
+    more = "    %one = arith.constant 1 : index\n    %more = arith.addi %1, %one : index\n"
+    too_far = sw.from_mlir(text.replace(loop, more + loop.replace("%1", "%more")))
+    with pytest.raises(sw.CompileError, match=message):
+        sw.compile(too_far, threads=1, opt_level=0).run_at(stage, X[0, :5].copy())
+
+
+def test_accesses_beyond_a_buffer_of_known_size_are_not_read() -> None:
+    b = sw.Builder("main")
     b.output(b.relu(b.input("x", (5,))))
     text = sw.compile(b.module(), threads=1, opt_level=0).ir("kernels")
     assert text.count("to 5 ") == 1
-    too_far = sw.from_mlir(text.replace("to 5 ", "to 6 "))
-    with pytest.raises(sw.CompileError, match=message):
-        sw.compile(too_far, threads=1, opt_level=0).run_at(stage, X[0, :5].copy())
+    message = r"loop.load: x\[i\] is outside of dimension 0, expected 0 <= index < 5, got 5"
+    with pytest.raises(sw.ImportModelError, match=message):
+        sw.from_mlir(text.replace("to 5 ", "to 6 "))
 
 
 def test_what_is_not_written_is_not_a_number() -> None:
