@@ -21,11 +21,11 @@ from .function import BufferFunction
 
 
 class Constants:
-    """The buffers of operands; a constant gets a slot on first use."""
+    """The buffers of operands; an array in a layout gets a slot on first use."""
 
     def __init__(self, function: BufferFunction, weights: WeightStore) -> None:
         self.function, self.weights = function, weights
-        self._slots = 0
+        self._emitted: dict[tuple[str, Attribute, Attribute | None], SSAValue] = {}
         self._packed: dict[tuple[SSAValue, Attribute], list[SSAValue]] = {}
 
     def buffers_of(self, value: SSAValue) -> list[SSAValue]:
@@ -82,10 +82,14 @@ class Constants:
         self, op: Operation, name: str, kind: Attribute, packing: Attribute | None
     ) -> SSAValue:
         assert isinstance(kind, MemRefType)
-        constant = rt.ConstantOp(self.function.context, self._slots, name, kind, packing)
-        constant.location = op.location
-        self._slots += 1
-        return self.function.insert(constant)
+        # Regions have constants of their own, of the same arrays.
+        key = name, kind, packing
+        if key not in self._emitted:
+            slot = len(self._emitted)
+            constant = rt.ConstantOp(self.function.context, slot, name, kind, packing)
+            constant.location = op.location
+            self._emitted[key] = self.function.insert(constant)
+        return self._emitted[key]
 
 
 def as_type(function: BufferFunction, buffer: SSAValue, kind: Attribute) -> SSAValue:

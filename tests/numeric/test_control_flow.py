@@ -326,12 +326,15 @@ def test_large_tensors_and_packed_weights_in_a_loop_on_two_threads() -> None:
     b = sw.Builder()
     x, w = b.input("x", (64, 128)), floats(128, 128, seed=1) / np.float32(12)
     bias = floats(128, seed=2)
-    b.output(b.loop(5, lambda i, h: b.relu(b.dense(h, w, bias=bias)), x))
+    first = b.relu(b.dense(x, w, bias=bias))
+    b.output(b.loop(5, lambda i, h: b.relu(b.dense(h, w, bias=bias)), first))
     a = floats(64, 128)
     h = a
-    for _ in range(5):
+    for _ in range(6):
         h = np.maximum(h @ w.T + bias, 0)
-    checked(b, ((a,), (h,)))
+    exe = checked(b, ((a,), (h,)))
+    # The product before the loop and that in it read one packed array.
+    assert exe.ir("buffers").count('"dense_w"') == 1
 
 
 def test_what_is_known_is_folded_and_what_does_not_change_is_hoisted() -> None:
