@@ -84,7 +84,7 @@ class NestWriter(NestBuilder, WritingNest):
 
     def write(self, result: int, index: Index, value: SSAValue) -> None:
         """Write an element, and what follows from it."""
-        source = self._checked(result, index, value)
+        source = self.op.results[result]
         zero, sizes = AffineExpr.constant(0), self.shapes.shape(source)
         own = tuple(zero if size == 1 else e for e, size in zip(index, sizes, strict=True))
         if self.body.known((source, own)) is not None:
@@ -111,7 +111,7 @@ class NestWriter(NestBuilder, WritingNest):
         """Change an element of a result, in memory."""
         if combine is not None and combine not in COMBINERS:
             raise self._wrong("combines in an unknown way", ", ".join(COMBINERS), combine)
-        source = self._checked(result, index, value)
+        source = self.op.results[result]
         kind = element_type(source)
         for _, buffer in self.targets.get(source, ()):
             if combine is None:
@@ -122,19 +122,6 @@ class NestWriter(NestBuilder, WritingNest):
                 before = scalars.computed(self, self.body.load_here(buffer, index), kind)
                 after = COMBINERS[combine].step(self, before, value)
                 self.store(scalars.wrapped(self, after, kind), buffer, index, kind)
-
-    def _checked(self, result: int, index: Index, value: SSAValue) -> SSAValue:
-        """The result that an element is written to, which the recording has found to exist.
-
-        Raises:
-            UnsupportedError: if the index or the scalar does not fit it.
-        """
-        source = self.op.results[result]
-        if len(index) != rank(source):
-            raise self._wrong("writes at an index of another rank", rank(source), len(index))
-        if value.type != (kind := compute_type(element_type(source))):
-            raise self._wrong("writes a scalar of another type", kind, value.type)
-        return source
 
     def _wrong(self, fact: str, expected: object, got: object) -> UnsupportedError:
         """An error that names the operator and its node."""

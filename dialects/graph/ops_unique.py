@@ -151,9 +151,11 @@ class UniqueOp(GraphOp):
 
             only_if(nest, is_new, begin)
             number = numbers.at((nest.index(first),))
-            nest.update(2, (here,), number)
             nest.update(3, (nest.index(number),), one, "add")
             return [scalars.select(nest, is_new, scalars.add(nest, count, one), count)]
 
         (count,) = nest.serial(extent, [none], step)
         nest.write(4, (), count)
+        nest.in_order(
+            [extent], lambda own: nest.write(2, own, numbers.at((nest.index(firsts.at(own)),)))
+        )

@@ -112,7 +112,7 @@ def divide(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     if is_float(a.type):
         return nest.insert(arith.DivfOp(a, b))
     none, one = zero(nest, a.type), nest.constant(1, a.type)
-    if (known := _integer(b)) is not None:
+    if (known := integer_constant(b)) is not None:
         if known in (0, -1):
             return none if known == 0 else negative(nest, a)
         return nest.insert(arith.DivSIOp(a, b))
@@ -125,7 +125,7 @@ def divide(nest: Scalars, a: SSAValue, b: SSAValue) -> SSAValue:
     return select(nest, by_zero, none, quotient)
 
 
-def _integer(value: SSAValue) -> int | None:
+def integer_constant(value: SSAValue) -> int | None:
     """The value of an integer constant, None for any other scalar."""
     op = value.owner
     if not isinstance(op, arith.ConstantOp) or not isinstance(op.value, IntegerAttr):

@@ -108,8 +108,10 @@ class CollidingOp(Wrong):
     name = "outside.colliding"
 
     def write(self, nest: WritingNest) -> None:
-        with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as (row, column):
-            nest.write(0, (row, row), nest.at(self.x, (row, column)))
+        extents = [nest.extent(self.x, dim) for dim in range(2)]
+        with nest.loops([*extents, AffineExpr.constant(2)]) as (row, column, again):
+            value = scalars.from_index(nest, nest.value(again), f32)
+            nest.write(0, (row, column), value)
 
 
 @irdl_op_definition
@@ -166,6 +168,16 @@ class NothingOp(Wrong):
 
     def write(self, nest: WritingNest) -> None:
         pass
+
+
+@irdl_op_definition
+class ForgetfulOp(Wrong):
+    name = "outside.forgetful"
+
+    def write(self, nest: WritingNest) -> None:
+        rows, columns = (nest.extent(self.x, dim) for dim in range(2))
+        with nest.loops([rows - 1, columns]) as (row, column):
+            nest.write(0, (row + 1, column), nest.at(self.x, (row, column)))
 
 
 @irdl_op_definition
@@ -338,8 +350,8 @@ DIALECT = Dialect(
         KeptTwiceOp,
         KeptAsOneOp,
         GapOp,
-        *(SmoothOp, CollidingOp, OtherRankOp, OtherTypeOp, NothingOp, ChangedCarryOp),
-        *(OtherResultOp, TwiceWrittenOp, OtherCombinerOp),
+        *(SmoothOp, CollidingOp, OtherRankOp, OtherTypeOp, NothingOp, ForgetfulOp),
+        *(ChangedCarryOp, OtherResultOp, TwiceWrittenOp, OtherCombinerOp),
     ],
 )
 X, ROW = "tensor<8x6xf32>", "tensor<8x1xf32>"
@@ -576,13 +588,14 @@ def test_written_loops_take_in_what_they_read_and_what_follows() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("colliding", 'outside.colliding: writes loops that are not valid.*loop "j"'),
+        ("colliding", 'outside.colliding: writes loops that are not valid.*loop "l"'),
         ("other_rank", "outside.other_rank: writes at an index of another rank, expected 2, got 1"),
         ("other_type", "outside.other_type: writes a scalar of another type, expected f32"),
         ("other_result", "writes a result that it does not have, expected 0 to 0, got 1"),
         ("twice_written", "outside.twice_written: writes an element twice"),
         ("other_combiner", "combines in an unknown way, expected add, mul, max, min, got sub"),
-        ("nothing", "outside.nothing writes nothing to its result 0"),
+        ("nothing", "outside.nothing: not all elements of its result 0 are proved to be written"),
+        ("forgetful", r"result 0 .*writes that cover \[8, 6\], got \[1:8, 0:6\]"),
         ("changed_carry", "outside.changed_carry: writes loops that are not valid.*yielded types"),
     ],
 )

@@ -15,6 +15,7 @@ from ....core.provenance import origin
 from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, rank
 from .accesses import Recording
+from .coverage import check_covered
 from .recording_nest import RecordingNest
 
 
@@ -45,6 +46,7 @@ def _recorded(op: GraphOp, result: int) -> Recording:
     nest = RecordingNest(op, result)
     if op.writes:
         op.write(nest)
+        check_covered(op, nest.effects())
         return nest.finished()
     index = tuple(AffineExpr.dimension(n) for n in range(rank(op.results[result])))
     value, kind = op.value_at(nest, index, result), compute_type(element_type(op.results[result]))

@@ -40,6 +40,7 @@ from .accesses import (
     Write,
     atoms_in,
 )
+from .coverage import Carry, Effects
 from .local_buffers import local_type
 
 _FAST_MATH = (math.FmaOp, math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp)
@@ -89,6 +90,11 @@ class RecordingNest(WritingNest):
         self._values: dict[int, SSAValue] = {}
         self._entries: dict[tuple[int, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
         self._sizes: dict[tuple[SSAValue, int], AffineExpr] = {}
+        self._carries: dict[SSAValue, Carry] = {}
+
+    def effects(self) -> Effects:
+        """What `write` does, after it has come to its end."""
+        return Effects(self._loops, self._writes, self._sizes, self._exprs, self._carries)
 
     def finished(self, value: SSAValue | None = None) -> Recording:
         """The notes, after `value_at` has given `value`, or `write` has come to its end."""
@@ -152,7 +158,11 @@ class RecordingNest(WritingNest):
         with self._opened(self._over(RecordedLoopKind.SERIAL, [extent])) as loops:
             index = self._variable(loops[0], AtomKind.LOOP)
             carried = [self.placeholder(init.type, self.sources_of(init)) for init in inits]
-            return self._closed(loops, inits, step(index, carried))
+            after = step(index, carried)
+            last = self._closed(loops, inits, after)
+        for result, init, before, own in zip(last, inits, carried, after, strict=False):
+            self._carries[result] = Carry(loops[0], init, before, own)
+        return last
 
     def _over(self, kind: RecordedLoopKind, extents: Sequence[AffineExpr]) -> list[RecordedLoop]:
         """Loops of a kind, guards where the number of iterations is 1 or 0."""
@@ -246,8 +256,8 @@ class RecordingNest(WritingNest):
 
     def write(self, result: int, index: Index, value: SSAValue) -> None:
         """Note a write of elements that are final."""
-        self._check_result(result)
-        self._writes.append(Write(result, tuple(index), True))
+        self._check_element(result, index, value)
+        self._writes.append(Write(result, tuple(index), True, self._open, value))
 
     def fill(self, result: int, value: Callable[[Index], SSAValue]) -> None:
         """Note a write of all elements of a result."""
@@ -260,13 +270,22 @@ class RecordingNest(WritingNest):
         self, result: int, index: Index, value: SSAValue, combine: str | None = None
     ) -> None:
         """Note a write of elements that may change again."""
-        self._check_result(result)
-        self._writes.append(Write(result, tuple(index), False))
+        self._check_element(result, index, value)
+        write = Write(result, tuple(index), False, self._open, value, combine)
+        self._writes.append(write)
 
     def _check_result(self, result: int) -> None:
         last = len(self._op.results) - 1
         if not 0 <= result <= last:
             raise self._wrong("writes a result that it does not have", f"0 to {last}", result)
+
+    def _check_element(self, result: int, index: Index, value: SSAValue) -> None:
+        self._check_result(result)
+        own = self._op.results[result]
+        if len(index) != rank(own):
+            raise self._wrong("writes at an index of another rank", rank(own), len(index))
+        if value.type != (kind := compute_type(element_type(own))):
+            raise self._wrong("writes a scalar of another type", kind, value.type)
 
     def _wrong(self, fact: str, expected: object, got: object) -> UnsupportedError:
         """An error that names the operator and its node."""

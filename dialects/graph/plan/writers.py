@@ -67,8 +67,6 @@ class _WriterPlanner:
         recording = self.values.recording(source)
         number = self.writer.results.index(source)
         writes = [write for write in recording.writes if write.result == number]
-        if not writes:
-            return Refusal(source, f"{self.writer.name} writes nothing to its result {number}")
         if value is source or all(write.is_final for write in writes):
             return None
         return Refusal(source, f"its elements are final only at the end of {self.writer.name}")

@@ -1,0 +1,306 @@
+"""Which writes of an operator are proved to reach every element of its results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import pytest
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, f32, i64
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+
+from stepwell.core.dims import Shape
+from stepwell.core.errors import UnsupportedError
+from stepwell.dialects.graph import scalars
+from stepwell.dialects.graph.attrs import FLOAT_TENSOR, I64_TENSOR
+from stepwell.dialects.graph.guards import only_if
+from stepwell.dialects.graph.interfaces import GraphOp, ShapeFacts, WritingNest
+from stepwell.dialects.graph.plan.recording import Recorder
+
+ANY = DYNAMIC_INDEX
+Writes = Callable[[Any, WritingNest], None]
+
+
+class Outside(GraphOp):
+    WRITES: ClassVar[Writes]
+
+    def reference(self, *arrays: object) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    def write(self, nest: WritingNest) -> None:
+        type(self).WRITES(self, nest)
+
+    def extents(self, nest: WritingNest) -> list[AffineExpr]:
+        return [nest.extent(self.operands[0], dim) for dim in range(2)]
+
+
+@irdl_op_definition
+class SameOp(Outside):
+    name = "outside.same"
+
+    x = operand_def(FLOAT_TENSOR)
+    y = operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        x, y = shapes
+        return [tuple(facts.equal(a, b, "sizes differ") for a, b in zip(x, y, strict=True))]
+
+
+@irdl_op_definition
+class KeptOp(Outside):
+    """Some rows of x, and their number."""
+
+    name = "outside.kept"
+
+    x = operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+    count = result_def(I64_TENSOR)
+
+    @property
+    def size_results(self) -> tuple[SSAValue, ...]:
+        return (self.count,)
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [f32, i64]
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        (x,) = shapes
+        return [(facts.size(self.count, x[0]), x[1]), ()]
+
+
+def record(kind: type[Outside], writes: Writes, shape: Sequence[int]) -> None:
+    values = Block(arg_types=[TensorType(f32, shape)] * 2).args
+    operands = values[: len(kind.get_irdl_definition().operands)]
+    kind.WRITES = writes
+    Recorder().recording(kind(operands=list(operands)))
+
+
+def one(nest: WritingNest) -> SSAValue:
+    return nest.constant(1.0, f32)
+
+
+def whole(op: SameOp, nest: WritingNest) -> None:
+    with nest.loops(op.extents(nest)) as index:
+        nest.write(0, index, one(nest))
+
+
+def of_the_other_operand(op: SameOp, nest: WritingNest) -> None:
+    with nest.loops([nest.extent(op.y, dim) for dim in range(2)]) as index:
+        nest.write(0, index, one(nest))
+
+
+def of_the_result(op: SameOp, nest: WritingNest) -> None:
+    with nest.loops([nest.extent(op.result, 1), nest.extent(op.result, 0)]) as (column, row):
+        nest.write(0, (row, column), one(nest))
+
+
+def reversed_rows(op: SameOp, nest: WritingNest) -> None:
+    rows, columns = op.extents(nest)
+    nest.in_order([rows, columns], lambda i: nest.write(0, (rows - 1 - i[0], i[1]), one(nest)))
+
+
+def first_row_and_others(op: SameOp, nest: WritingNest) -> None:
+    rows, columns = op.extents(nest)
+    with nest.loops([columns]) as (column,):
+        nest.write(0, (AffineExpr.constant(0), column), one(nest))
+    with nest.loops([rows - 1, columns]) as (row, column):
+        nest.write(0, (row + 1, column), one(nest))
+
+
+def tiles(op: SameOp, nest: WritingNest) -> None:
+    rows, columns = op.extents(nest)
+    with nest.loops([rows, columns // 4, AffineExpr.constant(4)]) as (row, tile, own):
+        nest.write(0, (row, tile * 4 + own), one(nest))
+    with nest.loops([rows, columns % 4]) as (row, own):
+        nest.write(0, (row, columns // 4 * 4 + own), one(nest))
+
+
+def quarters(op: SameOp, nest: WritingNest) -> None:
+    rows, columns = op.extents(nest)
+    three, two = AffineExpr.constant(3), AffineExpr.constant(2)
+    for first, count in ((0, three), (3, rows - 3)):
+        for start, size in ((0, two), (2, columns - 2)):
+            with nest.loops([count, size]) as (row, column):
+                nest.write(0, (row + first, column + start), one(nest))
+
+
+def again(op: SameOp, nest: WritingNest) -> None:
+    def times(_: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        whole(op, nest)
+        return carried
+
+    nest.serial(AffineExpr.constant(3), [], times)
+
+
+def filled(op: SameOp, nest: WritingNest) -> None:
+    nest.fill(0, lambda _: one(nest))
+    nest.update(0, (AffineExpr.constant(0),) * 2, one(nest), "add")
+
+
+@pytest.mark.parametrize("shape", [(8, 6), (ANY, ANY), (8, ANY)], ids=str)
+@pytest.mark.parametrize(
+    "writes",
+    [
+        *(whole, of_the_other_operand, of_the_result, reversed_rows, first_row_and_others),
+        *(tiles, quarters, again, filled),
+    ],
+)
+def test_writes_that_cover(writes: Writes, shape: Sequence[int]) -> None:
+    record(SameOp, writes, shape)
+
+
+def test_a_result_of_a_size_that_is_known_better() -> None:
+    x = Block(arg_types=[TensorType(f32, (ANY, ANY))]).args[0]
+    SameOp.WRITES = of_the_result
+    Recorder().recording(SameOp(operands=[x, x], result_type=TensorType(f32, (8, 6))))
+
+
+def test_nothing_has_to_be_written_where_there_is_no_element() -> None:
+    record(SameOp, lambda op, nest: None, (0, ANY))
+
+
+def without_the_first_row(op: SameOp, nest: WritingNest) -> None:
+    rows, columns = op.extents(nest)
+    with nest.loops([rows - 1, columns]) as (row, column):
+        nest.write(0, (row + 1, column), one(nest))
+
+
+def every_second_column(op: SameOp, nest: WritingNest) -> None:
+    rows, _ = op.extents(nest)
+    with nest.loops([rows, AffineExpr.constant(3)]) as (row, column):
+        nest.write(0, (row, column * 2), one(nest))
+
+
+def the_diagonal(op: SameOp, nest: WritingNest) -> None:
+    with nest.loops(op.extents(nest)) as (row, _):
+        nest.write(0, (row, row), one(nest))
+
+
+def some(op: SameOp, nest: WritingNest) -> None:
+    with nest.loops(op.extents(nest)) as index:
+        is_one = scalars.less(nest, nest.at(op.x, index), one(nest))
+        only_if(nest, is_one, lambda: nest.write(0, index, one(nest)))
+
+
+def below_the_diagonal(op: SameOp, nest: WritingNest) -> None:
+    rows, _ = op.extents(nest)
+    with nest.loops([rows]) as (row,), nest.loops([row + 1]) as (column,):
+        nest.write(0, (row, column), one(nest))
+
+
+def at_a_computed_place(op: SameOp, nest: WritingNest) -> None:
+    with nest.loops(op.extents(nest)) as (row, column):
+        own = scalars.from_index(nest, nest.value(column), i64)
+        nest.write(0, (row, nest.index(own)), one(nest))
+
+
+def only_combined(op: SameOp, nest: WritingNest) -> None:
+    with nest.loops(op.extents(nest)) as index:
+        nest.update(0, index, one(nest), "add")
+
+
+def in_a_loop_that_may_not_run(op: SameOp, nest: WritingNest) -> None:
+    times = nest.extent(op.x, 0)
+    nest.serial(times - 2, [], lambda _, carried: (whole(op, nest), carried)[1])
+
+
+def a_number_of_columns(op: SameOp, nest: WritingNest) -> None:
+    rows, columns = op.extents(nest)
+    with nest.loops([rows, columns]) as (row, column):
+        nest.write(0, (row, column // 2), one(nest))
+
+
+NONE = "got none with a known place"
+
+
+@pytest.mark.parametrize(
+    ("writes", "got"),
+    [
+        (without_the_first_row, "got [1:8, 0:6]"),
+        *((every_second_column, NONE), (the_diagonal, NONE), (some, NONE)),
+        *((below_the_diagonal, NONE), (at_a_computed_place, NONE), (only_combined, NONE)),
+        (a_number_of_columns, NONE),
+    ],
+)
+def test_writes_that_do_not(writes: Writes, got: str) -> None:
+    message = (
+        "outside.same: not all elements of its result 0 are proved to be written, "
+        f"expected writes that cover [8, 6], {got}; "
+        "give all a first value by fill, then change elements by update"
+    )
+    with pytest.raises(UnsupportedError, match=re.escape(message)):
+        record(SameOp, writes, (8, 6))
+
+
+@pytest.mark.parametrize("writes", [without_the_first_row, in_a_loop_that_may_not_run])
+def test_writes_of_a_symbolic_size_that_do_not(writes: Writes) -> None:
+    with pytest.raises(UnsupportedError, match=re.escape("cover [?, 6]")):
+        record(SameOp, writes, (ANY, 6))
+
+
+def kept(
+    place: Callable[[WritingNest, SSAValue], SSAValue] = lambda nest, count: count,
+    first: int = 0,
+    step: int = 1,
+    is_other: bool = False,
+    columns: int = 0,
+) -> Writes:
+    """Writes that keep the rows whose first element is less than 1."""
+
+    def write(op: KeptOp, nest: WritingNest) -> None:
+        rows, width = op.extents(nest)
+
+        def keep(row: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            (count,) = carried
+            element = nest.at(op.x, (row, AffineExpr.constant(0)))
+            is_less = scalars.less(nest, element, one(nest))
+            other = scalars.less(nest, one(nest), element)
+
+            def copy() -> None:
+                with nest.loops([width - columns]) as (column,):
+                    target = nest.index(place(nest, count))
+                    nest.write(0, (target, column), nest.at(op.x, (row, column)))
+
+            only_if(nest, other if is_other else is_less, copy)
+            more = scalars.add(nest, count, nest.constant(step, i64))
+            return [scalars.select(nest, is_less, more, count)]
+
+        (count,) = nest.serial(rows, [nest.constant(first, i64)], keep)
+        nest.write(1, (), count)
+
+    return write
+
+
+def after(nest: WritingNest, count: SSAValue) -> SSAValue:
+    return scalars.add(nest, count, nest.constant(1, i64))
+
+
+def filled_first(op: KeptOp, nest: WritingNest) -> None:
+    nest.fill(0, lambda _: one(nest))
+    nest.write(1, (), nest.constant(3, i64))
+
+
+def all_rows(op: KeptOp, nest: WritingNest) -> None:
+    with nest.loops(op.extents(nest)) as index:
+        nest.write(0, index, one(nest))
+    nest.write(1, (), nest.constant(3, i64))
+
+
+@pytest.mark.parametrize("shape", [(8, 6), (ANY, ANY)], ids=str)
+@pytest.mark.parametrize("writes", [kept(), filled_first, all_rows])
+def test_rows_that_are_counted(writes: Writes, shape: Sequence[int]) -> None:
+    record(KeptOp, writes, shape)
+
+
+@pytest.mark.parametrize(
+    "writes",
+    [kept(after), kept(first=1), kept(step=2), kept(is_other=True), kept(columns=1)],
+    ids=["another place", "start", "step", "condition", "columns"],
+)
+def test_rows_that_are_counted_and_not_written(writes: Writes) -> None:
+    with pytest.raises(UnsupportedError, match=r"outside\.kept: not all elements of its result 0"):
+        record(KeptOp, writes, (8, 6))
