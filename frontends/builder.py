@@ -59,6 +59,7 @@ from .captures import block_of
 from .control import ControlFlow
 from .diagnostics import caller_location, input_error, reworded
 from .operands import has_own_type, operands_of, shared_element_type
+from .recurrences import Recurrences
 from .selections import Selections
 from .specs import argument_of, identifier, name_result_sizes, result_type
 from .values import Operand, Value
@@ -71,7 +72,7 @@ _OPERATORS: dict[str, type[GraphOp]] = {
 }
 
 
-class Builder(ControlFlow, Selections):
+class Builder(ControlFlow, Selections, Recurrences):
     """A function of tensors, written by calling its operators in order.
 
     Args:

@@ -303,6 +303,10 @@ class Node:
         found = self._attribute(name, AttributeProto.FLOATS)
         return None if found is None else list(found.floats)
 
+    def attr_strings(self, name: str) -> list[str] | None:
+        found = self._attribute(name, AttributeProto.STRINGS)
+        return None if found is None else [s.decode(errors="replace") for s in found.strings]
+
     def attr_tensor(self, name: str) -> np.ndarray | None:
         found = self._attribute(name, AttributeProto.TENSOR)
         if found is None:

@@ -36,17 +36,11 @@ _EVALUATIONS: dict[tuple[str, str], dict[int, Evaluation]] = {}
 
 _REASONS = {
     "NonMaxSuppression": "the size of its result depends on data",
-    "LSTM": "recurrences are not in the graph dialect",
-    "GRU": "recurrences are not in the graph dialect",
-    "RNN": "recurrences are not in the graph dialect",
     "RandomNormal": "random numbers are not in the graph dialect",
     "RandomUniform": "random numbers are not in the graph dialect",
     "Bernoulli": "random numbers are not in the graph dialect",
 }
 _CLOSEST = {
-    "LSTM": "MatMul, Sigmoid, Tanh",
-    "GRU": "MatMul, Sigmoid, Tanh",
-    "RNN": "MatMul, Tanh",
     "Gelu": "Erf, Tanh",
 }
 

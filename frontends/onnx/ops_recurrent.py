@@ -1,0 +1,241 @@
+"""`LSTM`, `GRU` and `RNN`, which `Builder` makes of a product and a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Block
+
+from ...core.dims import Dim, Shape
+from ...dialects.graph import ops as graph
+from ...dialects.graph.interfaces import text
+from ..builder import Builder
+from ..values import Value as Built
+from .nodes import Node
+from .registry import converts
+from .values import Value, is_static
+
+_DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
+
+
+@dataclass(frozen=True)
+class _Function:
+    """An activation; a default of None says that it has no such parameter."""
+
+    apply: Callable[..., Built]
+    alpha: float | None = None
+    beta: float | None = None
+
+
+def _elu(b: Any, x: Built, alpha: float) -> Built:
+    # elu(x, a) == max(x, 0) + a * (exp(min(x, 0)) - 1)
+    return b.relu(x) + (b.exp(b.min(x, 0.0)) - 1.0) * alpha
+
+
+def _softplus(b: Any, x: Built) -> Built:
+    # log(1 + exp(x)) == max(x, 0) + log(1 + exp(-|x|)), where exp cannot overflow
+    return b.relu(x) + b.log(b.exp(-b.abs(x)) + 1.0)
+
+
+_FUNCTIONS = {
+    "relu": _Function(lambda b, x: b.relu(x)),
+    "tanh": _Function(lambda b, x: b.tanh(x)),
+    "sigmoid": _Function(lambda b, x: b.sigmoid(x)),
+    "affine": _Function(lambda b, x, alpha, beta: x * alpha + beta, 1.0, 0.0),
+    "leakyrelu": _Function(lambda b, x, alpha: b.leaky_relu(x, alpha=alpha), 0.01),
+    "thresholdedrelu": _Function(lambda b, x, alpha: b.where(b.greater(x, alpha), x, 0.0), 1.0),
+    "scaledtanh": _Function(lambda b, x, alpha, beta: b.tanh(x * beta) * alpha, 1.0, 1.0),
+    "hardsigmoid": _Function(
+        lambda b, x, alpha, beta: b.clip(x * alpha + beta, minimum=0.0, maximum=1.0), 0.2, 0.5
+    ),
+    "elu": _Function(_elu, 1.0),
+    "softsign": _Function(lambda b, x: x / (b.abs(x) + 1.0)),
+    "softplus": _Function(_softplus),
+}
+"""The activations of ONNX, whose names may be written in any case."""
+
+
+@converts("LSTM", since=1)
+def lstm(node: Node) -> Sequence[Value | None]:
+    layer = _Layer(node, gates=4, activations=3)
+    options = {"h": 5, "c": 6, "peepholes": 7}
+    return layer.convert(Builder.lstm, options, input_forget=bool(node.attr_int("input_forget")))
+
+
+@converts("GRU", since=1)
+def gru(node: Node) -> Sequence[Value | None]:
+    after = bool(node.attr_int("linear_before_reset"))
+    layer = _Layer(node, gates=3, activations=2)
+    return layer.convert(Builder.gru, {"h": 5}, linear_before_reset=after)
+
+
+@converts("RNN", since=1)
+def rnn(node: Node) -> Sequence[Value | None]:
+    return _Layer(node, gates=1, activations=1).convert(Builder.rnn, {"h": 5})
+
+
+class _Layer:
+    """A recurrent node.
+
+    Args:
+        node: the node.
+        gates: the number of gates.
+        activations: the number of activations of a direction.
+    """
+
+    def __init__(self, node: Node, *, gates: int, activations: int) -> None:
+        node.ignore("output_sequence")  # of opset 1: whether Y is of use
+        self._node, self._builder = node, Builder("layer")
+        self._batch_first = node.attr_int("layout") == 1
+        self._direction = node.attr_string("direction", "forward")
+        if self._direction not in _DIRECTIONS:
+            names = ", ".join(_DIRECTIONS)
+            raise node.broken('attribute "direction" is unknown', names, self._direction)
+        self._directions = _DIRECTIONS[self._direction]
+        self._clip = abs(node.attr_float("clip")) if node.has("clip") else None
+        self._functions = self._activations(activations * self._directions)
+        self._check(gates)
+
+    def convert(
+        self, build: Callable[..., Any], optional: dict[str, int], **options: bool
+    ) -> list[Value]:
+        """The results of the node.
+
+        Args:
+            build: the method of `Builder`.
+            optional: the numbers of optional operands beyond the biases and lengths.
+            options: further arguments.
+        """
+        node = self._node
+        x, w, r = (node.input(number) for number in range(3))
+        steps, batch = self._steps_and_batch(x.shape)
+        states = {name: self._given(name, number) for name, number in optional.items()}
+        first = {name: value for name, value in states.items() if value is not None}
+        results = build(
+            self._builder,
+            self._value(self._turned(x, (1, 0, 2))),
+            self._value(w),
+            self._value(r),
+            self._optional(3),
+            lengths=self._optional(4),
+            **first,
+            direction=self._direction,
+            activations=self._functions,
+            clip=self._clip,
+            **options,
+            name=node.name,
+        )
+        node.take(Block(self._builder.take()))
+        hidden, count = r.shape[2], Dim.of(self._directions)
+        last = (count, batch, hidden)
+        shapes = [(steps, *last), *([last] * (len(results) - 1))]
+        values = [
+            Value("", x.dtype, shape, ssa=result.ssa)
+            for result, shape in zip(results, shapes, strict=True)
+        ]
+        orders = [(2, 0, 1, 3), *([(1, 0, 2)] * (len(values) - 1))]
+        return [self._turned(v, order) for v, order in zip(values, orders, strict=True)]
+
+    def _given(self, name: str, number: int) -> Built | None:
+        """An optional operand; states have the batch in front in layout 1."""
+        value = self._node.optional(number)
+        if value is None:
+            return None
+        return self._value(value if name == "peepholes" else self._turned(value, (1, 0, 2)))
+
+    def _turned(self, value: Value, order: Sequence[int]) -> Value:
+        """A value of layout 1 as one of layout 0, or back."""
+        if not self._batch_first:
+            return value
+        return self._node.emit(graph.TransposeOp, value, permutation=order)
+
+    def _optional(self, number: int) -> Built | None:
+        value = self._node.optional(number)
+        return None if value is None else self._value(value)
+
+    def _value(self, value: Value) -> Built:
+        return Built(self._builder, self._node.ssa(value))
+
+    def _steps_and_batch(self, shape: Shape) -> tuple[Dim, Dim]:
+        one, other = shape[:2]
+        return (other, one) if self._batch_first else (one, other)
+
+    # Checks
+
+    def _check(self, gates: int) -> None:
+        """Compare the shapes and element types of the operands."""
+        node = self._node
+        x, r = node.input(0), node.input(2)
+        for number, value in enumerate((x, node.input(1), r)):
+            if value.rank != 3:
+                raise node.broken(f"operand {number} has the wrong rank", 3, value.rank)
+        hidden = r.shape[2]
+        if not is_static((*r.shape, *node.input(1).shape, x.shape[2])):
+            raise node.unsupported("weights and inputs of symbolic width")
+        if node.has("hidden_size") and node.attr_int("hidden_size") != hidden.value:
+            got = node.attr_int("hidden_size")
+            raise node.broken('attribute "hidden_size" does not fit', hidden, got)
+        _, batch = self._steps_and_batch(x.shape)
+        count, rows = Dim.of(self._directions), Dim.of(gates * hidden.value)
+        state = (batch, count, hidden) if self._batch_first else (count, batch, hidden)
+        shapes: list[Shape] = [
+            x.shape,
+            (count, rows, x.shape[2]),
+            (count, rows, hidden),
+            (count, Dim.of(2 * rows.value)),
+            (batch,),
+            state,
+            state,
+            (count, Dim.of(3 * hidden.value)),
+        ]
+        for number, (value, shape) in enumerate(zip(node.inputs, shapes, strict=False)):
+            if value is not None:
+                self._check_operand(number, value, shape)
+
+    def _check_operand(self, number: int, value: Value, shape: Shape) -> None:
+        node, dtype = self._node, self._node.input(0).dtype
+        fits = value.rank == len(shape) and all(
+            a == b or not (a.is_static and b.is_static)
+            for a, b in zip(value.shape, shape, strict=False)
+        )
+        if not fits:
+            raise node.broken(
+                f"operand {number} has the wrong shape", text(shape), text(value.shape)
+            )
+        if any(a.is_static and not b.is_static for a, b in zip(value.shape, shape, strict=True)):
+            sizes = f"{text(value.shape)}, that of operand 0 symbolic"
+            raise node.unsupported(f"the batch of operand {number} is fixed: {sizes}")
+        kind = np.dtype(np.int32) if number == 4 else dtype
+        if value.dtype != kind:
+            fact = f"operand {number} has the wrong element type"
+            raise node.broken(fact, kind.name, value.dtype.name)
+
+    # Activations
+
+    def _activations(self, count: int) -> list[Callable[[Built], Built]] | None:
+        """The functions that are named; None for the usual ones."""
+        node = self._node
+        names = node.attr_strings("activations")
+        alphas = iter(node.attr_floats("activation_alpha") or ())
+        betas = iter(node.attr_floats("activation_beta") or ())
+        if names is None:
+            return None
+        if len(names) != count:
+            raise node.broken("wrong number of activations", count, len(names))
+        return [self._activation(name, alphas, betas) for name in names]
+
+    def _activation(self, name: str, *given: Any) -> Callable[[Built], Built]:
+        """A function, which takes its parameters from the lists if it has them."""
+        function = _FUNCTIONS.get(name.lower())
+        if function is None:
+            raise self._node.unsupported(f"activation {name} is not supported")
+        defaults = (function.alpha, function.beta)
+        parameters = [
+            next(numbers, default)
+            for numbers, default in zip(given, defaults, strict=True)
+            if default is not None
+        ]
+        return lambda x: function.apply(self._builder, x, *parameters)
