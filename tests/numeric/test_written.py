@@ -18,6 +18,8 @@ import stepwell as sw
 from stepwell.compilation import Compilation
 from stepwell.frontends.builder import Value
 
+from .test_computed_sizes import program as program_of
+from .test_computed_sizes import same
 from .test_onnx_operators import check as check_onnx
 from .test_onnx_operators import model
 from .test_operators import Build, build, check, check_all, random
@@ -71,6 +73,35 @@ def test_what_is_read_and_what_follows_is_one_kernel() -> None:
     check(program, inputs)
     exe = sw.compile(build(program, inputs, False), threads=1)
     assert exe.ir("kernels").count("loop.kernel") == 1
+
+
+def test_what_follows_two_results_is_one_kernel() -> None:
+    def followed(b: sw.Builder, x: Value, y: Value) -> tuple[Value, ...]:
+        values, places = b.sort(x, axis=0, descending=True)
+        small, rows = b.exp(values) * y, b.neg(places)
+        return small, b.reduce(small, "sum", [1]), rows * 2 + places
+
+    module = program_of(followed, x=(("n", 5),), y=(("n", 5),))
+    exe = sw.compile(module, threads=2)
+    assert "loop.kernel @fused_sort_exp_mul_neg_mul_add(" in exe.ir("kernels")
+    assert exe.ir("kernels").count("loop.kernel") == 2
+    for n in (37, 1, 0):
+        inputs = np.round(random((n, 5))), random((n, 5), seed=1)
+        same(exe(*inputs), module.run_reference(*inputs))
+
+
+def test_what_needs_two_results_is_in_another_kernel() -> None:
+    def joined(b: sw.Builder, x: Value) -> tuple[Value, ...]:
+        values, places = b.sort(x, axis=0)
+        doubled, floats = values * 2, b.cast(places, "f32")
+        return b.add(doubled, floats), b.sub(floats, b.reduce(doubled, "max", [0], True))
+
+    module = program_of(joined, x=((9, 4),))
+    exe = sw.compile(module, threads=1)
+    assert "loop.kernel @fused_sort_mul_cast(" in exe.ir("kernels")
+    assert "needed outside of that kernel" in " ".join(exe.explain().split())
+    x = random((9, 4))
+    same(exe(x), module.run_reference(x))
 
 
 def test_what_follows_may_read_other_tensors_of_a_symbolic_size() -> None:

@@ -4,16 +4,16 @@ Each operator starts as a group. Proposals come in the order of `Grouping.run`; 
 and the plan of the merged group decide: the size, then what it costs, then whether there is a
 kernel. Each edge that stays between two groups has the reason of its last refusal on record.
 
-A group takes in another one only where all users of that group's last operator are in it, and
-no other operator of that group is used elsewhere: a path that leaves a group leaves it at its last
-operator, all of whose users are one group, and cannot come back. So groups never form a cycle.
-Only siblings have no edge between them; before they are merged, paths are looked for.
+A group takes in another one only where all users of that group are in it: a path that leaves it
+meets the other one at once. So groups never form a cycle. Before siblings are merged, which have no
+edge between them, and before what follows one of several results that an operator writes is, paths
+are looked for.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -23,7 +23,7 @@ from ....dialects.graph.plan.planner import plan_nests
 from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
 from .costs import Costs
-from .groups import Gain, Group, Proposal, results_of, users_of
+from .groups import Gain, Group, Proposal, Region, results_of, users_of
 from .outlining import has_kernel
 
 _ANCHORS = (FusionKind.CONTRACTION, FusionKind.REDUCTION, FusionKind.NEST)
@@ -101,9 +101,7 @@ class Grouping:
         if len(maker.ops) + len(reader.ops) > self.max_ops:
             plural = "" if self.max_ops == 1 else "s"
             return f"a kernel may have at most {self.max_ops} operator{plural}"
-        last = maker.ops[-1]
-        inside = all(user in reader.ops for user in users_of(last.results))
-        if proposal.gain != Gain.SIBLINGS and not inside:
+        if self._is_needed_outside(proposal):
             return "it is needed outside of that kernel as well"
         why = self.costs.objection(proposal)
         if why is not None or self._is_evident(proposal):
@@ -112,6 +110,15 @@ class Grouping:
         if plan.refusal is not None:
             return plan.refusal.why
         return self.costs.objection_to(plan, proposal)
+
+    def _is_needed_outside(self, proposal: Proposal) -> bool:
+        """Whether what the maker computes is used where a merge would not allow it."""
+        maker, reader = proposal.maker, proposal.reader
+        if proposal.gain == Gain.SIBLINGS:
+            return False
+        if proposal.gain == Gain.EPILOGUE and maker.is_of(FusionKind.NEST):
+            return self._come_back([*maker.ops, *reader.ops])
+        return any(user not in reader.ops for user in users_of(maker.results))
 
     def _is_evident(self, proposal: Proposal) -> bool:
         """Whether the plan of a merged group has the loops of the two, so that it need not be made.
@@ -160,28 +167,27 @@ class Grouping:
     # The proposals.
 
     def _propose_epilogue(self, group: Group) -> None:
-        """Propose the elementwise operators that follow a group, up to each that all paths meet."""
+        """Propose the elementwise operators that follow a group, up to each that all paths meet.
+
+        Each result of an operator that writes its results has its own.
+        """
         (anchor,) = group.ops
-        region: dict[Operation, None] = {anchor: None}
-        leaving: set[Operation] = {anchor}
-        segment: list[GraphOp] = []
-        for user in self._followers(region):
-            if len(region) > self.max_ops or not self._is_epilogue(user, region, group):
+        region = Region(anchor, separate=group.is_of(FusionKind.NEST))
+        for user in self._followers(region.ops):
+            if len(region.ops) > self.max_ops:
                 return
+            sources = region.sources_of(user)
+            if not region.open >= sources or not self._is_epilogue(user, region.ops, group):
+                region.open -= sources
+                continue
             assert isinstance(user, GraphOp)
-            region[user] = None
-            segment.append(user)
-            makers = {operand.owner for operand in user.operands}
-            leaving = {
-                op
-                for op in {*leaving, user}
-                if op not in makers or any(u not in region for u in users_of(op.results))
-            }
-            if leaving == {user}:
-                proposal = Proposal(Gain.EPILOGUE, group, Group(None, segment), group.results[-1])
-                if not self._ask(proposal):
-                    return
-                segment = []
+            segment = region.add(user)
+            read = (value for op in segment for value in op.operands if value.owner in group.ops)
+            value = next(read, None)
+            if value is not None and not self._ask(
+                Proposal(Gain.EPILOGUE, group, Group(None, segment), value)
+            ):
+                region.open -= sources
 
     def _followers(self, region: Mapping[Operation, None]) -> Iterator[Operation]:
         """The users of the growing `region`, in the order of the function."""
@@ -189,7 +195,7 @@ class Grouping:
         queue: list[tuple[int, Operation]] = []
         newest = next(iter(region))
         while True:
-            for user in users_of(newest.results):
+            for user in users_of(newest.results) if newest in region else ():
                 # A user inside the region of another operation counts as one outside.
                 if user in self.position and user not in seen:
                     seen.add(user)
@@ -198,7 +204,7 @@ class Grouping:
                 return
             follower = heapq.heappop(queue)[1]
             yield follower
-            # The caller that requests the next one has put this one into the region.
+            # The caller that requests the next one has put this one into the region, or not.
             newest = follower
 
     def _is_epilogue(self, op: Operation, region: Mapping[Operation, None], group: Group) -> bool:
@@ -225,7 +231,7 @@ class Grouping:
             group = self.group_of[op]
             if group.ops[-1] is not op:
                 continue
-            for value in op.results:
+            for value in group.results:
                 for reader in dict.fromkeys(map(self.group_of.get, users_of([value]))):
                     if reader is None or self.group_of[op] is reader:
                         continue
@@ -262,15 +268,28 @@ class Grouping:
 
     def _depends_on(self, group: Group, other: Group) -> bool:
         """Whether what `group` computes depends on `other`, directly or transitively."""
-        seen: set[Operation] = set()
-        queue: list[Operation] = list(other.ops)
+        return self._reach(other.ops, group.ops, set())
+
+    def _come_back(self, ops: Sequence[GraphOp]) -> bool:
+        """Whether a path leaves some operators, which would be a group, and comes back."""
+        users = [user for op in ops for user in self._users_in_block(op)]
+        return self._reach([user for user in users if user not in ops], ops, set(ops))
+
+    def _reach(
+        self, start: Iterable[Operation], targets: Collection[Operation], seen: set[Operation]
+    ) -> bool:
+        """Whether a path of users from some operations, by way of groups, meets others.
+
+        Those in `seen` are not gone through.
+        """
+        queue = list(start)
         while queue:
             op = queue.pop()
+            if op in targets:
+                return True
             if op in seen:
                 continue
             unit = self.group_of[op].ops if op in self.group_of else [op]
-            if self.group_of.get(op) is group:
-                return True
             seen.update(unit)
             queue += [user for part in unit for user in self._users_in_block(part)]
         return False

@@ -84,3 +84,53 @@ def results_of(ops: Collection[GraphOp]) -> list[SSAValue]:
 def users_of(values: Iterable[SSAValue]) -> list[Operation]:
     """The operations that use values, each once, in a fixed order."""
     return list(dict.fromkeys(use.operation for value in values for use in value.uses))
+
+
+class Region:
+    """An operator and those that follow it elementwise, from one proposal to the next.
+
+    Args:
+        anchor: the operator.
+        separate: whether what follows each of its results is proposed by itself.
+    """
+
+    def __init__(self, anchor: GraphOp, separate: bool) -> None:
+        every = frozenset[SSAValue](anchor.results)
+        self.ops: dict[Operation, None] = {anchor: None}
+        self.open = set[SSAValue](every)
+        """The results that may have more followers."""
+        self._sources = {value: frozenset({value}) if separate else every for value in every}
+        self._leaving: set[SSAValue | GraphOp] = set(anchor.results)
+        self._waiting: list[GraphOp] = []
+
+    def sources_of(self, op: Operation) -> frozenset[SSAValue]:
+        """The results of the first operator that an operator reads, by way of others or not."""
+        found = [self._sources[value] for value in op.operands if value in self._sources]
+        return frozenset[SSAValue]().union(*found)
+
+    def add(self, op: GraphOp) -> list[GraphOp]:
+        """Add an operator; returns it and those that wait if nothing else leaves the region.
+
+        That is nothing else that is made of the same results.
+        """
+        sources = self.sources_of(op)
+        self.ops[op] = None
+        self._sources |= dict.fromkeys(op.results, sources)
+        self._waiting.append(op)
+        self._leaving = {part for part in {*self._leaving, op} if self._leaves(part)}
+        if any(part is not op and self._meets(part, sources) for part in self._leaving):
+            return []
+        segment = [waiting for waiting in self._waiting if self._meets(waiting, sources)]
+        self._waiting = [waiting for waiting in self._waiting if waiting not in segment]
+        return segment
+
+    def _meets(self, part: SSAValue | GraphOp, sources: frozenset[SSAValue]) -> bool:
+        """Whether a value or what an operator makes follows from one of these results."""
+        value = part if isinstance(part, SSAValue) else part.results[0]
+        return not self._sources[value].isdisjoint(sources)
+
+    def _leaves(self, part: SSAValue | GraphOp) -> bool:
+        """Whether a value, or what an operator makes, is needed outside of the region."""
+        is_value = isinstance(part, SSAValue)
+        users = users_of([part] if is_value else part.results)
+        return any(user not in self.ops for user in users) or not (is_value or users)
