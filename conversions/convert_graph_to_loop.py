@@ -27,6 +27,7 @@ from ..core.walks import operations_in
 from ..dialects.graph import ops as graph
 from ..dialects.graph.attrs import PRIMITIVE
 from ..dialects.graph.interfaces import GraphOp
+from ..dialects.graph.kernel_bounds import HINT, described, outside_of_call
 from ..dialects.graph.plan.nest_plan import NestPlan
 from ..dialects.graph.plan.planner import planned
 from ..dialects.graph.plan.recording import Recorder
@@ -91,6 +92,14 @@ def _plan_of(function: func.FuncOp, shapes: SymbolicShapes, recorder: Recorder) 
         hint = "graph-fuse-ops makes functions that can be one kernel"
         raise refused(function, "cannot be one kernel", got=refusal.why, hint=hint)
     return plan
+
+
+def _require_inside(kernel: loop.KernelOp, call: graph.CallDpsOp) -> None:
+    """Raise if an access of a kernel that users wrote may be outside of its buffer."""
+    if (found := outside_of_call(kernel, call.arguments)) is not None:
+        fact, expected, got = described(found)
+        subject = f"kernel {kernel.sym_name.data}"
+        raise refused(call, fact, subject=subject, expected=expected, got=got, hint=HINT)
 
 
 def _refuse_rest(module: ModuleOp) -> None:
@@ -171,6 +180,7 @@ class ConvertGraphToLoopPass(ModulePass):
         users = by_callee([c for c in operations_in(op) if isinstance(c, graph.CallDpsOp)])
         for kernel in kernels:
             if calls_of := users[kernel.sym_name.data]:
+                _require_inside(kernel, calls_of[0])
                 mark_constants(kernel, calls_of)
             elif any(callee.string_value() == kernel.sym_name.data for callee in merged):
                 Rewriter.erase_op(kernel)

@@ -103,6 +103,11 @@ def size_of_argument(number: int, dimension: int | str) -> str:
     return f"x{number}.{dimension}"
 
 
+def size_of_result(number: int, dimension: int) -> str:
+    """The name of a size of a result of a kernel: ``y0.1``."""
+    return f"y{number}.{dimension}"
+
+
 Shape = tuple[Dim, ...]
 
 

@@ -17,8 +17,12 @@ from ..core.parsing import MlirParser
 from ..core.provenance import origin
 from ..core.reading import ReadingError, read_text
 from ..core.registry import make_context
+from ..core.symbols import find_symbol
 from ..core.versions import KEY
 from ..core.weights import WeightStore
+from ..dialects.graph.kernel_bounds import described, is_computed, outside_of_call
+from ..dialects.graph.ops import CallDpsOp
+from ..dialects.loop.ops import KernelOp
 
 
 def from_mlir(source: str | os.PathLike[str], weights: WeightStore | None = None) -> Module:
@@ -39,6 +43,7 @@ def from_mlir(source: str | os.PathLike[str], weights: WeightStore | None = None
         verify_module(op)
     except DiagnosticException as error:
         raise ImportModelError(f"{name}: {_first_line(str(error))}") from error
+    _check_accesses(op, name)
     _check_weights(op, weights, name)
     op.attributes.pop(KEY, None)
     return Module(op, weights)
@@ -76,6 +81,22 @@ def _first_line(text: str) -> str:
     """The first nonempty line of a message, which states the error."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0] if lines else ""
+
+
+def _check_accesses(op: ModuleOp, name: str) -> None:
+    """Check that kernels stay inside of their buffers, or say which sizes that takes.
+
+    Indices that are computed from data are trusted: built-in operators have such kernels too.
+    """
+    for call in op.walk():
+        kernel = find_symbol(call, call.callee) if isinstance(call, CallDpsOp) else None
+        if not isinstance(call, CallDpsOp) or not isinstance(kernel, KernelOp):
+            continue
+        if (found := outside_of_call(kernel, call.arguments, trusted=is_computed)) is not None:
+            fact, expected, got = described(found)
+            where = f"{name}: kernel {kernel.sym_name.data}"
+            words = explain(where, fact, expected=expected, got=got, origin=origin(call))
+            raise ImportModelError(words)
 
 
 def _check_weights(op: ModuleOp, weights: WeightStore, name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects import func
@@ -12,9 +12,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from ...core.provenance import fuse, origin
 from ...core.refusal import refused
-from ...core.typed import owned, parent_of, returned
+from ...core.typed import owned, parent_of, returned, tensor_type
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
+from ...dialects.graph.kernel_bounds import HINT, computed_indices, described, outside_of, sizes_of
 from ...dialects.graph.nest import Index
 from ...dialects.graph.plan.nest_plan import NestPlan, ResultNest
 from ...dialects.graph.shapes import SymbolicShapes
@@ -46,6 +47,7 @@ def build_kernel(
     for number, output in enumerate(outputs):
         output.name_hint = "y" if len(outputs) == 1 else f"y{number}"
     arguments, results = arguments_of(function, block), returned(function)
+    source_of: dict[Operation, Operation] = {}
     if plan.writer is not None:
         targets = {
             source: [(results[number], outputs[number]) for number in numbers]
@@ -54,10 +56,12 @@ def build_kernel(
         writer = NestWriter(block, arguments, shapes, plan.writer, targets)
         with writer.body.standing_for(plan.writer):
             plan.writer.write(writer)
+        source_of |= writer.body.source_of
     pairs = list(zip(results, outputs, strict=True))
     nest = NestBuilder(block, arguments, pairs, shapes, plan.staged)
     for planned in plan.nests:
         _fill(nest, planned, results, outputs)
+    source_of |= nest.body.source_of
     kernel = loop.KernelOp(
         function.sym_name.data,
         input_types,
@@ -68,7 +72,37 @@ def build_kernel(
     kernel.location = fuse(op for op in function.walk() if isinstance(op, GraphOp))
     if plan.writer is not None:
         _verify_written(kernel, plan.writer)
+    if any(isinstance(op, GraphOp) and op.is_foreign for op in function.body.block.ops):
+        _require_inside(kernel, function, shapes, source_of)
     return kernel
+
+
+def _require_inside(
+    kernel: loop.KernelOp,
+    function: func.FuncOp,
+    shapes: SymbolicShapes,
+    source_of: Mapping[Operation, Operation],
+) -> None:
+    """Raise if an access that users wrote may be outside of its buffer."""
+    args = function.body.block.args
+    sizes = sizes_of(shapes, args), sizes_of(shapes, returned(function))
+
+    def is_trusted(access: loop.LoadOp | loop.StoreOp) -> bool:
+        # A built-in operator, such as a sort, may know more of the indices that it computes.
+        ops = computed_indices(access)
+        return bool(ops) and not any(map(is_foreign, (access, *ops)))
+
+    def is_foreign(op: Operation) -> bool:
+        source = source_of.get(op)
+        return isinstance(source, GraphOp) and source.is_foreign
+
+    found = outside_of(kernel, [tensor_type(arg) for arg in args], *sizes, is_trusted)
+    if found is not None:
+        fact, expected, got = described(found)
+        source = source_of.get(found.access, function)
+        if not is_foreign(found.access):
+            source = next(op for op in function.walk() if isinstance(op, GraphOp) and op.is_foreign)
+        raise refused(source, fact, expected=expected, got=got, hint=HINT)
 
 
 def _verify_written(kernel: loop.KernelOp, writer: GraphOp) -> None:

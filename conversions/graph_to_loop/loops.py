@@ -49,6 +49,8 @@ class LoopNest(Scopes[Frame]):
         self.depends: dict[SSAValue, frozenset[Frame]] = {}
         self.sources: list[Operation] = []
         """The operators that are being emitted, each for the one before it."""
+        self.source_of: dict[Operation, Operation] = {}
+        """The operator that each operation was placed for."""
         self._used: dict[str, int] = {}
 
     @contextmanager
@@ -264,8 +266,10 @@ class LoopNest(Scopes[Frame]):
         return result
 
     def _place(self, op: Operation, frame: Frame) -> None:
-        if self.sources and op.location is UNKNOWN_LOC:
-            op.location = self.sources[-1].location
+        if self.sources:
+            self.source_of[op] = self.sources[-1]
+            if op.location is UNKNOWN_LOC:
+                op.location = self.sources[-1].location
         frame.block.add_op(op)
         frame.dependences |= self._depends_of(op.operands)
 

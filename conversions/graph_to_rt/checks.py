@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, i32, i64
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
-from ...core.dims import Dim
+from ...core.dims import Dim, size_of_result
+from ...core.errors import explain
 from ...core.provenance import origin
 from ...core.refusal import refused
 from ...core.typed import tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.loop import ops as loop
-from ...dialects.loop.arguments import BOUNDS, LEAST, OFFSETS
+from ...dialects.loop.arguments import BOUNDS, FITS, LEAST, OFFSETS, texts_of
 from ...dialects.loop.segments import is_row_pointer
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
@@ -90,20 +90,24 @@ def check_bounds(
     sizes = function.shapes.of_arguments(call.arguments)
     subject = origin(call) or f"kernel {kernel.sym_name.data}"
     for operand, position in zip(call.arguments, call.places, strict=False):
-        for text in _texts(kernel, position, LEAST):
-            size, _, least = text.data.partition(" >= ")
+        for text in texts_of(kernel, position, LEAST):
+            size, _, least = text.partition(" >= ")
             _check_least(function, call, Dim.parse(size).substitute(sizes), int(least))
         for name, check in ((BOUNDS, rt.CheckIndexOp), (OFFSETS, rt.CheckOffsetsOp)):
-            for text in _texts(kernel, position, name):
+            for text in texts_of(kernel, position, name):
                 indices = buffers_of(operand)[0]
-                limit = function.size(Dim.parse(text.data).substitute(sizes), call)
+                limit = function.size(Dim.parse(text).substitute(sizes), call)
                 function.append(check(function.context, indices, limit, subject))
-
-
-def _texts(kernel: loop.KernelOp, position: int, name: str) -> Sequence[StringAttr]:
-    """The texts of an attribute of an argument."""
-    found = kernel.attrs_of(position).get(name)
-    return cast(ArrayAttr[StringAttr], found).data if isinstance(found, ArrayAttr) else ()
+    if fits := texts_of(kernel, 0, FITS):
+        sizes |= {
+            size_of_result(number, axis): dim
+            for number, result in enumerate(call.results)
+            for axis, dim in enumerate(function.shapes.shape(result))
+        }
+        for text in fits:
+            left, _, right = text.partition(" <= ")
+            ends = Dim.parse(left).substitute(sizes), Dim.parse(right).substitute(sizes)
+            _check_fits(function, call, ends)
 
 
 def _check_least(function: BufferFunction, call: graph.CallDpsOp, size: Dim, least: int) -> None:
@@ -118,3 +122,21 @@ def _check_least(function: BufferFunction, call: graph.CallDpsOp, size: Dim, lea
     subject = origin(call) or f"kernel {call.callee.string_value()}"
     message = f"{subject}: {fact}, expected {{0}} or more, got {{1}}"
     function.append(rt.CheckOp(function.context, fits, message, [limit, value]))
+
+
+def _check_fits(function: BufferFunction, call: graph.CallDpsOp, ends: tuple[Dim, Dim]) -> None:
+    """Check that one size is not above another, so that no access is outside of a buffer."""
+    left, right = ends
+    rest = right - left
+    if all(factor > 0 for _, factor in rest.terms):
+        return
+    subject, fact = f"kernel {call.callee.string_value()}", "an access is outside of a buffer"
+    if all(factor < 0 for _, factor in rest.terms) and rest.constant:
+        got = f"{left} > {right}"
+        raise refused(call, fact, subject=subject, expected=f"{left} <= {right}", got=got)
+    values = [function.size(left, call), function.size(right, call)]
+    fits = function.insert(arith.CmpiOp(*values, "sle"))
+    words = explain(
+        subject, fact, expected=f"{left} <= {right}", got="{0} > {1}", origin=origin(call)
+    )
+    function.append(rt.CheckOp(function.context, fits, words, values))

@@ -143,6 +143,11 @@ class GraphOp(IRDLOperation, ABC):
         return f"{self.name} has no value at an index: it is opaque"
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether users wrote the loops of the operator: it is of a plug-in, or calls a kernel."""
+        return not type(self).__module__.startswith(f"{__package__}.")
+
+    @property
     def has_kernel(self) -> bool:
         """Whether the operator can be (part of) a kernel."""
         return self.refusal is None

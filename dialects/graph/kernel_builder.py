@@ -7,19 +7,16 @@ by `y[i, j] = value`. See `kernels.py` for who calls it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
-    IndexType,
     IntegerType,
     TensorType,
     f32,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -28,25 +25,17 @@ from ...core.building.arithmetic import constant
 from ...core.dims import Dim, Shape, size_of_argument
 from ...core.dtypes import ELEMENT_TYPES
 from ...core.errors import CompileError, explain
-from ..loop.attrs import Combine, LoopKind
-from ..loop.loops import reduction
-from ..loop.ops import ForOp, KernelOp, StoreOp, YieldOp
-from ..loop.syntax import compress
+from ..loop.ops import KernelOp, StoreOp
 from ..sparse_tensor import is_sparse
 from . import scalars
 from .attrs import compute_type, is_float
 from .buffers import buffer_types
-from .combiners import COMBINERS
 from .interfaces import GraphOp, tensor_type
-from .kernel_buffers import Buffer, Index, Row, Scalar, SparseBuffer, index_value, local_buffer
-from .kernel_folds import added, folded
-
-INDEX = IndexType()
-Scalars = tuple[Scalar, ...]
-_LOOPS = "ijlmnpqrstuv"
+from .kernel_buffers import Buffer, Index, Scalar, SparseBuffer, index_value, local_buffer
+from .kernel_loops import INDEX, KernelLoops
 
 
-class KernelBuilder:
+class KernelBuilder(KernelLoops):
     """Writes the body of one kernel; see `kernels.Kernel`.
 
     Attributes:
@@ -54,14 +43,12 @@ class KernelBuilder:
     """
 
     def __init__(self, name: str, op: GraphOp | None) -> None:
+        super().__init__()
         self.name, self.op = name, op
         self.variables: list[SSAValue] = []
-        self._body = Block()
-        self._blocks = [self._body]
         self._top: list[Operation] = []
         self._constants: dict[tuple[str, Attribute], SSAValue] = {}
         self._sizes: dict[str, Index] = {}
-        self._counts: dict[str, int] = {}
 
     def error(self, fact: str, expected: object = None, got: object = None) -> CompileError:
         """An error that names the kernel."""
@@ -141,182 +128,6 @@ class KernelBuilder:
     def extent(self, buffer: SSAValue, axis: int) -> Index:
         """The size of a dimension of a buffer."""
         return self.variable(self._on_top(memref.DimOp(buffer, self.constant(axis, INDEX))))
-
-    # Loops.
-
-    @contextmanager
-    def loops(self, *extents: int | Index) -> Iterator[Any]:
-        """Parallel loops from 0 to the extents; return one index, or a tuple of several."""
-        with self._loops(extents, LoopKind.PARALLEL) as index:
-            yield index
-
-    @contextmanager
-    def serial(self, *extents: int | Index) -> Iterator[Any]:
-        """The same, but iterations keep their order: each may read what earlier ones wrote."""
-        with self._loops(extents, LoopKind.SERIAL) as index:
-            yield index
-
-    @contextmanager
-    def _loops(self, extents: Sequence[int | Index], kind: LoopKind) -> Iterator[Any]:
-        opened: list[ForOp] = []
-        for extent in extents:
-            opened.append(self._loop(extent, kind))
-            self._blocks.append(opened[-1].body.block)
-        index = tuple(self.variable(op.variable) for op in opened)
-        yield index[0] if len(index) == 1 else index
-        for op in reversed(opened):
-            self._blocks.pop()
-            self.append(op)
-
-    def reduce(
-        self,
-        over: int | Index | Row | tuple[int | Index, ...],
-        combine: str,
-        init: Any,
-        step: Callable[..., Any],
-    ) -> Scalar:
-        """A reduction over an extent, several of them, or the entries of a row.
-
-        Args:
-            over: what to iterate over.
-            combine: how partial results join: add, mul, max or min, or custom.
-            init: what it starts at, a `Scalar`.
-            step: the new result from the index (or indices; of a row the column and the
-                stored value), and then the result so far.
-        """
-        return self.reduce_several(over, [combine], [init], lambda *given: (step(*given),))[0]
-
-    def reduce_several(
-        self,
-        over: int | Index | Row | tuple[int | Index, ...],
-        combines: Sequence[str],
-        inits: Sequence[Any],
-        step: Callable[..., Any],
-    ) -> Scalars:
-        """A reduction of several values at once, such as a maximum and a sum.
-
-        Args:
-            over: what to iterate over; see `reduce`.
-            combines: how partial results of each value join; "custom" for one that depends on
-                another one.
-            inits: what each starts at, a `Scalar`.
-            step: the new results, as many, from the index and then all results so far.
-        """
-        self._check_scalars(inits)
-        if len(combines) != len(inits):
-            raise self.error("wrong number of combiners", len(inits), len(combines))
-        if isinstance(over, Row):
-            return self._reduce_row(over, combines, inits, step)
-        extents = over if isinstance(over, tuple) else (over,)
-
-        def level(index: tuple[Index, ...], totals: Scalars) -> Scalars:
-            if len(index) == len(extents):
-                return self._stepped(step, index, totals)
-            op = self._loop(extents[len(index)], LoopKind.REDUCTION, totals, *combines)
-            inside = tuple(Scalar(self, value) for value in op.carried)
-            return self._carrying(op, lambda: level((*index, self.variable(op.variable)), inside))
-
-        return level((), tuple(inits))
-
-    def carry(self, extent: int | Index, inits: Sequence[Any], step: Callable[..., Any]) -> Scalars:
-        """Values that each iteration of a loop passes to the next one, in order.
-
-        Args:
-            extent: the number of iterations.
-            inits: the values of the first iteration, each a `Scalar`.
-            step: the next values, as many, from the index and the values so far; it may write
-                to buffers.
-
-        Returns:
-            The values after the last iteration.
-        """
-        self._check_scalars(inits)
-        op = self._loop(extent, LoopKind.SERIAL, tuple(inits))
-        index, inside = self.variable(op.variable), tuple(Scalar(self, v) for v in op.carried)
-        return self._carrying(op, lambda: self._stepped(step, [index], inside))
-
-    def _loop(self, extent: Any, kind: LoopKind, inits: Scalars = (), *combines: str) -> ForOp:
-        """An empty loop: reductions are called k, others after their depth."""
-        base = "k" if combines else _LOOPS[min(len(self._blocks), len(_LOOPS)) - 1]
-        map, operands = compress([self.index(extent).expr], self.variables)
-        first, joins = [init.ssa for init in inits], [Combine(combine) for combine in combines]
-        op = ForOp(self._loop_name(base), map, operands, kind, inits=first, combines=joins)
-        op.variable.name_hint = op.loop_name.data
-        return op
-
-    def _check_scalars(self, inits: Sequence[Any]) -> None:
-        for init in inits:
-            if not isinstance(init, Scalar):
-                raise self.error("wrong start of a loop", "a scalar", type(init).__name__)
-        if not inits:
-            raise self.error("a loop carries nothing", "one value or more")
-
-    def _stepped(self, step: Callable[..., Any], index: Sequence[Any], totals: Scalars) -> Scalars:
-        results = step(*index, *totals)
-        if not isinstance(results, tuple) or len(results) != len(totals):
-            raise self.error("wrong results of a step", f"a tuple of {len(totals)}", results)
-        pairs = zip(results, totals, strict=True)
-        return tuple(Scalar(self, self.scalar(new, old.ssa.type)) for new, old in pairs)
-
-    def _reduce_row(
-        self, row: Row, combines: Sequence[str], inits: Sequence[Scalar], step: Callable[..., Any]
-    ) -> Scalars:
-        matrix = row.matrix
-        map, operands = compress([row.index.expr], self.variables)
-        pointers, indices, values = matrix.parts[:3]
-        name, places = self._loop_name("e"), [pointers, indices]
-        op = reduction(name, map, operands, combines, [init.ssa for init in inits], places)
-        op.variable.name_hint, op.column.name_hint = "p", "c"
-
-        def body() -> Scalars:
-            position, column = self.variable(op.variable), self.variable(op.column)
-            stored = Buffer(self, values, matrix.kind, (Dim.of(0),))[position]
-            totals = tuple(Scalar(self, value) for value in op.carried)
-            return self._stepped(step, (column, stored), totals)
-
-        return self._carrying(op, body)
-
-    def _carrying(self, op: ForOp, body: Callable[[], Scalars]) -> Scalars:
-        """Put a loop that carries values in its place; `body` writes it, and returns the next."""
-        self._blocks.append(op.body.block)
-        results = body()
-        self.append(YieldOp(*(result.ssa for result in results)))
-        self._blocks.pop()
-        for init, result in zip(op.inits, results, strict=True):
-            if result.ssa.type != init.type:
-                raise self.error(
-                    "a loop changes the type that it carries", init.type, result.ssa.type
-                )
-        self.append(op)
-        return tuple(Scalar(self, last) for last in op.results)
-
-    def sum(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
-        """The sum of `term(index)`, iterating as `reduce` does."""
-        zero = partial(scalars.zero, self)
-        return folded(self, over, "add", term, zero, partial(added, self))
-
-    def max(self, over: Any, term: Callable[..., Scalar]) -> Scalar:
-        """The largest `term(index)`; -inf or the smallest integer if there is none."""
-        largest = COMBINERS["max"]
-        first, join = partial(largest.init, self), partial(largest.step, self)
-        return folded(self, over, largest.name, term, first, join)
-
-    @contextmanager
-    def scrap(self) -> Iterator[Block]:
-        """A place for operations that are erased at the end of the context."""
-        blocks, counts = self._blocks, dict(self._counts)
-        block = Block(arg_types=[INDEX, INDEX])
-        self._blocks = [*blocks, block]
-        yield block
-        self._blocks, self._counts = blocks, counts
-        for op in reversed(list(block.ops)):
-            op.detach()
-            op.erase(safe_erase=False)
-
-    def _loop_name(self, base: str) -> str:
-        count = self._counts.get(base, 0)
-        self._counts[base] = count + 1
-        return f"{base}{count}" if count else base
 
     # Scalars.
 
@@ -426,11 +237,13 @@ class KernelBuilder:
         return [arg.type for arg in self._body.args]
 
     def finish(self, symbol: str, outputs: int) -> KernelOp:
-        """The kernel; all of its results must be written.
+        """The kernel; all of its results must be written, and all of its loops closed.
 
         Raises:
             CompileError: if one of them is not.
         """
+        if len(self._blocks) > 1:
+            raise self.error("a loop is left open", "`with k.loops(..)`, which closes it")
         args = self._body.args
         for arg in args[len(args) - outputs :]:
             if not any(isinstance(use.operation, StoreOp) for use in arg.uses):

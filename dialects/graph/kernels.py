@@ -28,6 +28,7 @@ from ..loop.ops import KernelOp
 from ..sparse_tensor import is_sparse
 from .buffers import buffer_types
 from .interfaces import GraphOp, ShapeFacts, tensor_type, unknown_sizes
+from .kernel_bounds import HINT, described, outside_of_call
 from .kernel_builder import KernelBuilder
 
 
@@ -74,6 +75,10 @@ class Kernel:
         if kernel is None:
             raise CompileError(explain(f'kernel "{self.name}"', "declines what it is called with"))
         locate(kernel, self._location())
+        if (found := outside_of_call(kernel, operands, sizes)) is not None:
+            fact, expected, got = described(found)
+            subject = f'kernel "{self.name}"'
+            raise CompileError(explain(subject, fact, expected=expected, got=got, hint=HINT))
         return kernel
 
     def _location(self) -> LocationAttr:

@@ -208,6 +208,10 @@ class CallDpsOp(CallLikeOp):
         super().__init__(symbol, arguments, result_types, result_dims, result_sizes)
 
     @property
+    def is_foreign(self) -> bool:
+        return True
+
+    @property
     def places(self) -> list[int]:
         """The number of the first parameter of the kernel for each argument, and for the results.
 

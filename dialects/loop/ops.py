@@ -93,6 +93,9 @@ class KernelOp(IRDLOperation):
     of; `loop.bounds = ["x0.1"]`: its integers are indices below each of these extents (here
     dimension 1 of the first tensor that is passed), checked before the kernel runs;
     `loop.least = ["x0.1 >= 10"]`: this size is at least so much, which is checked before as well;
+    `loop.fits = ["x0.0 <= x1.1+2"]`, of the first argument: comparisons of sizes, also of results
+    (`y0.1`), under which all accesses are inside of their buffers, checked before (see
+    `inside.py`);
     `loop.offsets = ["x0.0"]`: its integers are from 0 up to these extents and never decrease, which
     is checked as well;
     `loop.indptr` (unit): the row pointers of a CSR matrix, needed where only `loop.load` reads them

@@ -52,7 +52,8 @@ def spmm(k, a, x, y):
 @sw.kernel
 def gather(k, x, indices, y):
     with k.loops(*y.shape) as (i, j):
-        y[i, j] = x[indices[i], j]
+        place = indices[i]
+        y[i, j] = x[k.where(place < 0, place + k.cast(x.shape[0], "i64"), place), j]
 
 
 @sw.kernel

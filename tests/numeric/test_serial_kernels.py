@@ -41,7 +41,7 @@ def histogram(k: Any, i: Any, y: Any) -> None:
     with k.loops(*y.shape) as n:
         y[n] = 0.0
     with k.serial(*i.shape) as n:
-        y.accumulate(k.index(i[n]), 1.0)
+        y.accumulate(k.minimum(k.maximum(i[n], 0), y.shape[0] - 1), 1.0)
 
 
 @sw.kernel

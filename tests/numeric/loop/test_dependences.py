@@ -111,7 +111,7 @@ def scattered(k: Any, x: Any, y: Any) -> None:
     with k.loops(4, 6) as (i, j):
         y[i, j] = x[i, j]
     with k.loops(4) as i:
-        y[i, k.cast(x[i, 0], "i32")] = 7
+        y[i, k.minimum(k.maximum(k.cast(x[i, 0], "i32"), 0), 5)] = 7
 
 
 @pytest.mark.parametrize("kernel", [cut, tiled, skewed, again, scattered])

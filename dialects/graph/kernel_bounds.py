@@ -1,0 +1,158 @@
+"""The kernels of users: their accesses are inside of their buffers, or the kernel is refused.
+
+What depends on the sizes of a call is a condition (`loop.fits`) that is checked before the kernel
+runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from ...core.dims import Dim, size_of_argument, size_of_result
+from ...core.typed import memref_type
+from ..loop.arguments import BOUNDS, FITS, OFFSETS, texts_of
+from ..loop.dependences import access_text
+from ..loop.inside import Inside, Known, Unproved, as_text
+from ..loop.ops import SCHEDULE, KernelOp, LoadOp, StoreOp
+from ..sparse_tensor import is_sparse, part_count
+from .interfaces import tensor_type
+from .shapes import SymbolicShapes
+
+Access: TypeAlias = LoadOp | StoreOp
+Sizes: TypeAlias = Sequence[Dim | None]
+"""The sizes of a tensor in those of arguments, None for one that does not follow from them."""
+
+HINT = "clamp the index, or guard the access"
+
+
+def outside_of_call(
+    kernel: KernelOp,
+    operands: Sequence[SSAValue],
+    results: Sequence[Sizes] | None = None,
+    trusted: Callable[[Access], bool] = lambda access: False,
+) -> Unproved | None:
+    """What `outside_of` finds in a kernel that is called with these operands.
+
+    Args:
+        kernel: the kernel.
+        operands: the operands of a call.
+        results: the sizes of the results, as far as they follow from those of operands.
+        trusted: see `outside_of`.
+    """
+    if SCHEDULE in kernel.attributes:
+        return None
+    expected = sum(part_count(tensor_type(value)) for value in operands)
+    if expected != len(kernel.inputs):
+        # The conversion of the call refuses it.
+        return None
+    kinds = [tensor_type(value) for value in operands]
+    shapes = [
+        [Dim.symbol(size_of_argument(number, axis)) for axis in range(kind.get_num_dims())]
+        for number, kind in enumerate(kinds)
+    ]
+    names = {name for shape in shapes for dim in shape for name in dim.symbols}
+    own: list[Sizes] = []
+    for number, kind in enumerate(map(memref_type, kernel.outputs)):
+        given = [None] * kind.get_num_dims() if results is None else results[number]
+        own.append(
+            [
+                dim
+                if dim is not None and names.issuperset(dim.symbols)
+                else Dim.symbol(size_of_result(number, axis))
+                for axis, dim in enumerate(given)
+            ]
+        )
+    return outside_of(kernel, kinds, shapes, own, trusted)
+
+
+def outside_of(
+    kernel: KernelOp,
+    kinds: Sequence[TensorType],
+    sizes: Sequence[Sizes],
+    results: Sequence[Sizes],
+    trusted: Callable[[Access], bool] = lambda access: False,
+) -> Unproved | None:
+    """An access of a kernel that may be outside of its buffer whatever sizes are checked.
+
+    If there is none, the sizes that have to be checked are added to the attributes of the kernel.
+
+    Args:
+        kernel: the kernel.
+        kinds: the types of the tensors that are passed.
+        sizes: their sizes.
+        results: the sizes of the results.
+        trusted: whether an access is known to be inside otherwise.
+    """
+    inside, texts = Inside(_known(kernel, kinds, sizes, results)), list(texts_of(kernel, 0, FITS))
+    for access in kernel.walk():
+        if not isinstance(access, LoadOp | StoreOp) or trusted(access):
+            continue
+        for found in inside.conditions(access):
+            if isinstance(found, Unproved):
+                return found
+            texts.append(as_text(found))
+    if texts:
+        first, *rest = kernel.arg_attrs or [DictionaryAttr({})] * len(kernel.body.block.args)
+        fits = ArrayAttr([StringAttr(text) for text in dict.fromkeys(texts)])
+        kernel.arg_attrs = ArrayAttr([DictionaryAttr({**first.data, FITS: fits}), *rest])
+    return None
+
+
+def is_computed(access: Access) -> bool:
+    """Whether an access is at an index that is computed, from data or otherwise."""
+    return bool(computed_indices(access))
+
+
+def computed_indices(access: Access) -> list[Operation]:
+    """The operations that compute indices of an access; sizes and loops are none."""
+    made = [index.owner for index in access.indices if isinstance(index.owner, Operation)]
+    return [op for op in made if not isinstance(op, arith.ConstantOp | memref.DimOp)]
+
+
+def described(found: Unproved) -> tuple[str, str, str]:
+    """The fact, what is expected, and what was found instead, for a message."""
+    size = memref_type(found.access.buffer).get_shape()[found.dimension]
+    fact = f"an access may be outside of dimension {found.dimension}"
+    limit = "the size of the dimension" if size < 0 else size
+    return fact, f"0 <= index < {limit}", access_text(found.access)
+
+
+def _known(
+    kernel: KernelOp, kinds: Sequence[TensorType], shapes: Sequence[Sizes], results: Sequence[Sizes]
+) -> Known:
+    """What is known of the arguments of a kernel."""
+    known, zero, position = Known(), Dim.of(0), 0
+    for number, (kind, shape) in enumerate(zip(kinds, shapes, strict=True)):
+        parts = kernel.inputs[position : position + part_count(kind)]
+        position += len(parts)
+        if not is_sparse(kind):
+            known.shapes[parts[0]] = shape
+            continue
+        (rows, columns), entries = shape, Dim.symbol(size_of_argument(number, "nnz"))
+        known.shapes[parts[0]] = [None if rows is None else rows + 1]
+        known.shapes |= {part: [entries] for part in parts[1:3]}
+        known.contents[parts[0]] = [(zero, entries + 1)]
+        size = kind.get_shape()[1]
+        columns = columns if size < 0 else Dim.of(size)
+        if columns is not None:
+            known.contents[parts[1]] = [(zero, columns)]
+            known.sizes |= dict.fromkeys(parts[3:], columns)
+    known.shapes |= dict(zip(kernel.outputs, results, strict=True))
+    for number, arg in enumerate(kernel.inputs):
+        indices = [Dim.parse(text) for text in texts_of(kernel, number, BOUNDS)]
+        offsets = [Dim.parse(text) for text in texts_of(kernel, number, OFFSETS)]
+        if indices or offsets:
+            # A negative index counts from the back.
+            ends = [(-extent, extent) for extent in indices]
+            known.contents[arg] = [*ends, *((zero, extent + 1) for extent in offsets)]
+    return known
+
+
+def sizes_of(shapes: SymbolicShapes, values: Sequence[SSAValue]) -> list[Sizes]:
+    """The sizes of tensors of a primitive function in those of its arguments."""
+    return [[shapes.in_arguments(dim) for dim in shapes.shape(value)] for value in values]

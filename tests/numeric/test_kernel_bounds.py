@@ -1,0 +1,256 @@
+"""Kernels of users never access memory outside of their buffers, whatever sizes they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+
+Shape = tuple[int | str, ...]
+
+
+def compiled(
+    kernel: Callable[..., None], *inputs: tuple[Shape, str], result: Shape
+) -> sw.Executable:
+    b = sw.Builder()
+    values = [b.input(f"x{n}", shape, dtype) for n, (shape, dtype) in enumerate(inputs)]
+    b.output(b.call_kernel(sw.kernel(kernel), *values, results=sw.TensorSpec(result)))
+    return sw.compile(b.module(), threads=1, opt_level=0)
+
+
+def checks(exe: sw.Executable) -> list[str]:
+    """The conditions that are checked in each call."""
+    return [line.split('"')[1] for line in exe.ir("buffers").splitlines() if "rt.check" in line]
+
+
+def rows(k: Any, x: Any, y: Any) -> None:
+    with k.loops(x.shape[0]) as i:
+        y[i] = x[i]
+
+
+def vector(size: int) -> np.ndarray:
+    return np.arange(size, dtype=np.float32)
+
+
+def test_a_result_that_is_too_small_is_an_error_of_the_call() -> None:
+    exe = compiled(rows, (("n",), "f32"), result=(3,))
+    np.testing.assert_array_equal(exe(vector(3)), vector(3))
+    message = (
+        r"kernel rows: an access is outside of a buffer, expected n <= 3, got 100000 > 3 \(node"
+    )
+    with pytest.raises(sw.InputError, match=message):
+        exe(vector(100000))
+
+
+def test_sizes_of_operands_are_compared() -> None:
+    def total(k: Any, x: Any, z: Any, y: Any) -> None:
+        with k.loops(x.shape[0]) as i:
+            y[i] = x[i] + z[i]
+
+    exe = compiled(total, (("n",), "f32"), (("m",), "f32"), result=("n",))
+    np.testing.assert_array_equal(exe(vector(3), vector(5)), 2 * vector(3))
+    with pytest.raises(sw.InputError, match="expected n <= m, got 3 > 2"):
+        exe(vector(3), vector(2))
+    exe = compiled(total, (("n",), "f32"), (("n",), "f32"), result=("n",))
+    assert not checks(exe), "the same symbol needs no check"
+
+
+def window(k: Any, x: Any, y: Any) -> None:
+    with k.loops(x.shape[0]) as i:
+        y[i] = 0
+    with k.loops(x.shape[0] - 4) as i:
+        y[i] = k.sum(5, lambda t: x[i + t])
+
+
+def wide_window(k: Any, x: Any, y: Any) -> None:
+    with k.loops(x.shape[0] - 4) as i:
+        y[i] = k.sum(6, lambda t: x[i + t])
+
+
+def flat(k: Any, x: Any, y: Any) -> None:
+    with k.loops(x.shape[0], 4) as (i, j):
+        y[i * 4 + j] = x[i, j]
+
+
+def halves(k: Any, x: Any, y: Any) -> None:
+    with k.loops(y.shape[0]) as i:
+        y[i] = x[i // 2] + x[i - (i + 1) // 2]
+
+
+def backwards(k: Any, x: Any, y: Any) -> None:
+    with k.loops(x.shape[0]) as i:
+        y[i] = x[x.shape[0] - 1 - i]
+
+
+def triangle(k: Any, x: Any, y: Any) -> None:
+    with k.loops(x.shape[0]) as i:
+        y[i] = k.sum(i + 1, lambda j: x[i - j])
+
+
+def first(k: Any, x: Any, y: Any) -> None:
+    with k.loops(x.shape[0]) as i:
+        y[i] = x[0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "shape", "result", "expected"),
+    [
+        (window, ("n",), ("n",), []),
+        (wide_window, ("n",), ("n",), None),
+        (flat, ("n", 4), ("4*n",), []),
+        (flat, ("n", 3), ("4*n",), None),
+        (halves, ("n",), ("2*n",), []),
+        (backwards, ("n",), ("n",), []),
+        (triangle, ("n",), ("n",), []),
+        (first, ("n",), ("n",), []),
+    ],
+)
+def test_what_holds_for_all_sizes_is_not_checked(
+    kernel: Callable[..., None], shape: Shape, result: Shape, expected: Sequence[str] | None
+) -> None:
+    if expected is None:
+        with pytest.raises(sw.CompileError, match="an access"):
+            compiled(kernel, (shape, "f32"), result=result)
+        return
+    assert checks(compiled(kernel, (shape, "f32"), result=result)) == expected
+
+
+def before(k: Any, x: Any, ids: Any, y: Any) -> None:
+    with k.loops(x.shape[0]) as i:
+        y[i] = x[i - 1]
+
+
+def taken(k: Any, x: Any, ids: Any, y: Any) -> None:
+    with k.loops(*y.shape) as i:
+        y[i] = x[ids[i]]
+
+
+def half_clamped(k: Any, x: Any, ids: Any, y: Any) -> None:
+    with k.loops(*y.shape) as i:
+        y[i] = x[k.maximum(ids[i], 0)]
+
+
+def wrapping(k: Any, x: Any, ids: Any, y: Any) -> None:
+    with k.loops(*y.shape) as i:
+        above = k.cast(k.index(k.maximum(ids[i], 0)) + 1, "i64")
+        y[i] = x[k.minimum(above, k.cast(x.shape[0] - 1, "i64"))]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "place"),
+    [
+        (before, r"x\[i - 1\]"),
+        (taken, r"x\[\(computed\)\]"),
+        (half_clamped, "x"),
+        (wrapping, "x"),
+    ],
+)
+def test_what_may_be_outside_is_refused(kernel: Callable[..., None], place: str) -> None:
+    message = f"may be outside of dimension 0, expected 0 <= index < .*, got {place}.*; clamp the"
+    with pytest.raises(sw.CompileError, match=message):
+        compiled(kernel, (("n",), "f32"), (("m",), "i64"), result=("m",))
+
+
+def test_an_index_is_clamped() -> None:
+    def clamped(k: Any, x: Any, ids: Any, y: Any) -> None:
+        with k.loops(*y.shape) as i:
+            last = k.cast(x.shape[0] - 1, "i64")
+            y[i] = x[k.maximum(k.minimum(ids[i], last), 0)]
+
+    exe = compiled(clamped, (("n",), "f32"), (("m",), "i64"), result=("m",))
+    ids = np.array([-(2**63), -1, 2, 2**63 - 1])
+    np.testing.assert_array_equal(exe(vector(3), ids), [0, 0, 2, 2])
+    with pytest.raises(sw.InputError, match="expected 1 <= n, got 1 > 0"):
+        exe(vector(0), ids)
+
+
+def test_a_loop_does_not_run_a_negative_number_of_times() -> None:
+    def negative(k: Any, x: Any, y: Any) -> None:
+        with k.loops(-3) as i:
+            y[i] = x[i]
+
+    message = "wrong number of iterations, expected 0 or more, got -3"
+    with pytest.raises(sw.CompileError, match=message):
+        compiled(negative, ((3,), "f32"), result=(3,))
+
+
+TEXT = """
+func.func @main(%x: tensor<?xf32>) -> tensor<3xf32> {
+  %y = graph.call_dps @k(%x) : (tensor<?xf32>) -> tensor<3xf32>
+  func.return %y : tensor<3xf32>
+}
+loop.kernel @k(%x: memref<?xf32>) -> (%y: memref<3xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  loop.for "i" %i to %n {
+    %v = loop.load %x (d0) -> (PLACE)(%i) : memref<?xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<3xf32>
+  }
+}
+"""
+
+
+def test_kernels_in_text() -> None:
+    exe = sw.compile(sw.from_mlir(TEXT.replace("PLACE", "d0")), threads=1)
+    np.testing.assert_array_equal(exe(vector(3)), vector(3))
+    with pytest.raises(sw.InputError, match="kernel k: an access is outside of a buffer"):
+        exe(vector(4))
+    static = TEXT.replace("PLACE", "d0").replace("tensor<?xf32>", "tensor<5xf32>")
+    with pytest.raises(sw.CompileError, match="expected 5 <= 3, got 5 > 3"):
+        sw.compile(sw.from_mlir(static), threads=1)
+    with pytest.raises(sw.StepwellError, match="kernel k: an access may be outside of dimension 0"):
+        sw.from_mlir(TEXT.replace("PLACE", "d0 - 1"))
+
+
+def test_a_loop_that_is_left_by_an_exception_is_not_in_the_kernel() -> None:
+    def guarded(k: Any, x: Any, y: Any) -> None:
+        for attempt in (
+            lambda: k.sum(2, lambda i: x[i, 0]),
+            lambda: k.carry(2, [x[0]], lambda i, total: 1 / 0),
+        ):
+            with suppress(sw.CompileError, ZeroDivisionError), k.loops(4, 2) as (i, _):
+                y[i] = 7
+                attempt()
+        with k.loops(*y.shape) as i:
+            y[i] = x[i] * 2
+
+    exe = compiled(guarded, ((4,), "f32"), result=(4,))
+    np.testing.assert_array_equal(exe(vector(4)), 2 * vector(4))
+    kernel = exe.ir("kernels")
+    assert kernel.count("loop.for") == kernel.count("loop.store") == 1
+
+
+def left_open(k: Any, x: Any, y: Any, loops: Any = ExitStack()) -> None:  # noqa: B008
+    loops.enter_context(k.loops(4))
+    y[0] = x[0]
+
+
+def swallowed(k: Any, x: Any, y: Any) -> None:
+    with suppress(ValueError), k.loops(4) as i:
+        y[i] = x[i]
+        raise ValueError
+
+
+def escaped(k: Any, x: Any, y: Any) -> None:
+    with k.loops(4) as i:
+        y[i] = x[i]
+    with k.loops(4) as j:
+        y[j] = x[i]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (left_open, "a loop is left open, expected `with k.loops"),
+        (swallowed, 'nothing is written to "y"'),
+        (escaped, "used before it is defined"),
+    ],
+)
+def test_loops_are_closed(kernel: Callable[..., None], message: str) -> None:
+    with pytest.raises(sw.CompileError, match=message):
+        compiled(kernel, ((4,), "f32"), result=(4,))

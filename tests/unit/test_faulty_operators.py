@@ -1,0 +1,130 @@
+"""Operators of plug-ins with faults: each is one error that names the operator and its node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Dialect, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.parser import Parser
+
+from stepwell.core.dims import Shape
+from stepwell.core.errors import CompileError
+from stepwell.core.pipelines import run_passes
+from stepwell.core.registry import make_context
+from stepwell.core.target import named
+from stepwell.core.weights import WeightStore
+from stepwell.dialects.graph.attrs import FLOAT_TENSOR
+from stepwell.dialects.graph.interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    WritingNest,
+)
+
+
+class Faulty(GraphOp):
+    FUSION: ClassVar[FusionKind] = FusionKind.INJECTIVE
+
+    x = operand_def(FLOAT_TENSOR)
+    result = result_def(FLOAT_TENSOR)
+
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        return [shapes[0]]
+
+    def reference(self, *arrays: object) -> tuple[np.ndarray, ...]:
+        raise NotImplementedError
+
+
+@irdl_op_definition
+class BeforeOp(Faulty):
+    name = "faulty.before"
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        return nest.at(self.x, (index[0] + -1, *index[1:]))
+
+
+@irdl_op_definition
+class BehindOp(Faulty):
+    name = "faulty.behind"
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+
+    def write(self, nest: WritingNest) -> None:
+        with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as (row, column):
+            nest.write(0, (row + 1, column), nest.at(self.x, (row, column)))
+
+
+@irdl_op_definition
+class FirstOp(Faulty):
+    """x[0] + x[i] in the first dimension, which is right."""
+
+    name = "faulty.first"
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        return nest.at(self.x, (index[0] * 0, *index[1:]))
+
+
+@irdl_op_definition
+class SameOp(Faulty):
+    name = "faulty.same"
+    FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        return nest.at(self.x, index)
+
+
+DIALECT = Dialect("faulty", [BeforeOp, BehindOp, FirstOp, SameOp])
+X = "tensor<?x6xf32>"
+
+
+def lowered(body: str) -> str:
+    ctx = make_context(WeightStore(), named("x86-64-v4"))
+    ctx.load_dialect(DIALECT)
+    text = f"func.func @main(%x: {X}) -> {X} {{\n{body}\nfunc.return %y : {X}\n}}"
+    module = Parser(ctx, text).parse_module()
+    assert isinstance(module, ModuleOp)
+    module.verify()
+    run_passes(ctx, module, "graph-fuse-ops,convert-graph-to-loop")
+    return str(module)
+
+
+def applied(name: str) -> str:
+    return f'%y = faulty.{name} %x : ({X}) -> {X} loc("here")'
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("before", r"an access may be outside of dimension 0.*, got x\[i - 1, j\] .*clamp"),
+        (
+            "behind",
+            r"an access may be outside of dimension 0.*, got y\[i \+ 1, j\] .*clamp",
+        ),
+    ],
+)
+def test_faults_are_errors_that_name_the_operator(name: str, message: str) -> None:
+    with pytest.raises(CompileError, match=rf"faulty\.{name}: {message}") as found:
+        lowered(applied(name))
+    assert str(found.value).count('node "here"') == 1
+
+
+def test_what_is_read_through_other_operators_is_inside_too() -> None:
+    relu = f'%r = graph.relu %x : ({X}) -> {X} loc("relu")\n'
+    with pytest.raises(CompileError, match=r'faulty.before: an access may .*node "here"'):
+        lowered(relu + applied("before").replace("%x", "%r"))
+    assert "loop.fits" not in lowered(relu + applied("first").replace("%x", "%r"))
+
+
+def test_indices_of_other_operators_are_trusted() -> None:
+    """A sort computes places that only the sort knows to be inside."""
+    pair = f"({X}) -> ({X}, tensor<?x6xi64>)"
+    sort = f"%s, %t = graph.sort %x axis = 1 descending = false : {pair}\n"
+    assert lowered(sort + applied("same").replace("%x", "%s")).count("loop.kernel") == 1
