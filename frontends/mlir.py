@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, NoneAttr, TensorType
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
+from ..core.dims import Dim
 from ..core.dominance import verify_module
 from ..core.dtypes import dtype_of
 from ..core.errors import ImportModelError, explain
@@ -18,10 +20,12 @@ from ..core.provenance import origin
 from ..core.reading import ReadingError, read_text
 from ..core.registry import make_context
 from ..core.symbols import find_symbol
+from ..core.typed import function_around
 from ..core.versions import KEY
 from ..core.weights import WeightStore
-from ..dialects.graph.kernel_bounds import described, is_computed, outside_of_call
+from ..dialects.graph.kernel_bounds import described, holds_in, is_computed, outside_of_call
 from ..dialects.graph.ops import CallDpsOp
+from ..dialects.graph.shapes import SymbolicShapes
 from ..dialects.loop.ops import KernelOp
 
 
@@ -88,11 +92,18 @@ def _check_accesses(op: ModuleOp, name: str) -> None:
 
     Indices that are computed from data are trusted: built-in operators have such kernels too.
     """
+    shapes_of = functools.cache(SymbolicShapes)
     for call in op.walk():
         kernel = find_symbol(call, call.callee) if isinstance(call, CallDpsOp) else None
         if not isinstance(call, CallDpsOp) or not isinstance(kernel, KernelOp):
             continue
-        if (found := outside_of_call(kernel, call.arguments, trusted=is_computed)) is not None:
+
+        def holds(condition: Dim, call: CallDpsOp = call) -> bool:
+            function = function_around(call)
+            return function is not None and holds_in(call, shapes_of(function), condition)
+
+        found = outside_of_call(kernel, call.arguments, trusted=is_computed, holds=holds)
+        if found is not None:
             fact, expected, got = described(found)
             where = f"{name}: kernel {kernel.sym_name.data}"
             words = explain(where, fact, expected=expected, got=got, origin=origin(call))

@@ -8,12 +8,13 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
-from ...core.dims import Dim, size_of_result
+from ...core.dims import Dim
 from ...core.errors import explain
 from ...core.provenance import origin
 from ...core.refusal import refused
 from ...core.typed import tensor_type
 from ...dialects.graph import ops as graph
+from ...dialects.graph.kernel_bounds import call_sizes
 from ...dialects.loop import ops as loop
 from ...dialects.loop.arguments import BOUNDS, FITS, LEAST, OFFSETS, texts_of
 from ...dialects.loop.segments import is_row_pointer
@@ -99,11 +100,7 @@ def check_bounds(
                 limit = function.size(Dim.parse(text).substitute(sizes), call)
                 function.append(check(function.context, indices, limit, subject))
     if fits := texts_of(kernel, 0, FITS):
-        sizes |= {
-            size_of_result(number, axis): dim
-            for number, result in enumerate(call.results)
-            for axis, dim in enumerate(function.shapes.shape(result))
-        }
+        sizes = call_sizes(call, function.shapes)
         for text in fits:
             left, _, right = text.partition(" <= ")
             ends = Dim.parse(left).substitute(sizes), Dim.parse(right).substitute(sizes)
@@ -134,9 +131,9 @@ def _check_fits(function: BufferFunction, call: graph.CallDpsOp, ends: tuple[Dim
     if all(factor < 0 for _, factor in rest.terms) and rest.constant:
         got = f"{left} > {right}"
         raise refused(call, fact, subject=subject, expected=f"{left} <= {right}", got=got)
-    values = [function.size(left, call), function.size(right, call)]
+    values = function.size(left, call), function.size(right, call)
     fits = function.insert(arith.CmpiOp(*values, "sle"))
     words = explain(
         subject, fact, expected=f"{left} <= {right}", got="{0} > {1}", origin=origin(call)
     )
-    function.append(rt.CheckOp(function.context, fits, words, values))
+    function.append(rt.CheckOp(function.context, fits, words, [*values]))

@@ -21,6 +21,7 @@ from ..loop.inside import Inside, Known, Unproved, as_text
 from ..loop.ops import SCHEDULE, KernelOp, LoadOp, StoreOp
 from ..sparse_tensor import is_sparse, part_count
 from .interfaces import tensor_type
+from .ops_call import CallDpsOp
 from .shapes import SymbolicShapes
 
 Access: TypeAlias = LoadOp | StoreOp
@@ -35,6 +36,7 @@ def outside_of_call(
     operands: Sequence[SSAValue],
     results: Sequence[Sizes] | None = None,
     trusted: Callable[[Access], bool] = lambda access: False,
+    holds: Callable[[Dim], bool] = lambda condition: False,
 ) -> Unproved | None:
     """What `outside_of` finds in a kernel that is called with these operands.
 
@@ -43,6 +45,7 @@ def outside_of_call(
         operands: the operands of a call.
         results: the sizes of the results, as far as they follow from those of operands.
         trusted: see `outside_of`.
+        holds: see `outside_of`.
     """
     if SCHEDULE in kernel.attributes:
         return None
@@ -67,7 +70,7 @@ def outside_of_call(
                 for axis, dim in enumerate(given)
             ]
         )
-    return outside_of(kernel, kinds, shapes, own, trusted)
+    return outside_of(kernel, kinds, shapes, own, trusted, holds)
 
 
 def outside_of(
@@ -76,6 +79,7 @@ def outside_of(
     sizes: Sequence[Sizes],
     results: Sequence[Sizes],
     trusted: Callable[[Access], bool] = lambda access: False,
+    holds: Callable[[Dim], bool] = lambda condition: False,
 ) -> Unproved | None:
     """An access of a kernel that may be outside of its buffer whatever sizes are checked.
 
@@ -87,6 +91,7 @@ def outside_of(
         sizes: their sizes.
         results: the sizes of the results.
         trusted: whether an access is known to be inside otherwise.
+        holds: whether a sum of sizes is known to be below 0 in all calls.
     """
     inside, texts = Inside(_known(kernel, kinds, sizes, results)), list(texts_of(kernel, 0, FITS))
     for access in kernel.walk():
@@ -95,7 +100,8 @@ def outside_of(
         for found in inside.conditions(access):
             if isinstance(found, Unproved):
                 return found
-            texts.append(as_text(found))
+            if not holds(found):
+                texts.append(as_text(found))
     if texts:
         first, *rest = kernel.arg_attrs or [DictionaryAttr({})] * len(kernel.body.block.args)
         fits = ArrayAttr([StringAttr(text) for text in dict.fromkeys(texts)])
@@ -156,3 +162,21 @@ def _known(
 def sizes_of(shapes: SymbolicShapes, values: Sequence[SSAValue]) -> list[Sizes]:
     """The sizes of tensors of a primitive function in those of its arguments."""
     return [[shapes.in_arguments(dim) for dim in shapes.shape(value)] for value in values]
+
+
+def holds_in(call: CallDpsOp, shapes: SymbolicShapes, condition: Dim) -> bool:
+    """Whether a sum of sizes of a kernel is below 0, whatever the sizes of the caller are."""
+    value = condition.substitute(call_sizes(call, shapes))
+    # Sizes that are checked to be equal when the function is called.
+    zeros = [a - b for a, b, _ in shapes.equalities]
+    values = [value, *(value + zero for zero in zeros), *(value - zero for zero in zeros)]
+    return any(v.constant < 0 and all(factor < 0 for _, factor in v.terms) for v in values)
+
+
+def call_sizes(call: CallDpsOp, shapes: SymbolicShapes) -> dict[str, Dim]:
+    """The sizes of the operands and results of a call, by the names that its kernel has."""
+    return shapes.of_arguments(call.arguments) | {
+        size_of_result(number, axis): dim
+        for number, result in enumerate(call.results)
+        for axis, dim in enumerate(shapes.shape(result))
+    }
