@@ -58,8 +58,9 @@ class BehindOp(Faulty):
     FUSION: ClassVar[FusionKind] = FusionKind.NEST
 
     def write(self, nest: WritingNest) -> None:
+        nest.fill(0, lambda index: nest.at(self.x, index))
         with nest.loops([nest.extent(self.x, dim) for dim in range(2)]) as (row, column):
-            nest.write(0, (row + 1, column), nest.at(self.x, (row, column)))
+            nest.update(0, (row + 1, column), nest.at(self.x, (row, column)))
 
 
 @irdl_op_definition
@@ -106,7 +107,7 @@ def applied(name: str) -> str:
         ("before", r"an access may be outside of dimension 0.*, got x\[i - 1, j\] .*clamp"),
         (
             "behind",
-            r"an access may be outside of dimension 0.*, got y\[i \+ 1, j\] .*clamp",
+            r"an access may be outside of dimension 0.*, got y\[i1 \+ 1, j1\] .*clamp",
         ),
     ],
 )
