@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ..dialects.graph.ops_select import WHOLE_END
 from .values import Value
 
 Activation = Callable[[Value], Value]
-
-_MANY = 2**63 - 1
 
 
 @dataclass
@@ -183,7 +182,7 @@ def columns(b: Any, x: Value, parts: int) -> list[Value]:
     """Equal parts of the last dimension."""
     *outer, width = x.shape
     assert width is not None
-    whole = [_MANY if size is None else size for size in outer]
+    whole = [WHOLE_END if size is None else size for size in outer]
     size, starts = width // parts, [0] * len(outer)
     return [
         b.slice(x, starts=[*starts, n * size], ends=[*whole, (n + 1) * size]) for n in range(parts)

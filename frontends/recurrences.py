@@ -15,14 +15,13 @@ from xdsl.ir import Block, SSAValue
 
 from ..core.provenance import named
 from ..core.typed import tensor_type
+from ..dialects.graph.ops_select import WHOLE_END
 from .cells import Activation, Cell, Gru, Lstm, Parameters, Rnn, columns
 from .diagnostics import caller_location, input_error
 from .values import Operand, Value
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 """For each direction that is computed, whether it begins with the last step."""
-
-_MANY = 2**63 - 1
 
 Sizes = tuple[int | None, ...]
 
@@ -312,8 +311,8 @@ class _Layer:
         """The part of a direction."""
         if len(self._backward) > 1:
             rest = len(value.shape) - 1
-            starts, ends = [number] + [0] * rest, [number + 1] + [_MANY] * rest
-            static = [_MANY if n is None else n for n in value.shape[1:]]
+            starts, ends = [number] + [0] * rest, [number + 1] + [WHOLE_END] * rest
+            static = [WHOLE_END if n is None else n for n in value.shape[1:]]
             value = self._b.slice(value, starts=starts, ends=[ends[0], *static])
         return self._b.reshape(value, shape=[-1 if n is None else n for n in value.shape[1:]])
 
@@ -335,7 +334,7 @@ class _Layer:
     def _zeros(self, axes: Sequence[int], size: int | None) -> Value:
         """A vector of zeros, as long as the other dimension of x: an empty sum is 0."""
         b, x = self._b, self._x
-        ends = [_MANY if n is None else n for n in x.shape[:2]]
+        ends = [WHOLE_END if n is None else n for n in x.shape[:2]]
         return b.reduce(b.slice(x, starts=[0, 0, 0], ends=[*ends, 0]), "sum", axes=axes)
 
     # Operands

@@ -155,7 +155,11 @@ class _Importer:
         for (spec, _), argument in zip(usable, self.body.args, strict=True):
             argument.location = named(spec.name)
             hint(argument, spec.name)
-            scope.values[spec.name] = Value(spec.name, spec.dtype, spec.shape, ssa=argument)
+            value = Value(spec.name, spec.dtype, spec.shape, ssa=argument)
+            scope.values[spec.name] = value
+            if spec.dtype.kind != "b":
+                for axis, dim in enumerate(spec.shape):
+                    self.emitter.holders.setdefault(dim, (value, axis))
 
     def _problem(self, part: str, error: UnsupportedNodeError, what: str | None = None) -> None:
         self.problems.append(Problem(part, what, error.reason, error.closest))

@@ -60,6 +60,7 @@ class Emitter:
     def __init__(self, body: Block, weights: WeightStore, taken: Collection[str] = ()) -> None:
         self.body = body
         self.weights = weights
+        self.holders: dict[Dim, tuple[Value, int]] = {}
         self._fresh_symbols = 0
         self._stored: dict[int, tuple[str, np.ndarray]] = {}
         names = (f"size.{number}" for number in itertools.count())
@@ -384,6 +385,10 @@ class Node:
     def ssa(self, value: Value) -> SSAValue:
         """The IR value of a value, in the current region."""
         return self._emitter.ssa(value, self._location)
+
+    def holder(self, size: Dim) -> tuple[Value, int] | None:
+        """An input of numbers with a dimension of this size, and its axis."""
+        return self._emitter.holders.get(size)
 
     def take(self, block: Block) -> None:
         """Move the operators of a block to the end of the current region."""

@@ -9,6 +9,8 @@ import numpy as np
 
 from ...core.dims import Dim, product
 from ...dialects.graph import ops as graph
+from ...dialects.graph.ops_select import WHOLE_END
+from .dtypes import element_type
 from .nodes import LARGEST_FOLDED, Node
 from .registry import converts
 from .values import Value, from_dims, is_static
@@ -219,12 +221,36 @@ def broadcast(node: Node, x: Value, target: Sequence[Dim]) -> Value:
     result = [a if b == 1 else b for a, b in zip(own, wanted, strict=True)]
     if tuple(result) == x.shape:
         return x
-    sizes: list[int] = []
-    for a, b in zip(own, result, strict=True):
+    sizes = [
+        b.value if b.is_static else 1 if a == 1 else -1 for a, b in zip(own, result, strict=True)
+    ]
+    x = node.emit(graph.BroadcastToOp, x, shape=sizes)
+    for axis, (a, b) in enumerate(zip(own, result, strict=True)):
         if not b.is_static and a != b:
-            raise node.unsupported(f"expanding to symbolic dimension {b} is not supported")
-        sizes.append(b.value if b.is_static else -1)
-    return node.emit(graph.BroadcastToOp, x, shape=sizes)
+            zeros = unsqueezed(
+                node, _zeros(node, b, x.dtype), [i for i in range(rank) if i != axis]
+            )
+            # x == x - 0 == x or false, for a negative 0 and a NaN too
+            x = node.emit(graph.LogicalOrOp if x.dtype.kind == "b" else graph.SubOp, x, zeros)
+    return x
+
+
+def _zeros(node: Node, size: Dim, dtype: np.dtype) -> Value:
+    """A vector of zeros, as long as a dimension of an input: an empty sum is 0."""
+    holder = node.holder(size)
+    if holder is None:
+        raise node.unsupported(f"expanding to symbolic dimension {size}, which no input has")
+    x, axis = holder
+    apart = unsqueezed(node, x, [x.rank])
+    ends = [dim.value if dim.is_static else WHOLE_END for dim in x.shape]
+    empty = node.emit(graph.SliceOp, apart, starts=[0] * apart.rank, ends=[*ends, 0])
+    axes = [other for other in range(apart.rank) if other != axis]
+    zeros = node.emit(graph.ReduceOp, empty, kind="sum", axes=axes)
+    return (
+        zeros
+        if zeros.dtype == dtype
+        else node.emit(graph.CastOp, zeros, target=element_type(dtype))
+    )
 
 
 @converts("ConstantOfShape", since=9)
@@ -234,12 +260,10 @@ def constant_of_shape(node: Node) -> Value:
     if fill.size != 1:
         raise node.broken("value has several elements", 1, fill.size)
     dims = node.dims(0)
-    if not is_static(dims):
-        raise node.unsupported("a symbolic dimension in the shape is not supported")
-    sizes = [dim.value for dim in dims]
+    sizes = [dim.value for dim in dims if dim.is_static]
     if any(n < 0 for n in sizes):
         raise node.broken("negative dimension", got=sizes)
-    if math.prod(sizes) <= LARGEST_FOLDED:
+    if is_static(dims) and math.prod(sizes) <= LARGEST_FOLDED:
         return node.known(np.full(sizes, fill.reshape(())))
     return broadcast(node, node.known(fill.reshape(())), dims)
 

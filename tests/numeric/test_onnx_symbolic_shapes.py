@@ -1,0 +1,59 @@
+"""Expand and ConstantOfShape of ONNX to sizes that only a call decides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto
+from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
+from onnx.numpy_helper import from_array
+
+import stepwell as sw
+from stepwell.core.errors import ImportModelError
+
+KINDS = {
+    "f": np.array([[-0.0], [np.nan]], np.float32),
+    "i": np.array([[3], [-1]], np.int8),
+    "b": np.array([[True], [False]]),
+}
+
+
+def model(size: str = "n") -> ModelProto:
+    """Each of `KINDS` expanded to 2 x the size, and ones of the shape of x."""
+    nodes = [
+        make_node("Shape", ["x"], ["shape"]),
+        make_node("Gather", ["shape", "last"], ["n"]),
+        make_node("Add", ["n", "n"], ["2n"]),
+        make_node("ConstantOfShape", ["shape"], ["ones"], value=from_array(np.ones(1, np.int64))),
+        *(make_node("Expand", [kind, size], [f"y_{kind}"]) for kind in KINDS),
+    ]
+    names = ["ones", *(f"y_{kind}" for kind in KINDS)]
+    types = [TensorProto.INT64, TensorProto.FLOAT, TensorProto.INT8, TensorProto.BOOL]
+    outputs = [make_tensor_value_info(n, t, None) for n, t in zip(names, types, strict=True)]
+    weights = [from_array(array, kind) for kind, array in KINDS.items()]
+    weights.append(from_array(np.array([1]), "last"))
+    inputs = [make_tensor_value_info("x", TensorProto.FLOAT, ["m", "n"])]
+    graph = make_graph(nodes, "main", inputs, outputs, weights)
+    return make_model(graph, opset_imports=[make_opsetid("", 18)], ir_version=9)
+
+
+def test_expanding_to_the_size_of_an_input() -> None:
+    module = sw.from_onnx(model())
+    exe = sw.compile(module)
+    for shape in ((2, 3), (1, 1), (3, 0)):
+        x = np.full(shape, np.inf, np.float32)
+        for program in (exe, module.run_reference):
+            ones, *found = program(x)
+            np.testing.assert_array_equal(ones, np.ones(shape, np.int64))
+            for array, got in zip(KINDS.values(), found, strict=True):
+                want = np.broadcast_to(array, (2, shape[1]))
+                np.testing.assert_array_equal(got, want)
+                assert got.dtype == want.dtype
+                if array.dtype == np.float32:
+                    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+def test_a_size_that_no_input_has() -> None:
+    message = r"expanding to symbolic dimension 2\*n, which no input has"
+    with pytest.raises(ImportModelError, match=message):
+        sw.from_onnx(model("2n"))
