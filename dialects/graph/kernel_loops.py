@@ -114,6 +114,10 @@ class KernelLoops(KernelBody):
         self._check_scalars(inits)
         if len(combines) != len(inits):
             raise self.error("wrong number of combiners", len(inits), len(combines))
+        known = [str(combine) for combine in Combine]
+        for combine in combines:
+            if combine not in known:
+                raise self.error("wrong combiner", ", ".join(known), combine)
         if isinstance(over, Row):
             return self._reduce_row(over, combines, inits, step)
         extents = over if isinstance(over, tuple) else (over,)

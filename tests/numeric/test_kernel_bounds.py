@@ -243,14 +243,19 @@ def escaped(k: Any, x: Any, y: Any) -> None:
         y[j] = x[i]
 
 
+def miscombined(k: Any, x: Any, y: Any) -> None:
+    (y[0],) = k.reduce_several(4, ["foo"], [x[0]], lambda i, total: (total,))
+
+
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
+        (miscombined, '"miscombined": wrong combiner, expected .*add.*custom.*, got foo'),
         (left_open, "a loop is left open, expected `with k.loops"),
         (swallowed, 'nothing is written to "y"'),
         (escaped, "used before it is defined"),
     ],
 )
-def test_loops_are_closed(kernel: Callable[..., None], message: str) -> None:
+def test_wrong_loops_are_errors(kernel: Callable[..., None], message: str) -> None:
     with pytest.raises(sw.CompileError, match=message):
         compiled(kernel, ((4,), "f32"), result=(4,))
