@@ -69,20 +69,22 @@ def one_node(
     inputs: Sequence[np.ndarray],
     constants: Sequence[np.ndarray],
     attributes: Mapping[str, Any],
+    results: int | None = None,
 ) -> ModelProto:
     """A model of one node: inputs of the shapes and types of these, then the constants.
 
-    It has as many results as the operator demands.
+    It has as many results as the operator demands, unless `results` says how many.
     """
     names = [f"x{n}" for n in range(len(inputs))]
     weights = [numpy_helper.from_array(array, f"c{n}") for n, array in enumerate(constants)]
-    results = [f"y{n}" for n in range(defs.get_schema(kind, _OPSET).min_output)]
-    node = helper.make_node(kind, [*names, *(c.name for c in weights)], results, **attributes)
+    count = defs.get_schema(kind, _OPSET).min_output if results is None else results
+    given = [f"y{n}" for n in range(count)]
+    node = helper.make_node(kind, [*names, *(c.name for c in weights)], given, **attributes)
     specs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
         for name, x in zip(names, inputs, strict=True)
     ]
-    outputs = [helper.make_tensor_value_info(y, TensorProto.UNDEFINED, None) for y in results]
+    outputs = [helper.make_tensor_value_info(y, TensorProto.UNDEFINED, None) for y in given]
     graph = helper.make_graph([node], "main", specs, outputs, weights)
     opset = [helper.make_opsetid("", _OPSET)]
     model = helper.make_model(graph, opset_imports=opset, ir_version=9)
