@@ -284,8 +284,8 @@ class _Layer:
         b, x, width = self._b, self._x, self._kind.GATES * self._hidden
         w = b.transpose(self._part(self._w, number), [1, 0])
         steps = x.shape[0]
-        # One matrix of all steps, where no symbolic size has to be divided to undo it.
-        flat = 1 in (steps, self._batch) or None not in (steps, self._batch)
+        # One matrix of all steps, where that is no copy and no symbolic size has to be divided.
+        flat = 1 in (steps, self._batch)
         product = b.matmul(b.reshape(x, shape=[-1, self._w.shape[2]]) if flat else x, w)
         bias = cell.input_bias()
         product = product if bias is None else product + bias
