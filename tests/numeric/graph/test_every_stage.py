@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from xdsl.parser import Parser
 
 import stepwell as sw
 from stepwell.core.pipelines import IR_STAGES, TEXT_STAGES
+from stepwell.core.registry import make_context
 from stepwell.frontends import gnn
 
 RNG = np.random.default_rng(0)
@@ -166,7 +168,11 @@ def test_accesses_beyond_a_buffer_are_named(stage: str, message: str) -> None:
     assert text.count(loop) == 1
     # One iteration too many for any size: the size is known at run time only.
     more = "    %one = arith.constant 1 : index\n    %more = arith.addi %1, %one : index\n"
-    too_far = sw.from_mlir(text.replace(loop, more + loop.replace("%1", "%more")))
+    text = text.replace(loop, more + loop.replace("%1", "%more"))
+    with pytest.raises(sw.ImportModelError, match="fused_relu: an access may be outside of dim"):
+        sw.from_mlir(text)
+    # As a faulty pass would leave it.
+    too_far = sw.Module(Parser(make_context(), text).parse_module(), sw.WeightStore())
     with pytest.raises(sw.CompileError, match=message):
         sw.compile(too_far, threads=1, opt_level=0).run_at(stage, X[0, :5].copy())
 
