@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,18 +12,17 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.interpreter import (
     Interpreter,
+    OpImplResult,
     PythonValues,
     ReturnedValues,
-    Successor,
     impl,
     register_impls,
 )
 from xdsl.interpreters.cf import CfFunctions
 from xdsl.interpreters.func import FuncFunctions
 from xdsl.interpreters.scf import ScfFunctions
-from xdsl.ir import Operation, Region
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import InterpretationError
-from xdsl.utils.scoped_dict import ScopedDict
 
 from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.provenance import origin
@@ -49,8 +50,22 @@ class StructuredFunctions(ScfFunctions):
         return self.run_while(interpreter, op, args).values
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An operation of a block, decoded once for all its runs."""
+
+    op: Operation
+    run: Callable[[Interpreter, Operation, PythonValues], OpImplResult]
+    operands: tuple[int, ...]
+    """The keys of its operands among the values of a call."""
+    results: tuple[int, ...]
+
+
 class Machine(MemoryInterpreter):
     """Runs functions and kernels of a module, operation by operation.
+
+    A call has one table of values for all its regions: a region that runs again overwrites the
+    values of its last run. The module must not change between runs.
 
     Args:
         module: the module, at any stage after `fused`, or between stages.
@@ -61,6 +76,8 @@ class Machine(MemoryInterpreter):
         self.natives = natives
         super().__init__(module, index_bitwidth=64)
         self.memory = Memory()
+        self._values: dict[int, Any] = {}
+        self._decoded: dict[Block, list[_Step]] = {}
         own = (LoopFunctions(), BufferFunctions(), VectorFunctions(), RtFunctions())
         standard = (StructuredFunctions(), CfFunctions(), FuncFunctions(), LlvmFunctions())
         for functions in (*number_functions(), *own, *standard):
@@ -72,13 +89,15 @@ class Machine(MemoryInterpreter):
         """Call a function or a kernel, and notify listeners of calls."""
         callee = op if isinstance(op, Operation) else self.get_op_for_symbol(op)
         listening = [one for one in self.listeners if isinstance(one, CallListener)]
-        if not listening:
-            return self._call(callee, inputs)
         symbol = callee.properties.get("sym_name")
         name = symbol.data if isinstance(symbol, StringAttr) else ""
         for listener in listening:
             listener.will_call(name, inputs)
-        results = self._call(callee, inputs)
+        caller, self._values = self._values, {}
+        try:
+            results = self._call(callee, inputs)
+        finally:
+            self._values = caller
         for listener in listening:
             listener.did_call(name)
         return results
@@ -97,36 +116,61 @@ class Machine(MemoryInterpreter):
             case _:
                 return super().call_op(callee, inputs)
 
+    def get_values(self, values: Iterable[SSAValue]) -> PythonValues:
+        """The values of the current call."""
+        return tuple([self._values[id(value)] for value in values])
+
     def run_ssacfg_region(
         self, region: Region, args: PythonValues, name: str = "unknown"
     ) -> PythonValues:
-        """Run a region in one scope; xDSL would nest a new one for each block that it enters."""
-        outer = self._ctx
-        values: dict[Any, Any] = {}
-        self._ctx = ScopedDict(parent=outer, name=name, local_scope=values)
-        try:
-            block = region.blocks.first
-            while block is not None:
-                values.update(zip(block.args, args, strict=True))
-                following = None
-                for op in block.ops:
-                    result = self._run_op(op, self.get_values(op.operands))
-                    values.update(zip(op.results, result.values, strict=True))
-                    match result.terminator_value:
-                        case ReturnedValues(results):
-                            return results
-                        case Successor(following, args):
-                            break
-                        case _:
-                            pass
-                block = following
-        finally:
-            self._ctx = outer
+        """Run a region of the current call."""
+        values, block = self._values, region.blocks.first
+        while block is not None:
+            steps = self._decoded.get(block) or self._decode(block)
+            values.update(zip(map(id, block.args), args, strict=True))
+            block = None
+            for step in steps:
+                result = self._run_step(step, tuple([values[key] for key in step.operands]))
+                ended = result.terminator_value
+                if isinstance(ended, ReturnedValues):
+                    return ended.values
+                if ended is not None:
+                    block, args = ended
+                    break
         return ()
 
-    def _run_op(self, op: Operation, inputs: PythonValues) -> Any:
+    def _decode(self, block: Block) -> list[_Step]:
+        """Look up how to run the operations of a block."""
+        steps = [
+            _Step(
+                op,
+                self._implementation(type(op)),
+                tuple(map(id, op.operands)),
+                tuple(map(id, op.results)),
+            )
+            for op in block.ops
+        ]
+        self._decoded[block] = steps
+        return steps
+
+    def _implementation(
+        self, kind: type[Operation]
+    ) -> Callable[[Interpreter, Operation, PythonValues], OpImplResult]:
+        found = self._impls._impl_dict.get(kind)
+        if found is None:
+            return _refuse
+        functions, run = found
+        return partial(run, functions)
+
+    def _run_step(self, step: _Step, inputs: PythonValues) -> OpImplResult:
+        op = step.op
         try:
-            return super()._run_op(op, inputs)
+            for listener in self.listeners:
+                listener.will_interpret_op(op, inputs)
+            result = step.run(self, op, inputs)
+            self._values.update(zip(step.results, result.values, strict=True))
+            for listener in self.listeners:
+                listener.did_interpret_op(op, result.values)
         except InterpretationError as error:
             fact = str(error).partition("\n")[0]
             raise UnsupportedError(explain(op.name, fact, origin=origin(op))) from error
@@ -135,6 +179,16 @@ class Machine(MemoryInterpreter):
         except (ArithmeticError, IndexError, TypeError, ValueError) as error:
             # Unsupported operands: the module may be handwritten.
             raise CompileError(explain(op.name, str(error), origin=origin(op))) from error
+        return result
+
+
+def _refuse(interpreter: Interpreter, op: Operation, args: PythonValues) -> OpImplResult:
+    """Run an operation that has no implementation.
+
+    Raises:
+        InterpretationError: always.
+    """
+    raise InterpretationError(f"Could not find interpretation function for op {op.name}")
 
 
 def call(machine: Machine, op: Operation, arguments: Sequence[Any]) -> PythonValues:
