@@ -1,0 +1,69 @@
+"""The interpreter of all stages: the values of calls and regions."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.parser import Parser
+
+from stepwell.backends.reference.machine import Machine, call
+from stepwell.core.errors import UnsupportedError
+from stepwell.core.registry import make_context
+
+SUM = """
+func.func @sum(%n: index) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %more = arith.cmpi sgt, %n, %c0 : index
+  %r = scf.if %more -> (index) {
+    %m = arith.subi %n, %c1 : index
+    %s = func.call @sum(%m) : (index) -> index
+    %t = arith.addi %s, %n : index
+    scf.yield %t : index
+  } else {
+    scf.yield %c0 : index
+  }
+  func.return %r : index
+}
+"""
+
+NESTED = """
+func.func @nested(%n: index) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %c0) -> (index) {
+    %s = scf.for %j = %c0 to %i step %c1 iter_args(%b = %a) -> (index) {
+      %t = arith.addi %b, %i : index
+      scf.yield %t : index
+    }
+    %u = arith.addi %s, %i : index
+    scf.yield %u : index
+  }
+  func.return %r : index
+}
+"""
+
+
+def machine(text: str) -> Machine:
+    return Machine(Parser(make_context(), text).parse_module())
+
+
+def result(of: Machine, name: str, argument: int) -> int:
+    (number,) = call(of, of.get_op_for_symbol(name), [argument])
+    return int(number)
+
+
+def test_each_call_has_its_own_values() -> None:
+    """A function that calls itself still has its argument afterwards."""
+    sums = machine(SUM)
+    assert [result(sums, "sum", n) for n in (0, 1, 5)] == [0, 1, 15]
+
+
+def test_regions_that_run_again() -> None:
+    loops = machine(NESTED)
+    assert [result(loops, "nested", n) for n in (4, 0, 4)] == [20, 0, 20]
+
+
+def test_operations_that_cannot_be_interpreted() -> None:
+    broken = machine(NESTED.replace("arith.addi %b, %i", "math.ctpop %b"))
+    with pytest.raises(UnsupportedError, match=r"math\.ctpop: Could not find interpretation"):
+        result(broken, "nested", 3)
