@@ -37,8 +37,8 @@ from xdsl.irdl import (
     irdl_attr_definition,
 )
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.str_enum import StrEnum
 
+from ...core.choices import Choice
 from ...core.dtypes import ui8, ui16, ui32
 from ..sparse_tensor import is_sparse
 
@@ -151,7 +151,7 @@ I64_ARRAY = DenseArrayBase.constr(EqAttrConstraint(i64))
 """An array of i64, printed as [0, 1]."""
 
 
-class ReduceKind(StrEnum):
+class ReduceKind(Choice):
     """What a reduction computes."""
 
     SUM = "sum"
@@ -168,7 +168,7 @@ class ReduceKindAttr(EnumAttribute[ReduceKind]):
     name = "graph.reduce_kind"
 
 
-class ScatterKind(StrEnum):
+class ScatterKind(Choice):
     """How what is scattered joins what is there; with `none` it takes its place."""
 
     NONE = "none"
@@ -185,7 +185,7 @@ class ScatterKindAttr(EnumAttribute[ScatterKind]):
     name = "graph.scatter_kind"
 
 
-class PadMode(StrEnum):
+class PadMode(Choice):
     """What the elements around a tensor are."""
 
     CONSTANT = "constant"
@@ -201,7 +201,7 @@ class PadModeAttr(EnumAttribute[PadMode]):
     name = "graph.pad_mode"
 
 
-class NormalizeKind(StrEnum):
+class NormalizeKind(Choice):
     """How an adjacency matrix is normalized."""
 
     SYMMETRIC = "symmetric"
@@ -215,7 +215,7 @@ class NormalizeKindAttr(EnumAttribute[NormalizeKind]):
     name = "graph.normalize_kind"
 
 
-class SddmmKind(StrEnum):
+class SddmmKind(Choice):
     """What a `graph.sddmm` computes of the two ends of an entry."""
 
     DOT = "dot"
@@ -231,7 +231,7 @@ class SddmmKindAttr(EnumAttribute[SddmmKind]):
     name = "graph.sddmm_kind"
 
 
-class AggregateKind(StrEnum):
+class AggregateKind(Choice):
     """How what arrives at a node is combined."""
 
     SUM = "sum"
@@ -247,7 +247,7 @@ class AggregateKindAttr(EnumAttribute[AggregateKind]):
     name = "graph.aggregate_kind"
 
 
-class Approximation(StrEnum):
+class Approximation(Choice):
     """The formula of a gelu."""
 
     NONE = "none"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import irdl_attr_definition
-from xdsl.utils.str_enum import StrEnum
+
+from ...core.choices import Choice
 
 
-class LoopKind(StrEnum):
+class LoopKind(Choice):
     """What may be done with the iterations of a `loop.for`.
 
     `parallel`: they are independent. `tiles`: independent, and distributed over threads.
@@ -23,7 +24,7 @@ class LoopKind(StrEnum):
     REDUCTION = "reduction"
 
 
-class Combine(StrEnum):
+class Combine(Choice):
     """How two partial results of a reduction are combined; `custom` is unknown and never split.
 
     `max` and `min` of a NaN are NaN. `maxnum` of a NaN and a number is the number, which most
@@ -40,7 +41,7 @@ class Combine(StrEnum):
     CUSTOM = "custom"
 
 
-class Space(StrEnum):
+class Space(Choice):
     """The memory of a `loop.local` that is not private to a thread.
 
     `shared`: the memory that a group of threads has in common, such as that of a GPU.

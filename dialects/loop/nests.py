@@ -64,7 +64,7 @@ def input_numbered(step: str, kernel: KernelOp, number: int) -> SSAValue:
     """
     count = len(kernel.inputs)
     if not 0 <= number < count:
-        raise refusal(step, kernel, number, "no such input", f"below {count}", number)
+        raise refusal(step, kernel, number, "no such input", f"0 <= number < {count}", number)
     return kernel.inputs[number]
 
 

@@ -236,7 +236,7 @@ def program() -> tuple[Builder, Value, Value]:
         (lambda b, x, i: b.relu(), "graph.relu: missing a required argument: 'x'"),
         (lambda b, x, i: b.relu(x, 1, 2), "graph.relu: too many positional arguments"),
         (lambda b, x, i: b.softmax(x, axis=7), "graph.softmax: axis out of range"),
-        (lambda b, x, i: b.reduce(x, "median", axes=[0]), "'median' is not a valid ReduceKind"),
+        (lambda b, x, i: b.reduce(x, "median", axes=[0]), "expected sum, mean, .*, got median"),
         (lambda b, x, i: b.relu(Builder().input("y", (2,))), "belongs to another builder"),
         (lambda b, x, i: b.output(3), "output: not a value of a builder, got int"),
         (lambda b, x, i: (b.output(x, "y"), b.output(x, "y")), "output name is taken, got 'y'"),

@@ -12,7 +12,7 @@
 // RUN: not stepwell-opt %s -p "loop-pack{kernel=once argument=0 loops=i},loop-pack{kernel=once argument=0 loops=i}" 2>&1 | filecheck %s --check-prefix=AGAIN
 
 // VARIES: loop-pack: argument 0 of @product: is not a constant, expected loop.constant; stage copies an argument of each call
-// NUMBER: loop-pack: argument 7 of @product: no such input, expected below 2, got 7
+// NUMBER: loop-pack: argument 7 of @product: no such input, expected 0 <= number < 2, got 7
 // OTHER: loop-pack: argument 1 of @product: is read at an index of other loops, expected j
 // UNUSED: loop-pack: argument 1 of @product: its index does not depend on loop "i"
 // TWICE: loop-pack: argument 0 of @twice: is read by several maps, expected (d0, d1) -> (d{{.}}, d{{.}}), got (d0, d1) -> (d{{.}}, d{{.}})

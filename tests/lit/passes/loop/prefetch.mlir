@@ -16,7 +16,7 @@
 // KIND: loop-prefetch: loop "e" of @entries: is over the entries of a row
 
 // SEVERAL: loop-prefetch: loop "t" of @blocks: reads parts of several rows
-// INPUT: loop-prefetch: loop "k" of @twice: no such input, expected below 1, got 1
+// INPUT: loop-prefetch: loop "k" of @twice: no such input, expected 0 <= number < 1, got 1
 // READS: loop-prefetch: loop "a" of @others: reads of argument 0, expected 1, got 0
 // STEPS: loop-prefetch: loop "b" of @others: does not read one row after the other
 // PART: loop-prefetch: loop "c" of @others: does not read all of the rows, or parts of them

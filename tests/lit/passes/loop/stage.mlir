@@ -8,7 +8,7 @@
 // RUN: not stepwell-opt %s -p "loop-stage{kernel=gathered argument=2 loop=j}" 2>&1 | filecheck %s --check-prefix=COLUMN
 
 // KIND: loop-stage: loop "a" of @others: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
-// INPUT: loop-stage: argument 1 of @panels: no such input, expected below 1, got 1
+// INPUT: loop-stage: argument 1 of @panels: no such input, expected 0 <= number < 1, got 1
 // NONE: loop-stage: loop "b" of @others: does not read argument 0
 // LOOPS: loop-stage: loop "c" of @others: an argument is read along other loops than one reduction of known size, got "c1"
 // SEVERAL: loop-stage: loop "d" of @others: reads argument 0 in several ways
