@@ -160,8 +160,16 @@ def _known(
 
 
 def sizes_of(shapes: SymbolicShapes, values: Sequence[SSAValue]) -> list[Sizes]:
-    """The sizes of tensors of a primitive function in those of its arguments."""
-    return [[shapes.in_arguments(dim) for dim in shapes.shape(value)] for value in values]
+    """The sizes of tensors of a primitive function in those of its arguments.
+
+    A size that the function computes counts as its upper bound, for which a buffer has room.
+    """
+
+    def size(dim: Dim) -> Dim | None:
+        known = shapes.in_arguments(dim)
+        return shapes.in_arguments(shapes.at_most(dim)) if known is None else known
+
+    return [list(map(size, shapes.shape(value))) for value in values]
 
 
 def holds_in(call: CallDpsOp, shapes: SymbolicShapes, condition: Dim) -> bool:

@@ -32,6 +32,7 @@ from ...core.building.affine import affine as affine_of
 from ...core.building.polynomials import Polynomial
 from ...core.dims import Dim
 from ...core.typed import memref_type
+from .attrs import LoopKind
 from .bounds import constant_index
 from .linear import joined
 from .loops import enclosing
@@ -157,6 +158,7 @@ class Inside(Unknowns):
             return (
                 value in self.known.sizes
                 or loop_of(value) is not None
+                or ((start := _start_of_counter(value)) is not None and self._is_bounded(start))
                 or (isinstance(loop, ForOp) and loop.over_entries and value is loop.column)
             )
         if isinstance(op, LoadOp | memref.DimOp):
@@ -241,6 +243,11 @@ class Inside(Unknowns):
             yield polynomial(self._named(high)) - own - last
         if loop_of(value) is not None:
             yield own
+        start = _start_of_counter(value)
+        if isinstance(loop, ForOp) and start is not None:
+            # It has grown by at most 1 in each iteration before this one.
+            yield own - self._of(start)
+            yield self._of(start) + self._of(loop.variable) - own
 
     # Proofs.
 
@@ -356,6 +363,36 @@ _FACTS = {
     "ult": (1, False),
 }
 """For comparisons whether they are strict, and whether the right side is the smaller one."""
+
+
+def _start_of_counter(value: SSAValue) -> SSAValue | None:
+    """The first value of a counter: what a serial loop carries, and grows by 0 or 1 each time."""
+    owner = value.owner
+    loop = owner.parent_op() if isinstance(owner, Block) else None
+    if not isinstance(loop, ForOp) or loop.kind.data != LoopKind.SERIAL:
+        return None
+    for init, argument, after in zip(loop.inits, loop.carried, loop.yielded, strict=True):
+        if argument is value:
+            return init if _counts_on(after, value) else None
+    return None
+
+
+def _counts_on(value: SSAValue, counter: SSAValue) -> bool:
+    """Whether a value is a counter, or one more."""
+    match value.owner:
+        case arith.SelectOp() as op:
+            return _counts_on(op.lhs, counter) and _counts_on(op.rhs, counter)
+        case arith.AddiOp(lhs=lhs, rhs=rhs):
+            return any(one is counter and _is_one(other) for one, other in ((lhs, rhs), (rhs, lhs)))
+        case _:
+            return value is counter
+
+
+def _is_one(value: SSAValue) -> bool:
+    op = value.owner
+    return isinstance(op, arith.ConstantOp) and (
+        isinstance(op.value, IntegerAttr) and op.value.value.data == 1
+    )
 
 
 def _split(value: Affine, atom: Atom) -> tuple[Affine | None, Affine]:

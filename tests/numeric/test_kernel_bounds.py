@@ -97,6 +97,21 @@ def first(k: Any, x: Any, y: Any) -> None:
         y[i] = x[0]
 
 
+def packed(k: Any, x: Any, y: Any, step: int = 1) -> None:
+    with k.loops(x.shape[0]) as i:
+        y[i] = 0
+
+    def keep(i: Any, count: Any) -> tuple[Any]:
+        y[k.index(count)] = x[i]
+        return (k.where(x[i] > 0, count + step, count),)
+
+    k.carry(x.shape[0], [k.cast(k.index(0), "i64")], keep)
+
+
+def apart(k: Any, x: Any, y: Any) -> None:
+    packed(k, x, y, step=2)
+
+
 @pytest.mark.parametrize(
     ("kernel", "shape", "result", "expected"),
     [
@@ -108,6 +123,8 @@ def first(k: Any, x: Any, y: Any) -> None:
         (backwards, ("n",), ("n",), []),
         (triangle, ("n",), ("n",), []),
         (first, ("n",), ("n",), []),
+        (packed, ("n",), ("n",), []),
+        (apart, ("n",), ("n",), None),
     ],
 )
 def test_what_holds_for_all_sizes_is_not_checked(
