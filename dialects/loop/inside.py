@@ -133,10 +133,13 @@ class Inside(Unknowns):
         op = value.owner
         if value in self.known.sizes:
             return self._named(self.known.sizes[value])
-        if isinstance(op, memref.DimOp) and (axis := constant_index(op.index)) is not None:
-            # An axis that there is not is refused where the operation is lowered.
-            if 0 <= axis < memref_type(op.source).get_num_dims():
-                return self._size(op.source, axis)
+        # An axis that there is not is refused where the operation is lowered.
+        if (
+            isinstance(op, memref.DimOp)
+            and (axis := constant_index(op.index)) is not None
+            and 0 <= axis < memref_type(op.source).get_num_dims()
+        ):
+            return self._size(op.source, axis)
         if isinstance(op, arith.IndexCastOp | arith.ExtSIOp):
             return self.expr(op.operands[0], side)
         if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
