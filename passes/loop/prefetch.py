@@ -76,8 +76,8 @@ def prefetch(kernel: Consumed, argument: int, loop: str, ahead: int = 0) -> Kern
 def _read(kernel: KernelOp, loop: ForOp, argument: int) -> LoadOp:
     """The one load in a loop that reads an argument."""
     if not 0 <= argument < len(kernel.inputs):
-        fact = "no such input"
-        raise refusal(STEP, kernel, loop, fact, f"below {len(kernel.inputs)}", argument)
+        expected = f"0 <= number < {len(kernel.inputs)}"
+        raise refusal(STEP, kernel, loop, "no such input", expected, argument)
     buffer = kernel.inputs[argument]
     loads = [op for op in loop.body.block.ops if isinstance(op, LoadOp) and op.buffer is buffer]
     if len(loads) != 1:
