@@ -104,7 +104,7 @@ def _require_inside(kernel: loop.KernelOp, call: graph.CallDpsOp) -> None:
 
 def _refuse_rest(module: ModuleOp) -> None:
     """Raise for the first operator left outside a kernel."""
-    known = (graph.ConstantOp, graph.CallDpsOp, graph.CallPackedOp)
+    known = (graph.ConstantOp, graph.AssembleOp, graph.CallDpsOp, graph.CallPackedOp)
     for op in operations_in(module):
         if isinstance(op, GraphOp) and not isinstance(op, known):
             raise refused(
@@ -147,7 +147,7 @@ class ConvertGraphToLoopPass(ModulePass):
     ```
 
     Requires: every operator that computes is inside a primitive function.
-    Leaves: constants and calls in the public function; no primitive function.
+    Leaves: constants, calls and assembled matrices in the public function; no primitive function.
     """
 
     name = "convert-graph-to-loop"

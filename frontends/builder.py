@@ -58,6 +58,7 @@ from .arrays import (
 from .captures import block_of
 from .control import ControlFlow
 from .diagnostics import caller_location, input_error, reworded
+from .edge_lists import EdgeLists
 from .operands import has_own_type, operands_of, shared_element_type
 from .recurrences import Recurrences
 from .selections import Selections
@@ -72,7 +73,7 @@ _OPERATORS: dict[str, type[GraphOp]] = {
 }
 
 
-class Builder(ControlFlow, Selections, Recurrences):
+class Builder(ControlFlow, EdgeLists, Selections, Recurrences):
     """A function of tensors, written by calling its operators in order.
 
     Args:

@@ -117,7 +117,7 @@ class _Needs:
             raise refused(op, "a call cannot give a sparse result")
         over = _overwritable(self.function, value)
         begin, _ = self.steps[op]
-        uses = [self.steps[use.operation][1] for use in value.uses]
+        uses = [self.steps[user][1] for user in _users(value)]
         places = tuple(self._places[v] for v in over if v in self._places)
         self._places[value] = len(self.buffers)
         self._add(value, begin, max(uses, default=self.steps[op][1]), places)
@@ -146,6 +146,14 @@ class _Needs:
         size = elements * byte_size(tensor_type(value).element_type)
         self.buffers.append(_Buffer(value, 0, shape, size, spare))
         self.lifetimes.append(Lifetime(size, first, last, over))
+
+
+def _users(value: SSAValue) -> Iterator[Operation]:
+    """The operations that use a value, or a matrix that it is a part of."""
+    for use in value.uses:
+        yield use.operation
+        if isinstance(use.operation, graph.AssembleOp):
+            yield from _users(use.operation.result)
 
 
 def _steps(block: Block) -> dict[Operation, tuple[int, int]]:

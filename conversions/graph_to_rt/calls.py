@@ -1,4 +1,4 @@
-"""Calls: of kernels, and of functions that are registered at run time."""
+"""Calls of kernels, and of functions that are registered at run time; what is between them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import storage_type
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
-from .checks import check_bounds, refuse_other_rows
+from .checks import assemble, check_bounds, refuse_other_rows
 from .computed import ComputedSizes
 from .constants import Constants, as_type
 from .function import BufferFunction
@@ -21,7 +21,7 @@ from .regions import Regions
 
 
 class Calls:
-    """Converts the operations of the function: calls, constants, and control flow around them."""
+    """Converts the operations of the function: calls, constants, matrices, and control flow."""
 
     def __init__(self, function: BufferFunction, constants: Constants) -> None:
         self.function, self.constants = function, constants
@@ -44,6 +44,8 @@ class Calls:
             elif isinstance(op, graph.ControlFlowOp):
                 self.function.settle(op)
                 self.regions.convert_control(op)
+            elif isinstance(op, graph.AssembleOp):
+                assemble(self.function, op, self.constants.buffers_of)
             elif not isinstance(op, graph.ConstantOp):
                 raise refused(op, "cannot be converted to the run time")
             self.sizes.after(op)

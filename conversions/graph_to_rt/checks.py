@@ -14,12 +14,14 @@ from ...core.provenance import origin
 from ...core.refusal import refused
 from ...core.typed import tensor_type
 from ...dialects.graph import ops as graph
+from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.kernel_bounds import call_sizes
 from ...dialects.loop import ops as loop
 from ...dialects.loop.arguments import BOUNDS, FITS, LEAST, OFFSETS, texts_of
 from ...dialects.loop.segments import is_row_pointer
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
+from .constants import as_type
 from .function import BufferFunction
 
 
@@ -37,6 +39,23 @@ def check_inputs(function: BufferFunction) -> None:
             function.append(check)
 
 
+def assemble(
+    function: BufferFunction,
+    op: graph.AssembleOp,
+    buffers_of: Callable[[SSAValue], Sequence[SSAValue]],
+) -> None:
+    """Give a matrix the buffers of its parts, after a check."""
+    kind = tensor_type(op.result)
+    indptr, indices, values = (buffers_of(v)[0] for v in (op.indptr, op.indices, op.values))
+    columns = function.size(function.shapes.shape(op.result)[1], op)
+    subject = function.subject(op.result)
+    function.append(rt.CheckCsrOp(function.context, indptr, indices, columns, subject))
+    types = buffer_types(kind)
+    pairs = zip((indptr, indices, values), types, strict=False)
+    parts = [as_type(function, buffer, type) for buffer, type in pairs]
+    function.buffers[op.result] = [*parts, columns][: len(types)]
+
+
 def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
     """The values that hold indices, and the numbers of their index buffers."""
     found: dict[SSAValue, tuple[int, ...]] = {
@@ -47,6 +66,8 @@ def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
             # A region may read indices from any part of what its operation is given.
             integers = (v for v in call.operands if tensor_type(v).element_type in (i32, i64))
             found |= {v: (0,) for v in integers if v in function.buffers and v not in found}
+        if isinstance(call, graph.AssembleOp):
+            found |= {v: (0,) for v in (call.indptr, call.indices) if v not in found}
         if not isinstance(call, graph.CallDpsOp):
             continue
         kernel = function.kernel(call)
@@ -59,7 +80,7 @@ def indices_of(function: BufferFunction) -> dict[SSAValue, tuple[int, ...]]:
 def refuse_other_rows(kernel: loop.KernelOp, call: graph.CallDpsOp) -> None:
     """Refuse a call that passes anything but a CSR matrix for the row pointers of one.
 
-    Matrices are arguments or constants, and both are checked.
+    Matrices are arguments, constants, or assembled, and all are checked.
 
     Raises:
         PassFailedException: naming the argument of the kernel.

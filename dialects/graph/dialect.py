@@ -99,6 +99,8 @@ Graph = Dialect(
         ops.RmsNormOp,
         ops.L2NormalizeOp,
         ops.DropoutOp,
+        ops.SortEdgesOp,
+        ops.AssembleOp,
         ops.SpmmOp,
         ops.DegreeOp,
         ops.MissingSelfLoopsOp,

@@ -17,6 +17,7 @@ from .ops_clip import ClipOp
 from .ops_constant import ConstantOp, splat_of
 from .ops_contraction import DenseOp, MatmulOp
 from .ops_control import ControlFlowOp, YieldOp, yielded
+from .ops_csr import AssembleOp, SortEdgesOp
 from .ops_cumulative import CumulativeOp
 from .ops_edge import AggregateOp, EntriesOp, SddmmOp
 from .ops_edge_softmax import EdgeSoftmaxOp, OwnSoftmaxOp
@@ -90,6 +91,7 @@ __all__ = [
     "AggregateOp",
     "ArangeOp",
     "ArgReduceOp",
+    "AssembleOp",
     "AtEntriesOp",
     "BatchNormOp",
     "BatchNormTrainingOp",
@@ -178,6 +180,7 @@ __all__ = [
     "SliceOp",
     "SliceRowsOp",
     "SoftmaxOp",
+    "SortEdgesOp",
     "SortOp",
     "SpmmOp",
     "SqrtOp",

@@ -25,6 +25,7 @@ class ShapeFacts:
         entries: returns the number of stored entries of a sparse operand, if known.
         known: returns whether two dimensions are known to be equal otherwise.
         held: returns the size that a scalar holds, from the scalar and an upper bound.
+        shapes: returns the shape of an operand, if known.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class ShapeFacts:
         entries: Callable[[SSAValue], Dim | None] | None = None,
         known: Callable[[Dim, Dim], bool] | None = None,
         held: Callable[[SSAValue, Dim], Dim] | None = None,
+        shapes: Callable[[SSAValue], Shape] | None = None,
     ) -> None:
         self.op = op
         self.fresh = fresh
@@ -42,11 +44,16 @@ class ShapeFacts:
         self._entries = entries
         self._known = known
         self._held = held
+        self._shapes = shapes
 
     def entries(self, matrix: SSAValue) -> Dim:
         """The number of stored entries of a sparse operand; a new symbol if it is unknown."""
         known = None if self._entries is None else self._entries(matrix)
         return self.fresh() if known is None else known
+
+    def length(self, operand: SSAValue) -> Dim:
+        """The first size of a dense operand; a new symbol if it is unknown."""
+        return self.fresh() if self._shapes is None else self._shapes(operand)[0]
 
     def size(self, scalar: SSAValue, bound: Dim) -> Dim:
         """The size that a scalar of i64 holds at run time, at most `bound`.

@@ -293,6 +293,7 @@ class SymbolicShapes:
             lambda matrix: known.nnz[matrix],
             self._is_recorded,
             held,
+            lambda value: known.shapes[value],
         )
 
     def _visit_op(self, op: Operation, known: _Known) -> None:

@@ -2,10 +2,10 @@
 
 Row i of a CSR matrix has the entries from `indptr[i]` up to `indptr[i + 1]`. Of the integers that a
 kernel reads, only row pointers (`is_row_pointer`) are known to never decrease: calls pass matrices
-for them, which are checked. Part t of balanced work has the rows from `partition_point(t)` up to
-`partition_point(t + 1)`. A part that owns a place has the places from `t * size` up to
-`(t + 1) * size`. Segments of one division have no place in common, so that indices that
-are equal are in segments of equal numbers.
+for them, arguments of the program or assembled by it, and each call of the program checks both.
+Part t of balanced work has the rows from `partition_point(t)` up to `partition_point(t + 1)`. A
+part that owns a place has the places from `t * size` up to `(t + 1) * size`. Segments of one
+division have no place in common, so that indices that are equal are in segments of equal numbers.
 """
 
 from __future__ import annotations

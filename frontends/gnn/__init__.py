@@ -5,13 +5,14 @@ In: a graph and layers with their weights; out: a `Module` whose adjacency stays
 """
 
 from .convolutions import GATConv, GINConv, SAGEConv
-from .graph import Graph, GraphSpec
+from .graph import EdgeListSpec, Graph, GraphSpec
 from .layers import Dropout, GCNConv, Layer, Linear, ReLU
 from .pooling import GlobalAddPool, GlobalMaxPool, GlobalMeanPool
 from .sequential import Sequential
 
 __all__ = [
     "Dropout",
+    "EdgeListSpec",
     "GATConv",
     "GCNConv",
     "GINConv",

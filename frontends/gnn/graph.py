@@ -166,15 +166,43 @@ class GraphSpec:
     dtype: str | None = None
 
     def __post_init__(self) -> None:
-        for name, size in (("num_nodes", self.num_nodes), ("num_edges", self.num_edges)):
-            if size is not None and (not is_integer(size) or size < 0):
-                raise InputError(
-                    explain("GraphSpec", f"{name} is wrong", expected="a count or None", got=size)
-                )
-        if self.dtype is not None and self.dtype not in DTYPES:
-            raise InputError(
-                explain("GraphSpec", "unknown dtype", expected="f32 or f64", got=self.dtype)
-            )
+        _check_spec(self)
+
+
+@dataclass(frozen=True)
+class EdgeListSpec:
+    """A graph that is an argument of the compiled program as an edge list, in any order.
+
+    The argument is torch-geometric's ``edge_index``, integers of shape (2, E): sources, then
+    targets. With `weighted`, the weights of the edges are the next argument, a vector of E floats;
+    else all are 1. Each call sorts the edges, which is checked and compiled code. A negative index
+    counts from the last node.
+
+    `num_nodes` and `num_edges` fix the sizes; None makes them symbolic. `dtype` is the type of the
+    weights, by default that of the features, and `index_dtype` that of the indices.
+    """
+
+    num_nodes: int | None = None
+    num_edges: int | None = None
+    dtype: str | None = None
+    weighted: bool = False
+    index_dtype: str = "i64"
+
+    def __post_init__(self) -> None:
+        _check_spec(self)
+        if self.index_dtype not in ("i32", "i64"):
+            fact, got = "unknown index_dtype", self.index_dtype
+            raise InputError(explain("EdgeListSpec", fact, expected="i32 or i64", got=got))
+
+
+def _check_spec(spec: GraphSpec | EdgeListSpec) -> None:
+    subject = type(spec).__name__
+    for name, size in (("num_nodes", spec.num_nodes), ("num_edges", spec.num_edges)):
+        if size is not None and (not is_integer(size) or size < 0):
+            fact = f"{name} is wrong"
+            raise InputError(explain(subject, fact, expected="a count or None", got=size))
+    if spec.dtype is not None and spec.dtype not in DTYPES:
+        raise InputError(explain(subject, "unknown dtype", expected="f32 or f64", got=spec.dtype))
 
 
 def _error(fact: str, expected: object = None, got: object = None) -> InputError:

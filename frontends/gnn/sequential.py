@@ -12,13 +12,15 @@ from ...core.dtypes import dtype_named
 from ...core.errors import InputError, explain
 from ...core.module import Module, SparseSpec, TensorSpec
 from ...dialects.graph.matrices import with_remaining_self_loops
+from ...dialects.graph.ops_select import WHOLE_END
 from ...dialects.sparse_tensor import is_sparse
 from ..arrays import is_scipy
 from ..builder import Builder, Value
-from .graph import DTYPES, Graph, GraphSpec
+from .graph import DTYPES, EdgeListSpec, Graph, GraphSpec
 from .layers import Context, Layer
 
 Spec = TensorSpec | SparseSpec
+GraphInput = GraphSpec | EdgeListSpec
 
 
 class Sequential:
@@ -37,11 +39,12 @@ class Sequential:
                 raise _error("not a layer", "GCNConv(...), Linear(...), ReLU(), ...", got)
         self.layers = layers
 
-    def to_module(self, graph: Graph | GraphSpec, features: Any, *, name: str = "main") -> Module:
+    def to_module(self, graph: Graph | GraphInput, features: Any, *, name: str = "main") -> Module:
         """The model on a graph and features, each a constant or an argument of the program.
 
         Args:
-            graph: a `Graph`, which becomes a constant, or a `GraphSpec` for an argument.
+            graph: a `Graph`, which becomes a constant, or a `GraphSpec` for an argument in CSR, or
+                an `EdgeListSpec` for one that is an edge list.
             features: an array of shape (N, in) or a `scipy.sparse` matrix, which becomes a
                 constant (the matrix stays sparse), or a `TensorSpec` or `SparseSpec` for an
                 argument. None for the number of nodes stands for that of the graph.
@@ -56,13 +59,15 @@ class Sequential:
         Raises:
             InputError: if graph, features and layers do not fit together.
         """
-        if not isinstance(graph, (Graph, GraphSpec)):
-            raise _error("not a graph", "gnn.Graph or gnn.GraphSpec", type(graph).__name__)
+        if not isinstance(graph, (Graph, GraphSpec, EdgeListSpec)):
+            expected = "gnn.Graph, gnn.GraphSpec or gnn.EdgeListSpec"
+            raise _error("not a graph", expected, type(graph).__name__)
         spec = self._spec(features)
         nodes = _nodes(graph, spec)
         builder = Builder(name)
-        adjacency = _adjacency(builder, graph, nodes, spec.dtype)
+        given = _graph(builder, graph, nodes, spec.dtype)
         x = _features(builder, features, spec, nodes)
+        adjacency = given[0] if len(given) == 1 else _sorted(builder, given, x, nodes, spec.dtype)
         context = Context(builder, adjacency, _with_self_loops(builder, graph, spec.dtype))
         for position, layer in enumerate(self.layers):
             x = layer.emit(context, x, f"{type(layer).__name__.lower()}_{position}")
@@ -112,7 +117,7 @@ def _error(fact: str, expected: object = None, got: object = None) -> InputError
     return InputError(explain("Sequential", fact, expected=expected, got=got))
 
 
-def _nodes(graph: Graph | GraphSpec, spec: Spec) -> int | str:
+def _nodes(graph: Graph | GraphInput, spec: Spec) -> int | str:
     """The number of nodes: that of the graph, else that of the features, else a symbol."""
     rows = spec.shape[0]
     known = graph.num_nodes
@@ -123,20 +128,46 @@ def _nodes(graph: Graph | GraphSpec, spec: Spec) -> int | str:
     return known
 
 
-def _adjacency(builder: Builder, graph: Graph | GraphSpec, nodes: int | str, dtype: str) -> Value:
+def _graph(
+    builder: Builder, graph: Graph | GraphInput, nodes: int | str, dtype: str
+) -> tuple[Value, ...]:
+    """The adjacency matrix, or an edge list and the weights of the edges, if any."""
     if isinstance(graph, Graph):
-        return builder.constant(graph.to_csr(dtype), "adjacency")
+        return (builder.constant(graph.to_csr(dtype), "adjacency"),)
     if graph.dtype not in (None, dtype):
         raise _error("graph and features differ in dtype", dtype, graph.dtype)
     edges = "edges" if graph.num_edges is None else graph.num_edges
-    return builder.input("graph", SparseSpec((nodes, nodes), dtype, edges))
+    if isinstance(graph, GraphSpec):
+        return (builder.input("graph", SparseSpec((nodes, nodes), dtype, edges)),)
+    ends = builder.input("edge_index", (2, edges), graph.index_dtype)
+    sources, targets = (_row(builder, ends, number) for number in range(2))
+    if not graph.weighted:
+        return sources, targets
+    return sources, targets, builder.input("edge_weight", (edges,), dtype)
+
+
+def _row(builder: Builder, ends: Value, number: int) -> Value:
+    """The sources, or the targets, of an edge list."""
+    row = builder.slice(ends, starts=[number, 0], ends=[number + 1, WHOLE_END])
+    return builder.reshape(row, shape=[-1])
+
+
+def _sorted(
+    builder: Builder, edges: tuple[Value, ...], x: Value, nodes: int | str, dtype: str
+) -> Value:
+    """The adjacency matrix of an edge list."""
+    sources, targets, *weights = edges
+    size = x if isinstance(nodes, str) else nodes
+    values = weights[0] if weights else None
+    matrix, _ = builder.csr_from_edges(targets, sources, (size, size), values, dtype)
+    return matrix
 
 
 def _with_self_loops(
-    builder: Builder, graph: Graph | GraphSpec, dtype: str
+    builder: Builder, graph: Graph | GraphInput, dtype: str
 ) -> Callable[[], Value] | None:
     """A function that returns the constant matrix with self loops, created on first use."""
-    if isinstance(graph, GraphSpec):
+    if not isinstance(graph, Graph):
         return None
 
     @functools.cache

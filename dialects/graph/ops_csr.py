@@ -1,0 +1,222 @@
+"""Sparse matrices that are made at run time: edge lists as compressed rows, and their assembly.
+
+    %p, %j, %order = graph.sort_edges %rows, %columns of %y, %x
+    %a = graph.assemble %p, %j, %values of %x
+
+An edge list gives the row and the column of each edge. Sorted by rows it is the structure of a CSR
+matrix, whose entries are the edges in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+
+from ...core.dims import Dim, Shape
+from ...core.errors import InputError
+from ...core.indices import explained, fault_of
+from ...core.provenance import origin
+from ...core.typed import bits
+from ..sparse_tensor import csr
+from . import scalars
+from .attrs import ANY_TENSOR, FLOAT_TENSOR, I32_TENSOR, INDEX_TENSOR, SPARSE_TENSOR
+from .interfaces import Bound, FusionKind, GraphOp, ShapeFacts, WritingNest, element_type
+from .nest import LocalBuffer
+from .ops_gather import checked_places, place_of
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+MOST_EDGES = (1 << 31) - 1
+"""Positions of edges are i32."""
+
+
+@irdl_op_definition
+class SortEdgesOp(GraphOp):
+    """The edges of an edge list in the order of their rows, as compressed rows.
+
+    Edge e is in row `rows[e]` and column `columns[e]`; a negative index counts from the back, one
+    out of range is an error. There are as many rows and columns as the first dimensions of
+    `targets` and `sources` have elements; what these hold does not matter. The results are the row
+    pointers, the column of each sorted edge, and its number in the list: edges of one row keep
+    their order. There are less than 2 ** 31 edges.
+
+    %p, %j, %order = graph.sort_edges %rows, %columns of %y, %x
+        : (tensor<?xi64>, tensor<?xi64>, tensor<9x4xf32>, tensor<?x8xf32>)
+        -> (tensor<10xi32>, tensor<?xi32>, tensor<?xi32>)
+    """
+
+    name = "graph.sort_edges"
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+    NEVER_NEGATIVE: ClassVar[bool] = True
+
+    rows = operand_def(INDEX_TENSOR)
+    columns = operand_def(INDEX_TENSOR)
+    targets = operand_def(ANY_TENSOR)
+    sources = operand_def(ANY_TENSOR)
+    indptr = result_def(I32_TENSOR)
+    indices = result_def(I32_TENSOR)
+    order = result_def(I32_TENSOR)
+
+    assembly_format = (
+        "$rows `,` $columns `of` $targets `,` $sources attr-dict `:` "
+        "functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        rows: SSAValue | Operation,
+        columns: SSAValue | Operation,
+        targets: SSAValue | Operation,
+        sources: SSAValue | Operation,
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(operands=[rows, columns, targets, sources], result_type=result_type)
+
+    @property
+    def index_bounds(self) -> tuple[Bound, ...]:
+        return ((self.rows, self.targets, 0), (self.columns, self.sources, 0))
+
+    def jumps_with(self, operand: int) -> bool:
+        return False
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        rows, columns, targets, sources = shapes
+        for what, given in (("rows", rows), ("columns", columns)):
+            if len(given) != 1:
+                facts.fail(f"{what} is not a vector", "rank 1", f"rank {len(given)}")
+        for what, given in (("targets", targets), ("sources", sources)):
+            if not given:
+                facts.fail(f"{what} has no first dimension", "rank 1 or more", "rank 0")
+        edges = facts.equal(rows[0], columns[0], "rows and columns differ in length")
+        if edges.is_static and edges.value > MOST_EDGES:
+            facts.fail("too many edges", f"at most {MOST_EDGES}", edges)
+        return [(targets[0] + Dim.of(1),), (edges,), (edges,)]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [i32] * 3
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        rows, columns, targets, sources = cast(tuple[np.ndarray, ...], arrays)
+        rows = checked_places(self, rows, targets.shape[0])
+        columns = checked_places(self, columns, sources.shape[0])
+        order = np.argsort(rows, kind="stable")
+        indptr = np.zeros(targets.shape[0] + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=targets.shape[0]), out=indptr[1:])
+        return self.stored(indptr, columns[order], order)
+
+    def write(self, nest: WritingNest) -> None:
+        size = nest.extent(self.targets, 0)
+        zero, one = nest.constant(0, i32), nest.constant(1, i32)
+        for number in (1, 2):
+            nest.fill(number, lambda _: zero)
+        # Where row r - 1 ends: first its number of edges, then its beginning, which moves on.
+        ends = nest.local((size + 1,), i32)
+        with nest.loops([size + 1]) as (place,):
+            ends.put((place,), zero)
+
+        def count(own: tuple[AffineExpr, ...]) -> None:
+            ends.put((self._row(nest, own[0]) + 1,), one, "add")
+
+        def begin(row: AffineExpr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            edges = ends.at((row + 1,))
+            ends.put((row + 1,), carried[0])
+            return [scalars.add(nest, carried[0], edges)]
+
+        edges = nest.extent(self.rows, 0)
+        nest.in_order([edges], count)
+        nest.serial(size, [zero], begin)
+        nest.in_order([edges], lambda own: self._place(nest, own[0], ends))
+        with nest.loops([size + 1]) as (place,):
+            nest.write(0, (place,), ends.at((place,)))
+
+    def _row(self, nest: WritingNest, edge: AffineExpr) -> AffineExpr:
+        return place_of(nest, self.rows, (edge,), self.targets, 0)
+
+    def _place(self, nest: WritingNest, edge: AffineExpr, ends: LocalBuffer) -> None:
+        """Put an edge behind those of its row that come before it in the list."""
+        end = (self._row(nest, edge) + 1,)
+        position = ends.at(end)
+        ends.put(end, scalars.add(nest, position, nest.constant(1, i32)))
+        place = (nest.index(position),)
+        column = place_of(nest, self.columns, (edge,), self.sources, 0)
+        nest.update(1, place, scalars.from_index(nest, nest.value(column), i32))
+        nest.update(2, place, scalars.from_index(nest, nest.value(edge), i32))
+
+
+@irdl_op_definition
+class AssembleOp(GraphOp):
+    """The CSR matrix of row pointers, column indices and values, which are not copied.
+
+    It has as many columns as the first dimension of `sources` has elements. In each call the row
+    pointers are checked to begin with 0, to never decrease and to end with the number of entries,
+    and the column indices to be in [0, columns).
+
+    %a = graph.assemble %p, %j, %values of %x
+        : (tensor<10xi32>, tensor<?xi32>, tensor<?xf32>, tensor<?x8xf32>) -> tensor<9x?xf32, #csr>
+    """
+
+    name = "graph.assemble"
+    FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
+
+    indptr = operand_def(INDEX_TENSOR)
+    indices = operand_def(INDEX_TENSOR)
+    values = operand_def(FLOAT_TENSOR)
+    sources = operand_def(ANY_TENSOR)
+    result = result_def(SPARSE_TENSOR)
+
+    assembly_format = (
+        "$indptr `,` $indices `,` $values `of` $sources attr-dict `:` "
+        "functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        indptr: SSAValue | Operation,
+        indices: SSAValue | Operation,
+        values: SSAValue | Operation,
+        sources: SSAValue | Operation,
+        result_type: Attribute | None = None,
+    ) -> None:
+        super().__init__(operands=[indptr, indices, values, sources], result_type=result_type)
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        indptr, indices, values, sources = shapes
+        for what, given in (("indptr", indptr), ("indices", indices), ("values", values)):
+            if len(given) != 1:
+                facts.fail(f"{what} is not a vector", "rank 1", f"rank {len(given)}")
+        if not sources:
+            facts.fail("sources has no first dimension", "rank 1 or more", "rank 0")
+        kinds = element_type(self.indptr), element_type(self.indices)
+        if kinds[0] != kinds[1]:
+            facts.fail("indptr and indices differ in type", *kinds)
+        if indptr[0] == 0:
+            facts.fail("too few row pointers", "1 or more", 0)
+        facts.equal(indices[0], values[0], "indices and values differ in length")
+        return [(indptr[0] - Dim.of(1), sources[0])]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.values)]
+
+    def infer_encodings(self) -> list[Attribute]:
+        width = bits(element_type(self.indptr))
+        return [csr(width, width)]
+
+    def infer_nnz(self, nnz: Sequence[Dim | None], facts: ShapeFacts) -> list[Dim | None]:
+        return [facts.length(self.indices)]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        from scipy.sparse import csr_array
+
+        indptr, indices, values, sources = cast(tuple[np.ndarray, ...], arrays)
+        fault = fault_of(indptr, indices, sources.shape[0])
+        if fault is not None:
+            raise InputError(f"{origin(self) or self.name}: {explained(*fault)}")
+        shape = len(indptr) - 1, sources.shape[0]
+        return (csr_array((values, indices, indptr), shape=shape),)
