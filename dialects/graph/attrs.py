@@ -238,11 +238,14 @@ class AggregateKind(Choice):
     MEAN = "mean"
     MAX = "max"
     MIN = "min"
+    PROD = "prod"
+    VAR = "var"
+    STD = "std"
 
 
 @irdl_attr_definition
 class AggregateKindAttr(EnumAttribute[AggregateKind]):
-    """The kind of a `graph.aggregate`: ``sum``, ``mean``, ``max`` or ``min``."""
+    """How messages combine: ``sum``, ``mean``, ``max``, ``min``, ``prod``, ``var``, ``std``."""
 
     name = "graph.aggregate_kind"
 

@@ -114,6 +114,7 @@ Graph = Dialect(
         ops.EdgeSoftmaxOp,
         ops.OwnSoftmaxOp,
         ops.AggregateOp,
+        ops.ReduceEntriesOp,
         ops.CallDpsOp,
         ops.CallPackedOp,
         ops.IfOp,

@@ -7,6 +7,7 @@ y = graph.ReluOp(graph.DenseOp(x, w, bias))
 
 from __future__ import annotations
 
+from .ops_aggregate import AggregateOp, ReduceEntriesOp
 from .ops_arange import ArangeOp
 from .ops_arg import ArgReduceOp
 from .ops_binary import AddOp, BinaryOp, DivOp, MaxOp, MinOp, MulOp, PowOp, SubOp
@@ -19,7 +20,7 @@ from .ops_contraction import DenseOp, MatmulOp
 from .ops_control import ControlFlowOp, YieldOp, yielded
 from .ops_csr import AssembleOp, SortEdgesOp
 from .ops_cumulative import CumulativeOp
-from .ops_edge import AggregateOp, EntriesOp, SddmmOp
+from .ops_edge import EntriesOp, SddmmOp
 from .ops_edge_softmax import EdgeSoftmaxOp, OwnSoftmaxOp
 from .ops_elementwise import (
     CosOp,
@@ -162,6 +163,7 @@ __all__ = [
     "QuantizedConvOp",
     "QuantizedDenseOp",
     "QuantizedMatmulOp",
+    "ReduceEntriesOp",
     "ReduceOp",
     "ReluOp",
     "RequantizeOp",

@@ -15,26 +15,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from ...core.dims import Dim, Shape, product
-from ...core.exactness import Exactness
 from ...core.typed import dense_array, sparse_array
 from . import scalars
-from .attrs import (
-    FLOAT_TENSOR,
-    SPARSE_TENSOR,
-    AggregateKind,
-    AggregateKindAttr,
-    ReduceKind,
-    SddmmKind,
-    SddmmKindAttr,
-)
-from .combiners import COMBINER_OF, Combiner
+from .attrs import FLOAT_TENSOR, SPARSE_TENSOR, SddmmKind, SddmmKindAttr
 from .interfaces import (
     FusionKind,
     GraphOp,
@@ -49,8 +36,7 @@ from .interfaces import (
 )
 from .matrices import rows_of
 from .ops_contraction import same_element_types
-from .ops_sparse import SpmmOp, require_csr, require_entries
-from .rewrites import replace_by
+from .ops_sparse import require_csr
 
 if TYPE_CHECKING:
     from .interfaces import Array
@@ -189,124 +175,3 @@ _PAIRWISE: dict[SddmmKind, Callable[[Nest, SSAValue, SSAValue], SSAValue]] = {
     SddmmKind.SUB: scalars.sub,
     SddmmKind.MUL: scalars.mul,
 }
-
-
-@irdl_op_definition
-class AggregateOp(GraphOp, HasCanonicalizationPatternsInterface):
-    """Combine, for each row, the rows of x at the columns of its stored entries.
-
-    `sum`, `mean`, `max` or `min`; a row without entries yields 0. With `weights` the row of x is
-    multiplied by the weight of the entry first: weights of shape [E, H] belong to x of shape
-    [N, H, ...]. The stored values of the matrix are ignored; `graph.entries` returns them.
-
-    %y = graph.aggregate sum %a, %x weights %p
-        : (tensor<?x?xf32, #csr>, tensor<?x8x16xf32>, tensor<?x8xf32>) -> tensor<?x8x16xf32>
-    """
-
-    name = "graph.aggregate"
-    FUSION: ClassVar[FusionKind] = FusionKind.CONTRACTION
-
-    kind = prop_def(AggregateKindAttr)
-    a = operand_def(SPARSE_TENSOR)
-    x = operand_def(FLOAT_TENSOR)
-    weights = opt_operand_def(FLOAT_TENSOR)
-    result = result_def(FLOAT_TENSOR)
-
-    assembly_format = (
-        "$kind $a `,` $x (`weights` $weights^)? attr-dict `:` functional-type(operands, results)"
-    )
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        x: SSAValue | Operation,
-        weights: SSAValue | Operation | None = None,
-        kind: str = "sum",
-        result_type: Attribute | None = None,
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"kind": AggregateKindAttr(AggregateKind(kind))}
-        super().__init__(operands=[a, x, weights], properties=properties, result_type=result_type)
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (AggregateByStoredValues(),)
-
-    @property
-    def combiner(self) -> Combiner:
-        """How messages are combined; a mean is a sum first."""
-        return COMBINER_OF[ReduceKind(self.kind.data.value)]
-
-    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
-        require_csr(self.a, facts)
-        same_element_types(self, facts)
-        a, x = shapes[:2]
-        if not x:
-            facts.fail("x has no rows", "rank 1 or more", "rank 0")
-        facts.equal(a[1], x[0], "x does not have one row for each column of a")
-        if self.weights is not None:
-            weights = shapes[2]
-            require_entries(facts, self.a, weights, "weights")
-            fact = "weights do not fit the leading dimensions of x"
-            require_equal(facts, x[1 : len(weights)], weights[1:], fact)
-        return [(a[0], *x[1:])]
-
-    def flops(self, sizes: Sizes) -> Dim:
-        entries = sizes.nnz(self.a) or Dim.of(0)
-        each = 1 if self.weights is None else 2
-        return entries * product(sizes.shape(self.x)[1:]) * each
-
-    def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        a = sparse_array(arrays[0])
-        x = widened(dense_array(arrays[1]))
-        rows, messages = rows_of(a), x[a.indices]
-        kind = self.kind.data
-        with np.errstate(all="ignore"):
-            if self.weights is not None:
-                weights = widened(dense_array(arrays[2]))
-                trailing = [1] * (x.ndim - weights.ndim)
-                messages = messages * weights.reshape(*weights.shape, *trailing)
-            result = np.full((a.shape[0], *x.shape[1:]), self.combiner.first(x.dtype), x.dtype)
-            self.combiner.ufunc.at(result, rows, messages)
-            count = np.diff(a.indptr).reshape(-1, *[1] * (x.ndim - 1))
-            if kind == AggregateKind.MEAN:
-                result /= np.maximum(count, 1).astype(x.dtype)
-        return self.stored(np.where(count == 0, x.dtype.type(0), result))
-
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        kind, (row, *rest) = self.kind.data, index
-        type = nest.compute_type(element_type(self.x))
-
-        def step(position: AffineExpr, column: AffineExpr, total: SSAValue) -> SSAValue:
-            value = nest.at(self.x, (column, *rest))
-            weight = None
-            if self.weights is not None:
-                weight = nest.at(self.weights, (position, *rest[: rank(self.weights) - 1]))
-            if kind in (AggregateKind.SUM, AggregateKind.MEAN):
-                if weight is None:
-                    return scalars.add(nest, total, value)
-                return scalars.fma(nest, weight, value, total)
-            message = value if weight is None else scalars.mul(nest, weight, value)
-            return self.combiner.step(nest, total, message)
-
-        init = self.combiner.init(nest, type)
-        total = nest.pattern(self.a, row, self.combiner.name, init, step)
-        if kind == AggregateKind.SUM:
-            return total
-        count = scalars.from_index(nest, nest.value(nest.count(self.a, row)), type)
-        if kind == AggregateKind.MEAN:
-            one = nest.constant(1.0, type)
-            return scalars.divide(nest, total, scalars.maximum(nest, count, one))
-        zero = scalars.zero(nest, type)
-        return scalars.select(nest, scalars.equal(nest, count, zero), zero, total)
-
-
-@Exactness.EXACT
-class AggregateByStoredValues(RewritePattern):
-    # aggregate(sum, a, x, entries(a)) == spmm(a, x)  for a matrix x
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: AggregateOp, rewriter: PatternRewriter) -> None:
-        entries = None if op.weights is None else op.weights.owner
-        if not isinstance(entries, EntriesOp) or entries.a is not op.a:
-            return
-        if op.kind.data == AggregateKind.SUM and rank(op.x) == 2:
-            replace_by(op, SpmmOp(op.a, op.x), (entries, op), rewriter)

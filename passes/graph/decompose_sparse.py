@@ -31,6 +31,7 @@ from ...dialects.graph.sparse_forms import by_rows_and_columns
 
 _OF_PATTERN = (
     graph.AggregateOp,
+    graph.ReduceEntriesOp,
     graph.SddmmOp,
     graph.EdgeSoftmaxOp,
     graph.OwnSoftmaxOp,

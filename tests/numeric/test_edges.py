@@ -103,7 +103,7 @@ def softmax_by_rows(
 def aggregated(
     a: sp.csr_array, x: np.ndarray, kind: str, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    result = np.zeros((a.shape[0], *x.shape[1:]))
+    result = np.full((a.shape[0], *x.shape[1:]), 1.0 if kind == "prod" else 0.0)
     for i in range(a.shape[0]):
         arriving = []
         for p in range(a.indptr[i], a.indptr[i + 1]):
@@ -192,6 +192,40 @@ def test_aggregate(a: sp.csr_array, kind: str, width: tuple[int, ...]) -> None:
     weights = floats(a.nnz, *width[:-1], seed=1)
     expected = aggregated(a, x, kind, weights)
     run(lambda b, a, x, e: b.aggregate(a, x, e, kind), [a, x, weights], expected)
+
+
+@pytest.mark.parametrize("kind", ["prod", "var", "std"])
+def test_aggregate_of_other_kinds(a: sp.csr_array, kind: str) -> None:
+    x, weights = 1 + 0.1 * floats(a.shape[1], 3), 1 + 0.1 * floats(a.nnz, seed=1)
+    messages = x[a.indices] * weights[:, None]
+
+    def program(b: sw.Builder, a: Value, x: Value, e: Value, m: Value) -> Value:
+        parts = [b.aggregate(a, x, e, kind), b.reduce_entries(a, m, kind)]
+        return b.concat([*parts, b.aggregate(a, x, kind=kind)], axis=1)
+
+    weighted = aggregated(a, x, kind, weights)
+    expected = np.concatenate([weighted, weighted, aggregated(a, x, kind)], axis=1)
+    run(program, [a, x, weights, messages], expected)
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean", "max", "min"])
+def test_messages_of_both_ends(a: sp.csr_array, kind: str) -> None:
+    x, y, e = floats(a.shape[1], 5), floats(a.shape[0], 5, seed=1), floats(a.nnz, 5, seed=2)
+
+    def program(b: sw.Builder, a: Value, x: Value, y: Value, e: Value) -> Value:
+        ends = b.at_entries(a, x, axis=1) - b.at_entries(a, y, axis=0)
+        return b.reduce_entries(a, b.relu(ends) * e, kind)
+
+    rows = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr))
+    messages = np.maximum(x[a.indices] - y[rows], 0) * e
+    positions = sp.csr_array((np.ones(a.nnz), np.arange(a.nnz), a.indptr), (a.shape[0], a.nnz))
+    run(program, [a, x, y, e], aggregated(positions, messages, kind))
+    b = sw.Builder()
+    matrix = b.input("a", sw.SparseSpec(a.shape, "f32", nnz="edges"))
+    given = [b.input(name, v.shape) for name, v in (("x", x), ("y", y))]
+    b.output(program(b, matrix, *given, b.input("e", ("edges", 5))))
+    # Nothing of the edges is written to memory.
+    assert sw.compile(b.module()).ir("kernels").count("loop.kernel") == 1
 
 
 def test_sum_by_stored_values_is_the_sparse_product() -> None:

@@ -317,6 +317,9 @@ PROOFS: dict[str, list[Proof]] = {
     "AggregateByStoredValues": [
         Proof(lambda b, x: aggregated(b, b.reshape(x, [4, -1])), ("f32",)),
     ],
+    "ReduceColumns": [
+        Proof(lambda b, x: reduced_columns(b, b.reshape(x, [4, -1])), ("f32",)),
+    ],
 }
 
 FILTERS = np.array([[1, -2, 3, -4], [127, -128, 5, 6], [0, 0, 0, 1]], np.int8)
@@ -337,11 +340,17 @@ def product(b: sw.Builder, x: Any, scale: float) -> Any:
     return b.quantized_dense(q, np.float32(scale), np.int8(-3), FILTERS, one, none, one, np.int8(7))
 
 
+MATRIX = np.array([[1, 0, 2, 0], [0, 0, 0, 0], [0.1, 3, 0, -1]], np.float32)
+
+
 def aggregated(b: sw.Builder, x: Any) -> Any:
-    a = b.constant(
-        sp.csr_array(np.array([[1, 0, 2, 0], [0, 0, 0, 0], [0.1, 3, 0, -1]], np.float32))
-    )
+    a = b.constant(sp.csr_array(MATRIX))
     return b.aggregate(a, x, b.entries(a), "sum")
+
+
+def reduced_columns(b: sw.Builder, x: Any) -> Any:
+    a = b.constant(sp.csr_array(MATRIX))
+    return b.reduce_entries(a, b.at_entries(a, x, axis=1), "mean")
 
 
 def positive(b: sw.Builder, x: Any) -> Any:

@@ -24,3 +24,24 @@ func.func @no_product(%a: tensor<?x?xf32, #csr>, %b: tensor<?x?xf32, #csr>, %x: 
   %v = graph.aggregate sum %a, %x : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
   func.return %y, %z, %v : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
 }
+
+// CHECK-LABEL: func.func @columns(
+// CHECK-NEXT: %[[y:.*]] = graph.aggregate mean %a, %x
+// CHECK-NEXT: func.return %[[y]]
+func.func @columns(%a: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %e = graph.at_entries %a, %x axis = 1 : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %y = graph.reduce_entries mean %a, %e : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return %y : tensor<?x8xf32>
+}
+
+// What rows have, or the columns of another matrix, is not sent by columns.
+// CHECK-LABEL: func.func @no_columns(
+// CHECK: graph.reduce_entries sum %a
+// CHECK: graph.reduce_entries sum %a
+func.func @no_columns(%a: tensor<4x4xf32, #csr>, %b: tensor<4x4xf32, #csr>, %x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %e = graph.at_entries %a, %x axis = 0 : (tensor<4x4xf32, #csr>, tensor<4x8xf32>) -> tensor<?x8xf32>
+  %f = graph.at_entries %b, %x axis = 1 : (tensor<4x4xf32, #csr>, tensor<4x8xf32>) -> tensor<?x8xf32>
+  %y = graph.reduce_entries sum %a, %e : (tensor<4x4xf32, #csr>, tensor<?x8xf32>) -> tensor<4x8xf32>
+  %z = graph.reduce_entries sum %a, %f : (tensor<4x4xf32, #csr>, tensor<?x8xf32>) -> tensor<4x8xf32>
+  func.return %y, %z : tensor<4x8xf32>, tensor<4x8xf32>
+}

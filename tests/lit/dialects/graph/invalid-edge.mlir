@@ -163,7 +163,17 @@ func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<5x2xf32>, %p: tensor<?x3xf32>
 #csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<5x2xf32>) {
-  // expected-error @+1 {{Expected `sum`, `mean`, `max`, or `min`.}}
-  %y = graph.aggregate prod %a, %x : (tensor<4x5xf32, #csr>, tensor<5x2xf32>) -> tensor<4x2xf32>
+  // expected-error @+1 {{Expected `sum`, `mean`, `max`, `min`, `prod`, `var`, or `std`.}}
+  %y = graph.aggregate median %a, %x : (tensor<4x5xf32, #csr>, tensor<5x2xf32>) -> tensor<4x2xf32>
+  func.return
+}
+
+// -----
+
+#csr = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
+
+func.func @f(%a: tensor<4x5xf32, #csr>, %x: tensor<f32>) {
+  // expected-error @+1 {{graph.reduce_entries: x has no dimension for the entries of a, expected rank 1 or more, got rank 0}}
+  %y = graph.reduce_entries sum %a, %x : (tensor<4x5xf32, #csr>, tensor<f32>) -> tensor<4xf32>
   func.return
 }

@@ -94,3 +94,21 @@ func.func @aggregate_weights(%a: tensor<?x?xf32, #csr>, %x: tensor<?x2x8xf32>, %
   %y = graph.aggregate sum %a, %x weights %p : (tensor<?x?xf32, #csr>, tensor<?x2x8xf32>, tensor<?x2xf32>) -> tensor<?x2x8xf32>
   func.return %y : tensor<?x2x8xf32>
 }
+
+// CHECK-LABEL: func.func @aggregate_spread
+func.func @aggregate_spread(%a: tensor<?x?xf32, #csr>, %x: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>) {
+  // CHECK: %y = graph.aggregate prod %a, %x : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %y = graph.aggregate prod %a, %x : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  // CHECK: %z = graph.aggregate var %a, %x : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %z = graph.aggregate var %a, %x : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  // CHECK: %v = graph.aggregate std %a, %x : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %v = graph.aggregate std %a, %x : (tensor<?x?xf32, #csr>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return %y, %z, %v : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
+}
+
+// CHECK-LABEL: func.func @reduce_entries
+func.func @reduce_entries(%a: tensor<?x?xf32, #csr>, %e: tensor<?x8xf64>) -> tensor<?x8xf64> {
+  // CHECK: %y = graph.reduce_entries mean %a, %e : (tensor<?x?xf32, #csr>, tensor<?x8xf64>) -> tensor<?x8xf64>
+  %y = graph.reduce_entries mean %a, %e : (tensor<?x?xf32, #csr>, tensor<?x8xf64>) -> tensor<?x8xf64>
+  func.return %y : tensor<?x8xf64>
+}
