@@ -21,14 +21,16 @@ RESULT, ARGUMENT = "result", "argument"
 
 @dataclass(frozen=True)
 class ComputedSize:
-    """A size that is known once `value`, a scalar of i64, is: between 0 and `bound`.
+    """A size that is known once `value` is: between 0 and `bound`.
 
-    `op` is the operation that needs or computes it.
+    `op` is the operation that needs or computes it. The value is a scalar of i64 that holds the
+    size; or a tensor of control flow with that size along `axis`.
     """
 
     value: SSAValue
     bound: Dim
     op: Operation
+    axis: int | None = None
 
 
 @irdl_attr_definition

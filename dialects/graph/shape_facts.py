@@ -26,6 +26,7 @@ class ShapeFacts:
         known: returns whether two dimensions are known to be equal otherwise.
         held: returns the size that a scalar holds, from the scalar and an upper bound.
         shapes: returns the shape of an operand, if known.
+        measured: returns the size of a tensor along an axis, from both and an upper bound.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class ShapeFacts:
         known: Callable[[Dim, Dim], bool] | None = None,
         held: Callable[[SSAValue, Dim], Dim] | None = None,
         shapes: Callable[[SSAValue], Shape] | None = None,
+        measured: Callable[[SSAValue, int, Dim], Dim] | None = None,
     ) -> None:
         self.op = op
         self.fresh = fresh
@@ -45,6 +47,7 @@ class ShapeFacts:
         self._known = known
         self._held = held
         self._shapes = shapes
+        self._measured = measured
 
     def entries(self, matrix: SSAValue) -> Dim:
         """The number of stored entries of a sparse operand; a new symbol if it is unknown."""
@@ -66,6 +69,13 @@ class ShapeFacts:
         if isinstance(kind, TensorType) and kind != TensorType(i64, []):
             self.fail("a size is not a scalar", "tensor<i64>", kind)
         return self.fresh() if self._held is None else self._held(scalar, bound)
+
+    def measured(self, tensor: SSAValue, axis: int, bound: Dim) -> Dim:
+        """The size along an axis of a tensor of control flow, which is known once the tensor is.
+
+        The tensor is an argument of a region, or a result; the size is at most `bound`.
+        """
+        return self.fresh() if self._measured is None else self._measured(tensor, axis, bound)
 
     def fail(self, fact: str, expected: object = None, got: object = None) -> NoReturn:
         """Raise a `VerifyException` that names the operation and where it came from."""
