@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from xdsl.dialects.builtin import LocationAttr, NoneAttr, TensorType, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, LocationAttr, NoneAttr, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -107,7 +107,7 @@ class ControlFlow(ABC):
             init: the carried values of the first iteration.
             condition: called with carried values; returns whether there is another iteration, an i1
                 scalar. It is evaluated before each one.
-            limit: for a loop without `count`: a call fails that needs more iterations.
+            limit: where no size gives the number of iterations: a call fails that needs more.
             name: the name of the model's node in messages; by default the caller's line.
 
         Returns:
@@ -118,43 +118,26 @@ class ControlFlow(ABC):
         """
         location = caller_location() if name is None else named(name)
         carried = [self._operand(value, None, "loop", location) for value in init]
-        sizes = dict[str, Any]()
-        if isinstance(count, Value):
-            sizes["times"] = self._own(count, "loop")
-        elif count is not None:
-            if not (is_integer(count) or isinstance(count, str)):
-                raise input_error("loop", "wrong count", "an integer, a name or a value", count)
-            sizes["count"] = str(count)
-        first = None
-        if condition is not None:
-            first = self._flag(condition, carried)
+        ending = self._ending("loop", count, condition, carried)
         block = _block_for(carried)
         with self._inside(block):
             number, *values = (Value(self, argument) for argument in block.args)
             end = _Shape.of(body(number, *values))
-            given = self._converted(end.values, _elements(carried), location)
-            goes_on = [] if condition is None else [self._flag(condition, given)]
-            self._block.add_op(YieldOp(*goes_on, *given))
-        _check_count("loop", end.values, carried)
+            self._end_iteration("loop", end.values, (), carried, condition, location)
         types = [value.type for value in carried]
         captures = captured([block])
-        op = LoopOp(
-            Region(block),
-            types,
-            **sizes,
-            condition=first,
-            inits=carried,
-            captures=captures,
-            limit=limit,
-        )
+        op = LoopOp(Region(block), types, **ending, inits=carried, captures=captures, limit=limit)
         return _single(self._add(op, location))
 
     def scan(
         self,
         body: Callable[..., Any],
         init: Any,
-        xs: Any,
+        xs: Any = (),
         *,
+        count: int | str | Value | None = None,
+        condition: Callable[..., Any] | None = None,
+        limit: int | None = None,
         reverse: bool = False,
         axis: int = 0,
         name: str | None = None,
@@ -166,23 +149,29 @@ class ControlFlow(ABC):
                 output. Each may be a tuple, `()` if there is none.
             init: the first carried value, or a tuple of them.
             xs: what is sliced, or a tuple; of equal sizes along `axis`.
+            count: the number of iterations where nothing is sliced, as for `loop`.
+            condition: called with carried values; returns whether there is another iteration, an i1
+                scalar. It is evaluated before each one.
+            limit: where no size gives the number of iterations: how many outputs there may be. A
+                call fails that needs more iterations.
             reverse: whether to begin with the last slice.
             axis: the axis of `xs` and of the stacked outputs. Other axes than 0 are copied.
             name: the name of the model's node in messages; by default the caller's line.
 
         Returns:
             The last carried value, and the outputs stacked along `axis` in the order of the slices.
+            Where `count` is a value, or there is a condition, there are as many of them as there
+            were iterations, which is a computed size.
 
         Raises:
-            InputError: if there is nothing to slice, or values have the wrong types.
+            InputError: if the loop has no end, or values have the wrong types.
         """
         location = caller_location() if name is None else named(name)
         start, given = _Shape.of(init), _Shape.of(xs)
-        if not given.values:
-            raise input_error("scan", "there is nothing to slice", "one tensor or more", xs)
         carried = [self._operand(value, None, "scan", location) for value in start.values]
         tensors = [self._operand(value, None, "scan", location) for value in given.values]
         tensors = [self._moved(value, axis, 0) for value in tensors]
+        ending = self._ending("scan", count, condition, carried)
         block = _block_for(carried, tensors)
         with self._inside(block):
             _, *values = (Value(self, argument) for argument in block.args)
@@ -191,19 +180,20 @@ class ControlFlow(ABC):
             if not isinstance(returned, tuple) or len(returned) != 2:
                 raise input_error("scan", "the body returns no pair", "(carried, outputs)")
             end, outputs = map(_Shape.of, returned)
-            likes = [*_elements(carried), *([None] * len(outputs.values))]
-            self._end([*end.values, *outputs.values], likes, location)
-        _check_count("scan", end.values, carried)
-        rows = _last(block).operands[len(carried) :]
-        count = tensor_type(tensors[0]).get_shape()[0]
-        stacks = [_stacked(tensor_type(row), count) for row in rows]
+            rows = self._end_iteration(
+                "scan", end.values, outputs.values, carried, condition, location
+            )
+        size = DYNAMIC_INDEX if condition is not None else _rows(count, tensors)
+        stacks = [_stacked(tensor_type(row), size) for row in rows]
         captures, backward = captured([block]), (lambda values: range(len(values)))
         op = LoopOp(
             Region(block),
             [*(value.type for value in carried), *stacks],
+            **ending,
             inits=carried,
             sliced=tensors,
             captures=captures,
+            limit=limit,
             backward_slices=backward(tensors) if reverse else (),
             backward_stacks=backward(rows) if reverse else (),
         )
@@ -226,9 +216,49 @@ class ControlFlow(ABC):
             fact = f"{what}() in the body of a loop or condition"
             raise input_error("Builder", fact, "a call outside")
 
-    def _flag(self, condition: Callable[..., Any], carried: Sequence[SSAValue]) -> SSAValue:
+    def _ending(
+        self,
+        subject: str,
+        count: int | str | Value | None,
+        condition: Callable[..., Any] | None,
+        carried: Sequence[SSAValue],
+    ) -> dict[str, Any]:
+        """How a loop ends, as arguments of its operation."""
+        ending = dict[str, Any]()
+        if isinstance(count, Value):
+            ending["times"] = self._own(count, subject)
+        elif count is not None:
+            if not (is_integer(count) or isinstance(count, str)):
+                raise input_error(subject, "wrong count", "an integer, a name or a value", count)
+            ending["count"] = str(count)
+        if condition is not None:
+            ending["condition"] = self._flag(subject, condition, carried)
+        return ending
+
+    def _end_iteration(
+        self,
+        subject: str,
+        following: Sequence[Operand],
+        rows: Sequence[Operand],
+        carried: Sequence[SSAValue],
+        condition: Callable[..., Any] | None,
+        location: LocationAttr,
+    ) -> Sequence[SSAValue]:
+        """End the current block with what is carried on and stacked; returns the latter."""
+        _check_count(subject, following, carried)
+        likes = [*_elements(carried), *([None] * len(rows))]
+        given = self._converted([*following, *rows], likes, location)
+        on, stacked = given[: len(carried)], given[len(carried) :]
+        goes_on = [] if condition is None else [self._flag(subject, condition, on)]
+        self._block.add_op(YieldOp(*goes_on, *given))
+        return stacked
+
+    def _flag(
+        self, subject: str, condition: Callable[..., Any], carried: Sequence[SSAValue]
+    ) -> SSAValue:
         """The condition of the next iteration."""
-        return self._own(condition(*(Value(self, value) for value in carried)), "loop: condition")
+        holds = condition(*(Value(self, value) for value in carried))
+        return self._own(holds, f"{subject}: condition")
 
     def _converted(
         self, values: Sequence[Operand], like: Sequence[Attribute | None], location: LocationAttr
@@ -290,6 +320,13 @@ class _Shape:
 
 def _single(values: Sequence[Value]) -> Any:
     return values[0] if len(values) == 1 else tuple(values)
+
+
+def _rows(count: object, sliced: Sequence[SSAValue]) -> int:
+    """How many outputs a scan has, if it is a number."""
+    if sliced:
+        return tensor_type(sliced[0]).get_shape()[0]
+    return count if is_integer(count) else DYNAMIC_INDEX
 
 
 def _elements(values: Sequence[SSAValue]) -> list[Attribute | None]:

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dims import Shape
 from ...core.errors import InputError, explain
 from ...core.provenance import origin
 from ...core.typed import dense_array
-from .control_flow import Frame
+from ...dialects.graph.shapes import SymbolicShapes
 
 if TYPE_CHECKING:
     from ...dialects.graph.interfaces import Array
 
 
+@dataclass(frozen=True)
+class Frame:
+    """A call of a function: its shapes, the sizes of this call, and how its blocks are run."""
+
+    shapes: SymbolicShapes
+    sizes: Mapping[str, int]
+    run: Callable[[Block, Sequence[Array], Frame], tuple[Array, ...] | None]
+
+    def run_body(self, block: Block, arguments: Sequence[Array]) -> tuple[Array, ...]:
+        """What the block of a region yields."""
+        return self.run(block, arguments, self) or ()
+
+
 def with_computed(
-    op: Operation, scalars: Sequence[SSAValue], arrays: Sequence[Array], frame: Frame
+    op: Operation, values: Sequence[SSAValue], arrays: Sequence[Array], frame: Frame
 ) -> Frame:
-    """The frame with the sizes of an operation that some of its scalars hold.
+    """The frame with the sizes of an operation that some of its values hold, or have.
 
     Raises:
         InputError: if one exceeds its bound, or two that must agree do not.
@@ -32,11 +45,12 @@ def with_computed(
     own = [
         (name, size)
         for name, size in frame.shapes.computed.items()
-        if size.op is op and size.value in scalars
+        if size.op is op and size.value in values
     ]
     known = dict(frame.sizes)
     for name, size in own:
-        number = int(dense_array(arrays[scalars.index(size.value)])[()])
+        array = dense_array(arrays[values.index(size.value)])
+        number = int(array[()]) if size.axis is None else array.shape[size.axis]
         limit = size.bound.evaluate(known)
         if not 0 <= number <= limit:
             fact, where = "a size is out of range", origin(op) or "call"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from xdsl.ir import Block
 
 from ...core.dims import Dim
 from ...core.dtypes import dtype_of
@@ -15,23 +13,10 @@ from ...core.errors import InputError, explain
 from ...core.provenance import origin
 from ...core.typed import dense_array, tensor_type
 from ...dialects.graph.ops import IfOp, LoopOp
-from ...dialects.graph.shapes import SymbolicShapes
+from .computed_sizes import Frame
 
 if TYPE_CHECKING:
     from ...dialects.graph.interfaces import Array
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A call of a function: its shapes, the sizes of this call, and how its blocks are run."""
-
-    shapes: SymbolicShapes
-    sizes: Mapping[str, int]
-    run: Callable[[Block, Sequence[Array], Frame], tuple[Array, ...] | None]
-
-    def run_body(self, block: Block, arguments: Sequence[Array]) -> tuple[Array, ...]:
-        """What the block of a region yields."""
-        return self.run(block, arguments, self) or ()
 
 
 def run_if(op: IfOp, operands: Sequence[Array], frame: Frame) -> tuple[Array, ...]:
@@ -86,8 +71,9 @@ def _count(op: LoopOp, times: Array | None, sliced: Sequence[Array], frame: Fram
 def _stack(op: LoopOp, number: int, rows: Sequence[Array], frame: Frame) -> np.ndarray:
     """A stacked result."""
     result = op.stacks[number]
-    sizes = [dim.evaluate(frame.sizes) for dim in frame.shapes.shape(result)]
-    array = np.empty(sizes, dtype_of(tensor_type(result).element_type))
+    _, *sizes = frame.shapes.shape(result)
+    shape = [len(rows), *(dim.evaluate(frame.sizes) for dim in sizes)]
+    array = np.empty(shape, dtype_of(tensor_type(result).element_type))
     for place, row in enumerate(rows[::-1] if op.stores_backward(number) else rows):
         array[place] = row
     return array

@@ -28,8 +28,8 @@ from ...dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp, IfOp, Loo
 from ...dialects.graph.shapes import SymbolicShapes, sizes_of
 from ...dialects.loop.ops import KernelOp
 from ...dialects.sparse_tensor import index_type, position_type
-from .computed_sizes import cut, with_computed
-from .control_flow import Frame, run_if, run_loop
+from .computed_sizes import Frame, cut, with_computed
+from .control_flow import run_if, run_loop
 from .inputs import check_inputs
 from .machine import run_kernel
 from .numbers import unknown

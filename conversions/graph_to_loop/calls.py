@@ -54,6 +54,7 @@ def call_sizes(functions: Sequence[func.FuncOp], calls: Sequence[func.CallOp]) -
         if not (inside := calls_in[function]):
             continue
         shapes = SymbolicShapes(function)
+        _state_sizes(function, shapes)
         results = [r for c in inside for r in c.results if isinstance(r.type, TensorType)]
         sizes.shapes.update((result, shapes.shape(result)) for result in results)
         for name, size in shapes.computed.items():
@@ -63,6 +64,17 @@ def call_sizes(functions: Sequence[func.FuncOp], calls: Sequence[func.CallOp]) -
             pairs = ((left, right) for left, right, _ in shapes.equalities)
             function.attributes[EQUAL] = equal_attribute(pairs)
     return sizes
+
+
+def _state_sizes(function: func.FuncOp, shapes: SymbolicShapes) -> None:
+    """Let control flow state the names of the sizes that it computes: calls refer to them."""
+    names = defaultdict[Operation, list[str]](list)
+    for name, size in shapes.computed.items():
+        if size.axis is not None:
+            names[size.op].append(name)
+    for op, own in names.items():
+        if isinstance(op, graph.ControlFlowOp):
+            op.state_sizes(own)
 
 
 def single_call(function: func.FuncOp) -> Call | None:

@@ -25,8 +25,8 @@ class Calls:
 
     def __init__(self, function: BufferFunction, constants: Constants) -> None:
         self.function, self.constants = function, constants
-        self.regions = Regions(function, constants, self.convert)
         self.sizes = ComputedSizes(function, constants.buffers_of)
+        self.regions = Regions(function, constants, self.sizes, self.convert)
         self._registered: dict[object, int] = {}
 
     def convert(self, op: Operation) -> None:
@@ -51,20 +51,8 @@ class Calls:
             self.sizes.after(op)
 
     def _results(self, op: graph.CallDpsOp | graph.CallPackedOp) -> list[SSAValue]:
-        """The buffers for the results of a call, of the upper bounds of sizes that it computes."""
-        function = self.function
-        own = {n: s.bound for n, s in function.shapes.computed.items() if s.value in op.results}
-        result: list[SSAValue] = []
-        for value in op.results:
-            if value in function.buffers:
-                result += function.buffers[value]
-                continue
-            shape = function.shapes.shape(value)
-            largest = tuple(dim.at_most(own) for dim in shape)
-            result.append(function.view(value, largest, op))
-            if largest == shape:
-                function.buffers[value] = [result[-1]]
-        return result
+        """The buffers for the results of a call."""
+        return [buffer for value in op.results for buffer in self.function.destination(value, op)]
 
     def _convert_call(self, op: graph.CallDpsOp) -> None:
         function = self.function

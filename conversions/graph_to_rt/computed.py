@@ -31,8 +31,12 @@ class ComputedSizes:
     ) -> None:
         self.function, self._buffers_of = function, buffers_of
         self._of = defaultdict[Operation, list[tuple[str, ComputedSize]]](list)
+        self._along: dict[tuple[SSAValue, int], str] = {}
         for name, size in function.shapes.computed.items():
-            self._of[size.op].append((name, size))
+            if size.axis is None:
+                self._of[size.op].append((name, size))
+            else:
+                self._along[size.value, size.axis] = name
         self._unchecked = [
             (left, right)
             for left, right, _ in function.shapes.equalities
@@ -50,6 +54,12 @@ class ComputedSizes:
             if value in self.function.places and value not in self.function.buffers:
                 shape = self.function.shapes.shape(value)
                 self.function.buffers[value] = [self.function.view(value, shape, call)]
+
+    def measure(self, op: Operation, tensor: SSAValue, axis: int, size: SSAValue) -> None:
+        """Note the size of a tensor of control flow along an axis, if it is computed."""
+        if (tensor, axis) in self._along:
+            self.function.sizes.symbols[self._along[tensor, axis]] = size
+            self._check_equal(op)
 
     def report(self) -> None:
         """Store the sizes of results for the caller."""

@@ -136,11 +136,20 @@ class BufferFunction:
         (kind,) = buffer_types(tensor_type(value))
         return self.view_at(self.places[value], kind, shape, op)
 
+    def destination(self, value: SSAValue, op: Operation) -> list[SSAValue]:
+        """The buffer for a result, of the upper bounds of sizes that `op` computes."""
+        if value in self.buffers:
+            return self.buffers[value]
+        own = {n: s.bound for n, s in self.shapes.computed.items() if s.value in op.results}
+        shape = self.shapes.shape(value)
+        largest = tuple(dim.at_most(own) for dim in shape)
+        made = [self.view(value, largest, op)]
+        if largest == shape:
+            self.buffers[value] = made
+        return made
+
     def settle(self, op: graph.ControlFlowOp) -> None:
-        """Make the buffers of the results and the spares of an operation whose sizes are known."""
-        for value in op.results:
-            if value in self.places and value not in self.buffers:
-                self.buffers[value] = [self.view(value, self.shapes.shape(value), op)]
+        """Make the buffers of the spares of an operation whose sizes are known."""
         for value, places in self.spare_places.items():
             if value not in self.spares and block_of(value) in op.bodies:
                 (kind,) = buffer_types(tensor_type(value))

@@ -16,6 +16,7 @@ from ...dialects.graph.interfaces import ShapeFacts, unknown_sizes
 from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from .carrying import Carrying, in_results
+from .computed import ComputedSizes
 from .constants import Constants
 from .function import BufferFunction
 
@@ -26,6 +27,7 @@ class Regions:
     Args:
         function: the function under construction.
         constants: the buffers of operands.
+        sizes: the sizes that the function computes.
         convert: converts an operation of a region.
     """
 
@@ -33,9 +35,11 @@ class Regions:
         self,
         function: BufferFunction,
         constants: Constants,
+        sizes: ComputedSizes,
         convert: Callable[[Operation], None],
     ) -> None:
         self.function, self.constants, self.convert = function, constants, convert
+        self.sizes = sizes
 
     def convert_control(self, op: graph.ControlFlowOp) -> None:
         """Convert a condition or a loop."""
@@ -46,6 +50,8 @@ class Regions:
 
     def _convert_if(self, op: graph.IfOp) -> None:
         function = self.function
+        for result in op.results:
+            function.destination(result, op)
         for value, result in in_results(op).items():
             function.buffers[value] = function.buffers[result]
         condition = self.flag(op.condition)
@@ -96,7 +102,7 @@ class _Loop:
         self.regions, self.op, self.function = regions, op, regions.function
         self.carrying = Carrying.of(op)
         self.inits = [regions.buffer(value) for value in op.inits]
-        self.results = [regions.buffer(value) for value in op.results]
+        self.results = [self.function.destination(value, op)[0] for value in op.results]
         self.count = self._count()
         self.spares = {v: list(self.function.spares[v]) for v in self.carrying.spares}
         for value, (number, place) in self.carrying.ends.items():
@@ -105,7 +111,10 @@ class _Loop:
     def convert(self) -> None:
         """Emit the loop, and copy what it carries at the end to the results."""
         start = [*self.inits, *(spare for own in self.spares.values() for spare in own)]
-        ended = self._emit_for(start) if self.op.condition is None else self._emit_while(start)
+        emit = self._emit_for if self.op.condition is None else self._emit_while
+        iterations, ended = emit(start)
+        for stack in self.op.stacks:
+            self.regions.sizes.measure(self.op, stack, 0, iterations)
         written = {number for number, _ in self.carrying.ends.values()}
         for number, given in enumerate(ended[: len(self.inits)]):
             if number not in written:
@@ -116,23 +125,29 @@ class _Loop:
         op, function = self.op, self.function
         if op.times is not None:
             loaded = function.insert(memref.LoadOp.get(self.regions.buffer(op.times), []))
-            return function.insert(upstream.IndexCastOp(loaded, INDEX))
+            given = function.insert(upstream.IndexCastOp(loaded, INDEX))
+            if not op.stacks:
+                return given
+            return function.insert(arith.MaxSIOp(given, function.sizes.index(0)))
         shapes = [function.shapes.shape(value) for value in op.sliced]
         facts = ShapeFacts(op, unknown_sizes())
         count = op.iterations(shapes, facts)
         return None if count is None else function.size(count, op)
 
-    def _emit_for(self, start: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def _emit_for(self, start: Sequence[SSAValue]) -> tuple[SSAValue, Sequence[SSAValue]]:
+        """Emit a loop without a condition; returns how many iterations it has, and its end."""
         assert self.count is not None
+        self._check_limit(self.count, "sle")
         index = self.function.sizes.index
         block = Block(arg_types=[INDEX, *(value.type for value in start)])
         with self.function.inside(block), self.function.standing_for(self.op.location):
             self.function.append(scf.YieldOp(*self._iterate(block.args)))
         loop = scf.ForOp(index(0), self.count, index(1), start, Region(block))
         self.function.append(loop)
-        return loop.results
+        return self.count, loop.results
 
-    def _emit_while(self, start: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def _emit_while(self, start: Sequence[SSAValue]) -> tuple[SSAValue, Sequence[SSAValue]]:
+        """Emit a loop with a condition; returns how many iterations it had, and its end."""
         function, index = self.function, self.function.sizes.index
         assert self.op.condition is not None
         given = [index(0), self.regions.flag(self.op.condition), *start]
@@ -146,7 +161,7 @@ class _Loop:
             function.append(scf.ConditionOp(goes_on, *before.args))
         with function.inside(after), function.standing_for(self.op.location):
             number, _, *rest = after.args
-            self._check_limit(number)
+            self._check_limit(number, "slt")
             following = self._iterate([number, *rest])
             assert self.op.goes_on is not None
             goes_on = self.regions.flag(self.op.goes_on)
@@ -154,16 +169,17 @@ class _Loop:
             function.append(scf.YieldOp(step, goes_on, *following))
         loop = upstream.WhileOp(given, types, Region(before), Region(after))
         function.append(loop)
-        return loop.results[2:]
+        return loop.results[0], loop.results[2:]
 
-    def _check_limit(self, number: SSAValue) -> None:
+    def _check_limit(self, number: SSAValue, order: str) -> None:
+        """Check the number of an iteration, or that of all, against the limit."""
         if self.op.limit is None:
             return
         limit = self.function.sizes.index(self.op.limit.value.data)
-        inside = self.function.insert(arith.CmpiOp(number, limit, "slt"))
+        inside = self.function.insert(arith.CmpiOp(number, limit, order))
         fact = "no end after {0} iterations"
         text = explain(self.op.name, fact, origin=origin(self.op))
-        self.function.append(rt.CheckOp(self.function.context, inside, text, [number]))
+        self.function.append(rt.CheckOp(self.function.context, inside, text, [limit]))
 
     def _iterate(self, arguments: Sequence[SSAValue]) -> list[SSAValue]:
         """Emit an iteration; returns the buffers for the next one."""

@@ -24,7 +24,7 @@ class KnownCount(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
         number = None if op.times is None else splat_of(op.times)
-        if number is not None:
+        if number is not None and (op.limit is None or number <= op.limit.value.data):
             count = str(max(0, int(number)))
             _replace(op, rewriter, range(len(op.inits)), range(len(op.stacks)), count=count)
 
@@ -38,7 +38,7 @@ class KnownCondition(RewritePattern):
             return
         first, others = splat_of(op.condition), splat_of(op.goes_on)
         counted = op.times is not None or op.count is not None or bool(op.sliced)
-        if first is not None and not first:
+        if first is not None and not first and not op.stacks:
             rewriter.replace(op, [], list(op.inits))
         elif first and others and counted:
             _replace(op, rewriter, range(len(op.inits)), range(len(op.stacks)), unconditional=True)
@@ -152,7 +152,7 @@ def _replace(
         inits=[op.inits[number] for number in carried],
         sliced=op.sliced,
         captures=op.captures,
-        limit=None if op.limit is None else op.limit.value.data,
+        limit=None if op.limit is None or count is not None else op.limit.value.data,
         backward_slices=[n for n in range(len(op.sliced)) if op.takes_backward(n)],
         backward_stacks=[i for i, n in enumerate(stacks) if op.stores_backward(n)],
     )

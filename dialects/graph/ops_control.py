@@ -81,6 +81,14 @@ class ControlFlowOp(IRDLOperation, ABC):
         """
 
     @property
+    def stated_sizes(self) -> tuple[str, ...]:
+        """The symbols of the sizes that it computes, from stage `kernels` on."""
+        return ()
+
+    def state_sizes(self, names: Sequence[str]) -> None:
+        """State the symbols of the sizes that it computes: of `ShapeFacts.measured`, in order."""
+
+    @property
     def bodies(self) -> tuple[Block, ...]:
         """The block of each region."""
         return tuple(region.block for region in self.regions)

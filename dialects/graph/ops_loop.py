@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     DenseArrayBase,
     IntegerAttr,
     NoneAttr,
@@ -69,8 +70,11 @@ class LoopOp(ControlFlowOp):
 
     The number of iterations is the number of slices, `count` (a number, or a size of the function),
     or the value of `times`, of which a negative one counts as 0. It ends before an iteration
-    for which the condition does not hold: the operand of `while` for the first one. A loop with
-    nothing but a condition may have a `limit`: another iteration is then an error.
+    for which the condition does not hold: the operand of `while` for the first one. A loop whose
+    end no size determines may have a `limit`: another iteration is then an error.
+
+    Stacked results have as many slices as there were iterations. Where that depends on values, it
+    is a computed size, at most `count`, the number of slices, or the `limit`. `sizes` names it.
     """
 
     name = "graph.loop"
@@ -86,6 +90,8 @@ class LoopOp(ControlFlowOp):
     """The numbers of the operands of `slices` whose last slice comes first."""
     backward_stacks = opt_prop_def(DenseArrayBase.constr(i64))
     """The numbers of the stacked results whose last slice is stored first."""
+    sizes = opt_prop_def(ArrayAttr[StringAttr])
+    """The symbols of the sizes that the loop computes, in the order of `measured`."""
     res = var_result_def(DENSE_TENSOR)
     body = region_def()
 
@@ -181,6 +187,13 @@ class LoopOp(ControlFlowOp):
         """Whether the last slice of a stacked result is stored first."""
         return self.backward_stacks is not None and number in self.backward_stacks.get_values()
 
+    @property
+    def stated_sizes(self) -> tuple[str, ...]:
+        return () if self.sizes is None else tuple(name.data for name in self.sizes)
+
+    def state_sizes(self, names: Sequence[str]) -> None:
+        self.sizes = ArrayAttr(map(StringAttr, names)) if names else None
+
     def iterations(self, sliced: Sequence[Shape], facts: ShapeFacts) -> Dim | None:
         """The number of iterations, if sizes determine it; an early end aside."""
         counts = [shape[0] for shape in sliced]
@@ -234,12 +247,14 @@ class LoopOp(ControlFlowOp):
             raise self.fail("two numbers of iterations", "times, count or slices")
         if not counted and self.times is None and self.condition is None:
             raise self.fail("the loop has no end", "count, times, slices or while")
-        if self.stacks and (not counted or self.condition is not None):
-            fact = "stacked results of an unknown size"
-            raise self.fail(fact, "count or slices, and no condition")
-        if self.limit is not None and (counted or self.times is not None or self._limit < 1):
+        if self.stacks and not counted and self.limit is None:
+            raise self.fail("stacked results of an unknown size", "count, slices or a limit")
+        if self.backward_stacks is not None and self.condition is not None:
+            fact = "the last slice of a stacked result is stored first"
+            raise self.fail(fact, "a loop without a condition")
+        if self.limit is not None and (counted or self._limit < 1):
             fact = "wrong limit"
-            raise self.fail(fact, "1 or more, for a loop with nothing but a condition", self._limit)
+            raise self.fail(fact, "1 or more, for a loop without count and slices", self._limit)
         if self.count is not None:
             number = self._counted().number
             if number is not None and number < 0:
@@ -271,7 +286,9 @@ class LoopOp(ControlFlowOp):
         count = self.iterations(shapes[first : first + len(self.sliced)], facts)
         if not self.stacks:
             return carried
-        assert count is not None
+        if count is None or self.condition is not None:
+            most = Dim.of(self._limit) if count is None else count
+            count = facts.measured(self.stacks[0], 0, most)
         return [*carried, *((count, *shape) for shape in given[len(carried) :])]
 
 

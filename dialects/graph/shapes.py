@@ -110,7 +110,7 @@ class SymbolicShapes:
 
     def is_given(self, dim: Dim) -> bool:
         """Whether a size is known where the function is called: its arguments have or hold it."""
-        held = {n for n, size in self.computed.items() if isinstance(size.value, BlockArgument)}
+        held = {n for n, size in self.computed.items() if size.value in self._arguments}
         return held.union(self.bindings).issuperset(dim.symbols)
 
     def of_arguments(self, operands: Iterable[SSAValue]) -> dict[str, Dim]:
@@ -274,6 +274,7 @@ class SymbolicShapes:
                 self._visit_op(inner, known)
         ends = [[known.shapes[value] for value in yielded(body)] for body in op.bodies]
         inferred = op.result_shapes(given, ends, facts)
+        around |= {name for name, size in self.computed.items() if size.value in op.results}
         for number, shape in enumerate(inferred):
             if not around.issuperset(n for d in shape for n in d.symbols if n in self.computed):
                 fact = f"result {number} has a size that a region computes"
@@ -286,6 +287,13 @@ class SymbolicShapes:
                 self._compute(next(self._fresh_size), ComputedSize(scalar, bound, op), known)
             return known.held[scalar]
 
+        def measured(tensor: SSAValue, axis: int, bound: Dim) -> Dim:
+            symbol = next(stated, None) or next(self._fresh_size)
+            limit = bound.substitute(self._named)
+            self._compute(symbol, ComputedSize(tensor, limit, op, axis), known)
+            return symbol
+
+        stated = iter(self._stated(op))
         return ShapeFacts(
             op,
             lambda: next(self._fresh),
@@ -294,7 +302,13 @@ class SymbolicShapes:
             self._is_recorded,
             held,
             lambda value: known.shapes[value],
+            measured,
         )
+
+    def _stated(self, op: Operation) -> list[Dim]:
+        """The symbols of sizes that control flow states: the names of the outer function."""
+        names = op.stated_sizes if isinstance(op, ControlFlowOp) else ()
+        return [Dim.symbol(name) for name in names] if len(self._active) == 1 else []
 
     def _visit_op(self, op: Operation, known: _Known) -> None:
         tensors = [result for result in op.results if isinstance(result.type, TensorType)]
@@ -325,9 +339,13 @@ class SymbolicShapes:
         return inferred, entries
 
     def _compute(self, symbol: Dim, size: ComputedSize, known: _Known) -> None:
-        """Note that a scalar holds a size."""
-        self.computed[symbol.symbols[0]] = size
-        known.held[size.value] = symbol
+        """Note that the program computes a size."""
+        (name,) = symbol.symbols
+        if name in self.computed or name in self.bindings:
+            self._fail(f'size "{name}" is defined twice', None, None)
+        self.computed[name] = size
+        if size.axis is None:
+            known.held[size.value] = symbol
 
     def _name_sizes(self, call: CallLikeOp, known: _Known) -> None:
         """Note the sizes that arguments or results of a call hold."""
@@ -335,8 +353,6 @@ class SymbolicShapes:
             name, bound = size.symbol.data, size.upper.substitute(self._named)
             symbol = next(self._fresh_size) if len(self._active) > 1 else Dim.symbol(name)
             self._named[name] = symbol
-            if symbol.symbols[0] in self.computed or symbol.symbols[0] in self.bindings:
-                self._fail(f'size "{name}" is defined twice', None, None)
             self._compute(symbol, ComputedSize(size.scalar(call), bound, call), known)
 
     def _check_first(self, op: Operation, known: _Known) -> None:
@@ -344,7 +360,11 @@ class SymbolicShapes:
 
         Then a result is the beginning of a buffer of the upper bound.
         """
-        own = {name for name, size in self.computed.items() if size.value in op.results}
+        own = {
+            name
+            for name, size in self.computed.items()
+            if size.value in op.results and size.axis is None
+        }
         for number, result in enumerate(op.results if own else ()):
             if not own.isdisjoint(
                 n for dim in known.shapes.get(result, ())[1:] for n in dim.symbols
@@ -419,6 +439,11 @@ def sizes_of(array: Array) -> tuple[int, ...]:
 
 
 def _computed_names(function: func.FuncOp) -> list[str]:
-    """The symbols of sizes that calls in a function compute."""
-    calls = [op for op in function.walk() if isinstance(op, CallLikeOp)]
-    return [size.symbol.data for call in calls for size in call.sizes]
+    """The symbols of computed sizes that operations of a function state."""
+    names: list[str] = []
+    for op in function.walk():
+        if isinstance(op, CallLikeOp):
+            names += [size.symbol.data for size in op.sizes]
+        elif isinstance(op, ControlFlowOp):
+            names += op.stated_sizes
+    return names

@@ -72,10 +72,14 @@ class Emitter:
         self._fresh_symbols += 1
         return Dim.symbol(f"_{self._fresh_symbols}")
 
+    def computed_size(self) -> Dim:
+        """A size that is computed at run time."""
+        return next(self._fresh_sizes)
+
     def _size(self, scalar: SSAValue, bound: Dim) -> Dim:
         """The size that a scalar holds at run time."""
         if scalar not in self._held:
-            self._held[scalar] = next(self._fresh_sizes)
+            self._held[scalar] = self.computed_size()
         return self._held[scalar]
 
     def emit(self, op: Operation, shapes: Sequence[Shape], location: LocationAttr) -> list[Value]:
@@ -389,6 +393,10 @@ class Node:
     def holder(self, size: Dim) -> tuple[Value, int] | None:
         """An input of numbers with a dimension of this size, and its axis."""
         return self._emitter.holders.get(size)
+
+    def computed_size(self) -> Dim:
+        """A size that is computed at run time."""
+        return self._emitter.computed_size()
 
     def take(self, block: Block) -> None:
         """Move the operators of a block to the end of the current region."""

@@ -71,19 +71,20 @@ def loop(node: Node) -> Sequence[Value | None]:
         block.add_op(graph.YieldOp(*first, *map(node.ssa, results)))
     _check_carried(node, inits, results)
     rows = results[len(inits) :]
-    if rows and not (always and count is not None):
-        raise node.unsupported("scan outputs need a known number of iterations")
+    if rows and count is None:
+        raise node.unsupported("scan outputs need an upper bound of the number of iterations")
+    size = count if always else node.computed_size()
     start = condition or node.known(np.array(True))
     op = graph.LoopOp(
         Region(block),
-        [*map(_type, inits), *(_stacked(row, count) for row in rows)],
+        [*map(_type, inits), *(_stacked(row, size) for row in rows)],
         count=None if count is None else str(count),
         times=None if most is None or count is not None else node.ssa(_scalar(node, most)),
         condition=None if always else node.ssa(_scalar(node, start)),
         inits=list(map(node.ssa, inits)),
         captures=captured([block]),
     )
-    shapes = [(count, *row.shape) for row in rows if count is not None]
+    shapes = [(size, *row.shape) for row in rows if size is not None]
     return node.add(op, [*(init.shape for init in inits), *shapes])
 
 

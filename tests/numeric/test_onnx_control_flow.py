@@ -139,6 +139,23 @@ def test_a_loop_that_stacks_what_it_makes() -> None:
     np.testing.assert_allclose(stacked, np.stack(rows), rtol=1e-5)
 
 
+def test_a_condition_ends_a_loop_that_stacks() -> None:
+    nodes = [
+        make_node("Add", ["h", "h"], ["k"]),
+        make_node("ReduceMax", ["k"], ["largest"], keepdims=0),
+        make_node("Less", ["largest", "most"], ["again"]),
+    ]
+    step = body(nodes, "i:i: more:b: h:f:3", "again:b: k:f:3 h:f:3")
+    node = make_node("Loop", ["m", "c", "x"], ["y", "rows"], body=step)
+    follows = make_node("ReduceSum", ["rows", "axes"], ["sum"], keepdims=0)
+    weights = {"m": np.array(6), "axes": np.array([0])}
+    proto = model([node, follows], "c:b: most:f: x:f:3", "rows:f:r,3 sum:f:3", weights)
+    yes, x = np.array(True), np.ones(3, np.float32)
+    check(proto, *((yes, np.float32(most), x) for most in (1, 10, 1000)))
+    none = sw.compile(sw.from_onnx(proto))(np.array(False), np.float32(10), x)
+    assert [array.shape for array in none] == [(0, 3), (3,)]
+
+
 def test_a_condition_ends_a_loop() -> None:
     nodes = [
         make_node("Add", ["h", "h"], ["k"]),
@@ -225,7 +242,7 @@ def test_a_condition_in_a_loop_reads_what_the_loop_carries() -> None:
 
 
 REFUSED = {
-    "scan outputs need a known number of iterations": (
+    "scan outputs need an upper bound of the number of iterations": (
         "more:b: h:f:3",
         "again:b: k:f:3 p:f:3",
         "y:f:3 rows:f:m,3",

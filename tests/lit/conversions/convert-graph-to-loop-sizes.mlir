@@ -58,3 +58,22 @@ func.func private @total(%n: tensor<i64>) -> tensor<i64> attributes {graph.primi
   %s = graph.reduce sum %y axes = [0] keepdims = false : (tensor<?xi64>) -> tensor<i64>
   func.return %s : tensor<i64>
 }
+
+// -----
+
+// A loop names the size that it computes, which calls behind it state.
+// CHECK-LABEL: func.func @looped
+// CHECK-NEXT: %[[ROWS:.*]] = graph.loop count "7" while(%p : tensor<i1>) captures(%p : tensor<i1>) attributes {sizes = ["size.0"]} -> (tensor<?xi64>) {
+// CHECK: graph.call_dps @negated(%[[ROWS]]) dims {{\[\[}}"size.0"{{\]\]}} : (tensor<?xi64>) -> tensor<?xi64>
+func.func @looped(%p: tensor<i1>) -> tensor<?xi64> {
+  %s = graph.loop count "7" while(%p : tensor<i1>) captures(%p : tensor<i1>) -> (tensor<?xi64>) {
+  ^bb0(%i: tensor<i64>, %q: tensor<i1>):
+    graph.yield %q, %i : tensor<i1>, tensor<i64>
+  }
+  %y = func.call @negated(%s) : (tensor<?xi64>) -> tensor<?xi64>
+  func.return %y : tensor<?xi64>
+}
+func.func private @negated(%x: tensor<?xi64>) -> tensor<?xi64> attributes {graph.primitive} {
+  %y = graph.neg %x : (tensor<?xi64>) -> tensor<?xi64>
+  func.return %y : tensor<?xi64>
+}

@@ -99,8 +99,8 @@ loop.kernel @k(%x: memref<4xf32>, %y: memref<4xf32>) -> (%z: memref<4xf32>) {
 // CHECK: scf.while (%[[I:.*]] = %{{.*}}, %[[C:.*]] = %{{.*}}, %[[H:.*]] = %x
 // CHECK-NEXT: scf.condition(%[[C]])
 // CHECK: } do {
-// CHECK: %[[INSIDE:.*]] = arith.cmpi slt, %[[NUMBER:.*]], %{{.*}} : index
-// CHECK-NEXT: rt.check %ctx, %[[INSIDE]], "graph.loop: no end after {0} iterations"(%[[NUMBER]])
+// CHECK: %[[INSIDE:.*]] = arith.cmpi slt, %{{.*}}, %[[LIMIT:.*]] : index
+// CHECK-NEXT: rt.check %ctx, %[[INSIDE]], "graph.loop: no end after {0} iterations"(%[[LIMIT]])
 // CHECK-NEXT: rt.call @next(%{{.*}}, %[[FLAG:.*]], %[[NEXT:.*]]) :
 // CHECK-NEXT: %[[BYTE:.*]] = memref.load %[[FLAG]][] : memref<i8>
 func.func @conditional(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
@@ -112,4 +112,44 @@ func.func @conditional(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %y : tensor<4xf32>
 }
 loop.kernel @next(%x: memref<4xf32>) -> (%c: memref<i8>, %y: memref<4xf32>) {
+}
+
+// -----
+
+// What is stacked until a condition fails is the beginning of a buffer of the upper bound.
+// CHECK-LABEL: func.func @stacked
+// CHECK-SAME: %result: memref<?x4xf32>, %sizes: memref<1xi64>
+// CHECK-SAME: graph.computed = {{\[\[}}"k", "n"{{\]\]}}
+// CHECK: %[[LARGE:.*]] = memref.reinterpret_cast %result to offset: [0], sizes: [%[[N:.*]], 4], strides: [4, 1]
+// CHECK: %[[END:.*]], %{{.*}}, %{{.*}} = scf.while
+// CHECK: %[[ROW:.*]] = rt.slice %[[LARGE]], %{{.*}} : memref<?x4xf32> to memref<4xf32>
+// CHECK-NEXT: rt.call @next(%{{.*}}, %{{.*}}, %[[ROW]])
+// CHECK: %[[SIZE:.*]] = arith.index_cast %[[END]] : index to i64
+// CHECK-NEXT: memref.store %[[SIZE]], %sizes[%{{.*}}] : memref<1xi64>
+func.func @stacked(%p: tensor<i1>, %x: tensor<4xf32>, %b: tensor<?xf32> {graph.dims = ["n"]}) -> tensor<?x4xf32> {
+  %y, %ys = graph.loop count "n" while(%p : tensor<i1>) carries(%x : tensor<4xf32>) attributes {sizes = ["k"]} -> (tensor<4xf32>, tensor<?x4xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<4xf32>):
+    %c, %r = graph.call_dps @next(%h) : (tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>)
+    graph.yield %c, %r, %r : tensor<i1>, tensor<4xf32>, tensor<4xf32>
+  }
+  func.return %ys : tensor<?x4xf32>
+}
+loop.kernel @next(%x: memref<4xf32>) -> (%c: memref<i8>, %y: memref<4xf32>) {
+}
+
+// -----
+
+// A number that is computed is compared with the limit in front of the loop.
+// CHECK-LABEL: func.func @counted
+// CHECK: %[[GIVEN:.*]] = arith.index_cast %{{.*}} : i64 to index
+// CHECK-NEXT: %[[COUNT:.*]] = arith.maxsi %[[GIVEN]], %{{.*}} : index
+// CHECK: arith.cmpi sle, %[[COUNT]], %[[LIMIT:.*]] : index
+// CHECK-NEXT: rt.check %ctx, %{{.*}}, "graph.loop: no end after {0} iterations"(%[[LIMIT]])
+// CHECK-NEXT: scf.for %{{.*}} = %{{.*}} to %[[COUNT]]
+func.func @counted(%n: tensor<i64>) -> tensor<?xi64> {
+  %ys = graph.loop times(%n : tensor<i64>) attributes {limit = 7 : i64} -> (tensor<?xi64>) {
+  ^bb0(%i: tensor<i64>):
+    graph.yield %i : tensor<i64>
+  }
+  func.return %ys : tensor<?xi64>
 }

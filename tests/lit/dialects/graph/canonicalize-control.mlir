@@ -77,6 +77,31 @@ func.func @counts(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4x
   func.return %a, %b, %c, %d : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 
+// A number above the limit is an error of the call; without an iteration, nothing is stacked.
+// CHECK-LABEL: func.func @limits(
+// CHECK: graph.loop times(%{{.*}} : tensor<i64>) carries(%x : tensor<4xf32>) attributes {limit = 4 : i64} -> (tensor<4xf32>) {
+// CHECK: graph.loop count "5" -> (tensor<?xi64>) {
+// CHECK: graph.loop count "5" while(%{{.*}} : tensor<i1>) -> (tensor<?xi64>) {
+func.func @limits(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<?xi64>, tensor<?xi64>) {
+  %n = graph.constant dense<5> : tensor<i64>
+  %a = graph.loop times(%n : tensor<i64>) carries(%x : tensor<4xf32>) attributes {limit = 4 : i64} -> (tensor<4xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<4xf32>):
+    %y = graph.neg %h : (tensor<4xf32>) -> tensor<4xf32>
+    graph.yield %y : tensor<4xf32>
+  }
+  %b = graph.loop times(%n : tensor<i64>) attributes {limit = 5 : i64} -> (tensor<?xi64>) {
+  ^bb0(%i: tensor<i64>):
+    graph.yield %i : tensor<i64>
+  }
+  %no = graph.constant dense<false> : tensor<i1>
+  %c = graph.loop count "5" while(%no : tensor<i1>) -> (tensor<?xi64>) {
+  ^bb0(%i: tensor<i64>):
+    %q = graph.constant dense<true> : tensor<i1>
+    graph.yield %q, %i : tensor<i1>, tensor<i64>
+  }
+  func.return %a, %b, %c : tensor<4xf32>, tensor<?xi64>, tensor<?xi64>
+}
+
 // CHECK-LABEL: func.func @once(
 // CHECK-NEXT: %[[ZERO:.*]] = graph.constant dense<0> : tensor<i64>
 // CHECK-NEXT: %[[ROW:.*]] = graph.reshape %xs shape = [4] : (tensor<1x4xf32>) -> tensor<4xf32>

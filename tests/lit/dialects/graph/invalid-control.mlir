@@ -150,7 +150,7 @@ func.func @f() {
 // -----
 
 func.func @f(%n: tensor<i64>) {
-  // expected-error @+1 {{graph.loop: stacked results of an unknown size, expected count or slices, and no condition}}
+  // expected-error @+1 {{graph.loop: stacked results of an unknown size, expected count, slices or a limit}}
   %s = graph.loop times(%n : tensor<i64>) -> (tensor<?xi64>) {
   ^bb0(%i: tensor<i64>):
     graph.yield %i : tensor<i64>
@@ -160,8 +160,20 @@ func.func @f(%n: tensor<i64>) {
 
 // -----
 
+func.func @f(%p: tensor<i1>) {
+  // expected-error @+1 {{graph.loop: the last slice of a stacked result is stored first, expected a loop without a condition}}
+  %s = graph.loop count "3" while(%p : tensor<i1>) captures(%p : tensor<i1>)
+      attributes {backward_stacks = array<i64: 0>} -> (tensor<?xi64>) {
+  ^bb0(%i: tensor<i64>, %q: tensor<i1>):
+    graph.yield %q, %i : tensor<i1>, tensor<i64>
+  }
+  func.return
+}
+
+// -----
+
 func.func @f() {
-  // expected-error @+1 {{graph.loop: wrong limit, expected 1 or more, for a loop with nothing but a condition, got 3}}
+  // expected-error @+1 {{graph.loop: wrong limit, expected 1 or more, for a loop without count and slices, got 3}}
   graph.loop count "3" attributes {limit = 3 : i64} -> () {
   ^bb0(%i: tensor<i64>):
     graph.yield

@@ -59,6 +59,18 @@ func.func @scan(%xs: tensor<?x4xf32>, %h: tensor<4xf32>) -> (tensor<4xf32>, tens
   func.return %l, %ys : tensor<4xf32>, tensor<?x4xf32>
 }
 
+// What is stacked until a condition fails has a computed size, which is named from `kernels` on.
+// CHECK-LABEL: func.func @stacked
+func.func @stacked(%p: tensor<i1>, %t: tensor<i64>) -> tensor<?xi64> {
+  // CHECK: %ys = graph.loop times(%t : tensor<i64>) while(%p : tensor<i1>) captures(%p : tensor<i1>) attributes {limit = 9 : i64, sizes = ["k"]} -> (tensor<?xi64>) {
+  %ys = graph.loop times(%t : tensor<i64>) while(%p : tensor<i1>) captures(%p : tensor<i1>)
+      attributes {limit = 9 : i64, sizes = ["k"]} -> (tensor<?xi64>) {
+  ^bb0(%i: tensor<i64>, %q: tensor<i1>):
+    graph.yield %q, %i : tensor<i1>, tensor<i64>
+  }
+  func.return %ys : tensor<?xi64>
+}
+
 // CHECK-LABEL: func.func @condition_of_a_loop
 func.func @condition_of_a_loop(%p: tensor<i1>) -> tensor<f32> {
   %x = graph.constant dense<1.0> : tensor<f32>
