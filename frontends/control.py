@@ -7,7 +7,7 @@ of the builder: what it uses from outside is captured.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -95,6 +95,7 @@ class ControlFlow(ABC):
         *init: Operand,
         condition: Callable[..., Any] | None = None,
         limit: int | None = None,
+        bounds: Mapping[int, Sequence[int | str | None]] = {},
         name: str | None = None,
     ) -> Any:
         """Repeat a computation on what it gave before.
@@ -108,6 +109,9 @@ class ControlFlow(ABC):
             condition: called with carried values; returns whether there is another iteration, an i1
                 scalar. It is evaluated before each one.
             limit: where no size gives the number of iterations: a call fails that needs more.
+            bounds: the number of a carried value whose shape may change -> for each dimension the
+                largest size, a number or a text such as "n+9"; None for one that stays the same. A
+                call fails that needs more.
             name: the name of the model's node in messages; by default the caller's line.
 
         Returns:
@@ -119,14 +123,23 @@ class ControlFlow(ABC):
         location = caller_location() if name is None else named(name)
         carried = [self._operand(value, None, "loop", location) for value in init]
         ending = self._ending("loop", count, condition, carried)
-        block = _block_for(carried)
+        largest = _bounds("loop", carried, bounds)
+        block = _block_for(carried, (), largest)
         with self._inside(block):
             number, *values = (Value(self, argument) for argument in block.args)
             end = _Shape.of(body(number, *values))
             self._end_iteration("loop", end.values, (), carried, condition, location)
-        types = [value.type for value in carried]
+        types = block.arg_types[1 : 1 + len(carried)]
         captures = captured([block])
-        op = LoopOp(Region(block), types, **ending, inits=carried, captures=captures, limit=limit)
+        op = LoopOp(
+            Region(block),
+            types,
+            **ending,
+            inits=carried,
+            captures=captures,
+            limit=limit,
+            bounds=largest,
+        )
         return _single(self._add(op, location))
 
     def scan(
@@ -138,6 +151,7 @@ class ControlFlow(ABC):
         count: int | str | Value | None = None,
         condition: Callable[..., Any] | None = None,
         limit: int | None = None,
+        bounds: Mapping[int, Sequence[int | str | None]] = {},
         reverse: bool = False,
         axis: int = 0,
         name: str | None = None,
@@ -154,6 +168,7 @@ class ControlFlow(ABC):
                 scalar. It is evaluated before each one.
             limit: where no size gives the number of iterations: how many outputs there may be. A
                 call fails that needs more iterations.
+            bounds: the largest shapes of carried values that may change, as for `loop`.
             reverse: whether to begin with the last slice.
             axis: the axis of `xs` and of the stacked outputs. Other axes than 0 are copied.
             name: the name of the model's node in messages; by default the caller's line.
@@ -172,7 +187,8 @@ class ControlFlow(ABC):
         tensors = [self._operand(value, None, "scan", location) for value in given.values]
         tensors = [self._moved(value, axis, 0) for value in tensors]
         ending = self._ending("scan", count, condition, carried)
-        block = _block_for(carried, tensors)
+        largest = _bounds("scan", carried, bounds)
+        block = _block_for(carried, tensors, largest)
         with self._inside(block):
             _, *values = (Value(self, argument) for argument in block.args)
             state, slices = values[: len(carried)], values[len(carried) :]
@@ -188,12 +204,13 @@ class ControlFlow(ABC):
         captures, backward = captured([block]), (lambda values: range(len(values)))
         op = LoopOp(
             Region(block),
-            [*(value.type for value in carried), *stacks],
+            [*block.arg_types[1 : 1 + len(carried)], *stacks],
             **ending,
             inits=carried,
             sliced=tensors,
             captures=captures,
             limit=limit,
+            bounds=largest,
             backward_slices=backward(tensors) if reverse else (),
             backward_stacks=backward(rows) if reverse else (),
         )
@@ -339,15 +356,38 @@ def _check_count(subject: str, given: Sequence[Operand], carried: Sequence[SSAVa
         raise input_error(subject, fact, len(carried), len(given))
 
 
-def _block_for(carried: Sequence[SSAValue], sliced: Sequence[SSAValue] = ()) -> Block:
+def _bounds(
+    subject: str, carried: Sequence[SSAValue], given: Mapping[int, Sequence[int | str | None]]
+) -> list[list[str]]:
+    """The upper bounds of carried values as texts, "" for sizes that stay the same."""
+    for number, row in given.items():
+        if number not in range(len(carried)):
+            expected = f"the number of a carried value, below {len(carried)}"
+            raise input_error(subject, "wrong bounds", expected, number)
+        if len(row) != rank(carried[number]):
+            fact = f"wrong bounds of carried value {number}"
+            raise input_error(subject, fact, f"{rank(carried[number])} sizes", row)
+    rows = [given.get(number, [None] * rank(value)) for number, value in enumerate(carried)]
+    return [["" if size is None else str(size) for size in row] for row in rows]
+
+
+def _block_for(
+    carried: Sequence[SSAValue], sliced: Sequence[SSAValue], bounds: Sequence[Sequence[str]]
+) -> Block:
     """The block of a loop, without arguments for captures."""
+    types = list[Attribute]()
+    for value, row in zip(carried, bounds, strict=True):
+        kind = tensor_type(value)
+        pairs = zip(kind.get_shape(), row, strict=True)
+        sizes = [DYNAMIC_INDEX if bound else size for size, bound in pairs]
+        types.append(TensorType(kind.element_type, sizes, kind.encoding))
     slices = list[Attribute]()
     for value in sliced:
         kind = tensor_type(value)
         if kind.get_num_dims() == 0:
             raise input_error("scan", "a scalar has no slices", "a tensor of rank 1 or more", kind)
         slices.append(TensorType(kind.element_type, kind.get_shape()[1:], kind.encoding))
-    return Block(arg_types=[TensorType(i64, []), *(value.type for value in carried), *slices])
+    return Block(arg_types=[TensorType(i64, []), *types, *slices])
 
 
 def _stacked(row: TensorType, count: int) -> TensorType:

@@ -13,7 +13,7 @@ from ...core.errors import InputError, explain
 from ...core.provenance import origin
 from ...core.typed import dense_array, tensor_type
 from ...dialects.graph.ops import IfOp, LoopOp
-from .computed_sizes import Frame
+from .computed_sizes import Frame, with_computed
 
 if TYPE_CHECKING:
     from ...dialects.graph.interfaces import Array
@@ -49,7 +49,8 @@ def run_loop(op: LoopOp, operands: Sequence[Array], frame: Frame) -> tuple[Array
             for n, array in enumerate(sliced)
         ]
         index = np.array(number, np.int64)
-        ends = list(frame.run_body(op.body.block, [index, *carried, *rows, *captures]))
+        inside = with_computed(op, op.carried, carried, frame)
+        ends = list(inside.run_body(op.body.block, [index, *carried, *rows, *captures]))
         goes_on = op.condition is None or _holds(ends.pop(0))
         carried, rows = ends[: len(carried)], ends[len(carried) :]
         for known, row in zip(stacked, rows, strict=True):

@@ -49,7 +49,7 @@ class Carrying:
                 found.spares[value] = max(needed, found.spares.get(value, 0))
         if (count := _known_count(op)) > 0:
             for number, value in enumerate(op.carried_on):
-                if value in found.spares:
+                if value in found.spares and not op.bounds_of(number):
                     found.ends.setdefault(value, (number, (count - 1) % found.spares[value]))
         return found
 

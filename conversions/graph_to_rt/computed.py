@@ -51,15 +51,24 @@ class ComputedSizes:
         """Emit the sizes that results of a call hold, and the buffers that those results begin."""
         self._define([pair for pair in self._of[call] if pair[1].value in call.results])
         for value in call.results:
-            if value in self.function.places and value not in self.function.buffers:
-                shape = self.function.shapes.shape(value)
-                self.function.buffers[value] = [self.function.view(value, shape, call)]
+            self.function.begin(value, call)
 
     def measure(self, op: Operation, tensor: SSAValue, axis: int, size: SSAValue) -> None:
         """Note the size of a tensor of control flow along an axis, if it is computed."""
         if (tensor, axis) in self._along:
             self.function.sizes.symbols[self._along[tensor, axis]] = size
             self._check_equal(op)
+
+    def bounded(self, op: Operation, size: Dim, bound: Dim) -> SSAValue:
+        """A size that `op` needs, after a check of its upper bound where that is not known."""
+        number = self.function.size(size, op)
+        if any(factor < 0 for _, factor in (bound - size).terms):
+            self._check_bound(op, number, self.function.size(bound, op), "sle")
+        return number
+
+    def _check_bound(self, op: Operation, size: SSAValue, bound: SSAValue, order: str) -> None:
+        fits = self.function.insert(arith.CmpiOp(size, bound, order))
+        self._check(fits, op, "a size is out of range", "0 to {1}", [size, bound])
 
     def report(self) -> None:
         """Store the sizes of results for the caller."""
@@ -75,10 +84,8 @@ class ComputedSizes:
             (scalar,) = self._buffers_of(size.value)
             loaded = function.insert(memref.LoadOp.get(scalar, []))
             number = function.insert(arith.IndexCastOp(loaded, INDEX))
-            limit = function.size(size.bound, size.op)
             # As unsigned numbers, negative ones are larger than any bound.
-            fits = function.insert(arith.CmpiOp(number, limit, "ule"))
-            self._check(fits, size.op, "a size is out of range", "0 to {1}", [number, limit])
+            self._check_bound(size.op, number, function.size(size.bound, size.op), "ule")
             function.sizes.symbols[name] = number
         if sizes:
             self._check_equal(sizes[0][1].op)

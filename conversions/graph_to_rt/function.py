@@ -148,12 +148,19 @@ class BufferFunction:
             self.buffers[value] = made
         return made
 
+    def begin(self, value: SSAValue, op: Operation) -> None:
+        """Make the buffer of a result whose sizes are known now, if it has none."""
+        if value in self.places and value not in self.buffers:
+            self.buffers[value] = [self.view(value, self.shapes.shape(value), op)]
+
     def settle(self, op: graph.ControlFlowOp) -> None:
-        """Make the buffers of the spares of an operation whose sizes are known."""
+        """Make the buffers of the spares of an operation, with upper bounds of unknown sizes."""
+        computed = self.shapes.computed.items()
+        unknown = {name: s.bound for name, s in computed if name not in self.sizes.symbols}
         for value, places in self.spare_places.items():
             if value not in self.spares and block_of(value) in op.bodies:
                 (kind,) = buffer_types(tensor_type(value))
-                shape = self.shapes.shape(value)
+                shape = tuple(dim.at_most(unknown) for dim in self.shapes.shape(value))
                 self.spares[value] = [self.view_at(place, kind, shape, op) for place in places]
 
     def view_at(self, place: Place, kind: Attribute, shape: Shape, op: Operation) -> SSAValue:

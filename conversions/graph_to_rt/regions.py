@@ -11,14 +11,16 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ...core.building.arithmetic import INDEX, constant
 from ...core.errors import explain
 from ...core.provenance import origin
+from ...core.typed import tensor_type
 from ...dialects.graph import ops as graph
+from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import ShapeFacts, unknown_sizes
 from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from .carrying import Carrying, in_results
 from .computed import ComputedSizes
-from .constants import Constants
-from .function import BufferFunction
+from .constants import Constants, as_type
+from .function import BufferFunction, Place
 
 
 class Regions:
@@ -101,24 +103,50 @@ class _Loop:
     def __init__(self, regions: Regions, op: graph.LoopOp) -> None:
         self.regions, self.op, self.function = regions, op, regions.function
         self.carrying = Carrying.of(op)
-        self.inits = [regions.buffer(value) for value in op.inits]
-        self.results = [self.function.destination(value, op)[0] for value in op.results]
+        self.inits = [
+            self._as(regions.buffer(value), argument)
+            for value, argument in zip(op.inits, op.carried, strict=True)
+        ]
+        self.stacks = [self.function.destination(value, op)[0] for value in op.stacks]
+        self.changing = [(n, axis) for n in range(len(op.inits)) for axis in op.bounds_of(n)]
+        """The carried values whose sizes may change, and their axes."""
         self.count = self._count()
         self.spares = {v: list(self.function.spares[v]) for v in self.carrying.spares}
         for value, (number, place) in self.carrying.ends.items():
-            self.spares[value].insert(place, self.results[number])
+            self.spares[value].insert(place, self.function.destination(op.results[number], op)[0])
 
     def convert(self) -> None:
         """Emit the loop, and copy what it carries at the end to the results."""
-        start = [*self.inits, *(spare for own in self.spares.values() for spare in own)]
+        spares = [spare for own in self.spares.values() for spare in own]
+        start = [*self.inits, *self._sizes(self.op.inits), *spares]
         emit = self._emit_for if self.op.condition is None else self._emit_while
         iterations, ended = emit(start)
         for stack in self.op.stacks:
             self.regions.sizes.measure(self.op, stack, 0, iterations)
+        self._measure(self.op.results, ended[len(self.inits) :])
         written = {number for number, _ in self.carrying.ends.values()}
         for number, given in enumerate(ended[: len(self.inits)]):
             if number not in written:
-                self.regions.copy_to(given, self.results[number])
+                result = self.op.results[number]
+                self.function.begin(result, self.op)
+                self.regions.copy_to(given, self.function.buffers[result][0])
+
+    def _as(self, buffer: SSAValue, argument: SSAValue) -> SSAValue:
+        """A buffer as what the loop carries."""
+        return as_type(self.function, buffer, buffer_types(tensor_type(argument))[0])
+
+    def _sizes(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        """The sizes, within their bounds, of what is carried to an iteration."""
+        shapes, sizes = self.function.shapes, self.regions.sizes
+        return [
+            sizes.bounded(self.op, shapes.shape(values[n])[axis], self.op.bounds_of(n)[axis])
+            for n, axis in self.changing
+        ]
+
+    def _measure(self, values: Sequence[SSAValue], sizes: Sequence[SSAValue]) -> None:
+        """Note the sizes of what is carried."""
+        for (number, axis), size in zip(self.changing, sizes, strict=False):
+            self.regions.sizes.measure(self.op, values[number], axis, size)
 
     def _count(self) -> SSAValue | None:
         """The number of iterations; None where only a condition ends the loop."""
@@ -184,26 +212,39 @@ class _Loop:
     def _iterate(self, arguments: Sequence[SSAValue]) -> list[SSAValue]:
         """Emit an iteration; returns the buffers for the next one."""
         number, *rest = arguments
-        carried, given = rest[: len(self.inits)], iter(rest[len(self.inits) :])
+        carried, rest = rest[: len(self.inits)], rest[len(self.inits) :]
+        given = iter(rest[len(self.changing) :])
         spares = {value: [next(given) for _ in own] for value, own in self.spares.items()}
         buffers, op = self.function.buffers, self.op
+        self._measure(op.carried, rest)
         buffers |= {a: [b] for a, b in zip(op.carried, carried, strict=True)}
         for place, (argument, value) in enumerate(zip(op.slices, op.sliced, strict=True)):
             source, backward = self.regions.buffer(value), op.takes_backward(place)
             buffers[argument] = [self._slice(source, number, backward)]
-        stacks = self.results[len(self.inits) :]
         rows = [
             self._slice(target, number, op.stores_backward(place))
-            for place, target in enumerate(stacks)
+            for place, target in enumerate(self.stacks)
         ]
         buffers |= {value: [rows[place]] for value, place in self.carrying.stacks.items()}
-        buffers |= {value: [own[0]] for value, own in spares.items()}
+        for value, own in spares.items():
+            self._write_to(value, own[0])
         self._store_number(number)
         self.regions.body(op, op.body.block)
         for value, row in zip(op.stacked, rows, strict=True):
             self.regions.copy_to(self.regions.buffer(value), row)
-        following = [self.regions.buffer(value) for value in op.carried_on]
-        return [*following, *_rotated(spares.values())]
+        following = [
+            self._as(self.regions.buffer(value), argument)
+            for value, argument in zip(op.carried_on, op.carried, strict=True)
+        ]
+        return [*following, *self._sizes(op.carried_on), *_rotated(spares.values())]
+
+    def _write_to(self, value: SSAValue, spare: SSAValue) -> None:
+        """Let a value be written to a buffer, or to the beginning of it once its size is known."""
+        shapes = self.function.shapes
+        if shapes.is_computed(*shapes.shape(value)):
+            self.function.places[value] = Place(spare)
+        else:
+            self.function.buffers[value] = [spare]
 
     def _slice(self, buffer: SSAValue, number: SSAValue, backward: bool) -> SSAValue:
         """The slice of a buffer for an iteration."""

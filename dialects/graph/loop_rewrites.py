@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
@@ -38,7 +39,7 @@ class KnownCondition(RewritePattern):
             return
         first, others = splat_of(op.condition), splat_of(op.goes_on)
         counted = op.times is not None or op.count is not None or bool(op.sliced)
-        if first is not None and not first and not op.stacks:
+        if first is not None and not first and _returns_start(op):
             rewriter.replace(op, [], list(op.inits))
         elif first and others and counted:
             _replace(op, rewriter, range(len(op.inits)), range(len(op.stacks)), unconditional=True)
@@ -52,15 +53,17 @@ class KnownIterations(RewritePattern):
         known = [tensor_type(value).get_shape()[0] for value in op.sliced]
         count = op.iterations([], ShapeFacts(op, unknown_sizes()))
         known += [] if count is None or count.number is None else [count.number]
-        if 0 in known and not op.stacks:
+        if 0 in known and _returns_start(op):
             rewriter.replace(op, [], list(op.inits))
         elif 1 in known and op.condition is None and self._is_static(op):
             self._unroll(op, rewriter)
 
     def _is_static(self, op: LoopOp) -> bool:
-        """Whether slices can be written as reshapes."""
+        """Whether slices can be written as reshapes, and sizes do not change."""
         types = [tensor_type(value) for value in (*op.sliced, *op.stacks)]
-        return all(kind.has_static_shape() and 0 not in kind.get_shape() for kind in types)
+        return op.bounds is None and all(
+            kind.has_static_shape() and 0 not in kind.get_shape() for kind in types
+        )
 
     def _unroll(self, op: LoopOp, rewriter: PatternRewriter) -> None:
         # x[0] == reshape(x) for x of one row
@@ -91,7 +94,7 @@ class UnchangedCarry(RewritePattern):
         same = [
             number
             for number, (init, argument, on) in enumerate(pairs)
-            if on is argument or captured.get(on) is init
+            if (on is argument or captured.get(on) is init) and not op.bounds_of(number)
         ]
         if not same:
             return
@@ -155,11 +158,21 @@ def _replace(
         limit=None if op.limit is None or count is not None else op.limit.value.data,
         backward_slices=[n for n in range(len(op.sliced)) if op.takes_backward(n)],
         backward_stacks=[i for i, n in enumerate(stacks) if op.stores_backward(n)],
+        bounds=[] if op.bounds is None else [_texts_of(op.bounds.data[n]) for n in carried],
     )
     results: list[SSAValue | None] = [None] * len(op.results)
     for number, result in zip(kept, new.results, strict=True):
         results[number] = result
     rewriter.replace(op, new, results)
+
+
+def _texts_of(row: ArrayAttr[StringAttr]) -> list[str]:
+    return [text.data for text in row]
+
+
+def _returns_start(op: LoopOp) -> bool:
+    """Whether a loop without an iteration gives the initial values, of the same types."""
+    return op.result_types == op.inits.types
 
 
 LOOP_REWRITES: tuple[RewritePattern, ...] = (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     DenseArrayBase,
     IntegerAttr,
@@ -73,6 +74,10 @@ class LoopOp(ControlFlowOp):
     for which the condition does not hold: the operand of `while` for the first one. A loop whose
     end no size determines may have a `limit`: another iteration is then an error.
 
+    What is carried keeps its sizes, but for those that have an upper bound in `bounds`: one text
+    for each dimension of each carried value, such as `[["", "n+9"], []]`, "" for one that stays.
+    In the region and behind the loop they are computed sizes.
+
     Stacked results have as many slices as there were iterations. Where that depends on values, it
     is a computed size, at most `count`, the number of slices, or the `limit`. `sizes` names it.
     """
@@ -90,6 +95,8 @@ class LoopOp(ControlFlowOp):
     """The numbers of the operands of `slices` whose last slice comes first."""
     backward_stacks = opt_prop_def(DenseArrayBase.constr(i64))
     """The numbers of the stacked results whose last slice is stored first."""
+    bounds = opt_prop_def(ArrayAttr[ArrayAttr[StringAttr]])
+    """The upper bounds of the sizes of carried values that may change."""
     sizes = opt_prop_def(ArrayAttr[StringAttr])
     """The symbols of the sizes that the loop computes, in the order of `measured`."""
     res = var_result_def(DENSE_TENSOR)
@@ -120,6 +127,7 @@ class LoopOp(ControlFlowOp):
         limit: int | None = None,
         backward_slices: Sequence[int] = (),
         backward_stacks: Sequence[int] = (),
+        bounds: Sequence[Sequence[str]] = (),
     ) -> None:
         super().__init__(
             operands=[times, condition, inits, sliced, captures],
@@ -128,6 +136,7 @@ class LoopOp(ControlFlowOp):
                 "limit": None if limit is None else IntegerAttr(limit, i64),
                 "backward_slices": _numbers(backward_slices),
                 "backward_stacks": _numbers(backward_stacks),
+                "bounds": _texts(bounds),
             },
             result_types=[result_types],
             regions=[body],
@@ -194,39 +203,68 @@ class LoopOp(ControlFlowOp):
     def state_sizes(self, names: Sequence[str]) -> None:
         self.sizes = ArrayAttr(map(StringAttr, names)) if names else None
 
+    def bounds_of(self, number: int) -> dict[int, Dim]:
+        """The axes of a carried value along which its size may change, with upper bounds."""
+        if self.bounds is None:
+            return {}
+        texts = enumerate(self.bounds.data[number])
+        return {axis: self._size(text, "bound") for axis, text in texts if text.data}
+
+    def substitute(self, sizes: Mapping[str, Dim]) -> None:
+        """Substitute sizes for symbols in the number of iterations and in upper bounds."""
+        if self.count is not None:
+            self.count = StringAttr(str(Dim.parse(self.count.data).substitute(sizes)))
+        rows = [self.bounds_of(number) for number in range(len(self.inits))]
+        known = [{axis: str(dim.substitute(sizes)) for axis, dim in row.items()} for row in rows]
+        self.bounds = _texts(
+            [row.get(axis, "") for axis in range(tensor_type(value).get_num_dims())]
+            for row, value in zip(known, self.inits, strict=True)
+        )
+
+    def carried_type(self, number: int, kind: TensorType) -> TensorType:
+        """The type of a carried value in which sizes that may change are not known."""
+        bounds = self.bounds_of(number)
+        shape = enumerate(kind.get_shape())
+        sizes = [DYNAMIC_INDEX if axis in bounds else size for axis, size in shape]
+        return TensorType(kind.element_type, sizes, kind.encoding)
+
     def iterations(self, sliced: Sequence[Shape], facts: ShapeFacts) -> Dim | None:
         """The number of iterations, if sizes determine it; an early end aside."""
         counts = [shape[0] for shape in sliced]
         if self.count is not None:
-            counts.insert(0, self._counted())
+            counts.insert(0, self._size(self.count, "count"))
         for other in counts[1:]:
             facts.equal(counts[0], other, "numbers of iterations differ")
         return counts[0] if counts else None
 
-    def _counted(self) -> Dim:
-        assert self.count is not None
+    def _size(self, text: StringAttr, what: str) -> Dim:
         try:
-            return Dim.parse(self.count.data)
+            return Dim.parse(text.data)
         except ValueError:
-            raise self.fail("count is not a size", "a size", self.count) from None
+            raise self.fail(f"{what} is not a size", "a size", text) from None
 
     # What the operation must be
 
     def verify_(self) -> None:
         self._verify_end()
+        self._verify_bounds()
         if any(tensor_type(value).get_num_dims() == 0 for value in self.sliced):
             raise self.fail("a scalar has no slices", "a tensor of rank 1 or more")
         slices = [_slice_of(tensor_type(value)) for value in self.sliced]
-        inits = [value.type for value in self.inits]
+        carried = self._carried_types(self.inits)
         captures = [value.type for value in self.captures]
-        last = self.check_body(self.body, [_NUMBER, *inits, *slices, *captures])
-        self.check_types("results of other types than what is carried", inits, self._first_results)
+        last = self.check_body(self.body, [_NUMBER, *carried, *slices, *captures])
+        given = [result.type for result in self.results[: len(self.inits)]]
+        self.check_types("results of other types than what is carried", carried, given)
         first = [] if self.condition is None else [_FLAG]
         stacks = [_slice_of(tensor_type(value)) for value in self.stacks if _has_rows(value)]
         if len(stacks) < len(self.stacks):
             raise self.fail("a scalar is no stacked result", "a tensor of rank 1 or more")
-        expected = [*first, *inits, *stacks]
-        self.check_types("the region yields other types", expected, last.operand_types)
+        expected, start = [*first, *carried, *stacks], len(first)
+        got, end = list(last.operand_types), len(first) + len(carried)
+        if len(got) == len(expected):
+            got[start:end] = self._carried_types(last.operands[start:end])
+        self.check_types("the region yields other types", expected, got)
         for numbers, values in (
             (self.backward_slices, self.sliced),
             (self.backward_stacks, self.stacks),
@@ -236,9 +274,20 @@ class LoopOp(ControlFlowOp):
                 fact = "wrong number of what runs backward"
                 raise self.fail(fact, f"below {len(values)}", listed)
 
-    @property
-    def _first_results(self) -> list[Attribute]:
-        return [result.type for result in self.results[: len(self.inits)]]
+    def _carried_types(self, values: Sequence[SSAValue]) -> list[Attribute]:
+        return [self.carried_type(number, tensor_type(v)) for number, v in enumerate(values)]
+
+    def _verify_bounds(self) -> None:
+        if self.bounds is None:
+            return
+        got = [len(row) for row in self.bounds]
+        ranks = [tensor_type(value).get_num_dims() for value in self.inits]
+        if got != ranks:
+            raise self.fail("bounds do not fit what is carried", f"{ranks} texts", f"{got}")
+        for number in range(len(ranks)):
+            for dim in self.bounds_of(number).values():
+                if dim.number is not None and dim.number < 0:
+                    raise self.fail("a bound is negative", "0 or more", dim)
 
     def _verify_end(self) -> None:
         """Check how the loop ends."""
@@ -256,7 +305,7 @@ class LoopOp(ControlFlowOp):
             fact = "wrong limit"
             raise self.fail(fact, "1 or more, for a loop without count and slices", self._limit)
         if self.count is not None:
-            number = self._counted().number
+            number = self._size(self.count, "count").number
             if number is not None and number < 0:
                 raise self.fail("negative count", "0 or more", number)
 
@@ -270,7 +319,19 @@ class LoopOp(ControlFlowOp):
         first = leading + len(self.inits)
         last = first + len(self.sliced)
         slices = [shape[1:] for shape in shapes[first:last]]
-        return [(), *shapes[leading:first], *slices, *shapes[last:]]
+        carried = [
+            self._changing(number, self.carried[number], shape, facts)
+            for number, shape in enumerate(shapes[leading:first])
+        ]
+        return [(), *carried, *slices, *shapes[last:]]
+
+    def _changing(self, number: int, tensor: SSAValue, start: Shape, facts: ShapeFacts) -> Shape:
+        """The shape of a carried value in the region or behind the loop, from that before it."""
+        bounds = self.bounds_of(number)
+        return tuple(
+            facts.measured(tensor, axis, bounds[axis]) if axis in bounds else dim
+            for axis, dim in enumerate(start)
+        )
 
     def result_shapes(
         self, shapes: Sequence[Shape], yielded: Sequence[Sequence[Shape]], facts: ShapeFacts
@@ -278,10 +339,11 @@ class LoopOp(ControlFlowOp):
         leading = len(self.operands) - len(self.inits) - len(self.sliced) - len(self.captures)
         first = leading + len(self.inits)
         given = yielded[0][0 if self.condition is None else 1 :]
-        fact = "what the loop carries changes its size"
+        for number, before in enumerate(shapes[leading:first]):
+            self._check_carried(number, before, given[number], facts)
         carried = [
-            tuple(facts.same(a, b, fact) for a, b in zip(before, after, strict=True))
-            for before, after in zip(shapes[leading:first], given, strict=False)
+            self._changing(number, self.results[number], shape, facts)
+            for number, shape in enumerate(shapes[leading:first])
         ]
         count = self.iterations(shapes[first : first + len(self.sliced)], facts)
         if not self.stacks:
@@ -291,6 +353,19 @@ class LoopOp(ControlFlowOp):
             count = facts.measured(self.stacks[0], 0, most)
         return [*carried, *((count, *shape) for shape in given[len(carried) :])]
 
+    def _check_carried(self, number: int, before: Shape, after: Shape, facts: ShapeFacts) -> None:
+        """Demand that sizes stay the same or within their bounds, as far as they are known."""
+        bounds = self.bounds_of(number)
+        for axis, (start, end) in enumerate(zip(before, after, strict=True)):
+            if axis not in bounds:
+                facts.same(start, end, "what the loop carries changes its size")
+                continue
+            for size in (start, end):
+                rest = (bounds[axis] - size).number
+                if rest is not None and rest < 0:
+                    fact = "what the loop carries is larger than its bound"
+                    facts.fail(fact, f"at most {bounds[axis]}", size)
+
 
 def _has_rows(value: SSAValue) -> bool:
     return tensor_type(value).get_num_dims() > 0
@@ -299,6 +374,12 @@ def _has_rows(value: SSAValue) -> bool:
 def _slice_of(kind: TensorType) -> TensorType:
     """The type of a slice along the first axis."""
     return TensorType(kind.element_type, kind.get_shape()[1:], NoneAttr())
+
+
+def _texts(rows: Iterable[Sequence[str]]) -> ArrayAttr[ArrayAttr[StringAttr]] | None:
+    """An attribute of texts; None if there are none."""
+    attrs = [ArrayAttr(map(StringAttr, row)) for row in rows]
+    return ArrayAttr(attrs) if any(text.data for row in attrs for text in row) else None
 
 
 def _numbers(values: Sequence[int]) -> DenseArrayBase | None:

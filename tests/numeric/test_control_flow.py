@@ -244,7 +244,7 @@ def test_what_is_stacked_has_as_many_rows_as_there_were_iterations() -> None:
     exe = checked(b, *calls, stages=True)
     for count, largest in ((21, 9), (1, 1e30)):
         for run in (exe, b.module().run_reference):
-            with pytest.raises(InputError, match="graph.loop: no end after 20 iterations"):
+            with pytest.raises(InputError, match=r"graph\.loop: no end after 20 iterations"):
                 run(ones, np.array(count), np.float32(largest))
 
 

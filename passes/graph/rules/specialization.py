@@ -167,8 +167,8 @@ def _substitute(function: func.FuncOp, shapes: SymbolicShapes, known: Known) -> 
         results = [_renamed(one.data, dims) for one in function.res_attrs]
         function.res_attrs = ArrayAttr(list(map(DictionaryAttr, results)))
     for op in list(function.body.walk()):
-        if isinstance(op, LoopOp) and op.count is not None:
-            op.count = StringAttr(str(Dim.parse(op.count.data).substitute(dims)))
+        if isinstance(op, LoopOp):
+            op.substitute(dims)
         if isinstance(op, CallLikeOp) and op.result_dims is not None:
             for result in op.results:
                 _refine(result, tuple(d.substitute(dims) for d in shapes.shape(result)))
