@@ -66,6 +66,7 @@ class Emitter:
         names = (f"size.{number}" for number in itertools.count())
         self._fresh_sizes = (Dim.symbol(name) for name in names if name not in taken)
         self._held: dict[SSAValue, Dim] = {}
+        self._computed: set[str] = set()
 
     def fresh(self) -> Dim:
         """An unknown dimension."""
@@ -73,8 +74,14 @@ class Emitter:
         return Dim.symbol(f"_{self._fresh_symbols}")
 
     def computed_size(self) -> Dim:
-        """A size that is computed at run time."""
-        return next(self._fresh_sizes)
+        """A new size that is computed at run time."""
+        size = next(self._fresh_sizes)
+        self._computed.update(size.symbols)
+        return size
+
+    def is_computed(self, dim: Dim) -> bool:
+        """Whether a size depends on one that is computed at run time."""
+        return not self._computed.isdisjoint(dim.symbols)
 
     def _size(self, scalar: SSAValue, bound: Dim) -> Dim:
         """The size that a scalar holds at run time."""
@@ -395,8 +402,12 @@ class Node:
         return self._emitter.holders.get(size)
 
     def computed_size(self) -> Dim:
-        """A size that is computed at run time."""
+        """A new size that is computed at run time."""
         return self._emitter.computed_size()
+
+    def is_computed(self, dim: Dim) -> bool:
+        """Whether a size depends on one that is computed at run time."""
+        return self._emitter.is_computed(dim)
 
     def take(self, block: Block) -> None:
         """Move the operators of a block to the end of the current region."""

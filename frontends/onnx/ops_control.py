@@ -57,35 +57,100 @@ def loop(node: Node) -> Sequence[Value | None]:
             return inits
         condition = None if condition.contents.any() else condition
     count = None if most is None or most.contents is None else _count(most)
+    if count is not None and node.is_computed(count):
+        raise node.unsupported("the number of iterations is a size that is computed at run time")
     if condition is None and count is not None and count.is_static:
         results = _unrolled(node, body, count.value, inits)
         if results is not None:
             return results
-    block = _block(inits, [])
-    with node.inside(block):
-        number = Value("", np.dtype(np.int64), (), ssa=block.args[0])
-        values = [number, node.known(np.array(True)), *_arguments(block, inits, [])]
-        goes_on, *results = node.convert(body, values)
-        always = condition is None and goes_on.contents is not None and goes_on.contents.all()
-        first = [] if always else [node.ssa(_scalar(node, goes_on))]
-        block.add_op(graph.YieldOp(*first, *map(node.ssa, results)))
-    _check_carried(node, inits, results)
-    rows = results[len(inits) :]
+    shapes, goes_on, results, block = _settled(node, body, inits)
+    rows, bounds = results[len(inits) :], _bounds(node, count, inits, shapes, results)
+    always = condition is None and goes_on.contents is not None and goes_on.contents.all()
     if rows and count is None:
         raise node.unsupported("scan outputs need an upper bound of the number of iterations")
-    size = count if always else node.computed_size()
+    with node.inside(block):
+        first = [] if always else [node.ssa(_scalar(node, goes_on))]
+        block.add_op(graph.YieldOp(*first, *map(node.ssa, results)))
+    size = count if always or not rows else node.computed_size()
     start = condition or node.known(np.array(True))
+    ends = [
+        tuple(node.computed_size() if axis in own else dim for axis, dim in enumerate(shape))
+        for shape, own in zip(shapes, bounds, strict=True)
+    ]
     op = graph.LoopOp(
         Region(block),
-        [*map(_type, inits), *(_stacked(row, size) for row in rows)],
+        [
+            *(_tensor(init.dtype, shape) for init, shape in zip(inits, ends, strict=True)),
+            *(_stacked(row, size) for row in rows),
+        ],
         count=None if count is None else str(count),
         times=None if most is None or count is not None else node.ssa(_scalar(node, most)),
         condition=None if always else node.ssa(_scalar(node, start)),
         inits=list(map(node.ssa, inits)),
         captures=captured([block]),
+        bounds=[
+            [str(own.get(axis, "")) for axis in range(init.rank)]
+            for own, init in zip(bounds, inits, strict=True)
+        ],
     )
-    shapes = [(size, *row.shape) for row in rows if size is not None]
-    return node.add(op, [*(init.shape for init in inits), *shapes])
+    return node.add(op, [*ends, *((size, *row.shape) for row in rows if size is not None)])
+
+
+def _settled(
+    node: Node, body: GraphProto, inits: Sequence[Value]
+) -> tuple[list[Shape], Value, list[Value], Block]:
+    """Convert the body of a loop for shapes of what it carries that hold in each iteration.
+
+    Returns:
+        These shapes, in which sizes that change are symbols of their own; the condition; the other
+        results; and the block of the loop.
+    """
+    shapes = [init.shape for init in inits]
+    while True:
+        types = (_tensor(init.dtype, shape) for init, shape in zip(inits, shapes, strict=True))
+        block = Block(arg_types=[TensorType(i64, []), *types])
+        own = zip(inits, shapes, block.args[1:], strict=True)
+        with node.inside(block):
+            number = Value("", np.dtype(np.int64), (), ssa=block.args[0])
+            state = [Value("", init.dtype, shape, ssa=argument) for init, shape, argument in own]
+            values = [number, node.known(np.array(True)), *state]
+            goes_on, *results = node.convert(body, values)
+        _check_kinds(node, inits, results)
+        changed = list(shapes)
+        for place, (init, shape, result) in enumerate(zip(inits, shapes, results, strict=False)):
+            sizes = zip(init.shape, shape, result.shape, strict=True)
+            changed[place] = tuple(
+                node.computed_size() if before == start != after else before
+                for start, before, after in sizes
+            )
+        if changed == shapes:
+            return shapes, goes_on, results, block
+        block.erase(safe_erase=False)
+        shapes = changed
+
+
+def _bounds(
+    node: Node,
+    count: Dim | None,
+    inits: Sequence[Value],
+    shapes: Sequence[Shape],
+    results: Sequence[Value],
+) -> list[dict[int, Dim]]:
+    """The upper bounds of sizes that change: what an iteration adds, times their number."""
+    inside = {name for shape in shapes for dim in shape for name in dim.symbols}
+    inside -= {name for init in inits for dim in init.shape for name in dim.symbols}
+    bounds = [dict[int, Dim]() for _ in inits]
+    for number, (init, shape, result) in enumerate(zip(inits, shapes, results, strict=False)):
+        for axis, (start, before) in enumerate(zip(init.shape, shape, strict=True)):
+            if start == before:
+                continue
+            added = result.shape[axis] - before
+            if count is None or node.is_computed(start) or not inside.isdisjoint(added.symbols):
+                change = _change(number, init, result)
+                raise node.unsupported(f"{change}, which has no known upper bound")
+            grown = [Dim([term]) for term in (added * count).terms if term[1] > 0]
+            bounds[number][axis] = sum(grown, start)
+    return bounds
 
 
 def _unrolled(
@@ -233,12 +298,23 @@ def _moved(node: Node, value: Value, source: int, target: int) -> Value:
 
 def _check_carried(node: Node, inits: Sequence[Value], results: Sequence[Value]) -> None:
     """Demand that what is carried keeps its type and shape."""
+    _check_kinds(node, inits, results)
+    for number, (before, after) in enumerate(zip(inits, results, strict=False)):
+        if before.shape != after.shape:
+            raise node.unsupported(_change(number, before, after))
+
+
+def _check_kinds(node: Node, inits: Sequence[Value], results: Sequence[Value]) -> None:
+    """Demand that what is carried keeps its type and rank."""
     if len(results) < len(inits):
         raise node.broken("the body has too few outputs", f"{len(inits)} or more", len(results))
     for number, (before, after) in enumerate(zip(inits, results, strict=False)):
-        if before.dtype != after.dtype or before.shape != after.shape:
-            change = f"from {_described(before)} to {_described(after)}"
-            raise node.unsupported(f"loop state {number} changes {change}")
+        if before.dtype != after.dtype or before.rank != after.rank:
+            raise node.unsupported(_change(number, before, after))
+
+
+def _change(number: int, before: Value, after: Value) -> str:
+    return f"loop state {number} changes from {_described(before)} to {_described(after)}"
 
 
 def _described(value: Value) -> str:

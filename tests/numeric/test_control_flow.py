@@ -204,64 +204,6 @@ def test_a_scan_carries_and_stacks(reverse: bool) -> None:
     checked(b, *calls, stages=reverse)
 
 
-def test_what_is_stacked_has_as_many_rows_as_there_were_iterations() -> None:
-    b = sw.Builder()
-    x, n, most = b.input("x", (3,)), b.input("n", (), "i64"), b.input("most", ())
-
-    def below(h: Any) -> Any:
-        return b.less(b.reduce(h, "sum", axes=[0], keepdims=False), most)
-
-    def double(h: Any, _: Any) -> Any:
-        return h * 2.0, (h * 2.0, h)
-
-    ends: list[dict[str, Any]] = [
-        {"count": n, "limit": 20},
-        {"count": 7, "condition": below},
-        {"count": n, "condition": below, "limit": 20},
-        {"condition": below, "limit": 20},
-        {"count": n, "limit": 20, "reverse": True},
-    ]
-    for end in ends:
-        last, (after, before) = b.scan(double, x, **end)
-        for result in (last, after, b.relu(after) + before):
-            b.output(result)
-
-    def expected(h: np.ndarray, n: int, most: float) -> list[np.ndarray]:
-        found: list[np.ndarray] = []
-        for end, count in zip(ends, (n, 7, n, 1000, n), strict=True):
-            state = [h]
-            while len(state) <= count and ("condition" not in end or state[-1].sum() < most):
-                state.append(state[-1] * 2)
-            after, before = (np.reshape(rows, (-1, 3)) for rows in (state[1:], state[:-1]))
-            order = -1 if "reverse" in end else 1
-            found += [state[-1], after[::order], (np.maximum(after, 0) + before)[::order]]
-        return found
-
-    ones, calls = np.ones(3, np.float32), list[Any]()
-    for count, largest in ((5, 100), (0, 100), (-4, 1), (20, 3e6)):
-        call = ones, np.array(count), np.float32(largest)
-        calls.append((call, expected(ones, count, largest)))
-    exe = checked(b, *calls, stages=True)
-    for count, largest in ((21, 9), (1, 1e30)):
-        for run in (exe, b.module().run_reference):
-            with pytest.raises(InputError, match=r"graph\.loop: no end after 20 iterations"):
-                run(ones, np.array(count), np.float32(largest))
-
-
-def test_rows_of_a_run_time_number_are_used_in_a_loop() -> None:
-    b = sw.Builder()
-    xs, n = b.input("xs", ("m", 3)), b.input("n", (), "i64")
-
-    def step(state: Any, x: Any) -> Any:
-        _, rows = b.scan(lambda k, _: (k + 1, x * b.cast(k, "f32")), np.int64(1), count=n, limit=6)
-        return state + b.reduce(rows, "sum", axes=[0], keepdims=False), ()
-
-    b.output(b.scan(step, np.zeros(3, np.float32), xs)[0])
-    a = floats(4, 3)
-    calls = [((a, np.array(n)), (a.sum(0) * (n * (n + 1) // 2),)) for n in (6, 0, 3)]
-    checked(b, *calls, stages=True)
-
-
 def test_a_scan_along_another_axis_over_several_tensors_without_a_state() -> None:
     b = sw.Builder()
     xs, ys = b.input("xs", (3, 6)), b.input("ys", (4, 6))

@@ -153,3 +153,29 @@ func.func @counted(%n: tensor<i64>) -> tensor<?xi64> {
   }
   func.return %ys : tensor<?xi64>
 }
+
+// -----
+
+// What changes its size is written to the beginnings of buffers of the upper bound.
+// CHECK-LABEL: func.func @growing
+// CHECK: %[[SPARE:.*]] = memref.view %arena[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?xf32>
+// CHECK: %[[START:.*]] = "memref.cast"(%x) : (memref<4xf32>) -> memref<?xf32>
+// CHECK-NEXT: %[[LAST:.*]], %[[SIZE:.*]], %{{.*}}, %{{.*}} = scf.for %{{.*}} iter_args(%[[H:.*]] = %[[START]], %[[S:.*]] = %{{.*}}, %[[A:.*]] = %[[SPARE]], %[[B:.*]] = %{{.*}})
+// CHECK-NEXT: %[[MORE:.*]] = arith.addi %[[S]], %{{.*}} : index
+// CHECK-NEXT: %[[NEXT:.*]] = memref.reinterpret_cast %[[A]] to offset: [0], sizes: [%[[MORE]]], strides: [1]
+// CHECK-NEXT: rt.call @append(%[[H]], %[[NEXT]])
+// CHECK-NEXT: arith.cmpi sle, %[[MORE]], %[[BOUND:.*]] : index
+// CHECK-NEXT: rt.check %ctx, %{{.*}}, "call: a size is out of range, expected 0 to {1}, got {0}"(%[[MORE]], %[[BOUND]])
+// CHECK-NEXT: scf.yield %[[NEXT]], %[[MORE]], %[[B]], %[[A]] :
+// CHECK: %[[RESULT:.*]] = memref.reinterpret_cast %result to offset: [0], sizes: [%[[SIZE]]], strides: [1]
+// CHECK-NEXT: "memref.copy"(%[[LAST]], %[[RESULT]])
+func.func @growing(%x: tensor<4xf32>) -> tensor<?xf32> {
+  %y = graph.loop count "3" carries(%x : tensor<4xf32>) attributes {bounds = [["7"]], sizes = ["a", "b"]} -> (tensor<?xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<?xf32>):
+    %r = graph.call_dps @append(%h) dims [["a+1"]] : (tensor<?xf32>) -> tensor<?xf32>
+    graph.yield %r : tensor<?xf32>
+  }
+  func.return %y : tensor<?xf32>
+}
+loop.kernel @append(%x: memref<?xf32>) -> (%y: memref<?xf32>) {
+}

@@ -191,3 +191,48 @@ func.func @f(%x: tensor<4xf32>) {
   }
   func.return
 }
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.loop: bounds do not fit what is carried, expected [1] texts, got [2]}}
+  %y = graph.loop count "3" carries(%x : tensor<4xf32>) attributes {bounds = [["", "7"]]} -> (tensor<4xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<4xf32>):
+    graph.yield %h : tensor<4xf32>
+  }
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.loop: a bound is negative, expected 0 or more, got -7}}
+  %y = graph.loop count "3" carries(%x : tensor<4xf32>) attributes {bounds = [["-7"]]} -> (tensor<?xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<?xf32>):
+    graph.yield %h : tensor<?xf32>
+  }
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.loop: bound is not a size, expected a size, got "7/2"}}
+  %y = graph.loop count "3" carries(%x : tensor<4xf32>) attributes {bounds = [["7/2"]]} -> (tensor<?xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<?xf32>):
+    graph.yield %h : tensor<?xf32>
+  }
+  func.return
+}
+
+// -----
+
+// What changes its size has no size in the type of the region's argument.
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{graph.loop: wrong arguments of a region, expected (tensor<i64>, tensor<?xf32>), got (tensor<i64>, tensor<4xf32>)}}
+  %y = graph.loop count "3" carries(%x : tensor<4xf32>) attributes {bounds = [["9"]]} -> (tensor<?xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<4xf32>):
+    graph.yield %h : tensor<4xf32>
+  }
+  func.return
+}

@@ -83,3 +83,15 @@ func.func @condition_of_a_loop(%p: tensor<i1>) -> tensor<f32> {
   }
   func.return %y : tensor<f32>
 }
+
+// CHECK-LABEL: func.func @growing
+func.func @growing(%x: tensor<4x2xf32>, %n: tensor<i64>) -> tensor<?x2xf32> {
+  // CHECK: %y = graph.loop times(%n : tensor<i64>) carries(%x : tensor<4x2xf32>) attributes {bounds = {{\[\[}}"2*m+9", ""{{\]\]}}} -> (tensor<?x2xf32>) {
+  %y = graph.loop times(%n : tensor<i64>) carries(%x : tensor<4x2xf32>)
+      attributes {bounds = [["2*m+9", ""]]} -> (tensor<?x2xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<?x2xf32>):
+    %z = graph.concat %h, %h axis = 0 : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    graph.yield %z : tensor<?x2xf32>
+  }
+  func.return %y : tensor<?x2xf32>
+}
