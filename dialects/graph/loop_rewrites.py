@@ -13,9 +13,9 @@ from xdsl.rewriter import InsertPoint
 from ...core.exactness import Exactness
 from ...core.typed import tensor_type
 from .interfaces import ShapeFacts, unknown_sizes
+from .loop_base import LoopBase
 from .ops_constant import ConstantOp, splat_of
 from .ops_control import CaptureOfConstant, UnusedCapture, inlined
-from .ops_loop import LoopOp
 from .ops_shape import ReshapeOp
 
 
@@ -23,7 +23,7 @@ from .ops_shape import ReshapeOp
 @Exactness.EXACT
 class KnownCount(RewritePattern):
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
         number = None if op.times is None else splat_of(op.times)
         if number is not None and (op.limit is None or number <= op.limit.value.data):
             count = str(max(0, int(number)))
@@ -34,7 +34,7 @@ class KnownCount(RewritePattern):
 @Exactness.EXACT
 class KnownCondition(RewritePattern):
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
         if op.condition is None or op.goes_on is None:
             return
         first, others = splat_of(op.condition), splat_of(op.goes_on)
@@ -49,7 +49,7 @@ class KnownCondition(RewritePattern):
 @Exactness.EXACT
 class KnownIterations(RewritePattern):
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
         known = [tensor_type(value).get_shape()[0] for value in op.sliced]
         count = op.iterations([], ShapeFacts(op, unknown_sizes()))
         known += [] if count is None or count.number is None else [count.number]
@@ -58,14 +58,14 @@ class KnownIterations(RewritePattern):
         elif 1 in known and op.condition is None and self._is_static(op):
             self._unroll(op, rewriter)
 
-    def _is_static(self, op: LoopOp) -> bool:
+    def _is_static(self, op: LoopBase) -> bool:
         """Whether slices can be written as reshapes, and sizes do not change."""
         types = [tensor_type(value) for value in (*op.sliced, *op.stacks)]
         return op.bounds is None and all(
             kind.has_static_shape() and 0 not in kind.get_shape() for kind in types
         )
 
-    def _unroll(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+    def _unroll(self, op: LoopBase, rewriter: PatternRewriter) -> None:
         # x[0] == reshape(x) for x of one row
         number = ConstantOp.literal(np.array(0, np.int64))
         slices = [ReshapeOp(v, list(tensor_type(v).get_shape()[1:])) for v in op.sliced]
@@ -87,7 +87,7 @@ class KnownIterations(RewritePattern):
 @Exactness.EXACT
 class UnchangedCarry(RewritePattern):
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
         body, captured = op.body.block, dict[SSAValue, SSAValue]()
         captured |= zip(op.captured(body), op.captures, strict=True)
         pairs = zip(op.inits, op.carried, op.carried_on, strict=True)
@@ -109,7 +109,7 @@ class UnchangedCarry(RewritePattern):
 @Exactness.EXACT
 class UnusedInLoop(RewritePattern):
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
         used = [bool(a.uses or r.uses) for a, r in zip(op.carried, op.results, strict=False)]
         carried = [number for number, own in enumerate(used) if own]
         stacks = [number for number, result in enumerate(op.stacks) if result.uses]
@@ -118,7 +118,7 @@ class UnusedInLoop(RewritePattern):
 
 
 def _replace(
-    op: LoopOp,
+    op: LoopBase,
     rewriter: PatternRewriter,
     carried: Sequence[int],
     stacks: Sequence[int],
@@ -146,7 +146,7 @@ def _replace(
         if number not in carried:
             rewriter.erase_block_argument(arguments[number])
     kept = [*carried, *(first + number for number in stacks)]
-    new = LoopOp(
+    new = type(op)(
         op.detach_region(op.body),
         [op.results[number].type for number in kept],
         count=op.count.data if op.count is not None else count,
@@ -170,7 +170,7 @@ def _texts_of(row: ArrayAttr[StringAttr]) -> list[str]:
     return [text.data for text in row]
 
 
-def _returns_start(op: LoopOp) -> bool:
+def _returns_start(op: LoopBase) -> bool:
     """Whether a loop without an iteration gives the initial values, of the same types."""
     return op.result_types == op.inits.types
 

@@ -437,7 +437,9 @@ def test_values_of_a_body_stay_in_it() -> None:
         "wrong limit, expected 1 or more": lambda: b.loop(
             None, lambda i, h: h, x, condition=lambda h: p, limit=0
         ),
-        "scan.*: the loop has no end": lambda: b.scan(lambda h, r: (h, h), x, ()),
+        "no end, expected count, times, slices or while": lambda: b.scan(
+            lambda h, r: (h, h), x, ()
+        ),
         "stacked results of an unknown size, expected count, slices or a limit": lambda: b.scan(
             lambda h, r: (h, h), x, condition=lambda h: p
         ),

@@ -41,13 +41,14 @@ def test_what_is_stacked_has_as_many_rows_as_there_were_iterations() -> None:
             state = [h]
             while len(state) <= count and ("condition" not in end or state[-1].sum() < most):
                 state.append(state[-1] * 2)
-            after, before = (np.reshape(rows, (-1, 3)) for rows in (state[1:], state[:-1]))
+            stacks = (np.array(rows, np.float32) for rows in (state[1:], state[:-1]))
+            after, before = (stack.reshape(-1, 3) for stack in stacks)
             order = -1 if "reverse" in end else 1
             found += [state[-1], after[::order], (np.maximum(after, 0) + before)[::order]]
         return found
 
     ones, calls = np.ones(3, np.float32), list[Any]()
-    for count, largest in ((5, 100), (0, 100), (-4, 1), (20, 3e6)):
+    for count, largest in ((20, 3e6), (0, 100), (-4, 1), (3, 20)):
         call = ones, np.array(count), np.float32(largest)
         calls.append((call, expected(ones, count, largest)))
     exe = checked(b, *calls, stages=True)
@@ -114,7 +115,7 @@ def test_what_a_loop_carries_grows_shrinks_and_doubles() -> None:
         return [h, np.maximum(h, 0) * 2, d, k, v, before, f]
 
     one, calls = np.ones((1, 3), np.float32), list[Any]()
-    for rows, count, largest in ((0, 5, 100), (1, 0, 1), (4, -2, 7), (6, 3, 149)):
+    for rows, count, largest in ((6, 3, 149), (0, 5, 100), (1, 0, 1), (4, 2, 7)):
         a = floats(rows, 3) + np.float32(1)
         call = a, np.array(count), np.float32(largest), one
         calls.append((call, expected(a, count, largest, one)))
