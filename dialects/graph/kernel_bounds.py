@@ -17,7 +17,8 @@ from ...core.dims import Dim, size_of_argument, size_of_result
 from ...core.typed import memref_type
 from ..loop.arguments import BOUNDS, FITS, OFFSETS, texts_of
 from ..loop.dependences import access_text
-from ..loop.inside import Inside, Known, Unproved, as_text
+from ..loop.inside import Inside, Unproved, as_text
+from ..loop.known import Known
 from ..loop.ops import SCHEDULE, KernelOp, LoadOp, StoreOp
 from ..sparse_tensor import is_sparse, part_count
 from .interfaces import tensor_type
