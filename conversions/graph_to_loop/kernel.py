@@ -7,19 +7,20 @@ from contextlib import contextmanager
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, TensorType
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.provenance import fuse, origin
 from ...core.refusal import refused
-from ...core.typed import owned, parent_of, returned, tensor_type
+from ...core.typed import owned, parent_of, returned
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
-from ...dialects.graph.kernel_bounds import HINT, computed_indices, described, outside_of, sizes_of
+from ...dialects.graph.kernel_bounds import HINT, computed_indices, described, known_in, outside_of
 from ...dialects.graph.nest import Index
 from ...dialects.graph.plan.nest_plan import NestPlan, ResultNest
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop import ops as loop
+from ...dialects.loop.inside import Reader
 from .arguments import argument_attrs, arguments_of
 from .nest import NestBuilder
 from .writing import NestWriter
@@ -42,33 +43,31 @@ def build_kernel(
     )
     attrs = argument_attrs(function, constant, shapes)
     attrs += [DictionaryAttr({})] * len(output_types)
-    block = Block(arg_types=[*input_types, *output_types])
-    outputs = block.args[len(input_types) :]
+    kernel = loop.KernelOp(
+        function.sym_name.data,
+        input_types,
+        output_types,
+        arg_attrs=attrs if any(d.data for d in attrs) else None,
+    )
+    outputs = kernel.outputs
     for number, output in enumerate(outputs):
         output.name_hint = "y" if len(outputs) == 1 else f"y{number}"
-    arguments, results = arguments_of(function, block), returned(function)
+    arguments, results = arguments_of(function, kernel.body.block), returned(function)
     source_of: dict[Operation, Operation] = {}
     if plan.writer is not None:
         targets = {
             source: [(results[number], outputs[number]) for number in numbers]
             for source, numbers in plan.followers.items()
         }
-        writer = NestWriter(block, arguments, shapes, plan.writer, targets)
+        writer = NestWriter(kernel, arguments, shapes, plan.writer, targets)
         with writer.body.standing_for(plan.writer):
             plan.writer.write(writer)
         source_of |= writer.body.source_of
     pairs = list(zip(results, outputs, strict=True))
-    nest = NestBuilder(block, arguments, pairs, shapes, plan.staged)
+    nest = NestBuilder(kernel, arguments, pairs, shapes, plan.staged)
     for planned in plan.nests:
         _fill(nest, planned, results, outputs)
     source_of |= nest.body.source_of
-    kernel = loop.KernelOp(
-        function.sym_name.data,
-        input_types,
-        output_types,
-        Region(block),
-        attrs if any(d.data for d in attrs) else None,
-    )
     kernel.location = fuse(op for op in function.walk() if isinstance(op, GraphOp))
     if plan.writer is not None:
         _verify_written(kernel, plan.writer)
@@ -84,10 +83,8 @@ def _require_inside(
     source_of: Mapping[Operation, Operation],
 ) -> None:
     """Raise if an access that users wrote may be outside of its buffer."""
-    args = function.body.block.args
-    sizes = sizes_of(shapes, args), sizes_of(shapes, returned(function))
 
-    def is_trusted(access: loop.LoadOp | loop.StoreOp) -> bool:
+    def is_trusted(access: Reader) -> bool:
         # A built-in operator, such as a sort, may know more of the indices that it computes.
         ops = computed_indices(access)
         return bool(ops) and not any(map(is_foreign, (access, *ops)))
@@ -96,7 +93,7 @@ def _require_inside(
         source = source_of.get(op)
         return isinstance(source, GraphOp) and source.is_foreign
 
-    found = outside_of(kernel, [tensor_type(arg) for arg in args], *sizes, is_trusted)
+    found = outside_of(kernel, known_in(kernel, shapes), is_trusted)
     if found is not None:
         fact, expected, got = described(found)
         source = source_of.get(found.access, function)

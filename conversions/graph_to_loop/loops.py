@@ -1,7 +1,8 @@
 """The loops of a kernel under construction: every operation is placed in its outermost legal loop.
 
 So loop invariants are computed before the loop. That alone hoists the maximum of a row of softmax
-out of the loop over the row.
+out of the loop over the row. A loop that may not run guards its body: a read that is not known to
+be inside of its buffer otherwise stays there, and so do the reductions around the read.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import UNKNOWN_LOC, IndexType, MemRefType, StringAttr
@@ -17,13 +19,16 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.traits import Pure
 
 from ...core.building.arithmetic import INDEX, computed, constant
-from ...core.building.scopes import Scope, Scopes
+from ...core.building.scopes import Scope, Scopes, may_trap
 from ...core.provenance import fuse
+from ...core.typed import parent_of
 from ...core.walks import is_same
 from ...dialects.graph.nest import Index, PlaceStep, SerialStep, Steps
 from ...dialects.graph.plan.nest_plan import NAMES
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine, LoopKind
+from ...dialects.loop.inside import Inside, Reader
+from ...dialects.loop.known import Known
 from ...dialects.loop.loops import reduction
 from ...dialects.loop.syntax import compress
 
@@ -33,18 +38,30 @@ class Frame(Scope):
     """A loop whose body is being filled; the first frame is the body of the kernel."""
 
     parallel: bool = False
+    fixed: bool = False
+    """Whether the loop stays in the body in which it was opened."""
     dependences: set[Frame] = field(default_factory=set)
     """Frames on which the operations in the body depend."""
+
+    @property
+    def loop(self) -> loop.ForOp:
+        """The loop, which is placed once its body is complete."""
+        return parent_of(self.block, loop.ForOp)
 
 
 class LoopNest(Scopes[Frame]):
     """The open loops of a kernel and their contents.
 
     Index expressions are over `variables`: loop variables, sizes and computed integers.
+
+    Args:
+        block: the body of the kernel.
+        known: what is known of its arguments.
     """
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, known: Callable[[], Known]) -> None:
         super().__init__(Frame(block))
+        self._known = known
         self.variables: list[SSAValue] = []
         self.depends: dict[SSAValue, frozenset[Frame]] = {}
         self.sources: list[Operation] = []
@@ -70,7 +87,7 @@ class LoopNest(Scopes[Frame]):
         for extent in extents:
             map, operands = compress([extent], self.variables)
             op = loop.ForOp(self._parallel_name(), map, operands)
-            frame = self._open(op.body.block, extent, parallel=True)
+            frame = self._open(op, extent, parallel=True, fixed=True)
             index.append(self._bind(op.variable, frame))
             op.variable.name_hint = op.loop_name.data
             opened.append(op)
@@ -93,7 +110,7 @@ class LoopNest(Scopes[Frame]):
             map, operands = compress([extents[len(index)]], self.variables)
             op = reduction(self._name("k"), map, operands, combines, accumulators)
             op.variable.name_hint = op.loop_name.data
-            frame = self._open(op.body.block, extents[len(index)])
+            frame = self._open(op, extents[len(index)])
             variable = self._bind(op.variable, frame)
             self.depends |= dict.fromkeys(op.carried, frozenset({frame}))
             return self._close(op, frame, level((*index, variable), op.carried))
@@ -113,7 +130,9 @@ class LoopNest(Scopes[Frame]):
         map, operands = compress([row], self.variables)
         op = reduction(self._name("e"), map, operands, [combine], [init], [indptr, indices])
         op.variable.name_hint, op.column.name_hint = "p", "c"
-        frame = self._open(op.body.block)
+        guards = self._guards_of(op)
+        frame = self._open(op)
+        frame.dependences |= guards
         position, column = self._bind(op.variable, frame), self._bind(op.column, frame)
         (total,) = op.carried
         self.depends[total] = frozenset({frame})
@@ -126,7 +145,7 @@ class LoopNest(Scopes[Frame]):
         map, operands = compress([extent], self.variables)
         op = loop.ForOp(self._name("k"), map, operands, LoopKind.SERIAL, inits=inits)
         op.variable.name_hint = op.loop_name.data
-        frame = self._open(op.body.block, extent)
+        frame = self._open(op, extent, fixed=True)
         variable = self._bind(op.variable, frame)
         self.depends |= dict.fromkeys(op.carried, frozenset({frame}))
         results = step(variable, op.carried)
@@ -145,11 +164,17 @@ class LoopNest(Scopes[Frame]):
         self.scopes[-1].dependences |= frame.dependences - {frame}
 
     def _open(
-        self, block: Block, extent: AffineExpr | None = None, parallel: bool = False
+        self,
+        op: loop.ForOp,
+        extent: AffineExpr | None = None,
+        parallel: bool = False,
+        fixed: bool = False,
     ) -> Frame:
         """Open the body of a loop."""
         runs = isinstance(extent, AffineConstantExpr) and extent.value > 0
-        frame = Frame(block, len(self.scopes), parallel=parallel, conditional=not runs)
+        block, depth = op.body.block, len(self.scopes)
+        frame = Frame(block, depth, parallel=parallel, fixed=fixed, conditional=not runs)
+        frame.dependences |= self._depends_of(op.operands)
         self.scopes.append(frame)
         return frame
 
@@ -160,7 +185,7 @@ class LoopNest(Scopes[Frame]):
         frame.block.add_op(loop.YieldOp(*results))
         frame.dependences |= self._depends_of(results)
         self.scopes.pop()
-        needed = (frame.dependences - {frame}) | self._depends_of(op.operands)
+        needed = frame.dependences - {frame}
         home = self.home_of(needed)
         for other in home.block.ops:
             if _is_same_reduction(other, op):
@@ -185,7 +210,9 @@ class LoopNest(Scopes[Frame]):
     def load(self, buffer: SSAValue, index: Sequence[AffineExpr]) -> SSAValue:
         map, operands = compress(index, self.variables)
         op = loop.LoadOp(buffer, map, operands)
-        return self._insert_at(self.home_of_read(buffer, op.operands), op)
+        guards = self._guards_of(op)
+        depth = max(self.home_of_read(buffer, op.operands), self.home_of(guards).depth)
+        return self._insert_at(depth, op, guards)
 
     def load_here(self, buffer: SSAValue, index: Sequence[AffineExpr]) -> SSAValue:
         """Read a buffer in the innermost loop, which also writes to it."""
@@ -222,7 +249,7 @@ class LoopNest(Scopes[Frame]):
         extent = AffineExpr.constant(kind.get_shape()[0])
         map, operands = compress([extent], self.variables)
         op = loop.ForOp("", map, operands)
-        frame = self._open(op.body.block, extent, parallel=True)
+        frame = self._open(op, extent, parallel=True)
         place = self._bind(op.variable, frame)
         map, operands = compress([place], self.variables)
         self._place(loop.StoreOp(scalar(place), local.result, map, operands), frame)
@@ -251,15 +278,20 @@ class LoopNest(Scopes[Frame]):
 
     def insert(self, op: Operation) -> SSAValue:
         """Place a pure operation in its outermost legal loop, once."""
-        return self._insert_at(self.home(type(op), op.operands), op)
+        traps = may_trap(type(op), op.operands)
+        guards = frozenset(self._may_be_left(op) if traps else ())
+        return self._insert_at(self.home(type(op), op.operands), op, guards)
 
-    def _insert_at(self, depth: int, op: Operation) -> SSAValue:
+    def _insert_at(
+        self, depth: int, op: Operation, guards: frozenset[Frame] = frozenset()
+    ) -> SSAValue:
         home, key = self.scopes[depth], _scalar_key(op)
         if key in home.memo:
             op.drop_all_references()
             return home.memo[key]
         self._place(op, home)
-        result, depends = op.results[0], self._depends_of(op.operands)
+        home.dependences |= guards
+        result, depends = op.results[0], self._depends_of(op.operands) | guards
         self.depends[result] = depends | {home} if depth else depends
         if key is not None:
             home.memo[key] = result
@@ -330,6 +362,40 @@ class LoopNest(Scopes[Frame]):
             if frame in frames:
                 return frame
         return self.scopes[0]
+
+    # Loops that guard what is in them.
+
+    def _guards_of(self, op: Reader) -> frozenset[Frame]:
+        """The loops that have to run for an access to be inside of its buffer.
+
+        Those that run wherever it is placed are left out.
+        """
+        guards = self._may_be_left(op)
+        if not guards or self._is_inside(op, guards, []):
+            return frozenset()
+        needed = guards
+        for frame in reversed(guards):
+            fewer = [other for other in needed if other is not frame]
+            if self._is_inside(op, guards, fewer):
+                needed = fewer
+        return frozenset(needed)
+
+    def _is_inside(self, op: Reader, left: Sequence[Frame], kept: Sequence[Frame]) -> bool:
+        """Whether an access is inside of its buffer out of some loops, but in others of these."""
+        around = [frame for frame in self.scopes[1:] if frame in kept or frame not in left]
+        return self._inside.is_inside(op, [frame.loop for frame in around])
+
+    @cached_property
+    def _inside(self) -> Inside:
+        return Inside(self._known())
+
+    def _may_be_left(self, op: Operation) -> list[Frame]:
+        """The loops that may not run, and that an operation or a reduction around it may leave."""
+        certain = set(self._depends_of(op.operands))
+        for frame in reversed(self.scopes[1:]):
+            if frame in certain:
+                certain |= {self.scopes[frame.depth - 1]} if frame.fixed else frame.dependences
+        return [f for f in self.scopes[1:] if f.conditional and f not in certain]
 
 
 def _scalar_key(op: Operation) -> object:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType, i1, i8
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ...core.building.arithmetic import INDEX
@@ -25,9 +25,11 @@ from ...core.provenance import origin
 from ...core.typed import owned, tensor_type
 from ...dialects.graph import scalars
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, rank
+from ...dialects.graph.kernel_bounds import known_in
 from ...dialects.graph.nest import Index, Nest, PlaceStep, Steps
 from ...dialects.graph.plan.local_buffers import local_type
 from ...dialects.graph.shapes import SymbolicShapes
+from ...dialects.loop.ops import KernelOp
 from .arguments import KernelArgument, SparseArgument
 from .loops import LoopNest
 from .sizes import ArgumentSizes
@@ -37,7 +39,7 @@ class NestBuilder(Nest):
     """Builds the nests of one kernel.
 
     Args:
-        block: the body of the kernel, to be filled.
+        kernel: the kernel, whose body is to be filled.
         arguments: those of the kernel for each argument of the primitive function.
         results: the results of the function, with their buffers.
         shapes: the symbolic shapes of the primitive function.
@@ -46,13 +48,13 @@ class NestBuilder(Nest):
 
     def __init__(
         self,
-        block: Block,
+        kernel: KernelOp,
         arguments: dict[SSAValue, KernelArgument],
         results: Sequence[tuple[SSAValue, SSAValue]],
         shapes: SymbolicShapes,
         staged: Mapping[SSAValue, int],
     ) -> None:
-        self.body = LoopNest(block)
+        self.body = LoopNest(kernel.body.block, lambda: known_in(kernel, shapes))
         self.arguments = arguments
         self.shapes = shapes
         self.staged = staged

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ...core.errors import UnsupportedError, explain
@@ -20,6 +20,7 @@ from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.nest import Index, LocalBuffer, SerialStep, WritingNest
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop.attrs import Combine
+from ...dialects.loop.ops import KernelOp
 from .arguments import KernelArgument
 from .loops import LoopNest
 from .nest import NestBuilder
@@ -45,7 +46,7 @@ class NestWriter(NestBuilder, WritingNest):
     """Builds the loops of one operator.
 
     Args:
-        block: the body of the kernel, to be filled.
+        kernel: the kernel, whose body is to be filled.
         arguments: for each argument of the primitive function what stands for it.
         shapes: the symbolic shapes of the primitive function.
         op: the operator.
@@ -54,14 +55,14 @@ class NestWriter(NestBuilder, WritingNest):
 
     def __init__(
         self,
-        block: Block,
+        kernel: KernelOp,
         arguments: dict[SSAValue, KernelArgument],
         shapes: SymbolicShapes,
         op: GraphOp,
         targets: Targets,
     ) -> None:
         results = [pair for pairs in targets.values() for pair in pairs]
-        super().__init__(block, arguments, results, shapes, {})
+        super().__init__(kernel, arguments, results, shapes, {})
         self.op, self.targets = op, targets
 
     @contextmanager

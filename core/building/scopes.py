@@ -5,7 +5,8 @@ are hoisted as they are built. The operation of a loop is created after its body
 operations hoisted from its body. Legal means that
 
 - all operands are defined there;
-- an operation that may trap, such as a division, stays inside regions that may not run;
+- an operation that may trap, such as a division, stays inside regions that may not run, and so does
+  a read at an index that may be outside of its buffer;
 - a read of a buffer stays inside a loop that has written to it.
 """
 
@@ -67,14 +68,14 @@ class Scopes(ABC, Generic[ScopeT]):
     def home(self, kind: type[Operation], operands: Sequence[SSAValue]) -> int:
         """The depth of the outermost scope where an operation without effects is legal."""
         depth = self.depth_of(operands)
-        if kind in TRAPPING and not _is_harmless(kind, operands[1]):
+        if may_trap(kind, operands):
             for scope in self.scopes[:depth:-1]:
                 if scope.conditional:
                     return scope.depth
         return depth
 
     def home_of_read(self, buffer: SSAValue, operands: Sequence[SSAValue]) -> int:
-        """The depth of the outermost scope in which a buffer may be read."""
+        """The depth of the outermost scope in which a buffer may be read, at an index it has."""
         depth = self.depth_of(operands)
         for scope in self.scopes[:depth:-1]:
             if buffer in scope.written:
@@ -85,6 +86,11 @@ class Scopes(ABC, Generic[ScopeT]):
         """Record that an operation in the innermost scope writes to a buffer."""
         for scope in self.scopes:
             scope.written.add(buffer)
+
+
+def may_trap(kind: type[Operation], operands: Sequence[SSAValue]) -> bool:
+    """Whether an operation may trap with these operands."""
+    return kind in TRAPPING and not _is_harmless(kind, operands[1])
 
 
 def _is_harmless(kind: type[Operation], divisor: SSAValue) -> bool:

@@ -1,8 +1,8 @@
 """Reading an operand at an index that may be out of bounds.
 
-The nest puts a reading where its index is known, which may be before the test that chooses
-between its value and another one. A reading is therefore made harmless by its index, not by
-what is done with its value.
+The nest puts a reading in the outermost loop where its index is known to be in bounds, which may
+be before the test that chooses between its value and another one. A reading is therefore made
+harmless by its index, or by a loop that does not run, not by what is done with its value.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def guarded(
 
     An operand of unknown size may be empty, and then has no element that could be read
     instead: the reading is the body of a reduction that runs once or not at all. `read` is
-    given its variable, which is 0, and has to add it to each index that is wrong outside.
+    given its variable, which is 0. Added to an index that is wrong outside, it keeps rows of
+    values at that index from being computed before the test.
     """
     none, once = nest.value(AffineExpr.constant(0)), nest.value(AffineExpr.constant(1))
     times = nest.index(scalars.select(nest, inside, once, none))

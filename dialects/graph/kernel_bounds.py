@@ -14,18 +14,16 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, TensorT
 from xdsl.ir import Operation, SSAValue
 
 from ...core.dims import Dim, size_of_argument, size_of_result
-from ...core.typed import memref_type
+from ...core.typed import memref_type, returned
 from ..loop.arguments import BOUNDS, FITS, OFFSETS, texts_of
-from ..loop.dependences import access_text
-from ..loop.inside import Inside, Unproved, as_text
+from ..loop.inside import Inside, Reader, Unproved, as_text, indices_of, readers_in
 from ..loop.known import Known
-from ..loop.ops import SCHEDULE, KernelOp, LoadOp, StoreOp
+from ..loop.ops import SCHEDULE, KernelOp
 from ..sparse_tensor import is_sparse, part_count
 from .interfaces import tensor_type
 from .ops_call import CallDpsOp
 from .shapes import SymbolicShapes
 
-Access: TypeAlias = LoadOp | StoreOp
 Sizes: TypeAlias = Sequence[Dim | None]
 """The sizes of a tensor in those of arguments, None for one that does not follow from them."""
 
@@ -36,7 +34,7 @@ def outside_of_call(
     kernel: KernelOp,
     operands: Sequence[SSAValue],
     results: Sequence[Sizes] | None = None,
-    trusted: Callable[[Access], bool] = lambda access: False,
+    trusted: Callable[[Reader], bool] = lambda access: False,
     holds: Callable[[Dim], bool] = lambda condition: False,
 ) -> Unproved | None:
     """What `outside_of` finds in a kernel that is called with these operands.
@@ -71,15 +69,13 @@ def outside_of_call(
                 for axis, dim in enumerate(given)
             ]
         )
-    return outside_of(kernel, kinds, shapes, own, trusted, holds)
+    return outside_of(kernel, known_of(kernel, kinds, shapes, own), trusted, holds)
 
 
 def outside_of(
     kernel: KernelOp,
-    kinds: Sequence[TensorType],
-    sizes: Sequence[Sizes],
-    results: Sequence[Sizes],
-    trusted: Callable[[Access], bool] = lambda access: False,
+    known: Known,
+    trusted: Callable[[Reader], bool] = lambda access: False,
     holds: Callable[[Dim], bool] = lambda condition: False,
 ) -> Unproved | None:
     """An access of a kernel that may be outside of its buffer whatever sizes are checked.
@@ -88,15 +84,13 @@ def outside_of(
 
     Args:
         kernel: the kernel.
-        kinds: the types of the tensors that are passed.
-        sizes: their sizes.
-        results: the sizes of the results.
+        known: what is known of its arguments.
         trusted: whether an access is known to be inside otherwise.
         holds: whether a sum of sizes is known to be below 0 in all calls.
     """
-    inside, texts = Inside(_known(kernel, kinds, sizes, results)), list(texts_of(kernel, 0, FITS))
-    for access in kernel.walk():
-        if not isinstance(access, LoadOp | StoreOp) or trusted(access):
+    inside, texts = Inside(known), list(texts_of(kernel, 0, FITS))
+    for access in readers_in(kernel):
+        if trusted(access):
             continue
         for found in inside.conditions(access):
             if isinstance(found, Unproved):
@@ -110,26 +104,26 @@ def outside_of(
     return None
 
 
-def is_computed(access: Access) -> bool:
+def is_computed(access: Reader) -> bool:
     """Whether an access is at an index that is computed, from data or otherwise."""
     return bool(computed_indices(access))
 
 
-def computed_indices(access: Access) -> list[Operation]:
+def computed_indices(access: Reader) -> list[Operation]:
     """The operations that compute indices of an access; sizes and loops are none."""
-    made = [index.owner for index in access.indices if isinstance(index.owner, Operation)]
+    made = [v.owner for v in indices_of(access) if isinstance(v.owner, Operation)]
     return [op for op in made if not isinstance(op, arith.ConstantOp | memref.DimOp)]
 
 
 def described(found: Unproved) -> tuple[str, str, str]:
     """The fact, what is expected, and what was found instead, for a message."""
-    size = memref_type(found.access.buffer).get_shape()[found.dimension]
+    size = memref_type(found.buffer).get_shape()[found.dimension]
     fact = f"an access may be outside of dimension {found.dimension}"
     limit = "the size of the dimension" if size < 0 else size
-    return fact, f"0 <= index < {limit}", access_text(found.access)
+    return fact, f"0 <= index < {limit}", str(found)
 
 
-def _known(
+def known_of(
     kernel: KernelOp, kinds: Sequence[TensorType], shapes: Sequence[Sizes], results: Sequence[Sizes]
 ) -> Known:
     """What is known of the arguments of a kernel."""
@@ -160,7 +154,14 @@ def _known(
     return known
 
 
-def sizes_of(shapes: SymbolicShapes, values: Sequence[SSAValue]) -> list[Sizes]:
+def known_in(kernel: KernelOp, shapes: SymbolicShapes) -> Known:
+    """What is known of the arguments of the kernel of a primitive function with these shapes."""
+    args, results = shapes.function.body.block.args, returned(shapes.function)
+    kinds = [tensor_type(arg) for arg in args]
+    return known_of(kernel, kinds, _sizes_of(shapes, args), _sizes_of(shapes, results))
+
+
+def _sizes_of(shapes: SymbolicShapes, values: Sequence[SSAValue]) -> list[Sizes]:
     """The sizes of tensors of a primitive function in those of its arguments.
 
     A size that the function computes counts as its upper bound, for which a buffer has room.

@@ -25,7 +25,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Block, BlockArgument, SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineDimExpr, AffineExpr
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
 
 from ...core.building.affine import (
     ADD,
@@ -242,10 +248,14 @@ def _eliminated(equations: Sequence[Affine], unknowns: Unknowns) -> list[Affine]
 
 def access_text(access: Access) -> str:
     """An access as one would write it: ``y[i, j + 1]``."""
-    names = [_name(value) for value in access.indices]
-    results = access.map.data.results
-    texts = [re.sub(r"d(\d+)", lambda m: names[int(m[1])], _plain(expr)) for expr in results]
-    return f"{_name(access.buffer)}[{', '.join(texts)}]"
+    return place_text(access.buffer, access.map.data, access.indices)
+
+
+def place_text(buffer: SSAValue, map: AffineMap, indices: Sequence[SSAValue]) -> str:
+    """A place in a buffer as one would write it."""
+    names = [_name(value) for value in indices]
+    texts = [re.sub(r"d(\d+)", lambda m: names[int(m[1])], _plain(expr)) for expr in map.results]
+    return f"{_name(buffer)}[{', '.join(texts)}]"
 
 
 def _plain(expr: AffineExpr) -> str:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects import affine, arith
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineMap
 
 from ...core.building.affine import (
     FLOOR,
@@ -24,9 +26,13 @@ from ...core.building.affine import (
 )
 from ...core.building.polynomials import Polynomial
 from ...core.dims import Dim
+from .dependences import place_text
 from .known import Known, KnownIndices
 from .linear import joined
+from .loops import enclosing
 from .ops_access import LoadOp, StoreOp
+from .ops_loops import ForOp
+from .ops_partition import PartitionPointOp
 
 _MOST_STEPS = 400
 """The most bounds that are tried for one index: what takes more is not found."""
@@ -37,12 +43,59 @@ Conditions = frozenset[Affine]
 _NONE: Conditions = frozenset()
 
 
+Reader: TypeAlias = LoadOp | StoreOp | ForOp | PartitionPointOp
+"""What accesses buffers: loads and stores, loops over entries, searches in row pointers."""
+
+
 @dataclass(frozen=True)
 class Unproved:
     """An access of which it is not known to be inside of its buffer."""
 
-    access: LoadOp | StoreOp
+    access: Reader
     dimension: int
+
+    @property
+    def buffer(self) -> SSAValue:
+        """The buffer that may not have the index."""
+        return buffer_of(self.access)
+
+    def __str__(self) -> str:
+        match self.access:
+            case ForOp(bound=map) | LoadOp(map=map) | StoreOp(map=map):
+                return place_text(self.buffer, map.data, indices_of(self.access))
+            case _:
+                return place_text(self.buffer, AffineMap.identity(1), indices_of(self.access))
+
+
+def readers_in(kernel: Operation) -> Iterator[Reader]:
+    """The operations that access buffers at an index."""
+    for op in kernel.walk():
+        if isinstance(op, LoadOp | StoreOp | PartitionPointOp) or (
+            isinstance(op, ForOp) and op.over_entries
+        ):
+            yield op
+
+
+def indices_of(access: Reader) -> Sequence[SSAValue]:
+    """The indices from which the place of an access is computed."""
+    match access:
+        case ForOp():
+            return access.bounds
+        case PartitionPointOp():
+            return [access.rows]
+        case _:
+            return access.indices
+
+
+def buffer_of(access: Reader) -> SSAValue:
+    """The buffer that is accessed; of a loop over entries the row pointers."""
+    match access:
+        case ForOp():
+            return access.matrix[0]
+        case PartitionPointOp():
+            return access.indptr
+        case _:
+            return access.buffer
 
 
 class Inside(KnownIndices):
@@ -52,16 +105,28 @@ class Inside(KnownIndices):
         super().__init__(known)
         self._steps = 0
 
-    def conditions(self, access: LoadOp | StoreOp) -> Iterator[Dim | Unproved]:
-        """The sizes that have to be below 0 for an access to be inside of its buffer."""
+    def is_inside(self, access: Reader, loops: Iterable[ForOp]) -> bool:
+        """Whether an access is inside of its buffer in all calls, given the loops around it."""
+        return next(self.conditions(access, loops), None) is None
+
+    def conditions(
+        self, access: Reader, loops: Iterable[ForOp] | None = None
+    ) -> Iterator[Dim | Unproved]:
+        """The sizes that have to be below 0 for an access to be inside of its buffer.
+
+        Args:
+            access: the access.
+            loops: those around it, of which an iteration runs; by default those that it is in.
+        """
         try:
-            place = self.place(access, 0)
-            facts = list(self._facts_around(access))
+            places = list(self._places(access))
+            facts = list(self._facts_in(enclosing(access) if loops is None else loops))
+            facts += self._facts_of_lanes([index for _, index in places])
         except DivisorError:
             yield Unproved(access, 0)
             return
-        for dimension, index in enumerate(place):
-            size = self.extent(access.buffer, dimension)
+        for dimension, index in places:
+            size = self.extent(buffer_of(access), dimension)
             for value in (-index - 1, index - size):
                 self._steps = _MOST_STEPS
                 found = self._needed(value, facts)
@@ -69,6 +134,20 @@ class Inside(KnownIndices):
                     yield Unproved(access, dimension)
                     break
                 yield from (self._in_sizes(condition) for condition in sorted(found, key=_order))
+
+    def _places(self, access: Reader) -> Iterator[tuple[int, Affine]]:
+        """The dimensions of the buffer that is accessed, each with an index.
+
+        The rows before the last one of a partition are not negative either.
+        """
+        match access:
+            case ForOp():
+                (row,) = self._applied(access.bound.data, access.bounds, 0)
+                yield from ((0, row), (0, row + 1))
+            case PartitionPointOp():
+                yield 0, self._of(access.rows)
+            case _:
+                yield from enumerate(self.place(access, 0))
 
     def _in_sizes(self, value: Affine) -> Dim:
         return Dim.of(value.substituted(lambda atom: Dim.symbol(self.names[atom])))

@@ -6,7 +6,7 @@ a polynomial that is not negative: from the bounds of loops, from guards, from w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import affine, arith, memref
@@ -21,8 +21,7 @@ from ...core.dims import Dim
 from ...core.typed import memref_type
 from .attrs import LoopKind
 from .bounds import constant_index
-from .loops import enclosing
-from .ops_access import LoadOp, StoreOp
+from .ops_access import LoadOp
 from .ops_loops import ForOp
 from .ops_values import LocalOp
 from .syntax import INDEX
@@ -132,9 +131,9 @@ class KnownIndices(Unknowns):
 
     # Facts: polynomials that are not negative.
 
-    def _facts_around(self, access: LoadOp | StoreOp) -> Iterator[Affine]:
-        """What holds where an access runs, from the loops around it."""
-        for loop in enclosing(access):
+    def _facts_in(self, loops: Iterable[ForOp]) -> Iterator[Affine]:
+        """What holds in an iteration of each of these loops."""
+        for loop in loops:
             if loop.over_entries:
                 continue
             index = self._of(loop.variable)
@@ -142,7 +141,10 @@ class KnownIndices(Unknowns):
                 yield bound - 1 - index
                 yield bound - 1
                 yield from self._if_positive(bound)
-        for atom in [atom for index in self.place(access, 0) for atom in index.atoms]:
+
+    def _facts_of_lanes(self, place: Iterable[Affine]) -> Iterator[Affine]:
+        """What holds of the lanes of an access with a limit."""
+        for atom in [atom for index in place for atom in index.atoms]:
             if atom in self._limits:
                 yield from (bound - 1 - Polynomial.atom(atom) for bound in self._bounds(atom))
 
