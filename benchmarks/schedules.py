@@ -28,7 +28,7 @@ from stepwell.core.pipelines import pipeline, walk_stages
 from stepwell.core.registry import make_context
 from stepwell.core.target import Target, named
 from stepwell.dialects.loop.ops import KernelOp
-from stepwell.dialects.loop.trace import parse_traces
+from stepwell.dialects.loop.trace_text import parse_traces
 from stepwell.frontends import gnn
 from stepwell.frontends.builder import Builder, Value
 from stepwell.passes.loop.schedule import schedule_kernel

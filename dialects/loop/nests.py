@@ -8,13 +8,13 @@ from typing import Annotated, TypeAlias
 from xdsl.dialects import math
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from ...core.errors import explain
 from ...core.provenance import origin
 from .attrs import LoopKind
 from .loops import loops_in
 from .ops import ForOp, KernelOp
+from .trace_text import ScheduleError
 
 EXPENSIVE: frozenset[type[Operation]] = frozenset(
     (
@@ -31,10 +31,6 @@ Consumed: TypeAlias = Annotated[KernelOp, "consumed"]
 A primitive that returns has consumed it: what it returns has parts of it and, in a module, takes
 its place. One that refuses has left it as it was. Clone a kernel that is still needed.
 """
-
-
-class ScheduleError(PassFailedException):
-    """A step of a schedule is not legal; the kernel is unchanged."""
 
 
 def refusal(

@@ -50,6 +50,7 @@ from .ops_prefetch import PrefetchOp
 from .ops_values import FoldOp, LocalOp, block_shape, element_type, refuse
 from .outside import outside
 from .segments import is_row_pointer
+from .trace_text import STEPS, is_trace
 from .vectors import VECTORS, VectorsAttr
 
 __all__ = [
@@ -175,8 +176,10 @@ class KernelOp(IRDLOperation):
         for number in range(len(types)):
             self._check_in_place(number)
         schedule = self.attributes.get(SCHEDULE)
-        if schedule is not None and not isinstance(schedule, StringAttr):
-            refuse(self, f"wrong {SCHEDULE}", "a string", schedule)
+        if schedule is not None and not (
+            isinstance(schedule, StringAttr) and is_trace(schedule.data)
+        ):
+            refuse(self, f"wrong {SCHEDULE}", "a string of steps: " + STEPS, schedule)
         vectors = self.attributes.get(VECTORS)
         if vectors is not None and not isinstance(vectors, VectorsAttr):
             refuse(self, f"wrong {VECTORS}", f"#{VECTORS}", vectors)

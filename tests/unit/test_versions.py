@@ -20,7 +20,7 @@ from stepwell.core.versions import Format, stated_in
 from stepwell.core.weights import WeightStore
 from stepwell.dialects.loop import trace
 from stepwell.dialects.loop.nests import ScheduleError
-from stepwell.dialects.loop.trace import Step, parse_traces
+from stepwell.dialects.loop.trace_text import Step, parse_traces
 from stepwell.tools import stepwell_opt
 
 NEWER = "its version is newer than this Stepwell can read, expected 1, got 9; install a newer"

@@ -14,7 +14,7 @@ from ....core.errors import explain
 from ....core.reading import LARGEST_LIST, ReadingError, read_text
 from ....dialects.loop.nests import ScheduleError, kernel_named
 from ....dialects.loop.ops import KernelOp
-from ....dialects.loop.trace import Step, StepArgument, parse_traces
+from ....dialects.loop.trace_text import Step, StepArgument, parse_traces
 from ..balance import balance
 from ..compute_at import compute_at
 from ..distribute import distribute

@@ -12,7 +12,8 @@ from ....dialects.loop.handles import Forwarded, forwarding
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import ScheduleError, loop_named, loops_by_name
 from ....dialects.loop.ops import ForOp, KernelOp
-from ....dialects.loop.trace import StepArgument, trace_of
+from ....dialects.loop.trace import trace_of
+from ....dialects.loop.trace_text import StepArgument
 from ..balance import balance
 from ..distribute import distribute
 from ..drop_unit_loops import drop_unit_loops, has_unit_loop

@@ -19,7 +19,8 @@ from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.dialects.loop.ops import SCHEDULE, KernelOp
-from stepwell.dialects.loop.trace import parse_traces, structure_of, trace_of
+from stepwell.dialects.loop.trace import structure_of, trace_of
+from stepwell.dialects.loop.trace_text import parse_traces
 from stepwell.frontends import gnn
 from stepwell.passes.loop.rules.replay import PRIMITIVES, replay
 from stepwell.passes.loop.rules.steps import Schedule

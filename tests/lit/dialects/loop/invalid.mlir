@@ -6,8 +6,20 @@ loop.kernel @k(%x: f32) -> () {
 
 // -----
 
-// expected-error @+1 {{loop.kernel: wrong loop.schedule, expected a string, got 3 : i64}}
+// expected-error @+1 {{loop.kernel: wrong loop.schedule, expected a string of steps: name(arguments); ..., got 3 : i64}}
 loop.kernel @k() -> () attributes {loop.schedule = 3 : i64} {
+}
+
+// -----
+
+// expected-error @+1 {{loop.kernel: wrong loop.schedule, expected a string of steps: name(arguments); ..., got "garbage((("}}
+loop.kernel @k() -> () attributes {loop.schedule = "garbage((("} {
+}
+
+// -----
+
+// expected-error @+1 {{loop.kernel: wrong loop.schedule, expected a string of steps: name(arguments); ..., got "@other: unroll(i)"}}
+loop.kernel @k() -> () attributes {loop.schedule = "@other: unroll(i)"} {
 }
 
 // -----
