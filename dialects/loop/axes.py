@@ -8,6 +8,7 @@ a value cannot become a block.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import VectorType
@@ -16,7 +17,7 @@ from xdsl.ir.affine import AffineConstantExpr
 
 from .attrs import LoopKind
 from .loops import bound_of, enclosing
-from .nests import ScheduleError, refusal
+from .nests import MOST_LANES, ScheduleError, refusal
 from .ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
 
 AxisSet = frozenset[int]
@@ -73,6 +74,9 @@ class Axes:
         limited = len(bound_of(target)) > 1
         if lanes.value < 1 or (limited and lanes.value == 1):
             raise self.refuse(target, "wrong number of lanes", "at least 1", lanes.value)
+        if math.prod([*self.lanes, lanes.value]) > MOST_LANES:
+            fact, got = "wrong number of lanes", math.prod([*self.lanes, lanes.value])
+            raise self.refuse(target, fact, f"at most {MOST_LANES}", got)
         if target.is_reduction:
             self._take_reduction(target, lanes.value, limited)
         self.targets.append(target)

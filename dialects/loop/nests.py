@@ -25,6 +25,15 @@ EXPENSIVE: frozenset[type[Operation]] = frozenset(
 """Functions that take some twenty instructions for each machine vector, one after the other."""
 
 
+MOST = 2**31 - 1
+"""The largest number that a primitive takes: sums of it and a size fit into 64 bits."""
+
+MOST_COPIES = 4096
+"""The most copies of a body that a primitive makes."""
+
+MOST_LANES = 1 << 16
+"""The most lanes of a block."""
+
 Consumed: TypeAlias = Annotated[KernelOp, "consumed"]
 """The kernel that a primitive takes.
 
@@ -50,6 +59,26 @@ def refusal(
         name, where = f'loop "{subject.loop_name.data}"', origin(subject) or where
     text = f"{step}: {name} of @{kernel.sym_name.data}"
     return ScheduleError(explain(text, fact, expected=expected, got=got, origin=where, hint=hint))
+
+
+def check_number(
+    step: str,
+    kernel: KernelOp,
+    loop: ForOp,
+    what: str,
+    number: int,
+    most: int = MOST,
+    least: int = 1,
+) -> None:
+    """Check a number that a primitive is given for a loop.
+
+    Raises:
+        ScheduleError: if it is too small or too large.
+    """
+    if number < least:
+        raise refusal(step, kernel, loop, f"wrong {what}", f"at least {least}", number)
+    if number > most:
+        raise refusal(step, kernel, loop, f"wrong {what}", f"at most {most}", number)
 
 
 def input_numbered(step: str, kernel: KernelOp, number: int) -> SSAValue:

@@ -12,7 +12,14 @@ from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.linear import minus, rounded_up_quotient
 from ...dialects.loop.loops import bound_of, enclosing
 from ...dialects.loop.names import free_names
-from ...dialects.loop.nests import Consumed, loop_named, loop_names, plain_loop, refusal
+from ...dialects.loop.nests import (
+    Consumed,
+    check_number,
+    loop_named,
+    loop_names,
+    plain_loop,
+    refusal,
+)
 from ...dialects.loop.ops import ForOp, KernelOp, PartitionPointOp
 from ...dialects.loop.ops_partition import MOST_WEIGHT
 from ...dialects.loop.rebuild import Rebuild
@@ -39,8 +46,7 @@ def balance(kernel: Consumed, loop: str, entries: str, factor: int, weight: int 
     """
     target = plain_loop(STEP, kernel, loop, [LoopKind.PARALLEL])
     reduction = loop_named(STEP, kernel, entries)
-    if factor < 1:
-        raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
+    check_number(STEP, kernel, target, "factor", factor)
     if not 1 <= weight <= MOST_WEIGHT:
         raise refusal(STEP, kernel, target, "wrong weight", f"1 to {MOST_WEIGHT}", weight)
     if len(bound_of(target)) > 1:

@@ -18,7 +18,7 @@ from ...dialects.loop.in_place import written_in
 from ...dialects.loop.linear import rounded_up_quotient
 from ...dialects.loop.loops import bound_of
 from ...dialects.loop.names import free_names
-from ...dialects.loop.nests import Consumed, body_of, loop_names, plain_loop, refusal
+from ...dialects.loop.nests import Consumed, body_of, check_number, loop_names, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, OwnedOp, StoreOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -47,8 +47,7 @@ def own(kernel: Consumed, loop: str, parts: int, chunk: int = 1) -> KernelOp:
     """
     target = plain_loop(STEP, kernel, loop, [LoopKind.SERIAL])
     for name, value in (("number of parts", parts), ("chunk", chunk)):
-        if value < 1:
-            raise refusal(STEP, kernel, target, f"wrong {name}", "at least 1", value)
+        check_number(STEP, kernel, target, name, value)
     if len(bound_of(target)) > 1:
         raise refusal(STEP, kernel, target, "its bound is the smaller of several")
     access, dimension = _common_place(kernel, target)

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from ...core.budgets import EXACT
 from ...core.typed import resized
-from ...dialects.loop.nests import Consumed, loop_named, refusal
+from ...dialects.loop.nests import MOST_LANES, Consumed, check_number, loop_named, refusal
 from ...dialects.loop.ops import KernelOp, LocalOp, StoreOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -32,8 +32,7 @@ def pad(kernel: Consumed, loop: str, multiple: int) -> KernelOp:
         already.
     """
     target = loop_named(STEP, kernel, loop)
-    if multiple < 1:
-        raise refusal(STEP, kernel, target, "wrong multiple", "at least 1", multiple)
+    check_number(STEP, kernel, target, "multiple", multiple, MOST_LANES)
     stores = [op for op in target.walk() if isinstance(op, StoreOp)]
     locals_ = {op.buffer.owner for op in stores if isinstance(op.buffer.owner, LocalOp)}
     if len(locals_) != 1:

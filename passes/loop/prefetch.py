@@ -15,7 +15,7 @@ from ...core.budgets import EXACT
 from ...core.typed import memref_type
 from ...dialects.loop.linear import normalized
 from ...dialects.loop.loops import enclosing, extent_of
-from ...dialects.loop.nests import Consumed, loop_named, refusal
+from ...dialects.loop.nests import Consumed, check_number, loop_named, refusal
 from ...dialects.loop.ops import (
     ForOp,
     KernelOp,
@@ -64,6 +64,7 @@ def prefetch(kernel: Consumed, argument: int, loop: str, ahead: int = 0) -> Kern
     hints, target = _Hints(kernel), loop_named(STEP, kernel, loop)
     if target.over_entries:
         raise refusal(STEP, kernel, target, "is over the entries of a row")
+    check_number(STEP, kernel, target, "number of bytes ahead", ahead, least=0)
     load = _read(kernel, target, argument)
     if target.is_plain:
         places = hints.after_block(load, _width(kernel, target, load), ahead)

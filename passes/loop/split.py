@@ -14,7 +14,15 @@ from ...dialects.loop.bounds import without_repeats
 from ...dialects.loop.linear import minus, quotient, remainder, rounded_up_quotient, value_of
 from ...dialects.loop.loops import bound_of, extent_of, loops_in
 from ...dialects.loop.names import free_names, free_suffix
-from ...dialects.loop.nests import Consumed, loop_named, loop_names, refusal
+from ...dialects.loop.nests import (
+    MOST,
+    MOST_COPIES,
+    Consumed,
+    check_number,
+    loop_named,
+    loop_names,
+    refusal,
+)
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.rebuild import Rebuild
 from ...dialects.loop.trace import noted
@@ -67,8 +75,8 @@ def split(kernel: Consumed, loop: str, factor: int, tail: str = "peel", cases: i
     target = loop_named(STEP, kernel, loop)
     if target.over_entries:
         raise refusal(STEP, kernel, target, "rows differ in length", hint="unroll its entries")
-    if factor < 1:
-        raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
+    most = MOST_COPIES if tail == "cases" else MOST
+    check_number(STEP, kernel, target, "factor", factor, most)
     if tail not in TAILS:
         raise refusal(STEP, kernel, target, "unknown tail", ", ".join(TAILS), tail)
     if cases and (tail != "cases" or cases not in (factor - 1, *range(factor + 1, 2 * factor))):

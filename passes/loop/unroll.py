@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from ...core.budgets import SUMS
 from ...dialects.loop.attrs import LoopKind, LoopKindAttr
 from ...dialects.loop.loops import extent_of
-from ...dialects.loop.nests import Consumed, loop_named, refusal
+from ...dialects.loop.nests import MOST_COPIES, Consumed, check_number, loop_named, refusal
 from ...dialects.loop.ops import KernelOp
 from ...dialects.loop.trace import noted
 from ..primitive import PrimitivePass
@@ -40,10 +40,12 @@ def unroll(kernel: Consumed, loop: str, factor: int | None = None) -> KernelOp:
             raise refusal(STEP, kernel, target, "its size is not known", "a constant bound")
         if factor not in (None, size):
             raise refusal(STEP, kernel, target, "only all of it can be unrolled", size, factor)
+        check_number(STEP, kernel, target, "number of copies", size, MOST_COPIES, least=0)
         target.kind = LoopKindAttr(LoopKind.UNROLL)
         return noted(kernel, "unroll", loop, size)
-    if factor is None or factor < 1:
+    if factor is None:
         raise refusal(STEP, kernel, target, "wrong factor", "at least 1", factor)
+    check_number(STEP, kernel, target, "factor", factor, MOST_COPIES)
     if not target.is_joinable:
         fact = "its accumulators cannot be combined"
         raise refusal(
