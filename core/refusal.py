@@ -1,4 +1,4 @@
-"""The error of a pass that refuses an operation, which it holds."""
+"""Errors that hold the operation that a pass or a verifier refuses."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ from .provenance import origin
 
 class OperationRefused(PassFailedException):
     """A pass refuses the operation `op`."""
+
+    def __init__(self, message: str, op: Operation) -> None:
+        super().__init__(message)
+        self.op = op
+
+
+class InvalidOperation(VerifyException):
+    """The operation `op` does not verify; the verifier of one around it may have found that."""
 
     def __init__(self, message: str, op: Operation) -> None:
         super().__init__(message)
@@ -50,9 +58,9 @@ def refused(
 
 
 def operation_of(error: BaseException | None) -> Operation | None:
-    """The operation that an error, or its cause, refuses, if known."""
+    """The operation that an error, or its cause, is about, if known."""
     while error is not None:
-        if isinstance(error, OperationRefused):
+        if isinstance(error, OperationRefused | InvalidOperation):
             return error.op
         error = error.__cause__
     return None

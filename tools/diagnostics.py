@@ -185,7 +185,7 @@ def invalid_operations(module: ModuleOp) -> Iterator[tuple[Operation, str]]:
                 for block in (b for region in op.regions for b in region.blocks if not b.ops):
                     block.verify()
             except VerifyException as error:
-                yield op, first_line(error)
+                yield operation_of(error) or op, first_line(error)
                 break
 
 

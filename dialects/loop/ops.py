@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import cast
+from typing import NoReturn, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -39,6 +39,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.hints import isa
 
+from ...core.refusal import operation_of
 from .accumulators import check_combiners
 from .arguments import ENTRIES, IN_PLACE, attributes_of
 from .dependences import access_text, dependences, unwritten
@@ -190,12 +191,19 @@ class KernelOp(IRDLOperation):
                 if not _NAME.fullmatch(name):
                     refuse(op, "loop name is not an identifier", "letters and digits", f'"{name}"')
                 if name in seen:
-                    refuse(self, f'two loops are called "{name}"', "unique names")
+                    refuse(op, f'two loops are called "{name}"', "unique names")
                 seen.add(name)
                 check_combiners(op)
             elif op.regions and op is not self:
                 refuse(op, "has a body", "loop.for as the only such operation in a kernel")
         self._check_memory()
+
+    def emit_error(self, message: str, underlying_error: Exception) -> NoReturn:
+        """Raise an error, shown at the operation in the body that it is about."""
+        op = operation_of(underlying_error)
+        if op is None or op is self:
+            super().emit_error(message, underlying_error)
+        op.emit_error(message, underlying_error)
 
     def _check_memory(self) -> None:
         """Check that unordered iterations are independent, and that reads are defined."""

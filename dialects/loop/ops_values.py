@@ -26,10 +26,10 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, Pure
-from xdsl.utils.exceptions import VerifyException
 
 from ...core.errors import explain
 from ...core.provenance import origin
+from ...core.refusal import InvalidOperation
 from ...core.typed import memref_type, vector_type
 from .attrs import Combine, CombineAttr, SpaceAttr
 
@@ -45,7 +45,9 @@ def block_shape(kind: Attribute) -> tuple[int, ...]:
 
 
 def refuse(op: Operation, fact: str, expected: object = None, got: object = None) -> None:
-    raise VerifyException(explain(op.name, fact, expected=expected, got=got, origin=origin(op)))
+    raise InvalidOperation(
+        explain(op.name, fact, expected=expected, got=got, origin=origin(op)), op
+    )
 
 
 @irdl_op_definition
