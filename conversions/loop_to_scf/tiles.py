@@ -10,7 +10,6 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...core.building.arithmetic import INDEX
 from ...dialects.loop import ops as loop
-from ...dialects.loop.attrs import LoopKind
 from ...dialects.rt import ops as rt
 from .elementwise import INDEX_ARITHMETIC
 from .indices import ZERO, Form, fixed
@@ -54,7 +53,7 @@ def _tile_nest(op: loop.ForOp) -> list[loop.ForOp]:
     while True:
         block = nest[-1].body.block
         inner = block.last_op
-        if not isinstance(inner, loop.ForOp) or inner.kind.data != LoopKind.TILES:
+        if not isinstance(inner, loop.ForOp) or inner.kind != op.kind:
             return nest
         if any(_is_in(value, block) for value in inner.bounds):
             return nest

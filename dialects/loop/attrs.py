@@ -23,6 +23,26 @@ class LoopKind(Choice):
     UNROLL = "unroll"
     REDUCTION = "reduction"
 
+    @property
+    def is_distributed(self) -> bool:
+        """Whether the iterations are distributed over threads: none is in one of another loop."""
+        return self is LoopKind.TILES
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether an iteration begins after the one before it has ended."""
+        return self is LoopKind.SERIAL
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether a schedule has made a parallel loop one of this kind."""
+        return self is LoopKind.UNROLL or self.is_distributed
+
+    @property
+    def of_parts(self) -> LoopKind:
+        """The kind of a loop over a part of the iterations, inside of a loop of this kind."""
+        return LoopKind.PARALLEL if self.is_distributed else self
+
 
 class Combine(Choice):
     """How two partial results of a reduction are combined; `custom` is unknown and never split.

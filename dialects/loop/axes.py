@@ -66,7 +66,7 @@ class Axes:
             raise self.refuse(target, "rows differ in length, so entries cannot be an axis")
         if target in self.targets:
             raise self.refuse(target, "is named twice")
-        if target.kind.data in (LoopKind.SERIAL, LoopKind.TILES):
+        if target.kind.data.keeps_order or target.kind.data.is_distributed:
             raise self.refuse(target, "wrong kind", LoopKind.PARALLEL, target.kind.data)
         lanes = bound_of(target)[0]
         if not isinstance(lanes, AffineConstantExpr):

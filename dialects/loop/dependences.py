@@ -42,7 +42,6 @@ from ...core.building.affine import (
     Quotient,
 )
 from ...core.building.polynomials import Polynomial
-from .attrs import LoopKind
 from .bounds import constant_index
 from .linear import joined
 from .loops import enclosing, loops_in, most_iterations
@@ -83,7 +82,7 @@ def dependences(body: Block, over: Mapping[SSAValue, Collection[SSAValue]]) -> I
     """
     groups = _accesses(body, over)
     for loop in loops_in(body):
-        if loop.kind.data == LoopKind.SERIAL:
+        if loop.kind.data.keeps_order:
             continue
         most = most_iterations(loop)
         if most is not None and most < 2:

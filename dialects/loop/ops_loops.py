@@ -220,7 +220,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     @property
     def is_scheduled(self) -> bool:
         """Whether a schedule has chosen how the iterations run."""
-        return self.unroll is not None or self.kind.data in (LoopKind.TILES, LoopKind.UNROLL)
+        return self.unroll is not None or self.kind.data.is_scheduled
 
     @property
     def at_once(self) -> int:
@@ -277,7 +277,7 @@ class ForOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     def _verify_kind(self) -> None:
         kind = self.kind.data
-        if self.over_entries and kind in (LoopKind.TILES, LoopKind.UNROLL):
+        if self.over_entries and kind.is_scheduled:
             refuse(self, "rows differ in length", "a loop that is not cut into equal parts", kind)
         if self.results and kind not in (LoopKind.SERIAL, LoopKind.REDUCTION):
             refuse(self, "wrong kind of a loop that carries values", "serial or reduction", kind)

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ...core.budgets import SUMS
-from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.loops import enclosing
 from ...dialects.loop.nests import Consumed, perfect_nest, plain_loop, refusal
 from ...dialects.loop.ops import ForOp, KernelOp
@@ -30,7 +29,7 @@ def reorder(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
     wanted: list[ForOp] = []
     for name in loops:
         loop = plain_loop(STEP, kernel, name)
-        if loop.kind.data == LoopKind.SERIAL:
+        if loop.kind.data.keeps_order:
             raise refusal(STEP, kernel, loop, "its iterations keep their order")
         if loop in wanted:
             raise refusal(STEP, kernel, loop, "is named twice")

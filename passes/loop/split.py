@@ -9,7 +9,6 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ...core.budgets import SUMS
-from ...dialects.loop.attrs import LoopKind
 from ...dialects.loop.bounds import without_repeats
 from ...dialects.loop.linear import minus, quotient, remainder, rounded_up_quotient, value_of
 from ...dialects.loop.loops import bound_of, extent_of, loops_in
@@ -147,7 +146,7 @@ class _Split(Rebuild):
         else:
             name = self.name(self.outer)
             bounds = [rounded_up_quotient(rest, f), *self.limits_of_tail(op, bound)]
-            with self.loop(name, bounds, _inner_kind(op), op):
+            with self.loop(name, bounds, op.kind.data.of_parts, op):
                 self.chunk(op, [whole, rest], full * f)
         self.suffix = ""
 
@@ -172,7 +171,7 @@ class _Split(Rebuild):
         with self.loop(self.outer, [full], op.kind.data, op) as i0:
             self.chunk(op, [AffineExpr.constant(f)], i0 * f)
         once = [AffineExpr.constant(1), remainder(bound, f), *self.limits_of_tail(op, bound)]
-        with self.loop(self.outer + self.end, once, _inner_kind(op), op):
+        with self.loop(self.outer + self.end, once, op.kind.data.of_parts, op):
             for number in [n for n in range(1, self.cases + 1) if n != f]:
                 self.suffix = f"{self.end}{number}"
                 self.case(op, number, bound)
@@ -191,13 +190,13 @@ class _Split(Rebuild):
         if left <= self.joined:
             many = minus(bound, AffineExpr.constant(self.joined))
             bounds.append(many if number > left else minus(AffineExpr.constant(1), many))
-        with self.loop(self.name(self.outer), bounds, _inner_kind(op), op):
+        with self.loop(self.name(self.outer), bounds, op.kind.data.of_parts, op):
             whole = AffineExpr.constant(number)
             self.chunk(op, [whole], minus(bound, whole))
 
     def chunk(self, op: ForOp, bound: Sequence[AffineExpr], start: AffineExpr) -> None:
         """A loop over the iterations of one chunk."""
-        with self.loop(self.name(self.inner), bound, _inner_kind(op), op) as i1:
+        with self.loop(self.name(self.inner), bound, op.kind.data.of_parts, op) as i1:
             self.bind(op.variable, start + i1)
             self.visit_body(op.body.block)
 
@@ -226,10 +225,6 @@ class _Split(Rebuild):
             last = self.loop_like(op, self.name(self.inner), bounds, last, tail)
             self.suffix = ""
         self.bind_all(op.results, last)
-
-
-def _inner_kind(op: ForOp) -> LoopKind:
-    return LoopKind.PARALLEL if op.kind.data == LoopKind.TILES else op.kind.data
 
 
 @dataclass(frozen=True)

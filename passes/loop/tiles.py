@@ -44,7 +44,7 @@ def _check(kernel: KernelOp, loop: str) -> None:
         name = outer.loop_name.data
         if outer.results:
             raise refusal(STEP, kernel, target, f'is inside of "{name}", which carries values')
-        if outer.kind.data == LoopKind.TILES:
+        if outer.kind.data.is_distributed:
             raise refusal(STEP, kernel, target, f'is inside of the tiles of "{name}"')
 
 

@@ -31,9 +31,9 @@ def unroll(kernel: Consumed, loop: str, factor: int | None = None) -> KernelOp:
     """
     target = loop_named(STEP, kernel, loop)
     if not target.is_reduction:
-        if target.kind.data == LoopKind.TILES:
+        if target.kind.data.is_distributed:
             raise refusal(STEP, kernel, target, "its iterations are distributed over threads")
-        if target.kind.data == LoopKind.SERIAL:
+        if target.kind.data.keeps_order:
             raise refusal(STEP, kernel, target, "its iterations keep their order")
         size = extent_of(target)
         if size is None:
