@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import scf, vector
 from xdsl.dialects.builtin import AnyFloat
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from ...core.building.arithmetic import INDEX
@@ -50,7 +50,7 @@ def _for(op: loop.ForOp, state: State) -> None:
             refuse(op, fact, "a constant bound", "none")
         at_once = known
     if op.is_plain and (known is None or known > at_once):
-        if kind == LoopKind.TILES and not state.emitter.frame:
+        if kind.is_distributed and not state.emitter.frame:
             convert_tiles(op, state)
             return
         if state.indices.facts.of(upper)[1] == 1:
@@ -102,14 +102,28 @@ def _loop(
 
 
 def _iteration(
-    op: loop.ForOp, state: State, variable: Form, parts: Sequence[SSAValue]
+    op: loop.ForOp,
+    state: State,
+    variable: Form,
+    parts: Sequence[SSAValue],
+    loaded: Mapping[loop.LoadOp, SSAValue] | None = None,
 ) -> list[SSAValue]:
-    """Emit one iteration: from the parts of its carried values, those of its yielded ones."""
+    """Emit one iteration: from the parts of its carried values, those of its yielded ones.
+
+    Args:
+        op: the loop.
+        state: the state of the conversion.
+        variable: the loop variable.
+        parts: the parts of the carried values.
+        loaded: loads in the body that are done already, with their results.
+    """
+    done = loaded or {}
+    state.values |= {load.result: value for load, value in done.items()}
     state.values[op.variable] = variable
     if op.over_entries:
         state.values[op.column] = entry(state, op.matrix[1], variable)
     state.whole(op.carried, parts)
-    state.convert(op.body.block.ops)
+    state.convert([inner for inner in op.body.block.ops if inner not in done])
     return state.all_parts(op.yielded)
 
 
@@ -136,13 +150,10 @@ def _iterated(
         if at_once == 1:
             state.indices.facts.assume_below(position, bounds)
         together = _loaded_together(op, state, position, len(groups))
-        found: list[list[SSAValue]] = []
-        for number, group in enumerate(groups):
-            state.given |= {load: scalars[number] for load, scalars in together.items()}
-            found.append(_iteration(op, state, position + number, group))
-        for load in together:
-            del state.given[load]
-        return found
+        return [
+            _iteration(op, state, position + number, group, loaded)
+            for number, (group, loaded) in enumerate(zip(groups, together, strict=True))
+        ]
 
     if at_once == 1:
         return _loop(op, state, lower, upper, 1, [parts], several)[0]
@@ -171,12 +182,15 @@ def _whole_steps(op: loop.ForOp, state: State, count: Form, at_once: int) -> For
 
 def _loaded_together(
     op: loop.ForOp, state: State, position: Form, count: int
-) -> dict[Operation, list[SSAValue]]:
-    """Scalars of neighbouring entries that are broadcast: one vector load reads several.
+) -> list[dict[loop.LoadOp, SSAValue]]:
+    """Load scalars of neighbouring entries that are broadcast: one vector load reads several.
 
     A broadcast from memory occupies a load port for as long as the load of a vector.
+
+    Returns:
+        For each of `count` iterations its loads that are done, with their results.
     """
-    found: dict[Operation, list[SSAValue]] = {}
+    found: list[dict[loop.LoadOp, SSAValue]] = [{} for _ in range(count)]
     if not op.over_entries:
         return found
     emit, buffers = state.emitter, state.buffers
@@ -189,14 +203,13 @@ def _loaded_together(
         widths = [part.width for layout in layouts for part in layout.chunks]
         if count % several or min(widths) < several:
             continue
-        scalars: list[SSAValue] = []
         for first in range(0, count, several):
             operands = buffers.operands(state.scalar(load.buffer), (position + first,), False)
             kind = emit.machine(element, several)
             (loaded,) = emit.emit(vector.LoadOp, operands, [kind]).results
             lanes = emit.repeat(loaded, max(widths))
-            scalars += [emit.extract(lanes, number) for number in range(several)]
-        found[load] = scalars
+            for number in range(several):
+                found[first + number][load] = emit.extract(lanes, number)
     return found
 
 

@@ -125,9 +125,6 @@ def _access(
 @MEMORY.on(loop.LoadOp)
 def _load(op: loop.LoadOp, state: State) -> None:
     """Load a scalar now, a block on demand."""
-    if op in state.given:
-        state.values[op.result] = state.given[op]
-        return
     kind = op.result.type
     access = _access(op, state, kind, _limits(op, state))
     if isinstance(kind, VectorType):

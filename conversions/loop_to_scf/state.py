@@ -77,8 +77,6 @@ class State:
         """The buffers that each operation with a body writes to."""
         self.allocated: list[SSAValue] = []
         """The local buffers on the heap that end with the body that is being converted."""
-        self.given: dict[Operation, SSAValue] = {}
-        """The results of loads that were combined into one vector load."""
         self._handlers = handlers
         self._otherwise = otherwise
         self._note_writes(kernel)
