@@ -157,8 +157,30 @@ def known_of(
 def known_in(kernel: KernelOp, shapes: SymbolicShapes) -> Known:
     """What is known of the arguments of the kernel of a primitive function with these shapes."""
     args, results = shapes.function.body.block.args, returned(shapes.function)
-    kinds = [tensor_type(arg) for arg in args]
-    return known_of(kernel, kinds, _sizes_of(shapes, args), _sizes_of(shapes, results))
+    kinds, same = [tensor_type(arg) for arg in args], _equal_sizes(shapes)
+
+    def sizes(values: Sequence[SSAValue]) -> list[Sizes]:
+        found = _sizes_of(shapes, values)
+        return [[None if n is None else n.substitute(same) for n in dims] for dims in found]
+
+    return known_of(kernel, kinds, sizes(args), sizes(results))
+
+
+def _equal_sizes(shapes: SymbolicShapes) -> dict[str, Dim]:
+    """For sizes of arguments others, which they are checked to be equal to in each call."""
+    same: dict[str, Dim] = {}
+    for pair in shapes.equalities:
+        known = [shapes.in_arguments(dim) for dim in pair[:2]]
+        if None in known:
+            continue
+        one, other = (dim.substitute(same) for dim in known if dim is not None)
+        for left, right in ((one, other), (other, one)):
+            name = left.single_atom
+            if name is not None and name not in right.symbols:
+                same = {old: new.substitute({name: right}) for old, new in same.items()}
+                same[name] = right
+                break
+    return same
 
 
 def _sizes_of(shapes: SymbolicShapes, values: Sequence[SSAValue]) -> list[Sizes]:

@@ -121,13 +121,13 @@ class Inside(KnownIndices):
         try:
             places = list(self._places(access))
             facts = list(self._facts_in(enclosing(access) if loops is None else loops))
-            facts += self._facts_of_lanes([index for _, index in places])
+            facts += self._facts_of_lanes([first for _, first, _ in places])
         except DivisorError:
             yield Unproved(access, 0)
             return
-        for dimension, index in places:
+        for dimension, first, last in places:
             size = self.extent(buffer_of(access), dimension)
-            for value in (-index - 1, index - size):
+            for value in (-first - 1, last - size):
                 self._steps = _MOST_STEPS
                 found = self._needed(value, facts)
                 if found is None:
@@ -135,19 +135,18 @@ class Inside(KnownIndices):
                     break
                 yield from (self._in_sizes(condition) for condition in sorted(found, key=_order))
 
-    def _places(self, access: Reader) -> Iterator[tuple[int, Affine]]:
-        """The dimensions of the buffer that is accessed, each with an index.
-
-        The rows before the last one of a partition are not negative either.
-        """
+    def _places(self, access: Reader) -> Iterator[tuple[int, Affine, Affine]]:
+        """The dimensions of the buffer, each with the first and the last index that is accessed."""
         match access:
             case ForOp():
                 (row,) = self._applied(access.bound.data, access.bounds, 0)
-                yield from ((0, row), (0, row + 1))
+                yield 0, row, row + 1
             case PartitionPointOp():
-                yield 0, self._of(access.rows)
+                yield 0, Polynomial.of(0), self._of(access.rows)
             case _:
-                yield from enumerate(self.place(access, 0))
+                yield from (
+                    (axis, index, index) for axis, index in enumerate(self.place(access, 0))
+                )
 
     def _in_sizes(self, value: Affine) -> Dim:
         return Dim.of(value.substituted(lambda atom: Dim.symbol(self.names[atom])))

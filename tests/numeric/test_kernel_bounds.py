@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import stepwell as sw
 
@@ -276,3 +277,26 @@ def miscombined(k: Any, x: Any, y: Any) -> None:
 def test_wrong_loops_are_errors(kernel: Callable[..., None], message: str) -> None:
     with pytest.raises(sw.CompileError, match=message):
         compiled(kernel, ((4,), "f32"), result=(4,))
+
+
+def test_rows_of_matrices_are_there() -> None:
+    def sums(k: Any, a: Any, y: Any, ahead: int = 0) -> None:
+        with k.loops(y.shape[0]) as i:
+            y[i] = k.sum(a.row(i + ahead), lambda column, value: value)
+
+    def later(k: Any, a: Any, y: Any) -> None:
+        sums(k, a, y, ahead=1)
+
+    def program(kernel: Callable[..., None], rows: int | str) -> sw.Executable:
+        b = sw.Builder("main")
+        a = b.input("a", sw.SparseSpec(("n", 3)))
+        b.output(b.call_kernel(sw.kernel(kernel), a, results=sw.TensorSpec((rows,))))
+        return sw.compile(b.module(), threads=1, opt_level=0)
+
+    matrix = csr_array(np.arange(6, dtype=np.float32).reshape(2, 3))
+    np.testing.assert_array_equal(program(sums, "n")(matrix), [3, 12])
+    assert len(checks(program(sums, "n"))) == 1, "that of the matrix"
+    with pytest.raises(sw.CompileError, match=r"may be outside .*, got a.*\[i \+ 1\]"):
+        program(later, "n")
+    with pytest.raises(sw.InputError, match=r"kernel sums: .* expected 4 <= n, got 4 > 2"):
+        program(sums, 4)(matrix)

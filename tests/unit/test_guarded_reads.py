@@ -14,7 +14,9 @@ from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.parser import Parser
 
+import stepwell as sw
 from stepwell.backends.reference.machine import run_kernel
+from stepwell.compilation import Compilation
 from stepwell.core.dims import Shape
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
@@ -31,7 +33,9 @@ from stepwell.dialects.graph.interfaces import (
     ShapeFacts,
     element_type,
 )
-from stepwell.dialects.loop.ops import KernelOp, LoadOp
+from stepwell.dialects.loop.loops import enclosing
+from stepwell.dialects.loop.ops import ForOp, KernelOp, LoadOp
+from stepwell.frontends import gnn
 
 ZERO = AffineExpr.constant(0)
 
@@ -192,3 +196,14 @@ def test_what_needs_no_guard_is_hoisted(kind: str, around: int) -> None:
         assert parent is not None
         loops, parent = loops + 1, parent.parent_op()
     assert loops == around
+
+
+def test_sizes_that_are_checked_to_be_equal_need_no_guard() -> None:
+    """The maximum and the sum of a softmax over edges leave the loop over the edges."""
+    one = np.ones((4, 4), np.float32)
+    module = gnn.Sequential(gnn.GATConv(one, one[None, :1], one[None, :1])).to_module(
+        gnn.GraphSpec(), features=sw.TensorSpec((None, 4))
+    )
+    for op in Compilation.of(module, threads=1).at("kernels").op.walk():
+        if isinstance(op, ForOp) and op.over_entries:
+            assert not any(isinstance(loop, ForOp) and loop.over_entries for loop in enclosing(op))

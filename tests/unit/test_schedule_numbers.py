@@ -6,9 +6,9 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
+from stepwell.core.errors import CompileError
 from stepwell.core.pipelines import run_passes
 from stepwell.core.registry import make_context
-from stepwell.dialects.loop.nests import ScheduleError
 
 TEXT = """
 loop.kernel @k(%x: memref<?xf32>, %p: memref<?xi32>, %c: memref<?xi32>)
@@ -79,6 +79,6 @@ def test_numbers_that_no_schedule_needs(step: str, message: str) -> None:
     module = Parser(ctx, TEXT).parse_module()
     assert isinstance(module, ModuleOp)
     before = str(module)
-    with pytest.raises(ScheduleError, match=f"^loop-.*{message}"):
+    with pytest.raises(CompileError, match=f"^loop-.*{message}"):
         run_passes(ctx, module, f"loop-{step}")
     assert str(module) == before

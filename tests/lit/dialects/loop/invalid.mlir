@@ -24,10 +24,10 @@ loop.kernel @k() -> () attributes {loop.schedule = "@other: unroll(i)"} {
 
 // -----
 
-// expected-error @+1 {{loop.kernel: two loops are called "i", expected unique names}}
 loop.kernel @k(%n: index) -> () {
   loop.for "i" %i to %n {
   }
+  // expected-error @+1 {{loop.for: two loops are called "i", expected unique names}}
   loop.for "i" %j to %n {
   }
 }
@@ -165,9 +165,9 @@ loop.kernel @k(%n: index) -> () {
 // -----
 
 // A sum of what a running maximum rescales does not join on its own.
-// expected-error @+1 {{loop.for: carried value 1 depends on another one, expected the combiner custom, got add}}
 loop.kernel @k(%n: index) -> () {
   %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carried value 1 depends on another one, expected the combiner custom, got add}}
   %s, %t = loop.for "k" %k to %n reduction carry(%m = %z : f32 max, %b = %z : f32 add) {
     %u = arith.addf %b, %m : f32
     loop.yield %m, %u : f32, f32
@@ -177,10 +177,10 @@ loop.kernel @k(%n: index) -> () {
 // -----
 
 // Nor does one of what comes by way of memory.
-// expected-error @+1 {{loop.for: carried value 1 depends on another one, expected the combiner custom, got add}}
 loop.kernel @k(%n: index) -> () {
   %z = arith.constant 0.0 : f32
   %l = loop.local : memref<1xf32>
+  // expected-error @+1 {{loop.for: carried value 1 depends on another one, expected the combiner custom, got add}}
   %s, %t = loop.for "k" %k to %n reduction carry(%m = %z : f32 max, %b = %z : f32 add) {
     loop.store %m, %l () -> (0)() : f32, memref<1xf32>
     %v = loop.load %l () -> (0)() : memref<1xf32>, f32
@@ -371,9 +371,9 @@ loop.kernel @k(%n: index) -> () {
 // -----
 
 // A product is no sum.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.mulf}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.mulf}}
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %t = arith.mulf %acc, %v : f32
@@ -384,9 +384,9 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // The last value is no sum either.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got another value}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got another value}}
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %t = arith.addf %v, %v : f32
@@ -397,9 +397,9 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // What is accumulated occurs once.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.addf}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.addf}}
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %t = arith.addf %acc, %acc : f32
@@ -410,9 +410,9 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // A term may not depend on it.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.addf}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.addf}}
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %e = arith.mulf %acc, %v : f32
@@ -424,9 +424,9 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // Nor by way of memory.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.addf}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.addf}}
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %l = loop.local : memref<1xf32>
@@ -440,9 +440,9 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // A difference accumulates what it is taken from.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.subf}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.subf}}
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %t = arith.subf %v, %acc : f32
@@ -453,9 +453,9 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // A factor is not accumulated.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got math.fma}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got math.fma}}
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %t = math.fma %acc, %v, %v : f32
@@ -466,9 +466,9 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // One way leads past it.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.select}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.select}}
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %c = arith.cmpf ogt, %v, %z : f32
@@ -481,9 +481,9 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // A NaN that is larger than nothing is not passed over.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected maxnum of it and a value that does not depend on it, got arith.select}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected maxnum of it and a value that does not depend on it, got arith.select}}
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 maxnum) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %c = arith.cmpf ogt, %acc, %v : f32
@@ -494,9 +494,9 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 
 // -----
 
-// expected-error @+1 {{loop.for: carried value 0 starts from NaN, which maxnum ignores, expected a number, got nan}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %nan = arith.constant 0x7FC00000 : f32
+  // expected-error @+1 {{loop.for: carried value 0 starts from NaN, which maxnum ignores, expected a number, got nan}}
   %s = loop.for "k" %k to %n reduction carry(%acc = %nan : f32 maxnum) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %t = arith.maxnumf %v, %acc : f32
@@ -506,9 +506,9 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 
 // -----
 
-// expected-error @+1 {{loop.for: carried value 0 starts from NaN, which maxnum ignores, expected a number, got nan}}
 loop.kernel @k(%n: index, %x: memref<?x2xf32>) -> () {
   %nan = arith.constant dense<[0.0, 0x7FC00000]> : vector<2xf32>
+  // expected-error @+1 {{loop.for: carried value 0 starts from NaN, which maxnum ignores, expected a number, got nan}}
   %s = loop.for "k" %k to %n reduction carry(%acc = %nan : vector<2xf32> maxnum) {
     %v = loop.load %x (d0)[s0] -> (d0, s0)(%k) : memref<?x2xf32>, vector<2xf32>
     %t = arith.maxnumf %v, %acc : vector<2xf32>
@@ -519,9 +519,9 @@ loop.kernel @k(%n: index, %x: memref<?x2xf32>) -> () {
 // -----
 
 // The loop inside multiplies.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.mulf}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got arith.mulf}}
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %t = loop.for "l" %l to %n serial carry(%in = %acc : f32) {
@@ -535,9 +535,9 @@ loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
 // -----
 
 // The loop inside reads it in each iteration.
-// expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got another value}}
 loop.kernel @k(%n: index, %x: memref<?xf32>) -> () {
   %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.for: carried value 0 is not accumulated by its combiner, expected add of it and a value that does not depend on it, got another value}}
   %s = loop.for "k" %k to %n reduction carry(%acc = %z : f32 add) {
     %v = loop.load %x (d0) -> (d0)(%k) : memref<?xf32>, f32
     %t = loop.for "l" %l to %n serial carry(%in = %v : f32) {
@@ -565,29 +565,29 @@ loop.kernel @k(%z: i1) -> (%y: memref<4xi1>) {
 
 // -----
 
-// expected-error @+1 {{loop.store: x[0] is stored to, expected an output or a loop.local, got an input}}
 loop.kernel @k(%x: memref<4xf32>) -> () {
   %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{loop.store: x[0] is stored to, expected an output or a loop.local, got an input}}
   loop.store add %z, %x () -> (0)() : f32, memref<4xf32>
 }
 
 // -----
 
 // It reads what it adds to.
-// expected-error @+1 {{loop.store: y[1] is read, but nothing is stored there before}}
 loop.kernel @k() -> (%y: memref<4xf32>) {
   %z = arith.constant 0.0 : f32
   loop.store %z, %y () -> (0)() : f32, memref<4xf32>
+  // expected-error @+1 {{loop.store: y[1] is read, but nothing is stored there before}}
   loop.store add %z, %y () -> (1)() : f32, memref<4xf32>
 }
 
 // -----
 
 // Threads would meet.
-// expected-error @+1 {{loop.for: iterations of loop "i" may depend on one another: one stores y[0], another stores y[0], expected independent iterations}}
 loop.kernel @k() -> (%y: memref<4xf32>) {
   %z = arith.constant 0.0 : f32
   loop.store %z, %y () -> (0)() : f32, memref<4xf32>
+  // expected-error @+1 {{loop.for: iterations of loop "i" may depend on one another: one stores y[0], another stores y[0], expected independent iterations}}
   loop.for "i" %i to 4 {
     loop.store add %z, %y () -> (0)() : f32, memref<4xf32>
   }
@@ -596,9 +596,9 @@ loop.kernel @k() -> (%y: memref<4xf32>) {
 // -----
 
 // The part is the same one in all iterations.
-// expected-error @+1 {{loop.for: iterations of loop "t" may depend on one another: one stores y[q], another stores y[q], expected independent iterations}}
 loop.kernel @k(%at: memref<?xi64>, %n: index, %v: memref<1xf32>) -> (%y: memref<?xf32>) {
   %a = loop.load %v () -> (0)() : memref<1xf32>, f32
+  // expected-error @+1 {{loop.for: iterations of loop "t" may depend on one another: one stores y[q], another stores y[q], expected independent iterations}}
   loop.for "t" %t to 4 {
     loop.for "k" %k to 100 serial {
       %p = loop.load %at (d0) -> (d0)(%k) : memref<?xi64>, i64
@@ -614,9 +614,9 @@ loop.kernel @k(%at: memref<?xi64>, %n: index, %v: memref<1xf32>) -> (%y: memref<
 // -----
 
 // Another place is owned.
-// expected-error @+1 {{loop.for: iterations of loop "t" may depend on one another: one stores y[q], another stores y[q], expected independent iterations}}
 loop.kernel @k(%at: memref<?xi64>, %n: index, %v: memref<1xf32>) -> (%y: memref<?xf32>) {
   %a = loop.load %v () -> (0)() : memref<1xf32>, f32
+  // expected-error @+1 {{loop.for: iterations of loop "t" may depend on one another: one stores y[q], another stores y[q], expected independent iterations}}
   loop.for "t" %t to 4 {
     loop.for "k" %k to 100 serial {
       %p = loop.load %at (d0) -> (d0)(%k) : memref<?xi64>, i64
@@ -632,9 +632,9 @@ loop.kernel @k(%at: memref<?xi64>, %n: index, %v: memref<1xf32>) -> (%y: memref<
 // -----
 
 // Parts of different sizes overlap.
-// expected-error @+1 {{loop.for: iterations of loop "t" may depend on one another: one stores y[q], another stores y[q], expected independent iterations}}
 loop.kernel @k(%at: memref<?xi64>, %n: index, %v: memref<1xf32>) -> (%y: memref<?xf32>) {
   %a = loop.load %v () -> (0)() : memref<1xf32>, f32
+  // expected-error @+1 {{loop.for: iterations of loop "t" may depend on one another: one stores y[q], another stores y[q], expected independent iterations}}
   loop.for "t" %t to 4 {
     loop.for "k" %k to 100 serial {
       %p = loop.load %at (d0) -> (d0)(%k) : memref<?xi64>, i64
@@ -650,9 +650,9 @@ loop.kernel @k(%at: memref<?xi64>, %n: index, %v: memref<1xf32>) -> (%y: memref<
 // -----
 
 // Nothing is left out.
-// expected-error @+1 {{loop.for: iterations of loop "t" may depend on one another: one stores y[q], another stores y[q], expected independent iterations}}
 loop.kernel @k(%at: memref<?xi64>, %n: index, %v: memref<1xf32>) -> (%y: memref<?xf32>) {
   %a = loop.load %v () -> (0)() : memref<1xf32>, f32
+  // expected-error @+1 {{loop.for: iterations of loop "t" may depend on one another: one stores y[q], another stores y[q], expected independent iterations}}
   loop.for "t" %t to 4 {
     loop.for "k" %k to 100 serial {
       %p = loop.load %at (d0) -> (d0)(%k) : memref<?xi64>, i64
@@ -668,10 +668,10 @@ loop.kernel @k(%at: memref<?xi64>, %n: index, %v: memref<1xf32>) -> (%y: memref<
 // -----
 
 // A sum and a maximum do not commute.
-// expected-error @+1 {{loop.for: iterations of loop "k" may depend on one another: one stores y[0], another stores y[0], expected independent iterations}}
 loop.kernel @k() -> (%y: memref<4xf32>) {
   %z = arith.constant 0.0 : f32
   loop.store %z, %y () -> (0)() : f32, memref<4xf32>
+  // expected-error @+1 {{loop.for: iterations of loop "k" may depend on one another: one stores y[0], another stores y[0], expected independent iterations}}
   %s = loop.for "k" %k to 4 reduction carry(%acc = %z : f32 add) {
     loop.store add %z, %y () -> (0)() : f32, memref<4xf32>
     loop.store max %z, %y () -> (0)() : f32, memref<4xf32>
@@ -688,9 +688,9 @@ loop.kernel @k() -> () {
 
 // -----
 
-// expected-error @+1 {{scf.if: has a body, expected loop.for as the only such operation in a kernel}}
 loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
   %c = arith.constant true
+  // expected-error @+1 {{scf.if: has a body, expected loop.for as the only such operation in a kernel}}
   scf.if %c {
   }
 }
@@ -704,9 +704,9 @@ loop.kernel @k(%x: memref<4xf32>, %i: index) -> () {
 
 // -----
 
-// expected-error @+1 {{loop.load: x[i + 1] is outside of dimension 0, expected 0 <= index < 4, got 4}}
 loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
   loop.for "i" %i to 4 {
+    // expected-error @+1 {{loop.load: x[i + 1] is outside of dimension 0, expected 0 <= index < 4, got 4}}
     %v = loop.load %x (d0) -> (d0 + 1)(%i) : memref<4xf32>, f32
     loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
   }
@@ -714,9 +714,9 @@ loop.kernel @k(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
 
 // -----
 
-// expected-error @+1 {{loop.load: x[i * -1 + 2, i] is outside of dimension 0, expected 0 <= index, got -1}}
 loop.kernel @k(%x: memref<?x4xf32>) -> (%y: memref<4xf32>) {
   loop.for "i" %i to 4 {
+    // expected-error @+1 {{loop.load: x[i * -1 + 2, i] is outside of dimension 0, expected 0 <= index, got -1}}
     %v = loop.load %x (d0) -> (d0 * -1 + 2, d0)(%i) : memref<?x4xf32>, f32
     loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
   }
