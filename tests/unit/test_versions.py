@@ -18,7 +18,7 @@ from stepwell.core.reading import ReadingError
 from stepwell.core.records import Record, read_records, write_records
 from stepwell.core.versions import Format, stated_in
 from stepwell.core.weights import WeightStore
-from stepwell.dialects.loop import trace
+from stepwell.dialects.loop import trace_text
 from stepwell.dialects.loop.nests import ScheduleError
 from stepwell.dialects.loop.trace_text import Step, parse_traces
 from stepwell.tools import stepwell_opt
@@ -186,7 +186,7 @@ class TestTraces:
             assert parse_traces(stated) == {}
 
     def test_older_steps_are_brought_up(self, second: Callable[..., None]) -> None:
-        second(trace, "TRACE", {1: lambda text: text.replace("(i)", "(i, 4)")})
+        second(trace_text, "TRACE", {1: lambda text: text.replace("(i)", "(i, 4)")})
         assert parse_traces("version(1); a(i); @k: b(i)") == {
             None: [Step("a", ("i", 4))],
             "k": [Step("b", ("i", 4))],
