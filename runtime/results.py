@@ -85,8 +85,11 @@ def new(spec: ValueSpec, shape: Sequence[int]) -> np.ndarray:
     """A new array for a result.
 
     Raises:
+        InputError: if a size that follows from those of the arguments is negative.
         StepwellError: if there is not enough memory.
     """
+    if any(size < 0 for size in shape):
+        raise _wrong(spec, "a size is negative", "0 or more", list(shape))
     try:
         return np.empty(shape, dtype_named(spec.dtype))
     except (MemoryError, ValueError) as error:

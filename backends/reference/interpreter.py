@@ -33,6 +33,7 @@ from .control_flow import run_if, run_loop
 from .inputs import check_inputs
 from .machine import run_kernel
 from .numbers import unknown
+from .sizes import check_sizes, check_sizes_of_call
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -132,6 +133,7 @@ class _Run:
         if isinstance(op, ConstantOp):
             return (op.array(self.module.weights),)
         if isinstance(op, GraphOp):
+            check_sizes(op, operands)
             return op.reference(*operands)
         if not isinstance(op, func.CallOp):
             fact = "the reference runs the graph level only"
@@ -168,6 +170,7 @@ def _call_dps(
     if not isinstance(kernel, KernelOp):
         fact = f"{op.callee} is not a kernel"
         raise UnsupportedError(explain(op.name, fact, expected="loop.kernel", origin=origin(op)))
+    check_sizes_of_call(op, kernel, operands)
     results = _destinations(op, frame)
     values, arrays = (*op.operands, *op.results), (*operands, *results)
     buffers = [

@@ -14,7 +14,7 @@ from ...core.typed import tensor_type
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import Bound, GraphOp
 from ...dialects.graph.shapes import SymbolicShapes
-from ...dialects.loop.arguments import BOUNDS, CONSTANT, INDPTR, LEAST, OFFSETS
+from ...dialects.loop.arguments import BOUNDS, CONSTANT, INDPTR, LEAST, OFFSETS, LeastSize
 from ...dialects.sparse_tensor import is_sparse
 
 
@@ -87,7 +87,7 @@ def _least_sizes(function: func.FuncOp, shapes: SymbolicShapes) -> Attribute | N
             if known is None:
                 fact = "a size cannot be checked before the kernel runs"
                 raise refused(op, fact, expected="one that the arguments have", got=size)
-            texts.append(f"{known} >= {least}")
+            texts.append(str(LeastSize(known, least, op.name)))
     return ArrayAttr([StringAttr(text) for text in dict.fromkeys(texts)]) if texts else None
 
 

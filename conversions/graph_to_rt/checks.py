@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32, i64
@@ -17,7 +18,7 @@ from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.kernel_bounds import call_sizes
 from ...dialects.loop import ops as loop
-from ...dialects.loop.arguments import BOUNDS, FITS, LEAST, OFFSETS, texts_of
+from ...dialects.loop.arguments import BOUNDS, FITS, OFFSETS, LeastSize, least_sizes, texts_of
 from ...dialects.loop.segments import is_row_pointer
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
@@ -112,9 +113,8 @@ def check_bounds(
     sizes = function.shapes.of_arguments(call.arguments)
     subject = origin(call) or f"kernel {kernel.sym_name.data}"
     for operand, position in zip(call.arguments, call.places, strict=False):
-        for text in texts_of(kernel, position, LEAST):
-            size, _, least = text.partition(" >= ")
-            _check_least(function, call, Dim.parse(size).substitute(sizes), int(least))
+        for needed in least_sizes(kernel, position):
+            _check_least(function, call, replace(needed, size=needed.size.substitute(sizes)))
         for name, check in ((BOUNDS, rt.CheckIndexOp), (OFFSETS, rt.CheckOffsetsOp)):
             for text in texts_of(kernel, position, name):
                 indices = buffers_of(operand)[0]
@@ -128,18 +128,18 @@ def check_bounds(
             _check_fits(function, call, ends)
 
 
-def _check_least(function: BufferFunction, call: graph.CallDpsOp, size: Dim, least: int) -> None:
+def _check_least(function: BufferFunction, call: graph.CallDpsOp, needed: LeastSize) -> None:
     """Check that a size is at least so much."""
-    fact = "a size is too small"
+    subject, fact = needed.operator or f"kernel {call.callee.string_value()}", "a size is too small"
+    size, least = needed.size, needed.least
     if size.is_static and size.value < least:
-        raise refused(call, fact, expected=f"{least} or more", got=size)
+        raise refused(call, fact, subject=subject, expected=f"{least} or more", got=size)
     if size.is_static:
         return
     value, limit = function.size(size, call), function.sizes.index(least)
     fits = function.insert(arith.CmpiOp(value, limit, "sge"))
-    subject = origin(call) or f"kernel {call.callee.string_value()}"
-    message = f"{subject}: {fact}, expected {{0}} or more, got {{1}}"
-    function.append(rt.CheckOp(function.context, fits, message, [limit, value]))
+    words = explain(subject, fact, expected="{0} or more", got="{1}", origin=origin(call))
+    function.append(rt.CheckOp(function.context, fits, words, [limit, value]))
 
 
 def _check_fits(function: BufferFunction, call: graph.CallDpsOp, ends: tuple[Dim, Dim]) -> None:

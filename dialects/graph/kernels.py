@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 from ...core.dims import Dim, Shape, size_of_argument
 from ...core.errors import CompileError, InputError, StepwellError, explain
 from ...core.provenance import locate, origin
-from ..loop.arguments import BOUNDS, OFFSETS
+from ..loop.arguments import BOUNDS, LEAST, OFFSETS, LeastSize
 from ..loop.ops import KernelOp
 from ..sparse_tensor import is_sparse
 from .buffers import buffer_types
@@ -55,7 +55,7 @@ class Kernel:
         if kernel is None:
             return None
         locate(kernel, op.location)
-        if op.checked_operands:
+        if op.checked_operands or op.size_bounds:
             _bound(kernel, op)
         return kernel
 
@@ -184,7 +184,7 @@ def _sizes(op: GraphOp) -> list[Shape]:
 
 
 def _bound(kernel: KernelOp, op: GraphOp) -> None:
-    """Say within which extents the indices of an operator are, which is checked at run time."""
+    """Say what an operator demands of indices and sizes, which is checked at run time."""
     operands = list(op.operands)
     data: list[dict[str, Attribute]] = []
     for value in operands:
@@ -199,6 +199,13 @@ def _bound(kernel: KernelOp, op: GraphOp) -> None:
                 bounds[name] = ArrayAttr(texts)
         data += [bounds] * len(buffer_types(tensor_type(value)))
     data += [{}] * (len(kernel.body.block.args) - len(data))
+    least = [
+        LeastSize(Dim.symbol(size_of_argument(operands.index(source), axis)), number, op.name)
+        for source, axis, number in op.size_bounds
+        if tensor_type(source).get_shape()[axis] < 0
+    ]
+    if least:
+        data[0] = {**data[0], LEAST: ArrayAttr([StringAttr(str(needed)) for needed in least])}
     kernel.arg_attrs = ArrayAttr([DictionaryAttr(d) for d in data])
 
 

@@ -40,7 +40,7 @@ class ArgReduceOp(AxisOp):
     """The place of the maximum or minimum along an axis, an i64.
 
     Of several places the first one, with `last` the last one; a NaN counts as the extremum, as in
-    NumPy. An axis that is known to be empty is an error.
+    NumPy. An empty axis is an error.
 
     %y = graph.arg_reduce max %x axis = 1 keepdims = false last = false
         : (tensor<4x3xf32>) -> tensor<4xi64>
@@ -85,6 +85,10 @@ class ArgReduceOp(AxisOp):
     def infer_element_types(self) -> list[Attribute]:
         return [i64]
 
+    @property
+    def size_bounds(self) -> tuple[tuple[SSAValue, int, int], ...]:
+        return ((self.x, self.axis_from_front, 1),)
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
         axis = self.axis_from_front
@@ -97,17 +101,9 @@ class ArgReduceOp(AxisOp):
         x, axis = widened(dense_array(arrays[0])), self.axis_from_front
         find = np.argmax if self.kind.data == ReduceKind.MAX else np.argmin
         keep = bool(self.keepdims.value.data)
-        if not x.shape[axis]:
-            shape = [1 if dim == axis else n for dim, n in enumerate(x.shape)]
-            none = np.full(shape, self._none(0), np.int64)
-            return self.stored(none if keep else none.squeeze(axis))
         if not self.last.value.data:
             return self.stored(find(x, axis=axis, keepdims=keep))
         return self.stored(x.shape[axis] - 1 - find(np.flip(x, axis), axis=axis, keepdims=keep))
-
-    def _none(self, extent: int) -> int:
-        """The place of the extremum of an axis without elements."""
-        return -1 if self.last.value.data else extent
 
     def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
         axis, combiner = self.axis_from_front, COMBINER_OF[self.kind.data]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from xdsl.dialects import math
-from xdsl.dialects.builtin import IntegerAttr, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from ...core.dims import Dim, Shape
@@ -54,9 +54,9 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
     """The sum, mean, max, min or product over some axes.
 
     Integers wrap around, and their mean is truncated toward zero. An empty reduction yields 0
-    for sum, 1 for prod and NaN for mean (0 for integers); max and min are an error if the axis
-    is known to be empty, and otherwise yield the neutral element (-inf and inf). f16 is
-    reduced in f32. Without axes the result is the operand.
+    for sum, 1 for prod and NaN for mean (0 for integers); for max and min it is an error, or
+    with `neutral` yields -inf and inf (the limits of integers). f16 is reduced in f32. Without
+    axes the result is the operand.
 
     %y = graph.reduce mean %x axes = [1] keepdims = false : (tensor<4x3xf32>) -> tensor<4xf32>
     """
@@ -66,11 +66,12 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
 
     kind = prop_def(ReduceKindAttr)
     keepdims = prop_def(IntegerAttr.constr(i1))
+    neutral = opt_prop_def(UnitAttr)
     x = operand_def(NUMERIC_TENSOR)
     result = result_def(NUMERIC_TENSOR)
 
     assembly_format = (
-        "$kind $x `axes` `=` $axes `keepdims` `=` $keepdims attr-dict `:` "
+        "$kind $x `axes` `=` $axes `keepdims` `=` $keepdims (`neutral` $neutral^)? attr-dict `:` "
         "functional-type(operands, results)"
     )
 
@@ -80,12 +81,14 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
         kind: str,
         axes: Sequence[int],
         keepdims: bool = False,
+        neutral: bool = False,
         result_type: Attribute | None = None,
     ) -> None:
         properties: dict[str, Attribute | None] = {
             "kind": ReduceKindAttr(ReduceKind(kind)),
             "axes": i64_array(axes),
             "keepdims": bool_attr(keepdims),
+            "neutral": UnitAttr() if neutral else None,
         }
         super().__init__(operands=[x], properties=properties, result_type=result_type)
 
@@ -97,10 +100,16 @@ class ReduceOp(AxesOp, HasCanonicalizationPatternsInterface):
         kept = (ReduceKind.SUM, ReduceKind.MEAN, ReduceKind.MIN)
         return self.kind.data in kept and operands[0]
 
+    @property
+    def size_bounds(self) -> tuple[tuple[SSAValue, int, int], ...]:
+        if self.kind.data not in (ReduceKind.MAX, ReduceKind.MIN) or self.neutral is not None:
+            return ()
+        return tuple((self.x, axis, 1) for axis in self.axes_from_front)
+
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes
         axes = self.axes_from_front
-        if self.kind.data in (ReduceKind.MAX, ReduceKind.MIN) and any(x[a] == 0 for a in axes):
+        if any(x[axis] == 0 for _, axis, _ in self.size_bounds):
             facts.fail(f"{self.kind.data} of an empty axis", "a size of 1 or more", 0)
         if self.keepdims.value.data:
             return [tuple(Dim.of(1) if i in axes else d for i, d in enumerate(x))]

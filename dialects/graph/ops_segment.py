@@ -69,6 +69,10 @@ class SegmentReduceOp(GraphOp):
     def offset_bounds(self) -> tuple[Bound, ...]:
         return ((self.offsets, self.x, 0),)
 
+    @property
+    def size_bounds(self) -> tuple[tuple[SSAValue, int, int], ...]:
+        return ((self.offsets, 0, 1),)
+
     def is_nonnegative(self, operands: Sequence[bool]) -> bool:
         kept = (ReduceKind.SUM, ReduceKind.MEAN, ReduceKind.MIN)
         return self.kind.data in kept and operands[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,7 +13,7 @@ from .nodes import Builds, Node
 from .ops_elementwise import absolute, cast
 from .ops_shape import reshaped
 from .registry import converts
-from .values import Value, is_static
+from .values import Value
 
 Reduction = Callable[[Node, Value, Sequence[int], bool], Value]
 _AXES_AS_OPERAND = 18  # opset 13 for ReduceSum
@@ -70,31 +69,15 @@ def _reduced(node: Node, x: Value, axes: Sequence[int], keepdims: bool, kind: st
 
 
 def _extremum(node: Node, x: Value, axes: Sequence[int], keepdims: bool, kind: str) -> Value:
-    if any(x.shape[axis] == 0 for axis in axes):
-        return _extremum_of_nothing(node, x, axes, keepdims, kind)
-    if x.dtype == np.bool_:
-        narrow = cast(node, x, np.dtype(np.int8))
-        found = node.emit(graph.ReduceOp, narrow, kind=kind, axes=axes, keepdims=keepdims)
-        return cast(node, found, x.dtype)
-    return node.emit(graph.ReduceOp, x, kind=kind, axes=axes, keepdims=keepdims)
-
-
-def _extremum_of_nothing(
-    node: Node, x: Value, axes: Sequence[int], keepdims: bool, kind: str
-) -> Value:
-    """The neutral element, as ONNX specifies it since opset 20."""
-    if not is_static(x.shape):
-        raise node.unsupported("the extremum of an empty axis beside a symbolic one")
-    if x.dtype.kind == "f":
-        neutral: float = -math.inf if kind == "max" else math.inf
-    elif x.dtype == np.bool_:
-        neutral = kind == "min"
-    else:
-        limits = np.iinfo(x.dtype)
-        neutral = limits.min if kind == "max" else limits.max
-    sizes = [1 if i in axes else d.value for i, d in enumerate(x.shape)]
-    shape = [n for i, n in enumerate(sizes) if keepdims or i not in axes]
-    return node.known(np.full(shape, neutral, x.dtype))
+    # Of an empty axis it is the neutral element, as ONNX specifies it since opset 20.
+    neutral = any(not x.shape[axis].is_static or x.shape[axis] == 0 for axis in axes)
+    options = {"kind": kind, "axes": axes, "keepdims": keepdims, "neutral": neutral}
+    if x.dtype != np.bool_:
+        return node.emit(graph.ReduceOp, x, **options)
+    found = node.emit(graph.ReduceOp, cast(node, x, np.dtype(np.int8)), **options)
+    if neutral:
+        found = node.emit(graph.ClipOp, found, minimum=0, maximum=1)
+    return cast(node, found, x.dtype)
 
 
 def _sum(node: Node, x: Value, axes: Sequence[int], keepdims: bool) -> Value:

@@ -156,8 +156,8 @@ class Blocking:
         if isinstance(op, graph.SliceOp):
             return self._slice(op, x)
         if isinstance(op, graph.ReduceOp):
-            kept = bool(op.keepdims.value.data)
-            return graph.ReduceOp(x, op.kind.data, op.axes_from_front, kept)
+            kept, neutral = bool(op.keepdims.value.data), op.neutral is not None
+            return graph.ReduceOp(x, op.kind.data, op.axes_from_front, kept, neutral)
         copy = op.clone()
         copy.operands = operands
         copy.set_result_types([self.type_of(op.results[0])])

@@ -157,12 +157,15 @@ def _joined(op: graph.ReduceOp) -> tuple[graph.ReduceOp, graph.ReduceOp] | None:
     inner = op.x.owner
     if not isinstance(inner, graph.ReduceOp) or inner.kind != op.kind:
         return None
+    if inner.neutral != op.neutral:
+        return None
     keepdims = bool(op.keepdims.value.data)
     if not inner.result.has_one_use() or keepdims != bool(inner.keepdims.value.data):
         return None
     left = [a for a in range(rank(inner.x)) if keepdims or a not in inner.axes_from_front]
     axes = sorted({*inner.axes_from_front, *(left[a] for a in op.axes_from_front)})
-    return inner, graph.ReduceOp(inner.x, op.kind.data.value, axes, keepdims)
+    neutral = op.neutral is not None
+    return inner, graph.ReduceOp(inner.x, op.kind.data.value, axes, keepdims, neutral)
 
 
 @Exactness.EXACT

@@ -17,7 +17,7 @@ func.func @nameless(%x: tensor<?xf32>) -> tensor<?xf32> {
 // -----
 
 func.func @short(%x: tensor<3xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{graph.call_dps: a size is too small, expected 4 or more, got 3}}
+  // expected-error @+1 {{kernel best: a size is too small, expected 4 or more, got 3}}
   %0 = graph.call_dps @best(%x) : (tensor<3xf32>) -> tensor<4xf32>
   func.return %0 : tensor<4xf32>
 }

@@ -116,6 +116,7 @@ loop.kernel @sums(%x: memref<?x4xf32>, %o: memref<3xi64> {loop.offsets = ["x0.0"
 // CHECK: %[[FOUR:.*]] = arith.constant 4 : index
 // CHECK: %[[FITS:.*]] = arith.cmpi sge, %[[N:.*]], %[[FOUR]] : index
 // CHECK-NEXT: rt.check %ctx, %[[FITS]], "kernel best: a size is too small, expected {0} or more, got {1}"(%[[FOUR]], %[[N]])
+// CHECK: rt.check %ctx, %{{.*}}, "graph.top_k: a size is too small, expected {0} or more, got {1}"(%{{.*}}, %[[N]])
 // CHECK-NEXT: rt.call @best(%x, %y,
 // CHECK-NEXT: %[[Z:.*]] = "memref.cast"(%z)
 // CHECK-NEXT: rt.call @best(%[[Z]], %y,
@@ -124,7 +125,7 @@ func.func @least(%x: tensor<?xf32> {graph.dims = ["n"]}, %z: tensor<4xf32>, %y: 
   %1 = graph.call_dps @best(%z, %y) : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
   func.return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
-loop.kernel @best(%x: memref<?xf32> {loop.least = ["x0.0 >= 4", "x1.0 >= 3"]}, %y: memref<3xf32>) -> (%r: memref<4xf32>) {
+loop.kernel @best(%x: memref<?xf32> {loop.least = ["x0.0 >= 4", "x1.0 >= 3", "graph.top_k: x0.0 >= 2"]}, %y: memref<3xf32>) -> (%r: memref<4xf32>) {
 }
 
 // -----

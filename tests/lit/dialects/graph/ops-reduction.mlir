@@ -51,6 +51,13 @@ func.func @reduce_max(%x: tensor<2x?x4xf32>) -> tensor<?xf32> {
   func.return %y : tensor<?xf32>
 }
 
+// CHECK-LABEL: func.func @reduce_neutral
+func.func @reduce_neutral(%x: tensor<0x4xf32>) -> tensor<4xf32> {
+  // CHECK: %y = graph.reduce max %x axes = [0] keepdims = false neutral : (tensor<0x4xf32>) -> tensor<4xf32>
+  %y = graph.reduce max %x axes = [0] keepdims = false neutral : (tensor<0x4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}
+
 // CHECK-LABEL: func.func @reduce_min
 func.func @reduce_min(%x: tensor<2x?x4xf32>) -> tensor<?xf32> {
   // CHECK: %y = graph.reduce min %x axes = [0, -1] keepdims = false : (tensor<2x?x4xf32>) -> tensor<?xf32>

@@ -1,0 +1,62 @@
+"""The least sizes that operators and kernels demand of what they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from ...core.dims import size_of_argument
+from ...core.errors import InputError, explain
+from ...core.provenance import origin
+from ...dialects.graph.interfaces import GraphOp
+from ...dialects.graph.ops import CallDpsOp
+from ...dialects.graph.shapes import sizes_of
+from ...dialects.loop.arguments import least_sizes
+from ...dialects.loop.ops import KernelOp
+from ...dialects.sparse_tensor import is_sparse
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    Array = np.ndarray | csr_array
+
+
+def check_sizes(op: GraphOp, operands: Sequence[Array]) -> None:
+    """Check the sizes of the operands of an operator.
+
+    Raises:
+        InputError: if one is too small.
+    """
+    given = dict(zip(op.operands, operands, strict=True))
+    for value, dimension, least in op.size_bounds:
+        _check(op, op.name, sizes_of(given[value])[dimension], least)
+
+
+def check_sizes_of_call(call: CallDpsOp, kernel: KernelOp, operands: Sequence[Array]) -> None:
+    """Check the sizes of the operands of a call by what its kernel demands.
+
+    Raises:
+        InputError: if one is too small.
+    """
+    sizes: dict[str, int] = {}
+    for number, array in enumerate(operands):
+        shape = sizes_of(array)
+        sizes |= {size_of_argument(number, axis): size for axis, size in enumerate(shape)}
+        if is_sparse(call.arguments[number].type):
+            sizes[size_of_argument(number, "nnz")] = shape[-1]
+        if array.dtype == np.int64 and not shape:
+            sizes[size_of_argument(number, "value")] = int(cast(np.ndarray, array))
+    for position in range(len(kernel.inputs)):
+        for needed in least_sizes(kernel, position):
+            subject = needed.operator or f"kernel {kernel.sym_name.data}"
+            _check(call, subject, needed.size.evaluate(sizes), needed.least)
+
+
+def _check(op: GraphOp, subject: str, size: int, least: int) -> None:
+    if size < least:
+        fact, where = "a size is too small", origin(op)
+        raise InputError(
+            explain(subject, fact, expected=f"{least} or more", got=size, origin=where)
+        )
