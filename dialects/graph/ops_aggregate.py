@@ -84,6 +84,9 @@ class AggregationOp(GraphOp, ABC):
         kind = ReduceKind.SUM if self.kind.data in _DIVIDED else ReduceKind(self.kind.data.value)
         return COMBINER_OF[kind]
 
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.operands[1])]
+
     def combined(self, a: csr_array, messages: np.ndarray) -> np.ndarray:
         """The messages of each row, combined."""
         rows, kind = rows_of(a), self.kind.data
@@ -178,7 +181,7 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
-        same_element_types(self, facts)
+        same_element_types(self, facts, self.operands[1:])
         a, x = shapes[:2]
         if not x:
             facts.fail("x has no rows", "rank 1 or more", "rank 0")
@@ -264,9 +267,6 @@ class ReduceEntriesOp(AggregationOp, HasCanonicalizationPatternsInterface):
         a, x = shapes
         require_entries(facts, self.a, x, "x")
         return [(a[0], *x[1:])]
-
-    def infer_element_types(self) -> list[Attribute]:
-        return [element_type(self.x)]
 
     def flops(self, sizes: Sizes) -> Dim:
         return product(sizes.shape(self.x))

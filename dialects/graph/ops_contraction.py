@@ -37,10 +37,13 @@ Read = Callable[[SSAValue, Index], SSAValue]
 """Reads the element of a factor at an index, in the type of the product."""
 
 
-def same_element_types(op: GraphOp, facts: ShapeFacts) -> None:
-    """Require that all operands have the element type of the first one."""
-    expected = element_type(op.operands[0])
-    for operand in op.operands[1:]:
+def same_element_types(
+    op: GraphOp, facts: ShapeFacts, operands: Sequence[SSAValue] | None = None
+) -> None:
+    """Require that all operands, or some of them, have the element type of the first one."""
+    first, *others = op.operands if operands is None else operands
+    expected = element_type(first)
+    for operand in others:
         if element_type(operand) != expected:
             facts.fail("element types differ", expected, element_type(operand))
 

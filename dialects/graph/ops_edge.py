@@ -119,7 +119,7 @@ class SddmmOp(GraphOp):
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.a, facts)
-        same_element_types(self, facts)
+        same_element_types(self, facts, self.operands[1:])
         a, x, y = shapes
         least = 2 if self.kind.data == SddmmKind.DOT else 1
         if len(x) < least:
@@ -131,6 +131,9 @@ class SddmmOp(GraphOp):
         require_equal(facts, x[1:], y[1:], "rows of x and y differ")
         kept = x[1:-1] if self.kind.data == SddmmKind.DOT else x[1:]
         return [(facts.entries(self.a), *kept)]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.x)]
 
     def flops(self, sizes: Sizes) -> Dim:
         each = 2 if self.kind.data == SddmmKind.DOT else 1

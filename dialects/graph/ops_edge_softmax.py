@@ -47,7 +47,7 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         require_csr(self.matrix, facts)
-        same_element_types(self, facts)
+        same_element_types(self, facts, self.operands[1:])
         a, scores = shapes[:2]
         require_entries(facts, self.matrix, scores, "scores")
         if len(shapes) > 2:
@@ -56,6 +56,9 @@ class SoftmaxOverEntriesOp(GraphOp, ABC):
             fact = "own does not have one score for each row of a"
             require_equal(facts, expected, shapes[2], fact)
         return [scores]
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [element_type(self.operands[1])]
 
     def parts(self, *arrays: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """exp of the scores and of the own ones, each less the row's maximum; the row's sum."""
@@ -142,9 +145,6 @@ class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
         result_type: Attribute | None = None,
     ) -> None:
         super().__init__(operands=[a, scores, own], result_type=result_type)
-
-    def infer_element_types(self) -> list[Attribute]:
-        return [element_type(self.scores)]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         e, _, total = self.parts(*arrays)

@@ -322,3 +322,23 @@ def test_the_work_of_a_kernel_is_told_in_its_sizes() -> None:
     # 2 x 8 for a score, 2 x 8 for what it weighs, 8 to clip a row; 2 x 8 x 3 for the product.
     flops = [line.rpartition("[")[2] for line in told.splitlines() if line.endswith("FLOP]")]
     assert sorted(flops) == ["32*edges+8*n FLOP]", "48*n FLOP]"]
+
+
+def test_values_of_another_type_than_the_pattern() -> None:
+    """The values of a matrix do not matter where values of its entries take their place."""
+    a, b = pattern(9, 9), sw.Builder("main")
+    arrays = [floats(*shape).astype(np.float16) for shape in ((a.nnz,), (a.nnz, 2), (9, 2))]
+    given = b.input("a", sw.SparseSpec(a.shape, "f32", nnz=a.nnz))
+    e, scores, x = (b.input(f"x{n}", array.shape, "f16") for n, array in enumerate(arrays))
+    matrix = b.with_entries(given, e)
+    for value in (
+        *(b.spmm(matrix, x), b.aggregate(matrix, x, kind="mean"), b.sddmm(matrix, x, x)),
+        *(b.edge_softmax(matrix, scores, x), b.own_softmax(matrix, scores, x)),
+        *(b.degree(matrix), b.entries(matrix), b.at_entries(matrix, x, 1), b.to_dense(matrix)),
+    ):
+        b.output(value)
+    module = b.module()
+    found = sw.compile(module, threads=1)(a, *arrays)
+    for have, want in zip(found, module.run_reference(a, *arrays), strict=True):
+        assert (have.dtype, have.shape) == (np.float16, want.shape)
+        np.testing.assert_allclose(have, want, rtol=2e-3, atol=2e-3)
