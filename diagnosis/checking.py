@@ -34,7 +34,7 @@ from ..runtime.interface import interface_of
 from ..runtime.interpreted import interpreted
 from .distances import DIFFERENT, distance, elements_apart, scale, worst
 from .growth import digits_of, growth, longest_sum
-from .traces import Calls, Trace, dense
+from .traces import Calls, Contents, Trace, dense
 
 _OF_MACHINE_CODE = SUMS
 """Machine code reorders sums and may call functions of a library."""
@@ -278,7 +278,7 @@ class Checker(Observer):
             return blame
         for key, (op, arrays) in after.operators.items():
             known = before.operators.get(key)
-            if known is not None and self._differ(arrays, known[1]):
+            if known is not None and self._differ(*map(_results, (arrays, known[1]))):
                 return Blame(_function(op), op.name, key[0])
         return Blame()
 
@@ -290,7 +290,7 @@ class Checker(Observer):
                 return Blame(name, None, names(op), time)
         return None
 
-    def _differ(self, got: list[np.ndarray], expected: list[np.ndarray]) -> bool:
+    def _differ(self, got: Sequence[Contents], expected: Sequence[Contents]) -> bool:
         """Whether arrays differ; an address on one side is compared by bytes."""
         for one, other in zip(reversed(got), reversed(expected), strict=False):
             pair = alike(one, other)
@@ -355,19 +355,27 @@ def _called_alone(module: Module, target: Target, inputs: Sequence[Any]) -> Trac
     return trace
 
 
-def alike(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def alike(one: Contents, other: Contents) -> tuple[np.ndarray, np.ndarray] | None:
     """Two arrays, flattened; bytes at an address are viewed as elements of the other array.
 
-    None if both are untyped bytes, or if typed arrays differ in size.
+    Elements that neither call changed, which may be undefined, are those of the second one. None
+    if both are untyped bytes, or if typed arrays differ in size.
     """
-    if one.dtype != other.dtype and np.uint8 in (one.dtype, other.dtype):
-        typed = other if one.dtype == np.uint8 else one
-        pair = (array.reshape(-1).view(np.uint8)[: typed.nbytes] for array in (one, other))
-        first, second = (part[: part.size // typed.itemsize * typed.itemsize] for part in pair)
-        return first.view(typed.dtype), second.view(typed.dtype)
-    if one.dtype == np.uint8 or one.size != other.size:
+    kinds = one.values.dtype, other.values.dtype
+    if kinds[0] != kinds[1] and np.uint8 in kinds:
+        typed = (other if kinds[0] == np.uint8 else one).values
+        one, other = (part.viewed(typed.dtype, typed.size) for part in (one, other))
+    elif kinds[0] == np.uint8 or one.values.size != other.values.size:
         return None
-    return one.reshape(-1), other.reshape(-1)
+    first, second = one.values.reshape(-1), other.values.reshape(-1)
+    if first.size != second.size:
+        return first, second
+    changed = one.changed(first.size) | other.changed(first.size)
+    return np.where(changed, first, second), second
+
+
+def _results(arrays: Sequence[np.ndarray]) -> list[Contents]:
+    return list(map(Contents, arrays))
 
 
 def _error(

@@ -110,7 +110,8 @@ def _pairs(one: Trace, other: Trace) -> list[tuple[np.ndarray, np.ndarray]]:
     for key, (_, arrays) in one.operators.items():
         pairs += zip(arrays, other.operators[key][1], strict=True)
     for key, (_, arrays) in one.calls.items():
-        pairs += zip(arrays, other.calls[key][1], strict=True)
+        others = other.calls[key][1]
+        pairs += [(a.values, b.values) for a, b in zip(arrays, others, strict=True)]
     return pairs
 
 

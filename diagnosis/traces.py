@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,29 +18,52 @@ from ..dialects.graph.ops import CallDpsOp
 from ..dialects.rt import ops as rt
 
 
+@dataclass(frozen=True)
+class Contents:
+    """An array after a call that may have written to it."""
+
+    values: np.ndarray
+    before: np.ndarray | None = None
+    """The bytes before the call, as one vector; None for a result, which has no value before."""
+
+    def changed(self, count: int) -> np.ndarray:
+        """For each of the first `count` elements whether the call changed it."""
+        if self.before is None:
+            return np.ones(count, np.bool_)
+        after, itemsize = _bytes(self.values), self.values.dtype.itemsize
+        different = after != self.before[: after.size]
+        return different.reshape(-1, itemsize).any(axis=1)[:count]
+
+    def viewed(self, dtype: np.dtype[Any], count: int) -> Contents:
+        """The first elements, at most `count`, if they are of another type."""
+        size = min(self.values.nbytes // dtype.itemsize, count) * dtype.itemsize
+        return replace(self, values=_bytes(self.values)[:size].view(dtype))
+
+
 @dataclass
 class Trace:
     """Intermediate values of a run: by calls of functions, and by operators of the model."""
 
     results: tuple[np.ndarray, ...] = ()
-    calls: dict[tuple[str, int], tuple[Operation, list[np.ndarray]]] = field(
-        default_factory=dict[tuple[str, int], tuple[Operation, list[np.ndarray]]]
+    calls: dict[tuple[str, int], tuple[Operation, list[Contents]]] = field(
+        default_factory=dict[tuple[str, int], tuple[Operation, list[Contents]]]
     )
     operators: dict[tuple[tuple[str, ...], int], tuple[Operation, list[np.ndarray]]] = field(
         default_factory=dict[tuple[tuple[str, ...], int], tuple[Operation, list[np.ndarray]]]
     )
     _times: Counter[object] = field(default_factory=Counter[object])
 
-    def called(self, op: Operation, name: str, arrays: Sequence[np.ndarray]) -> None:
-        """Keep the results of a call: the last of the arrays."""
+    def called(self, op: Operation, name: str, contents: Sequence[Contents]) -> None:
+        """Keep what a call has written: results, or the arrays that it was given."""
         self._times[name] += 1
-        self.calls[name, self._times[name]] = op, [array.copy() for array in arrays]
+        self.calls[name, self._times[name]] = op, list(contents)
 
     def observe(self, op: Operation, results: Sequence[Any]) -> None:
         """Keep the results of an operation of the graph level."""
         arrays = [dense(result) for result in results]
         if isinstance(op, func.CallOp | CallDpsOp):
-            self.called(op, op.callee.root_reference.data, arrays)
+            contents = [Contents(array.copy()) for array in arrays]
+            self.called(op, op.callee.root_reference.data, contents)
         elif key := names(op):
             self._times[key] += 1
             self.operators[key, self._times[key]] = op, arrays
@@ -50,9 +73,9 @@ class Trace:
         for key, (op, arrays) in self.calls.items():
             _, known = before.calls.get(key, (op, []))
             for place in range(-1, -1 - min(len(arrays), len(known)), -1):
-                array, typed = arrays[place], known[place]
+                array, typed = arrays[place].values, known[place].values
                 if array.dtype == np.uint8 != typed.dtype and array.size >= typed.nbytes:
-                    arrays[place] = array[: typed.nbytes].view(typed.dtype)
+                    arrays[place] = arrays[place].viewed(typed.dtype, typed.size)
 
 
 class Calls(Interpreter.Listener):
@@ -60,19 +83,21 @@ class Calls(Interpreter.Listener):
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._open: list[PythonValues] = []
+        self._open: list[list[tuple[np.ndarray, np.ndarray]]] = []
+        """Of each running call the memory that it can write to, and its bytes before."""
 
     def will_interpret_op(self, op: Operation, args: PythonValues) -> None:
         if isinstance(op, rt.CallOp | func.CallOp | llvm.CallOp):
-            self._open.append(args)
+            memories = [memory for arg in args if (memory := _memory(arg)) is not None]
+            self._open.append([(memory, _bytes(memory.copy())) for memory in memories])
 
     def did_interpret_op(self, op: Operation, results: PythonValues) -> None:
         if not isinstance(op, rt.CallOp | func.CallOp | llvm.CallOp):
             return
-        args = self._open.pop()
+        written = self._open.pop()
         if op.callee is not None and not results:
-            arrays = [memory for arg in args if (memory := _memory(arg)) is not None]
-            self._trace.called(op, op.callee.root_reference.data, arrays)
+            contents = [Contents(memory.copy(), before) for memory, before in written]
+            self._trace.called(op, op.callee.root_reference.data, contents)
 
 
 def _memory(value: Any) -> np.ndarray | None:
@@ -82,6 +107,11 @@ def _memory(value: Any) -> np.ndarray | None:
     if isinstance(value, Pointer) and value.allocation is not None:
         return value.allocation.bytes[value.offset :]
     return None
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    """The bytes of a contiguous array."""
+    return array.reshape(-1).view(np.uint8)
 
 
 def dense(value: Any) -> np.ndarray:
