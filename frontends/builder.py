@@ -290,10 +290,12 @@ class Builder(ControlFlow, EdgeLists, Selections, Recurrences):
         """The name of the kernel for these operands and results, which equal calls have in
         common."""
         own: dict[str, Dim] = {}
-        for number, shape in enumerate(self._shapes_of(operands, kernel)):
+        given = self._shapes_of(operands, kernel)
+        for number, shape in enumerate(given):
             for axis, dim in enumerate(shape):
                 if not dim.is_static:
                     own.setdefault(str(dim), Dim.symbol(size_of_argument(number, axis)))
+        shapes = [tuple(own.get(str(dim), dim) for dim in shape) for shape in given]
         sizes = [
             tuple(
                 own.get(text, Dim.parse(text).substitute(own)) if text else Dim.of(n)
@@ -301,11 +303,12 @@ class Builder(ControlFlow, EdgeLists, Selections, Recurrences):
             )
             for row, kind in zip(dims, types, strict=True)
         ]
-        key = (kernel, tuple(v.type for v in operands), tuple(types), tuple(sizes))
+        kinds = *(v.type for v in operands), *types
+        key = kernel, kinds, tuple(shapes), tuple(sizes)
         if key not in self._kernels:
             count = sum(known[0].name == kernel.name for known in self._kernels)
             symbol = f"{kernel.name}_{count}" if count else kernel.name
-            self._kernels[key] = kernel.of_call(symbol, operands, types, sizes)
+            self._kernels[key] = kernel.of_call(symbol, operands, shapes, types, sizes)
         return self._kernels[key].sym_name.data
 
     def _call(

@@ -30,6 +30,8 @@ from .buffers import buffer_types
 from .interfaces import GraphOp, ShapeFacts, tensor_type, unknown_sizes
 from .kernel_bounds import HINT, described, outside_of_call
 from .kernel_builder import KernelBuilder
+from .kernel_coverage import uncovered
+from .plan.operator_sizes import OperatorSizes
 
 
 class Kernel:
@@ -55,6 +57,9 @@ class Kernel:
         if kernel is None:
             return None
         locate(kernel, op.location)
+        known = OperatorSizes(op).shapes
+        shapes, own = [known[v] for v in op.operands], [known[v] for v in op.results]
+        self._require_stored(kernel, op.operands, shapes, own, op)
         if op.checked_operands or op.size_bounds:
             _bound(kernel, op)
         return kernel
@@ -63,10 +68,18 @@ class Kernel:
         self,
         symbol: str,
         operands: Sequence[SSAValue],
+        shapes: Sequence[Shape],
         results: Sequence[TensorType],
         sizes: Sequence[Shape],
     ) -> KernelOp:
-        """The kernel of a call, with the sizes of the results in ``x0.1``: those of operands.
+        """The kernel of a call.
+
+        Args:
+            symbol: its name.
+            operands: the operands.
+            shapes: their shapes, with ``x0.1`` for the first size that is equal to one.
+            results: the types of the results.
+            sizes: the shapes of the results, likewise.
 
         Raises:
             CompileError: if the function raises, or what it makes does not fit the call.
@@ -79,7 +92,29 @@ class Kernel:
             fact, expected, got = described(found)
             subject = f'kernel "{self.name}"'
             raise CompileError(explain(subject, fact, expected=expected, got=got, hint=HINT))
+        self._require_stored(kernel, operands, shapes, sizes, None)
         return kernel
+
+    def _require_stored(
+        self,
+        kernel: KernelOp,
+        operands: Sequence[SSAValue],
+        shapes: Sequence[Shape],
+        results: Sequence[Shape],
+        op: GraphOp | None,
+    ) -> None:
+        """Raise where a result may be left undefined in part."""
+        if (found := uncovered(kernel, operands, shapes, results)) is None:
+            return
+        number, shape, got = found
+        name = kernel.outputs[number].name_hint
+        subject, where = f'kernel "{self.name}"', None if op is None else origin(op)
+        fact = f'not all elements of "{name}" are proved to be stored'
+        expected = f"stores that cover {shape}"
+        hint = f"store a first value to each, in loops over {name}.shape"
+        raise CompileError(
+            explain(subject, fact, expected=expected, got=got, origin=where, hint=hint)
+        )
 
     def _location(self) -> LocationAttr:
         """The line where the function begins, as far as there is one."""

@@ -30,6 +30,8 @@ def checks(exe: sw.Executable) -> list[str]:
 
 
 def rows(k: Any, x: Any, y: Any) -> None:
+    with k.loops(*y.shape) as i:
+        y[i] = 0
     with k.loops(x.shape[0]) as i:
         y[i] = x[i]
 

@@ -223,7 +223,7 @@ NONE = "got none with a known place"
         (without_the_first_row, "got [1:8, 0:6]"),
         *((every_second_column, NONE), (the_diagonal, NONE), (some, NONE)),
         *((below_the_diagonal, NONE), (at_a_computed_place, NONE), (only_combined, NONE)),
-        (a_number_of_columns, NONE),
+        (a_number_of_columns, "got [0:8, 0:3]"),
     ],
 )
 def test_writes_that_do_not(writes: Writes, got: str) -> None:

@@ -15,21 +15,23 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.ir.affine import AffineBinaryOpKind, AffineDimExpr, AffineExpr
 
-from ....core.building.affine import CEIL, MOD, Atom, Quotient, polynomial, variables
+from ....core.building.affine import CEIL, FLOOR, MOD, Atom, Quotient, polynomial, variables
 from ....core.dims import Dim, Shape
 from ....core.errors import UnsupportedError, explain
 from ....core.provenance import origin
-from ..interfaces import GraphOp, declared_shape, tensor_type, unknown_sizes
+from ..interfaces import GraphOp
 from ..scalars import integer_constant
-from ..shape_facts import ShapeFacts, text
+from ..shape_facts import text
 from .accesses import RecordedLoop, RecordedLoopKind, Write
+from .operator_sizes import OperatorSizes
 
 Box = tuple[tuple[Dim, Dim], ...]
 """The elements from a first index up to, but not including, an end, for each dimension."""
 
 _LOOPS = (RecordedLoopKind.PARALLEL, RecordedLoopKind.SERIAL)
+_LOOP = "_loop "
 
 
 @dataclass(frozen=True)
@@ -57,23 +59,53 @@ class Effects:
     """The results of serial loops."""
 
 
+@dataclass(frozen=True)
+class KnownSizes:
+    """The sizes that a proof is about."""
+
+    results: Sequence[Shape]
+    atoms: Mapping[int, Dim]
+    """What atoms of effects stand for."""
+    held: Mapping[str, tuple[int | None, Dim]]
+    """Of a symbol whose size a scalar holds: the number of the result that is this scalar, None
+    for an operand, and the upper bound of the size."""
+
+    def bounded(self, size: Dim) -> Dim:
+        """The size of the buffer of a dimension of a result."""
+        return size.substitute({name: bound for name, (_, bound) in self.held.items()})
+
+
 def check_covered(op: GraphOp, effects: Effects) -> None:
     """Require that each element of each result of an operator is written.
 
     Raises:
         UnsupportedError: if there is no proof of it.
     """
-    coverage = _Coverage(op, effects)
-    for number, result in enumerate(op.results):
+    coverage = Coverage(_sizes_of(op, effects), effects)
+    for number in range(len(op.results)):
         if not coverage.is_covered(number):
             fact = f"not all elements of its result {number} are proved to be written"
-            expected = f"writes that cover {text(coverage.sizes.shapes[result])}"
-            got = " and ".join(map(_places, coverage.boxes(number))) or "none with a known place"
+            shape, got = coverage.explained(number)
+            expected = f"writes that cover {shape}"
             hint = "give all a first value by fill, then change elements by update"
             where = origin(op)
             raise UnsupportedError(
                 explain(op.name, fact, expected=expected, got=got, origin=where, hint=hint)
             )
+
+
+def _sizes_of(op: GraphOp, effects: Effects) -> KnownSizes:
+    sizes, results = OperatorSizes(op), list[SSAValue](op.results)
+    atoms = {
+        expr.position: sizes.shapes[value][dim]
+        for (value, dim), expr in effects.sizes.items()
+        if isinstance(expr, AffineDimExpr)
+    }
+    held = {
+        name: (results.index(scalar) if scalar in results else None, sizes.known(bound))
+        for name, (scalar, bound) in sizes.held.items()
+    }
+    return KnownSizes([sizes.shapes[result] for result in results], atoms, held)
 
 
 def _places(box: Box) -> str:
@@ -82,65 +114,22 @@ def _places(box: Box) -> str:
     return f"[{', '.join(ends)}]"
 
 
-class _Sizes:
-    """The sizes of the operands and results of an operator, from its shape rule."""
+class Coverage:
+    """Proofs for the results of one operator or kernel."""
 
-    def __init__(self, op: GraphOp) -> None:
-        self.held: dict[str, tuple[SSAValue, Dim]] = {}
-        """Symbols of sizes that scalars hold: the scalar, and the upper bound."""
-        self._same: dict[str, Dim] = {}
-        fresh = unknown_sizes()
-
-        def hold(scalar: SSAValue, bound: Dim) -> Dim:
-            size = fresh()
-            self.held[size.symbols[0]] = scalar, bound
-            return size
-
-        shapes = {value: declared_shape(value, fresh) for value in dict.fromkeys(op.operands)}
-        facts = ShapeFacts(op, fresh, record=self._equal, held=hold)
-        inferred = op.infer_shapes([shapes[value] for value in op.operands], facts)
-        for result, shape in zip(op.results, inferred, strict=True):
-            shapes[result] = shape
-            for size, declared in zip(shape, tensor_type(result).get_shape(), strict=True):
-                if declared >= 0:
-                    self._equal(size, Dim.of(declared))
-        self.shapes: dict[SSAValue, Shape] = {
-            value: tuple(size.substitute(self._same) for size in shape)
-            for value, shape in shapes.items()
-        }
-
-    def _equal(self, a: Dim, b: Dim) -> None:
-        """Note that two sizes are equal, which is checked before a kernel runs."""
-        a, b = a.substitute(self._same), b.substitute(self._same)
-        for one, other in ((a, b), (b, a)):
-            if (name := one.single_atom) is not None and name not in other.symbols:
-                known = {name: other}
-                self._same = {key: size.substitute(known) for key, size in self._same.items()}
-                self._same[name] = other
-                return
-
-    def bounded(self, size: Dim) -> Dim:
-        """The size of the buffer of a dimension of a result."""
-        bounds = {name: bound.substitute(self._same) for name, (_, bound) in self.held.items()}
-        return size.substitute(bounds)
-
-
-class _Coverage:
-    """Proofs for one operator."""
-
-    def __init__(self, op: GraphOp, effects: Effects) -> None:
-        self.op, self.effects, self.sizes = op, effects, _Sizes(op)
+    def __init__(self, sizes: KnownSizes, effects: Effects) -> None:
+        self.sizes, self.effects = sizes, effects
         self.loop_of = {atom: n for n, loop in enumerate(effects.loops) for atom in loop.atoms}
-        self.size_of = {
-            expr.position: self.sizes.shapes[value][dim]
-            for (value, dim), expr in effects.sizes.items()
-            if isinstance(expr, AffineDimExpr)
-        }
         self.scalar_of = {expr: value for value, expr in effects.exprs.items()}
+
+    def explained(self, result: int) -> tuple[str, str]:
+        """The elements of a result, and those that are known to be written, for a message."""
+        got = " and ".join(map(_places, self.boxes(result))) or "none with a known place"
+        return text(self.sizes.results[result]), got
 
     def is_covered(self, result: int) -> bool:
         """Whether each element of a result is written."""
-        shape = self.sizes.shapes[self.op.results[result]]
+        shape = self.sizes.results[result]
         return self._fill(self.boxes(result), shape) or self._is_counted(result, shape)
 
     def boxes(self, result: int) -> list[Box]:
@@ -172,18 +161,46 @@ class _Coverage:
 
     def _box(self, index: Sequence[AffineExpr], around: Iterable[int]) -> Box | None:
         """The elements that a write in loops covers, if that is known."""
-        unused, box = set(around), list[tuple[Dim, Dim]]()
+        unused, box = self._variables(index, around), list[tuple[Dim, Dim]]()
         for expr in index:
             interval = self._interval(expr, unused)
             if interval is None:
                 return None
             box.append(interval)
-        return tuple(box) if all(map(self._runs, unused)) else None
+        return tuple(box) if all(map(_runs, unused.values())) else None
 
-    def _runs(self, loop: int) -> bool:
-        """Whether a loop is known to have an iteration."""
-        extent = self._extent(loop)
-        return extent is not None and extent.is_static and extent.value > 0
+    def _variables(
+        self, index: Sequence[AffineExpr], around: Iterable[int]
+    ) -> dict[str, Dim | None]:
+        """The variables of loops, and the number of iterations of each, where it is known.
+
+        Where an index has i floordiv 4 or i mod 4, and i runs to 4 * n, these are two variables in
+        place of i, which run to n and to 4.
+        """
+        unused: dict[str, Dim | None] = {}
+        for loop in around:
+            for atom in self.effects.loops[loop].atoms:
+                unused[_variable(atom)] = self._extent(loop)
+        for expr in index:
+            for atom in polynomial(expr).atoms:
+                variable = self._divided_variable(atom)
+                extent = None if variable is None else unused.get(_variable(variable))
+                if variable is None or extent is None or not isinstance(atom, Quotient):
+                    continue
+                if (count := extent.exact_div(atom.divisor)) is not None:
+                    del unused[_variable(variable)]
+                    unused[_part(variable, FLOOR, atom.divisor)] = count
+                    unused[_part(variable, MOD, atom.divisor)] = Dim.of(atom.divisor)
+        return unused
+
+    def _divided_variable(self, atom: Atom) -> int | None:
+        """The variable of a loop of which an atom is a quotient, rounded down, or a remainder."""
+        if not isinstance(atom, Quotient) or atom.function is CEIL:
+            return None
+        dividend = atom.dividend.single_atom
+        if dividend is None or isinstance(dividend, Quotient):
+            return None
+        return dividend.position if dividend.position in self.loop_of else None
 
     def _extent(self, loop: int) -> Dim | None:
         """The number of iterations of a loop that computes nothing else than sizes."""
@@ -191,51 +208,48 @@ class _Coverage:
         if recorded.kind not in _LOOPS or recorded.extent is None:
             return None
         extent = self._dim(recorded.extent)
-        return None if extent is None or self._loops_in(extent) else extent
+        return None if extent is None or _loops_in(extent) else extent
 
-    def _interval(self, expr: AffineExpr, unused: set[int]) -> tuple[Dim, Dim] | None:
+    def _interval(self, expr: AffineExpr, unused: dict[str, Dim | None]) -> tuple[Dim, Dim] | None:
         """The numbers that an expression runs over in loops that are not used yet, if known."""
         value = self._dim(expr)
         if value is None:
             return None
-        loops = self._loops_in(value)
-        if not unused.issuperset(loops.values()):
+        loops = _loops_in(value)
+        if not unused.keys() >= set(loops):
             return None
-        unused.difference_update(loops.values())
         factors = {name: value.coefficient(name) for name in loops}
         start = sum((Dim.symbol(name) * -n for name, n in factors.items()), value)
-        if self._loops_in(start):
+        if _loops_in(start):
             return None
         size = Dim.of(1)
         for name in sorted(loops, key=lambda name: abs(factors[name])):
-            extent, factor = self._extent(loops[name]), factors[name]
+            extent, factor = unused.pop(name), factors[name]
             if extent is None or size != abs(factor):
                 return None
             size = extent * abs(factor)
             start = start + (extent - 1) * min(factor, 0)
         return start, start + size
 
-    def _loops_in(self, value: Dim) -> dict[str, int]:
-        """The variables of loops in a polynomial, with their loops."""
-        names = {_variable(atom): loop for atom, loop in self.loop_of.items()}
-        return {name: names[name] for name in value.symbols if name in names}
-
     def _dim(self, expr: AffineExpr) -> Dim | None:
         """An expression of sizes and variables of loops as a polynomial; None for others."""
         value = polynomial(expr)
-        known = self.loop_of.keys() | self.size_of.keys()
-        divided = [atom.dividend for atom in value.atoms if isinstance(atom, Quotient)]
-        inside = {atom.position for dividend in divided for atom in variables(dividend)}
-        if not self.loop_of.keys().isdisjoint(inside):
-            return None
+        known = self.loop_of.keys() | self.sizes.atoms.keys()
         if not known >= {atom.position for atom in variables(value)}:
             return None
+        for atom in value.atoms:
+            if isinstance(atom, Quotient) and self._divided_variable(atom) is None:
+                inside = {part.position for part in variables(atom.dividend)}
+                if not self.loop_of.keys().isdisjoint(inside):
+                    return None
         return Dim.of(value.substituted(self._atom))
 
     def _atom(self, atom: Atom) -> Dim:
         if not isinstance(atom, Quotient):
-            size = self.size_of.get(atom.position)
+            size = self.sizes.atoms.get(atom.position)
             return Dim.symbol(_variable(atom.position)) if size is None else size
+        if (variable := self._divided_variable(atom)) is not None:
+            return Dim.symbol(_part(variable, atom.function, atom.divisor))
         dividend, divisor = Dim.of(atom.dividend.substituted(self._atom)), atom.divisor
         if atom.function is CEIL:
             return -_floor(-dividend, divisor)
@@ -246,10 +260,10 @@ class _Coverage:
 
     def _is_counted(self, result: int, shape: Shape) -> bool:
         """Whether the elements up to a size that the operator computes are written in order."""
-        name, results = shape[0].single_atom if shape else None, list[SSAValue](self.op.results)
-        if name not in self.sizes.held or self.sizes.held[name][0] not in results:
+        name = shape[0].single_atom if shape else None
+        scalar, _ = self.sizes.held.get(name or "", (None, None))
+        if scalar is None:
             return False
-        scalar = results.index(self.sizes.held[name][0])
         match [write for write in self.effects.writes if write.result == scalar]:
             case [Write(around=(), value=count, combine=None)]:
                 carry = self.effects.carries.get(count)
@@ -292,7 +306,7 @@ class _Coverage:
                 continue
             box = self._box(write.index[1:], inner)
             boxes += [] if box is None else [box]
-        return self._fill(boxes, self.sizes.shapes[self.op.results[result]][1:])
+        return self._fill(boxes, self.sizes.results[result][1:])
 
     def _is_guard(self, loop: int, condition: SSAValue | None) -> bool:
         """Whether a loop runs once where a condition holds."""
@@ -331,4 +345,19 @@ def _floor(dividend: Dim, divisor: int) -> Dim:
 
 def _variable(atom: int) -> str:
     """The symbol for the variable of a loop."""
-    return f"_loop {atom}"
+    return f"{_LOOP}{atom}"
+
+
+def _part(atom: int, function: AffineBinaryOpKind, divisor: int) -> str:
+    """The symbol for the quotient or the remainder of the variable of a loop."""
+    return f"{_variable(atom)} {function.name} {divisor}"
+
+
+def _loops_in(value: Dim) -> list[str]:
+    """The variables of loops in a polynomial."""
+    return [name for name in value.symbols if name.startswith(_LOOP)]
+
+
+def _runs(extent: Dim | None) -> bool:
+    """Whether a loop is known to have an iteration."""
+    return extent is not None and extent.is_static and extent.value > 0
