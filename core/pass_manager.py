@@ -12,6 +12,7 @@ from .context import CompilerContext, PassHook, decide
 from .dominance import verify_dominance
 from .errors import CompileError, StepwellError
 from .fixpoint import bounded_rewrites
+from .refusal import FaultyOperator
 from .walks import operations_in
 
 OPEN_STAGES = ("optimized", "kernels")
@@ -103,7 +104,7 @@ def _apply(ctx: CompilerContext, op: ModuleOp, step: ModulePass) -> None:
         raise
     except DiagnosticException as error:
         message = first_line(error)
-        named = message.startswith(f"{step.name}: ")
+        named = isinstance(error, FaultyOperator) or message.startswith(f"{step.name}: ")
         raise CompileError(message if named else f"{step.name}: {message}") from error
 
 

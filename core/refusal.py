@@ -17,6 +17,10 @@ class OperationRefused(PassFailedException):
         self.op = op
 
 
+class FaultyOperator(OperationRefused):
+    """The operator `op`, which users wrote, is at fault: the message names it, and no pass."""
+
+
 class InvalidOperation(VerifyException):
     """The operation `op` does not verify; the verifier of one around it may have found that."""
 
@@ -36,6 +40,7 @@ def refused(
     op: Operation,
     fact: str,
     *,
+    kind: type[OperationRefused] = OperationRefused,
     subject: str | None = None,
     expected: object = None,
     got: object = None,
@@ -46,6 +51,7 @@ def refused(
     Args:
         op: the operation, whose origin is reported.
         fact: the reason.
+        kind: the class of the error.
         subject: the beginning of the message; by default the name of the operation.
         expected: the expected value.
         got: the actual value.
@@ -54,7 +60,7 @@ def refused(
     words = explain(
         subject or op.name, fact, expected=expected, got=got, origin=origin(op), hint=hint
     )
-    return OperationRefused(words, op)
+    return kind(words, op)
 
 
 def operation_of(error: BaseException | None) -> Operation | None:

@@ -11,12 +11,13 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.provenance import fuse, origin
-from ...core.refusal import refused
+from ...core.refusal import FaultyOperator, refused
 from ...core.typed import owned, parent_of, returned
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.kernel_bounds import HINT, computed_indices, described, known_in, outside_of
 from ...dialects.graph.nest import Index
+from ...dialects.graph.plan.contract import faults_of
 from ...dialects.graph.plan.nest_plan import NestPlan, ResultNest
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop import ops as loop
@@ -60,7 +61,7 @@ def build_kernel(
             for source, numbers in plan.followers.items()
         }
         writer = NestWriter(kernel, arguments, shapes, plan.writer, targets)
-        with writer.body.standing_for(plan.writer):
+        with writer.body.standing_for(plan.writer), faults_of(plan.writer):
             plan.writer.write(writer)
         source_of |= writer.body.source_of
     pairs = list(zip(results, outputs, strict=True))
@@ -99,7 +100,8 @@ def _require_inside(
         source = source_of.get(found.access, function)
         if not is_foreign(found.access):
             source = next(op for op in function.walk() if isinstance(op, GraphOp) and op.is_foreign)
-        raise refused(source, fact, expected=expected, got=got, hint=HINT)
+        kind = FaultyOperator
+        raise refused(source, fact, kind=kind, expected=expected, got=got, hint=HINT)
 
 
 def _verify_written(kernel: loop.KernelOp, writer: GraphOp) -> None:
@@ -109,7 +111,8 @@ def _verify_written(kernel: loop.KernelOp, writer: GraphOp) -> None:
     except VerifyException as error:
         why = " ".join(str(error).partition("\n\n")[0].split())
         got = why.removesuffix(f"({origin(writer)})").rstrip()
-        raise refused(writer, "writes loops that are not valid", got=got) from error
+        fact = "writes loops that are not valid"
+        raise refused(writer, fact, kind=FaultyOperator, got=got) from error
 
 
 def _fill(

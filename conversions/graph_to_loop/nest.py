@@ -27,6 +27,7 @@ from ...dialects.graph import scalars
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, rank
 from ...dialects.graph.kernel_bounds import known_in
 from ...dialects.graph.nest import Index, Nest, PlaceStep, Steps
+from ...dialects.graph.plan.contract import faults_of
 from ...dialects.graph.plan.local_buffers import local_type
 from ...dialects.graph.shapes import SymbolicShapes
 from ...dialects.loop.ops import KernelOp
@@ -84,7 +85,7 @@ class NestBuilder(Nest):
         if not isinstance(value, OpResult) or not isinstance(op, GraphOp):
             name = op.name if isinstance(op, Operation) else "block"
             raise UnsupportedError(explain(name, "has no value at an index"))
-        with self.body.standing_for(op):
+        with self.body.standing_for(op), faults_of(op):
             if own := self._reshaped.get((value, index)):
                 result = self.at(op.operands[0], own)
             else:

@@ -59,9 +59,12 @@ class Sources:
 
     atoms: frozenset[int] = frozenset()
     reads: frozenset[int] = frozenset()
+    loops: frozenset[int] = frozenset()
+    """The loops in which it is known: each of their iterations has another value."""
 
     def __or__(self, other: Sources) -> Sources:
-        return Sources(self.atoms | other.atoms, self.reads | other.reads)
+        loops = self.loops | other.loops
+        return Sources(self.atoms | other.atoms, self.reads | other.reads, loops)
 
 
 NOTHING = Sources()

@@ -10,11 +10,10 @@ from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from ....core.errors import UnsupportedError, explain
-from ....core.provenance import origin
 from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, rank
 from .accesses import Recording
+from .contract import faults_of
 from .coverage import check_covered
 from .recording_nest import RecordingNest
 
@@ -45,15 +44,18 @@ class Recorder:
 def _recorded(op: GraphOp, result: int) -> Recording:
     nest = RecordingNest(op, result)
     if op.writes:
-        op.write(nest)
+        with faults_of(op):
+            op.write(nest)
         check_covered(op, nest.effects())
         return nest.finished()
     index = tuple(AffineExpr.dimension(n) for n in range(rank(op.results[result])))
-    value, kind = op.value_at(nest, index, result), compute_type(element_type(op.results[result]))
+    with faults_of(op):
+        value = op.value_at(nest, index, result)
+    kind = compute_type(element_type(op.results[result]))
     got = value.type if isinstance(value, SSAValue) else type(value).__name__
     if got != kind:
-        fact = "its value at an index is of another type"
-        raise UnsupportedError(explain(op.name, fact, expected=kind, got=got, origin=origin(op)))
+        raise nest.contract.wrong("its value at an index is of another type", kind, got)
+    nest.contract.scalar(value)
     return nest.finished(value)
 
 
@@ -77,4 +79,5 @@ def is_reshape(op: GraphOp) -> bool:
     start = (
         tuple(AffineExpr.constant(0) for _ in range(rank(op.operands[0]))) if op.operands else ()
     )
-    return bool(op.operands) and op.result_index(RecordingNest(op, 0), start) is not None
+    with faults_of(op):
+        return bool(op.operands) and op.result_index(RecordingNest(op, 0), start) is not None

@@ -22,8 +22,6 @@ from xdsl.ir.affine import (
 )
 
 from ....core.building.arithmetic import constant
-from ....core.errors import UnsupportedError, explain
-from ....core.provenance import origin
 from ...loop.bounds import constant_index
 from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, rank, tensor_type
@@ -40,6 +38,7 @@ from .accesses import (
     Write,
     atoms_in,
 )
+from .contract import Contract
 from .coverage import Carry, Effects
 from .local_buffers import local_type
 
@@ -58,13 +57,21 @@ _SLOW = 8
 class _Local(LocalBuffer):
     def __init__(self, nest: RecordingNest, type: Attribute) -> None:
         self.nest, self.type = nest, type
-        self.sources = NOTHING
+        self.sources = Sources(loops=nest.contract.visible)
 
     def at(self, index: Index) -> SSAValue:
-        return self.nest.placeholder(self.type, self.sources | self.nest.used(index))
+        contract = self.nest.contract
+        contract.index(index)
+        contract.inside("a local buffer", self.sources.loops)
+        here = Sources(loops=contract.visible)
+        return self.nest.placeholder(self.type, self.sources | self.nest.used(index) | here)
 
     def put(self, index: Index, value: SSAValue, combine: str | None = None) -> None:
-        self.sources |= self.nest.sources_of(value) | self.nest.used(index)
+        contract = self.nest.contract
+        contract.stored(index, value, self.type, combine)
+        contract.inside("a local buffer", self.sources.loops)
+        more = self.nest.sources_of(value) | self.nest.used(index)
+        self.sources |= Sources(more.atoms, more.reads)
 
 
 class RecordingNest(WritingNest):
@@ -72,9 +79,11 @@ class RecordingNest(WritingNest):
 
     def __init__(self, op: GraphOp, result: int) -> None:
         self._op = op
-        self._operands = {value: number for number, value in enumerate(op.operands)}
+        self.contract = Contract(op)
         self._rank = 0 if op.writes else rank(op.results[result])
-        self._atoms = [Atom(AtomKind.RESULT) for _ in range(self._rank)]
+        self._atoms = list[Atom]()
+        for _ in range(self._rank):
+            self._atom(Atom(AtomKind.RESULT))
         self._loops: list[RecordedLoop] = []
         self._open: tuple[int, ...] = ()
         self._reads: list[Read] = []
@@ -83,7 +92,6 @@ class RecordingNest(WritingNest):
         self._known: dict[object, SSAValue] = {}
         self._kept: dict[object, tuple[Callable[[Index], SSAValue], Index, SSAValue | None]] = {}
         """Of each row that is kept the function, and a place with its value; None with loops."""
-        self._sources: dict[SSAValue, Sources] = {}
         self._exprs: dict[SSAValue, AffineExpr] = {}
         self._conditions: set[AffineExpr] = set()
         """The indices that are 1 where a condition holds, else 0."""
@@ -110,23 +118,23 @@ class RecordingNest(WritingNest):
         Raises:
             UnsupportedError: if it is none, or the index has another rank.
         """
-        if value not in self._operands:
-            raise self._wrong("reads what is not an operand", "an operand", value.type)
+        operand = self.contract.operand(value)
         if len(index) != rank(value):
-            raise self._wrong("reads at an index of another rank", rank(value), len(index))
-        kind = compute_type(element_type(value))
-        return self._read(self._operands[value], tuple(index), kind)
+            raise self.contract.wrong("reads at an index of another rank", rank(value), len(index))
+        return self._read(operand, tuple(index), compute_type(element_type(value)))
 
     def stored_entry(self, matrix: SSAValue, position: AffineExpr) -> SSAValue:
         """Note a read of the value of a stored entry."""
-        kind = compute_type(element_type(matrix))
-        return self._read(self._operands[matrix], (position,), kind)
+        operand = self.contract.operand(matrix, sparse=True)
+        return self._read(operand, (position,), compute_type(element_type(matrix)))
 
     def _read(self, operand: int, index: Index, kind: Attribute) -> SSAValue:
+        self.contract.index(index)
         key = ("read", operand, index)
         if key not in self._known:
             self._reads.append(Read(operand, index, self._open))
-            read = Sources(reads=frozenset({len(self._reads) - 1}))
+            reads = frozenset({len(self._reads) - 1})
+            read = Sources(reads=reads, loops=self.used(index).loops)
             self._known[key] = self.placeholder(kind, read)
         return self._known[key]
 
@@ -140,10 +148,12 @@ class RecordingNest(WritingNest):
         step: Steps,
     ) -> Sequence[SSAValue]:
         """Note a loop for each extent."""
+        self.contract.reduction(combines, inits)
         with self._opened(self._over(RecordedLoopKind.REDUCTION, extents)) as loops:
             index = tuple(self._variable(loop, AtomKind.LOOP) for loop in loops)
-            totals = [self.placeholder(init.type, self.sources_of(init)) for init in inits]
-            return self._closed(loops, inits, step(index, totals))
+            after = step(index, self._carried(loops, inits))
+            self.contract.step(inits, after)
+            return self._closed(loops, inits, after)
 
     @contextmanager
     def loops(self, extents: Sequence[AffineExpr]) -> Iterator[Index]:
@@ -157,15 +167,24 @@ class RecordingNest(WritingNest):
         """Note a loop."""
         with self._opened(self._over(RecordedLoopKind.SERIAL, [extent])) as loops:
             index = self._variable(loops[0], AtomKind.LOOP)
-            carried = [self.placeholder(init.type, self.sources_of(init)) for init in inits]
+            carried = self._carried(loops, inits)
             after = step(index, carried)
+            self.contract.step(inits, after)
             last = self._closed(loops, inits, after)
-        for result, init, before, own in zip(last, inits, carried, after, strict=False):
+        for result, init, before, own in zip(last, inits, carried, after, strict=True):
             self._carries[result] = Carry(loops[0], init, before, own)
         return last
 
+    def _carried(self, loops: Sequence[int], inits: Sequence[SSAValue]) -> list[SSAValue]:
+        """What iterations of loops pass to the next ones."""
+        own = Sources(loops=frozenset(loops))
+        for init in inits:
+            self.contract.scalar(init)
+        return [self.placeholder(init.type, self.sources_of(init) | own) for init in inits]
+
     def _over(self, kind: RecordedLoopKind, extents: Sequence[AffineExpr]) -> list[RecordedLoop]:
         """Loops of a kind, guards where the number of iterations is 1 or 0."""
+        self.contract.index(extents)
         kinds = [RecordedLoopKind.GUARD if e in self._conditions else kind for e in extents]
         return [RecordedLoop(own, (), e) for own, e in zip(kinds, extents, strict=True)]
 
@@ -173,14 +192,18 @@ class RecordingNest(WritingNest):
         self, matrix: SSAValue, row: AffineExpr, combine: str, init: SSAValue, step: PlaceStep
     ) -> SSAValue:
         """Note a loop over the entries of a row."""
-        operand = self._operands[matrix]
+        operand = self.contract.operand(matrix, sparse=True)
+        self.contract.index([row])
+        self.contract.reduction([combine], [init])
         loop = RecordedLoop(RecordedLoopKind.ENTRIES, (), matrix=operand, row=(row,))
         with self._opened([loop]) as loops:
             position = self._variable(loops[0], AtomKind.POSITION)
             column = self._variable(loops[0], AtomKind.COLUMN)
             self._entries[operand, position] = row, column
-            result = step(position, column, self.placeholder(init.type, self.sources_of(init)))
-            return self._closed(loops, [init], [result])[0]
+            (total,) = self._carried(loops, [init])
+            after = [step(position, column, total)]
+            self.contract.step([init], after)
+            return self._closed(loops, [init], after)[0]
 
     def keep(
         self, value: SSAValue, index: Index, compute: Callable[[Index], SSAValue], step: int = 0
@@ -191,7 +214,7 @@ class RecordingNest(WritingNest):
             return compute(index)
         key = ("row", value, row, step)
         if key in self._kept:
-            self._check_step(value, key, compute)
+            self._check_step(key, compute)
         else:
             extent = AffineExpr.constant(tensor.get_shape()[-1])
             outside, self._open = self._open, ()
@@ -204,9 +227,7 @@ class RecordingNest(WritingNest):
         filled = self._known[key]
         return self.placeholder(filled.type, self.sources_of(filled) | self.used(index[-1:]))
 
-    def _check_step(
-        self, value: SSAValue, key: object, compute: Callable[[Index], SSAValue]
-    ) -> None:
+    def _check_step(self, key: object, compute: Callable[[Index], SSAValue]) -> None:
         """Refuse another function than the one that is kept under a key.
 
         Equal operations on equal values are one value here. Functions with loops in them are
@@ -214,24 +235,30 @@ class RecordingNest(WritingNest):
         """
         first, place, scalar = self._kept[key]
         names = [_name_of(first), _name_of(compute)]
-        if names[0] == names[1] if scalar is None else compute(place) is scalar:
-            return
-        op = cast(Operation, value.owner)
-        fact, got = "two functions of a result are kept as one step", " and ".join(names)
-        hint = "give each a number: keep(..., step=1)"
-        raise UnsupportedError(explain(op.name, fact, got=got, origin=origin(op), hint=hint))
+        if scalar is None:
+            is_same = names[0] == names[1]
+        else:
+            visible = self.contract.visible
+            self.contract.visible |= self.used(place).loops
+            is_same = compute(place) is scalar
+            self.contract.visible = visible
+        if not is_same:
+            fact, got = "two functions of a result are kept as one step", " and ".join(names)
+            hint = "give each a number: keep(..., step=1)"
+            raise self.contract.wrong(fact, got=got, hint=hint)
 
     @contextmanager
     def _opened(self, loops: Sequence[RecordedLoop]) -> Iterator[list[int]]:
         """Open nested loops within the context."""
-        outside, numbers = self._open, list[int]()
+        outside, visible, numbers = self._open, self.contract.visible, list[int]()
         for loop in loops:
             loop.around = self._open
             numbers.append(len(self._loops))
             self._loops.append(loop)
             self._open = (*self._open, numbers[-1])
+        self.contract.visible |= set(numbers)
         yield numbers
-        self._open = outside
+        self._open, self.contract.visible = outside, visible
 
     def _closed(
         self, loops: Sequence[int], inits: Sequence[SSAValue], results: Sequence[SSAValue]
@@ -241,7 +268,7 @@ class RecordingNest(WritingNest):
         for value in (*inits, *results):
             sources |= self.sources_of(value)
         own = {atom for number in loops for atom in self._loops[number].atoms}
-        outer = Sources(sources.atoms - own, sources.reads)
+        outer = Sources(sources.atoms - own, sources.reads, sources.loops.difference(loops))
         for number in loops:
             row = self.used(self._loops[number].row)
             self._loops[number].sources = outer | row
@@ -256,12 +283,12 @@ class RecordingNest(WritingNest):
 
     def write(self, result: int, index: Index, value: SSAValue) -> None:
         """Note a write of elements that are final."""
-        self._check_element(result, index, value)
+        self.contract.element(result, index, value, None)
         self._writes.append(Write(result, tuple(index), True, self._open, value))
 
     def fill(self, result: int, value: Callable[[Index], SSAValue]) -> None:
         """Note a write of all elements of a result."""
-        self._check_result(result)
+        self.contract.result(result)
         filled = self._op.results[result]
         with self.loops([self.extent(filled, dim) for dim in range(rank(filled))]) as index:
             self.update(result, index, value(index))
@@ -270,29 +297,9 @@ class RecordingNest(WritingNest):
         self, result: int, index: Index, value: SSAValue, combine: str | None = None
     ) -> None:
         """Note a write of elements that may change again."""
-        self._check_element(result, index, value)
+        self.contract.element(result, index, value, combine)
         write = Write(result, tuple(index), False, self._open, value, combine)
         self._writes.append(write)
-
-    def _check_result(self, result: int) -> None:
-        last = len(self._op.results) - 1
-        if not 0 <= result <= last:
-            raise self._wrong("writes a result that it does not have", f"0 to {last}", result)
-
-    def _check_element(self, result: int, index: Index, value: SSAValue) -> None:
-        self._check_result(result)
-        own = self._op.results[result]
-        if len(index) != rank(own):
-            raise self._wrong("writes at an index of another rank", rank(own), len(index))
-        if value.type != (kind := compute_type(element_type(own))):
-            raise self._wrong("writes a scalar of another type", kind, value.type)
-
-    def _wrong(self, fact: str, expected: object, got: object) -> UnsupportedError:
-        """An error that names the operator and its node."""
-        where = origin(self._op)
-        return UnsupportedError(
-            explain(self._op.name, fact, expected=expected, got=got, origin=where)
-        )
 
     # The scalars.
 
@@ -300,19 +307,21 @@ class RecordingNest(WritingNest):
         """A constant, which is free."""
         key = ("constant", repr(value), type)
         if key not in self._known:
-            self._known[key] = constant(value, type).result
+            self._known[key] = made = constant(value, type).result
+            self.contract.sources[made] = NOTHING
         return self._known[key]
 
     def insert(self, op: Operation) -> SSAValue:
         """Note the cost of an operation on scalars, once for equal ones."""
         key = (op.name, *op.operands, *op.properties.items(), *op.result_types)
         if key not in self._known:
+            self.contract.operation(op)
             if all(self._loops[number].kind == RecordedLoopKind.GUARD for number in self._open):
                 self._cost += _cost_of(op)
             sources = NOTHING
             for operand in op.operands:
                 sources |= self.sources_of(operand)
-            self._sources |= dict.fromkeys(op.results, sources)
+            self.contract.sources |= dict.fromkeys(op.results, sources)
             self._known[key] = op.results[0]
         return self._known[key]
 
@@ -320,6 +329,7 @@ class RecordingNest(WritingNest):
 
     def extent(self, value: SSAValue, dim: int) -> AffineExpr:
         """The size of a dimension: a constant or an atom."""
+        self.contract.dimension(value, dim)
         if (size := tensor_type(value).get_shape()[dim]) >= 0:
             return AffineExpr.constant(size)
         if (value, dim) not in self._sizes:
@@ -328,6 +338,7 @@ class RecordingNest(WritingNest):
 
     def index(self, value: SSAValue) -> AffineExpr:
         """A computed integer as an atom."""
+        self.contract.scalar(value)
         if value not in self._exprs:
             atom = Atom(AtomKind.COMPUTED, sources=self.sources_of(value))
             self._exprs[value] = self._atom(atom)
@@ -337,6 +348,7 @@ class RecordingNest(WritingNest):
 
     def value(self, expr: AffineExpr) -> SSAValue:
         """An index expression as a scalar."""
+        self.contract.index([expr])
         if isinstance(expr, AffineConstantExpr):
             return self.constant(expr.value, IndexType())
         if isinstance(expr, AffineDimExpr):
@@ -352,7 +364,8 @@ class RecordingNest(WritingNest):
 
     def entry(self, matrix: SSAValue, position: AffineExpr) -> tuple[AffineExpr, AffineExpr]:
         """Row and column of a stored entry: atoms where no loop here visits it."""
-        key = self._operands[matrix], position
+        self.contract.index([position])
+        key = self.contract.operand(matrix, sparse=True), position
         if key not in self._entries:
             self._entries[key] = (
                 self._atom(Atom(AtomKind.ROW_OF_ENTRY, matrix=key[0], position=position)),
@@ -362,7 +375,8 @@ class RecordingNest(WritingNest):
 
     def count(self, matrix: SSAValue, row: AffineExpr) -> AffineExpr:
         """The number of entries of a row: an atom."""
-        key = ("count", self._operands[matrix], row)
+        self.contract.index([row])
+        key = ("count", self.contract.operand(matrix, sparse=True), row)
         if key not in self._known:
             self._known[key] = self.placeholder(IndexType(), self.used([row]))
         return self.index(self._known[key])
@@ -373,23 +387,30 @@ class RecordingNest(WritingNest):
         return expr
 
     def _atom(self, atom: Atom) -> AffineExpr:
+        loops = frozenset[int]() if atom.sources is None else atom.sources.loops
+        if atom.loop is not None:
+            loops |= {atom.loop}
+        if atom.position is not None:
+            loops |= self.used([atom.position]).loops
         self._atoms.append(atom)
+        self.contract.loops_of.append(loops)
         return AffineExpr.dimension(len(self._atoms) - 1)
 
     def used(self, exprs: Iterable[AffineExpr]) -> Sources:
         """What index expressions are made of."""
         atoms = atoms_in(exprs)
-        found = Sources(frozenset(atoms))
+        loops = frozenset[int]().union(*(self.contract.loops_of[atom] for atom in atoms))
+        found = Sources(frozenset(atoms), loops=loops)
         for atom in atoms:
             found |= self._atoms[atom].sources or NOTHING
         return found
 
     def sources_of(self, value: SSAValue) -> Sources:
-        return self._sources.get(value, NOTHING)
+        return self.contract.sources.get(value, NOTHING)
 
     def placeholder(self, type: Attribute, sources: Sources) -> SSAValue:
         value = Block(arg_types=[type]).args[0]
-        self._sources[value] = sources
+        self.contract.sources[value] = sources
         return value
 
 
