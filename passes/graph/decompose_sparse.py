@@ -61,7 +61,7 @@ class UserOfEntries(RewritePattern):
         what = "use the values of the entries without building their matrix"
         decide(self.ctx, [made, op], what, "they are computed where a row is read")
         if isinstance(op, graph.EntriesOp):
-            rewriter.replace(op, (), (made.values,))
+            _forward(op, made.values, rewriter)
         elif isinstance(op, graph.SpmmOp):
             kind = op.result.type
             new = graph.AggregateOp(made.a, op.x, made.values, result_type=kind)
@@ -71,6 +71,16 @@ class UserOfEntries(RewritePattern):
             _take(op, [made.a, *rest], rewriter)
         else:
             _take(op, [made.a, made.values], rewriter)
+
+
+def _forward(op: graph.EntriesOp, values: SSAValue, rewriter: PatternRewriter) -> None:
+    """Replace an operator by a value, in the declared type, which may leave its size open."""
+    if values.type == op.result.type:
+        rewriter.replace(op, (), (values,))
+        return
+    same = graph.ReshapeOp(values, [0], result_type=op.result.type)
+    same.location = op.location
+    rewriter.replace(op, same)
 
 
 def _take(op: GraphOp, operands: list[SSAValue], rewriter: PatternRewriter) -> None:
