@@ -21,6 +21,7 @@ from ..distribute import distribute
 from ..drop_unit_loops import drop_unit_loops
 from ..fuse import fuse
 from ..hoist import hoist
+from ..merge import merge
 from ..own import own
 from ..pack import pack
 from ..pad import pad
@@ -45,6 +46,7 @@ PRIMITIVES: Mapping[str, Primitive] = {
         drop_unit_loops,
         fuse,
         hoist,
+        merge,
         own,
         pack,
         pad,

@@ -17,6 +17,7 @@ from ....dialects.loop.trace_text import StepArgument
 from ..balance import balance
 from ..distribute import distribute
 from ..drop_unit_loops import drop_unit_loops, has_unit_loop
+from ..merge import merge
 from ..pack import pack
 from ..prefetch import prefetch
 from ..reorder import reorder
@@ -166,6 +167,10 @@ class Schedule:
     def sink(self, loop: str) -> None:
         """Make a loop perfectly nested; see `sink`."""
         self._take(sink, loop)
+
+    def merge(self, first: str, second: str) -> None:
+        """Compute two reductions in one loop; see `merge`."""
+        self._take(merge, first, second)
 
     def pack(self, argument: int, *loops: str) -> None:
         """Lay an argument out; see `pack`."""

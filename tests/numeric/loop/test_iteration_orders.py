@@ -182,6 +182,7 @@ def steps(draw: st.DrawFn, program: Program) -> list[str]:
         f"fuse({', '.join(first) if len(first) > 1 else f'{loop}, {other}'})",
         f"compute_at({loop}, {other})",
         f"compute_at(b, {first[0]})",
+        f"merge({loop}, {other})",
         f"sink({loop})",
         f"stage({draw(st.integers(0, 2))}, {loop})",
         f"distribute(o, {draw(st.sampled_from(['b', first[0]]))})",

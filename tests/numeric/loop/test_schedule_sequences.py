@@ -15,6 +15,7 @@ from stepwell.dialects.loop.ops import KernelOp
 from stepwell.passes.loop.drop_unit_loops import drop_unit_loops
 from stepwell.passes.loop.fuse import fuse
 from stepwell.passes.loop.hoist import hoist
+from stepwell.passes.loop.merge import merge
 from stepwell.passes.loop.reorder import reorder
 from stepwell.passes.loop.sink import sink
 from stepwell.passes.loop.split import TAILS, split
@@ -46,6 +47,7 @@ def step(data: st.DataObject, kernel: KernelOp) -> KernelOp:
             return stage(kernel, number - 1, a)
     others: list[Callable[[], KernelOp]] = [
         lambda: reorder(kernel, [b, a]),
+        lambda: merge(kernel, a, b),
         lambda: sink(kernel, a),
         lambda: hoist(kernel, a),
         lambda: unroll(kernel, a, number),

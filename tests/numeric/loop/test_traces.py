@@ -249,7 +249,7 @@ STEPS = st.one_of(
     st.tuples(st.just("fuse"), LOOPS, LOOPS),
     st.tuples(st.just("pad"), LOOPS, st.integers(1, 8)),
     st.tuples(st.just("split_border"), LOOPS, st.integers(0, 3), st.integers(0, 3)),
-    st.tuples(st.sampled_from(["compute_at", "distribute"]), LOOPS, LOOPS),
+    st.tuples(st.sampled_from(["compute_at", "distribute", "merge"]), LOOPS, LOOPS),
 )
 
 

@@ -1,0 +1,121 @@
+// RUN: stepwell-opt %s -p "loop-merge{kernel=gates first=k second=l}" | filecheck %s
+// RUN: stepwell-opt %s -p "loop-merge{kernel=between first=k second=l}" | filecheck %s --check-prefix=BETWEEN
+// RUN: not stepwell-opt %s -p "loop-merge{kernel=gates first=l second=k}" 2>&1 | filecheck %s --check-prefix=ORDER
+// RUN: not stepwell-opt %s -p "loop-merge{kernel=gates first=i second=k}" 2>&1 | filecheck %s --check-prefix=KIND
+// RUN: not stepwell-opt %s -p "loop-unroll{kernel=gates loop=k factor=2},loop-merge{kernel=gates first=k second=l}" 2>&1 | filecheck %s --check-prefix=KIND
+// RUN: not stepwell-opt %s -p "loop-merge{kernel=refused first=a second=b}" 2>&1 | filecheck %s --check-prefix=RANGE
+// RUN: not stepwell-opt %s -p "loop-merge{kernel=refused first=a second=c}" 2>&1 | filecheck %s --check-prefix=NEEDS
+// RUN: not stepwell-opt %s -p "loop-merge{kernel=refused first=a second=d}" 2>&1 | filecheck %s --check-prefix=FOLLOWS
+// RUN: not stepwell-opt %s -p "loop-merge{kernel=refused first=a second=e}" 2>&1 | filecheck %s --check-prefix=WRITTEN
+// RUN: not stepwell-opt %s -p "loop-merge{kernel=refused first=a second=f}" 2>&1 | filecheck %s --check-prefix=EFFECTS
+
+// ORDER: loop-merge: loop "k" of @gates: is in another place, expected a later loop beside "l"
+// KIND: loop-merge: loop "{{[ik]}}" of @gates: cannot be merged, expected a reduction over a bound that is not unrolled
+// RANGE: loop-merge: loop "b" of @refused: has another range than "a"
+// NEEDS: loop-merge: loop "c" of @refused: needs the result of "a"
+// FOLLOWS: loop-merge: loop "d" of @refused: needs what follows "a"
+// WRITTEN: loop-merge: loop "e" of @refused: reads what is written behind "a"
+// EFFECTS: loop-merge: loop "f" of @refused: loop.store in it has effects
+
+// What both read is read once, also where it is the same only after the loops are one.
+// CHECK-LABEL: loop.kernel @gates
+// CHECK-SAME:  loop.schedule = "merge(k, l)"
+// CHECK:         %[[s:.*]], %[[t:.*]] = loop.for "k" %k to 5 reduction carry(%[[a:.*]] = %z : f32 add, %[[b:.*]] = %z : f32 add) {
+// CHECK-NEXT:      %[[p:.*]] = loop.load %x (d0) -> (d0)(%k) : memref<5xf32>, f32
+// CHECK-NEXT:      %[[q:.*]] = loop.load %w (d0, d1) -> (d0, d1)(%i, %k)
+// CHECK-NEXT:      %[[u:.*]] = math.fma %[[p]], %[[q]], %[[a]] : f32
+// CHECK-NEXT:      %[[r:.*]] = loop.load %w (d0, d1) -> ((d0 + 4), d1)(%i, %k)
+// CHECK-NEXT:      %[[v:.*]] = math.fma %[[p]], %[[r]], %[[b]] : f32
+// CHECK-NEXT:      loop.yield %[[u]], %[[v]] : f32, f32
+// CHECK-NEXT:    }
+// CHECK-NEXT:    %[[e:.*]] = math.exp %[[s]] : f32
+// CHECK-NEXT:    loop.store %[[e]], %y
+// CHECK-NEXT:    loop.store %[[t]], %y
+loop.kernel @gates(%x: memref<5xf32>, %w: memref<8x5xf32>) -> (%y: memref<2x4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 4 {
+    %s = loop.for "k" %k to 5 reduction carry(%acc = %z : f32 add) {
+      %p = loop.load %x (d0) -> (d0)(%k) : memref<5xf32>, f32
+      %q = loop.load %w (d0, d1) -> (d0, d1)(%i, %k) : memref<8x5xf32>, f32
+      %t = math.fma %p, %q, %acc : f32
+      loop.yield %t : f32
+    }
+    %e = math.exp %s : f32
+    loop.store %e, %y (d0) -> (0, d0)(%i) : f32, memref<2x4xf32>
+    %u = loop.for "l" %l to 5 reduction carry(%acc = %z : f32 add) {
+      %p = loop.load %x (d0) -> (d0)(%l) : memref<5xf32>, f32
+      %q = loop.load %w (d0, d1) -> (d0 + 4, d1)(%i, %l) : memref<8x5xf32>, f32
+      %t = math.fma %p, %q, %acc : f32
+      loop.yield %t : f32
+    }
+    loop.store %u, %y (d0) -> (1, d0)(%i) : f32, memref<2x4xf32>
+  }
+}
+
+// The initial value of the second one is computed before the loop, what follows the first one after it.
+// BETWEEN-LABEL: loop.kernel @between
+// BETWEEN:       %[[n:.*]] = arith.negf %{{.*}} : f32
+// BETWEEN-NEXT:  %[[s:.*]], %[[u:.*]] = loop.for "k" %k to 4 reduction carry(%[[a:.*]] = %z : f32 add, %[[b:.*]] = %[[n]] : f32 max) {
+// BETWEEN:       %[[e:.*]] = math.exp %[[s]] : f32
+// BETWEEN-NEXT:  arith.addf %[[e]], %[[u]] : f32
+loop.kernel @between(%x: memref<4xf32>) -> (%y: memref<1xf32>) {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to 4 reduction carry(%acc = %z : f32 add) {
+    %p = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
+    %t = arith.addf %p, %acc : f32
+    loop.yield %t : f32
+  }
+  %e = math.exp %s : f32
+  %v = loop.load %x () -> (3)() : memref<4xf32>, f32
+  %n = arith.negf %v : f32
+  %u = loop.for "l" %l to 4 reduction carry(%top = %n : f32 max) {
+    %p = loop.load %x (d0) -> (d0)(%l) : memref<4xf32>, f32
+    %t = arith.maximumf %p, %top : f32
+    loop.yield %t : f32
+  }
+  %r = arith.addf %e, %u : f32
+  loop.store %r, %y () -> (0)() : f32, memref<1xf32>
+}
+
+loop.kernel @refused(%x: memref<4xf32>) -> (%y: memref<4xf32>) {
+  %z = arith.constant 0.0 : f32
+  %a = loop.for "a" %k to 4 reduction carry(%acc = %z : f32 add) {
+    %p = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
+    %t = arith.addf %p, %acc : f32
+    loop.yield %t : f32
+  }
+  %b = loop.for "b" %k to 3 reduction carry(%acc = %z : f32 add) {
+    %p = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
+    %t = arith.addf %p, %acc : f32
+    loop.yield %t : f32
+  }
+  %c = loop.for "c" %k to 4 reduction carry(%acc = %z : f32 add) {
+    %p = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
+    %q = arith.mulf %p, %a : f32
+    %t = arith.addf %q, %acc : f32
+    loop.yield %t : f32
+  }
+  %n = math.exp %a : f32
+  %d = loop.for "d" %k to 4 reduction carry(%acc = %n : f32 add) {
+    %p = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
+    %t = arith.addf %p, %acc : f32
+    loop.yield %t : f32
+  }
+  loop.store %b, %y () -> (0)() : f32, memref<4xf32>
+  loop.store %c, %y () -> (1)() : f32, memref<4xf32>
+  loop.store %d, %y () -> (2)() : f32, memref<4xf32>
+  loop.store %n, %y () -> (3)() : f32, memref<4xf32>
+  %e = loop.for "e" %k to 4 reduction carry(%acc = %z : f32 add) {
+    %p = loop.load %y (d0) -> (d0)(%k) : memref<4xf32>, f32
+    %t = arith.addf %p, %acc : f32
+    loop.yield %t : f32
+  }
+  %f = loop.for "f" %k to 4 reduction carry(%acc = %z : f32 add) {
+    %p = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
+    loop.store %p, %y (d0) -> (d0)(%k) : f32, memref<4xf32>
+    %t = arith.addf %p, %acc : f32
+    loop.yield %t : f32
+  }
+  loop.store %e, %y () -> (2)() : f32, memref<4xf32>
+  loop.store %f, %y () -> (3)() : f32, memref<4xf32>
+}
