@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -30,12 +30,16 @@ def pack(kernel: Consumed, argument: int, loops: Sequence[str]) -> KernelOp:
         for j0: reduce k: for j1: w[32 * j0 + j1, k]
         ->  the same with w[j0, k, j1], where loop.packing is (j0, k, j1) -> (32 * j0 + j1, k)
 
+    Parts that are read together and are equally far apart, such as w[j, k] and w[j + 64, k], are
+    interleaved: they have one more dimension, in front of that of the last loop.
+
     Elements of the new layout that are outside of the constant are 0, and each dimension has the
     size of a whole chunk of its loop, so that reading a chunk needs no mask, not even the last one.
 
     Raises:
-        ScheduleError: if the argument is not a constant, is packed already, or is not read by one
-            map of exactly these loops; if the size of a loop is unknown.
+        ScheduleError: if the argument is not a constant, is packed already, or is not read by maps
+            of exactly these loops that differ by multiples of a step; if the size of a loop is
+            unknown.
     """
     kind = input_numbered(STEP, kernel, argument).type
     attrs = kernel.attrs_of(argument)
@@ -53,9 +57,11 @@ def pack(kernel: Consumed, argument: int, loops: Sequence[str]) -> KernelOp:
             raise refusal(STEP, kernel, loop, "its size is not known", "a constant bound")
         sizes.append(size)
         variables.append(loop.variable)
-    packing = _packing(kernel, argument, loops, variables)
+    parts = _parts(kernel, argument, loops, variables)
+    if len(parts.numbers) > 1:
+        sizes.insert(-1, len(parts.numbers))
     packed = MemRefType(kind.element_type, sizes)
-    new = _Pack(kernel, argument, variables, packed, packing).run()
+    new = _Pack(kernel, argument, variables, packed, parts).run()
     return noted(new, "pack", argument, *loops)
 
 
@@ -68,15 +74,69 @@ def _whole_chunk(loop: ForOp) -> int | None:
     return max(0, min(known)) if known else most_iterations(loop)
 
 
-def _packing(
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of a constant that loops read."""
+
+    packing: AffineMap
+    """From an index of the packed constant to one of the constant."""
+    numbers: Mapping[AffineMap, int]
+    """The number of the part that is read by each map."""
+
+
+def _parts(
     kernel: KernelOp, argument: int, loops: Sequence[str], variables: Sequence[SSAValue]
-) -> AffineMap:
-    """The map from loop variables to the constant, the same in all reads.
+) -> _Parts:
+    """The parts of a constant, whose maps from loop variables differ by multiples of a step.
 
     Raises:
         ScheduleError: if the argument is read in any other way.
     """
-    found: AffineMap | None = None
+    maps = _maps(kernel, argument, loops, variables)
+    first = maps[0]
+    for position, name in enumerate(loops):
+        if position not in first.used_dims():
+            raise refusal(STEP, kernel, argument, f'its index does not depend on loop "{name}"')
+    if len(maps) == 1:
+        return _Parts(first, {first: 0})
+    apart: dict[AffineMap, tuple[int, ...]] = {first: (0,) * len(first.results)}
+    for map in maps[1:]:
+        known = [
+            value_of(normalized(a - b)) for a, b in zip(map.results, first.results, strict=True)
+        ]
+        if None in known:
+            raise refusal(STEP, kernel, argument, "is read by several maps", first, map)
+        apart[map] = tuple(cast(list[int], known))
+    ordered = sorted(apart, key=lambda map: apart[map])
+    start, step = apart[ordered[0]], _difference(apart[ordered[1]], apart[ordered[0]])
+    for number, map in enumerate(ordered):
+        distance = _difference(apart[map], start)
+        if distance != tuple(number * n for n in step):
+            fact = "is read by parts that are not equally far apart"
+            raise refusal(STEP, kernel, argument, fact, f"steps of {step}", distance)
+    return _Parts(_interleaved(ordered[0], step), {map: n for n, map in enumerate(ordered)})
+
+
+def _difference(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    return tuple(m - n for m, n in zip(a, b, strict=True))
+
+
+def _interleaved(map: AffineMap, step: Sequence[int]) -> AffineMap:
+    """The packing with one more dimension before the last, for parts that are a step apart."""
+    outer = [AffineExpr.dimension(n) for n in range(map.num_dims - 1)]
+    part, inner = AffineExpr.dimension(map.num_dims - 1), AffineExpr.dimension(map.num_dims)
+    results = (
+        normalized(expr.replace_dims_and_symbols([*outer, inner], []) + part * size)
+        for expr, size in zip(map.results, step, strict=True)
+    )
+    return AffineMap(map.num_dims + 1, 0, tuple(results))
+
+
+def _maps(
+    kernel: KernelOp, argument: int, loops: Sequence[str], variables: Sequence[SSAValue]
+) -> list[AffineMap]:
+    """The maps from loop variables to the constant by which it is read, each once."""
+    found: dict[AffineMap, None] = {}
     for use in kernel.body.block.args[argument].uses:
         load = use.operation
         if not isinstance(load, LoadOp):
@@ -88,15 +148,10 @@ def _packing(
             raise refusal(
                 STEP, kernel, argument, "is read at an index of other loops", ", ".join(loops)
             )
-        if found not in (None, map):
-            raise refusal(STEP, kernel, argument, "is read by several maps", found, map)
-        found = map
-    if found is None:
+        found[map] = None
+    if not found:
         raise refusal(STEP, kernel, argument, "is not read")
-    for position, name in enumerate(loops):
-        if position not in found.used_dims():
-            raise refusal(STEP, kernel, argument, f'its index does not depend on loop "{name}"')
-    return found
+    return list(found)
 
 
 def _map_over(load: LoadOp, variables: Sequence[SSAValue]) -> AffineMap | None:
@@ -121,11 +176,11 @@ class _Pack(Rebuild):
         argument: int,
         variables: Sequence[SSAValue],
         kind: MemRefType,
-        packing: AffineMap,
+        parts: _Parts,
     ) -> None:
         super().__init__(kernel)
         self.argument, self.variables = argument, variables
-        self.kind, self.packing = kind, packing
+        self.kind, self.parts = kind, parts
 
     def argument_types(self) -> list[Attribute]:
         types = super().argument_types()
@@ -134,7 +189,7 @@ class _Pack(Rebuild):
 
     def argument_attrs(self) -> Sequence[DictionaryAttr]:
         attrs = list(cast(Sequence[DictionaryAttr], super().argument_attrs()))
-        packing = {PACKING: AffineMapAttr(self.packing)}
+        packing = {PACKING: AffineMapAttr(self.parts.packing)}
         attrs[self.argument] = DictionaryAttr(attrs[self.argument].data | packing)
         return attrs
 
@@ -142,7 +197,12 @@ class _Pack(Rebuild):
         if op.buffer is not self.kernel.body.block.args[self.argument]:
             super().visit_load(op)
             return
-        self.load_like(op, [self.expr(variable) for variable in self.variables])
+        index = [self.expr(variable) for variable in self.variables]
+        if len(self.parts.numbers) > 1:
+            map = _map_over(op, self.variables)
+            assert map is not None
+            index.insert(-1, AffineExpr.constant(self.parts.numbers[map]))
+        self.load_like(op, index)
 
 
 @dataclass(frozen=True)
@@ -179,7 +239,8 @@ class LoopPackPass(PrimitivePass):
     }
     ```
 
-    Requires: an argument with `loop.constant` that is read by one map of exactly these loops.
+    Requires: an argument with `loop.constant` that is read by one map of exactly these loops, or by
+        several that differ by multiples of a step.
     Leaves: the argument with its packed type, and `loop.packing`.
     """
 

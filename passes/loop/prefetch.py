@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineSymExpr
 
 from ...core.budgets import EXACT
 from ...core.typed import memref_type
-from ...dialects.loop.linear import normalized
+from ...dialects.loop.linear import normalized, value_of
 from ...dialects.loop.loops import enclosing, extent_of
 from ...dialects.loop.nests import Consumed, check_number, loop_named, refusal
 from ...dialects.loop.ops import (
@@ -75,15 +75,22 @@ def prefetch(kernel: Consumed, argument: int, loop: str, ahead: int = 0) -> Kern
 
 
 def _read(kernel: KernelOp, loop: ForOp, argument: int) -> LoadOp:
-    """The one load in a loop that reads an argument."""
+    """The one load in a loop that reads an argument, or the first of those of a row's parts."""
     if not 0 <= argument < len(kernel.inputs):
         expected = f"0 <= number < {len(kernel.inputs)}"
         raise refusal(STEP, kernel, loop, "no such input", expected, argument)
     buffer = kernel.inputs[argument]
     loads = [op for op in loop.body.block.ops if isinstance(op, LoadOp) and op.buffer is buffer]
-    if len(loads) != 1:
+    if not loads or not all(_is_beside(load, loads[0]) for load in loads):
         raise refusal(STEP, kernel, loop, f"reads of argument {argument}", 1, len(loads))
-    return loads[0]
+    return min(loads, key=lambda load: [value_of(expr) or 0 for expr in load.map.data.results])
+
+
+def _is_beside(load: LoadOp, other: LoadOp) -> bool:
+    """Whether two loads differ in constants only: `pack` interleaves parts that way."""
+    pairs = zip(load.map.data.results, other.map.data.results, strict=True)
+    same = all(a == b or None not in (value_of(a), value_of(b)) for a, b in pairs)
+    return same and list(load.indices) == list(other.indices)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,10 @@
 // RUN: not stepwell-opt %s -p "loop-pack{kernel=sized argument=0 loops=i}" 2>&1 | filecheck %s --check-prefix=SIZED
 // RUN: not stepwell-opt %s -p "loop-pack{kernel=once argument=0 loops=i},loop-pack{kernel=once argument=0 loops=i}" 2>&1 | filecheck %s --check-prefix=AGAIN
 
+// RUN: stepwell-opt %s -p "loop-pack{kernel=parts argument=0 loops=i,j}" | filecheck %s --check-prefix=PARTS
+// RUN: not stepwell-opt %s -p "loop-pack{kernel=unequal argument=0 loops=j}" 2>&1 | filecheck %s --check-prefix=UNEQUAL
+
+// UNEQUAL: loop-pack: argument 0 of @unequal: is read by parts that are not equally far apart, expected steps of (4,), got (7,)
 // VARIES: loop-pack: argument 0 of @product: is not a constant, expected loop.constant; stage copies an argument of each call
 // NUMBER: loop-pack: argument 7 of @product: no such input, expected 0 <= number < 2, got 7
 // OTHER: loop-pack: argument 1 of @product: is read at an index of other loops, expected j
@@ -93,5 +97,35 @@ loop.kernel @narrow(%w: memref<5xf32> {loop.constant}) -> (%y: memref<5xf32>) {
   loop.for "j" %j to 5 {
     %p = loop.load %w (d0) -> (d0)(%j) : memref<5xf32>, f32
     loop.store %p, %y (d0) -> (d0)(%j) : f32, memref<5xf32>
+  }
+}
+
+// Three parts are interleaved, by their order in the constant.
+// PARTS-LABEL: loop.kernel @parts
+// PARTS-SAME: %w: memref<2x3x5xf32> {loop.constant, loop.packing = affine_map<(d0, d1, d2) -> (d0, ((d1 * 5) + d2))>}
+// PARTS:      loop.load %w (d0, d1) -> (d0, 2, d1)(%i, %j) : memref<2x3x5xf32>, f32
+// PARTS-NEXT: loop.load %w (d0, d1) -> (d0, 0, d1)(%i, %j) : memref<2x3x5xf32>, f32
+// PARTS-NEXT: loop.load %w (d0, d1) -> (d0, 1, d1)(%i, %j) : memref<2x3x5xf32>, f32
+loop.kernel @parts(%w: memref<2x15xf32> {loop.constant}) -> (%y: memref<2x5xf32>) {
+  loop.for "i" %i to 2 {
+    loop.for "j" %j to 5 {
+      %p = loop.load %w (d0, d1) -> (d0, d1 + 10)(%i, %j) : memref<2x15xf32>, f32
+      %q = loop.load %w (d0, d1) -> (d0, d1)(%i, %j) : memref<2x15xf32>, f32
+      %r = loop.load %w (d0, d1) -> (d0, d1 + 5)(%i, %j) : memref<2x15xf32>, f32
+      %s = arith.addf %p, %q : f32
+      %t = arith.mulf %s, %r : f32
+      loop.store %t, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<2x5xf32>
+    }
+  }
+}
+
+loop.kernel @unequal(%w: memref<12xf32> {loop.constant}) -> (%y: memref<4xf32>) {
+  loop.for "j" %j to 4 {
+    %p = loop.load %w (d0) -> (d0)(%j) : memref<12xf32>, f32
+    %q = loop.load %w (d0) -> (d0 + 4)(%j) : memref<12xf32>, f32
+    %r = loop.load %w (d0) -> (d0 + 7)(%j) : memref<12xf32>, f32
+    %s = arith.addf %p, %q : f32
+    %t = arith.mulf %s, %r : f32
+    loop.store %t, %y (d0) -> (d0)(%j) : f32, memref<4xf32>
   }
 }

@@ -13,6 +13,10 @@
 // RUN: stepwell-opt %s -p "loop-prefetch{kernel=blocks argument=0 loop=j ahead=256}" | filecheck %s --check-prefix=BLOCKS
 // RUN: not stepwell-opt %s -p "loop-prefetch{kernel=blocks argument=0 loop=t}" 2>&1 | filecheck %s --check-prefix=SEVERAL
 
+// RUN: stepwell-opt %s -p "loop-prefetch{kernel=parts argument=0 loop=k ahead=256}" | filecheck %s --check-prefix=PARTS
+// RUN: not stepwell-opt %s -p "loop-prefetch{kernel=apart argument=0 loop=k}" 2>&1 | filecheck %s --check-prefix=APART
+
+// APART: loop-prefetch: loop "k" of @apart: reads of argument 0, expected 1, got 2
 // KIND: loop-prefetch: loop "e" of @entries: is over the entries of a row
 
 // SEVERAL: loop-prefetch: loop "t" of @blocks: reads parts of several rows
@@ -144,4 +148,38 @@ loop.kernel @entries(%indptr: memref<?xi32>, %indices: memref<?xi32>) -> (%y: me
     loop.yield %t : f32
   }
   loop.store %s, %y () -> (0)() : f32, memref<1xf32>
+}
+
+// A row of interleaved parts is prefetched once, from its first part on: 32 elements in each iteration.
+// PARTS-LABEL: loop.kernel @parts
+// PARTS:         loop.for "k"
+// PARTS-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, 0, (d1 * 32))(%j, %k) : memref<4x8x2x16xf32>
+// PARTS-NEXT:      loop.prefetch %w (d0, d1) -> (d0, 2, 0, ((d1 * 32) + 16))(%j, %k) : memref<4x8x2x16xf32>
+// PARTS-NEXT:      loop.load %w (d0, d1)[s0] -> (d0, d1, 1, s0)(%j, %k)
+loop.kernel @parts(%w: memref<4x8x2x16xf32>) -> (%y: memref<4x16xf32>) {
+  %z = arith.constant dense<0.0> : vector<16xf32>
+  loop.for "j" %j to 4 {
+    %s = loop.for "k" %k to 8 reduction carry(%acc = %z : vector<16xf32> add) {
+      %v = loop.load %w (d0, d1)[s0] -> (d0, d1, 1, s0)(%j, %k) : memref<4x8x2x16xf32>, vector<16xf32>
+      %u = loop.load %w (d0, d1)[s0] -> (d0, d1, 0, s0)(%j, %k) : memref<4x8x2x16xf32>, vector<16xf32>
+      %r = arith.mulf %u, %v : vector<16xf32>
+      %t = arith.addf %acc, %r : vector<16xf32>
+      loop.yield %t : vector<16xf32>
+    }
+    loop.store %s, %y (d0)[s0] -> (d0, s0)(%j) : vector<16xf32>, memref<4x16xf32>
+  }
+}
+
+loop.kernel @apart(%w: memref<4x9x16xf32>) -> (%y: memref<4x16xf32>) {
+  %z = arith.constant dense<0.0> : vector<16xf32>
+  loop.for "j" %j to 4 {
+    %s = loop.for "k" %k to 8 reduction carry(%acc = %z : vector<16xf32> add) {
+      %v = loop.load %w (d0, d1)[s0] -> (d0, d1, s0)(%j, %k) : memref<4x9x16xf32>, vector<16xf32>
+      %u = loop.load %w (d0, d1)[s0] -> (d0, d1 + 1, s0)(%j, %k) : memref<4x9x16xf32>, vector<16xf32>
+      %r = arith.mulf %u, %v : vector<16xf32>
+      %t = arith.addf %acc, %r : vector<16xf32>
+      loop.yield %t : vector<16xf32>
+    }
+    loop.store %s, %y (d0)[s0] -> (d0, s0)(%j) : vector<16xf32>, memref<4x16xf32>
+  }
 }
