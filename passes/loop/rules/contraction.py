@@ -41,7 +41,7 @@ from .accesses import (
     lanes_for,
     stride,
 )
-from .panels import copy_panels, prefetch_panels, prefetch_rows, streamed
+from .panels import copy_panels, prefetch_next_panels, prefetch_panels, prefetch_rows, streamed
 from .register_tile import Tile, choose_tile, partial_sums
 from .steps import Parts, Schedule
 
@@ -71,6 +71,8 @@ class Roles:
     """Constant arguments that follow the lanes."""
     must_pack: bool
     """Whether one of them is not contiguous along the lanes unless packed."""
+    sums: int = 1
+    """How many sums are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
     body = nest[-1].body.block
     reductions = list(loops_in(body))
     top = [op for op in reductions if op.parent is body]
-    if len(top) != 1 or any(op.combines != [Combine.ADD] for op in reductions):
+    if len(top) != 1 or any(set(op.combines) != {Combine.ADD} for op in reductions):
         return None
     follows = {loop: dependents(loop) for loop in nest}
     factors = [op for op in accesses(top[0]) if isinstance(op, LoadOp)]
@@ -119,6 +121,7 @@ def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
             lane.loop_name.data,
             tuple(r.loop_name.data for r in reductions),
             *packed,
+            len(top[0].results),
         )
     return None
 
@@ -169,10 +172,15 @@ def _row_loop(
 
 
 def tuned_tile(
-    schedule: Schedule, lanes: int, rows: int | None, columns: int | None, apart: int | None
+    schedule: Schedule,
+    lanes: int,
+    rows: int | None,
+    columns: int | None,
+    apart: int | None,
+    sums: int = 1,
 ) -> Tile:
     """The register tile with the choices of tuning, and no more rows than there are."""
-    knobs, tile = schedule.knobs, choose_tile(schedule.target, lanes, rows, columns, apart)
+    knobs, tile = schedule.knobs, choose_tile(schedule.target, lanes, rows, columns, apart, sums)
     height = tile.rows if knobs.rows is None else knobs.rows
     if rows is not None:
         height = min(height, max(1, rows))
@@ -199,7 +207,7 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
         return None
     lanes = lanes_for(schedule.target, schedule.for_loop(nest))
     apart = bytes_between_rows(schedule, roles.row)
-    tile = tuned_tile(schedule, lanes, rows, columns, apart)
+    tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums)
     work = _work_of(schedule, roles, rows)
     panels = schedule.split(roles.lane, tile.columns, "mask")
     count = schedule.extent(panels.outer)
@@ -223,9 +231,12 @@ def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     if panels_outside:
         copy_panels(schedule, panel, roles.reductions[-1], tile.columns)
     _prefetch(schedule, roles, cut, streams)
+    if panels_outside and not streams and rows is not None and rows > tile.rows:
+        prefetch_next_panels(schedule, cut.reductions, roles.packed)
     if not work.is_small:
         _parallelise(schedule, roles, cut, parallel, work, tile)
-    return f"register tile of {tile.rows} x {tile.columns}"
+    several = f", {roles.sums} at once" if roles.sums > 1 else ""
+    return f"register tile of {tile.rows} x {tile.columns}{several}"
 
 
 def _roles_in(schedule: Schedule, nest: str) -> Roles | None:
@@ -237,6 +248,7 @@ def _roles_in(schedule: Schedule, nest: str) -> Roles | None:
     if not any(op.is_reduction for op in loops):
         return None
     sink_all(schedule, nest)
+    merge_sums(schedule, nest)
     return roles_of(schedule.kernel, perfect_nest(schedule.for_loop(nest)))
 
 
@@ -258,7 +270,7 @@ def _parallelise(
 
 
 def _work_of(schedule: Schedule, roles: Roles, rows: int | None) -> _Work:
-    sizes = [schedule.extent(name) for name in (roles.lane, *roles.reductions)]
+    sizes = [schedule.extent(name) for name in (roles.lane, *roles.reductions)] + [roles.sums]
     of_row = math.prod(UNKNOWN_EXTENT if size is None else max(1, size) for size in sizes)
     sizes += [rows, *(schedule.extent(name) for name in roles.outer)]
     is_small = None not in sizes and math.prod(cast(list[int], sizes)) < PARALLEL_WORK
@@ -351,6 +363,14 @@ def sink_all(schedule: Schedule, nest: str) -> None:
         schedule.sink(inner.loop_name.data)
 
 
+def merge_sums(schedule: Schedule, nest: str) -> None:
+    """Compute the sums of a perfect nest in one loop, such as those of parts of a product."""
+    body = perfect_nest(schedule.for_loop(nest))[-1].body.block
+    first, *others = [op.loop_name.data for op in body.ops if isinstance(op, ForOp)] or [""]
+    for other in others:
+        schedule.merge(first, other)
+
+
 def _make_tile(
     schedule: Schedule, roles: Roles, panel: str, axes: Sequence[str], tile: Tile
 ) -> Rows:
@@ -358,7 +378,7 @@ def _make_tile(
     if roles.row is not None:
         return cut_rows(schedule, roles, roles.row, axes[-1], tile)
     schedule.vectorize(*axes)
-    _unroll(schedule, roles.reductions, tile.vectors)
+    _unroll(schedule, roles.reductions, tile.in_a_row)
     return Rows(panel, roles.reductions[-1:])
 
 
@@ -371,7 +391,7 @@ def cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) 
             parts = schedule.split(row, size, "mask")
             tiles, inner = parts.outer, parts.inner
         schedule.vectorize(inner, lane)
-        _unroll(schedule, roles.reductions, size * tile.vectors)
+        _unroll(schedule, roles.reductions, size * tile.in_a_row)
         return Rows(tiles, roles.reductions[-1:])
     # A batch of unknown size is as fast as one of a known size: there is a tile for each rest.
     cases = joined = 0
@@ -383,7 +403,7 @@ def cut_rows(schedule: Schedule, roles: Roles, row: str, lane: str, tile: Tile) 
     schedule.vectorize(*itertools.chain(*parts.nests(lane)))
     reductions = [name for name in roles.reductions if schedule.has(name)]
     for height, (_, *inside) in zip(heights, parts.nests(*reductions), strict=True):
-        _unroll(schedule, inside, height * tile.vectors)
+        _unroll(schedule, inside, height * tile.in_a_row)
     # Of known rows, those of whole tiles have read each panel before.
     last = parts.forwarded[reductions[-1]]
     return Rows(parts.outer, last if rows is None else last[:1])

@@ -57,17 +57,31 @@ def streamed(schedule: Schedule, arguments: Sequence[int], reads: int) -> list[i
     """
     if reads > FEW:
         return []
-    large = KEPT * schedule.target.l2_bytes
-    return [n for n in arguments if _bytes(schedule.kernel.inputs[n].type) > large]
+    return _larger(schedule, arguments, KEPT * schedule.target.l2_bytes)
+
+
+def _larger(schedule: Schedule, arguments: Sequence[int], size: int) -> list[int]:
+    return [n for n in arguments if _bytes(schedule.kernel.inputs[n].type) > size]
 
 
 def prefetch_panels(
-    schedule: Schedule, reductions: Sequence[str], arguments: Sequence[int]
+    schedule: Schedule, reductions: Sequence[str], arguments: Sequence[int], ahead: int = AHEAD
 ) -> None:
     """Prefetch packed weights in the loops along their rows."""
     for argument in arguments:
         for reduction in reductions:
-            schedule.takes(schedule.prefetch, argument, reduction, AHEAD)
+            schedule.takes(schedule.prefetch, argument, reduction, ahead)
+
+
+def prefetch_next_panels(
+    schedule: Schedule, reductions: Sequence[str], arguments: Sequence[int]
+) -> None:
+    """Prefetch the next panel of weights that do not fit into the second-level cache.
+
+    All tiles of rows read a panel. The first of them would wait for it.
+    """
+    large = _larger(schedule, arguments, schedule.target.l2_bytes)
+    prefetch_panels(schedule, reductions, large, 0)
 
 
 def prefetch_rows(schedule: Schedule, reduction: str, packed: Sequence[int]) -> None:

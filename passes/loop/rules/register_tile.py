@@ -9,6 +9,9 @@ Its size follows from the target by three rules:
   rows are a multiple of a way of the first-level cache apart, as many of its ways;
 - MR * NV is at least 1.5 times the number of fmas in flight (latency times those issued in a
   cycle), since loads delay some of them; a tile of fewer rows cuts its reduction into partial sums.
+
+Where several sums are computed at once, such as the gates of a recurrent cell, each has MR x NV
+accumulators and its own second operand.
 """
 
 from __future__ import annotations
@@ -24,28 +27,41 @@ AHEAD = 2
 """Splats loaded ahead on machines without memory operands."""
 MOST_UNROLLED = 4
 """Accumulators for each place of a tile; more are not worth combining."""
+FEWEST_ROWS = 3
+"""Tiles of fewer rows, unless there are no more, load as many vectors as they accumulate."""
 ROWS_OF_ANY = 8
 """Rows of a tile if their number is unknown: each vector of a panel is used this many times."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A register tile of `rows` x `vectors` * `lanes`."""
+    """A register tile of `rows` x `vectors` * `lanes` for each of `sums`."""
 
     rows: int
     vectors: int
     lanes: int
     most: int
     """The rows of the largest tile that does not spill."""
+    sums: int = 1
 
     @property
     def columns(self) -> int:
         """The columns of the tile, and of a panel."""
         return self.vectors * self.lanes
 
+    @property
+    def in_a_row(self) -> int:
+        """The accumulators of a row, in vectors."""
+        return self.vectors * self.sums
+
 
 def choose_tile(
-    target: Target, lanes: int, rows: int | None, columns: int | None, apart: int | None = None
+    target: Target,
+    lanes: int,
+    rows: int | None,
+    columns: int | None,
+    apart: int | None = None,
+    sums: int = 1,
 ) -> Tile:
     """The register tile for M rows and N columns, None where they are unknown.
 
@@ -59,30 +75,35 @@ def choose_tile(
         rows: M.
         columns: N.
         apart: the distance in bytes between rows of the first operand, if known.
+        sums: how many sums are computed at once.
     """
     registers = target.vector_registers - (0 if target.memory_operands else AHEAD)
     if columns is not None and columns < lanes:
         lanes = power_of_two_from(columns)
-    vectors = 2
+    fewest = FEWEST_ROWS if rows is None else max(1, min(rows, FEWEST_ROWS))
+    choices = [n for n in (2, 3, 4, 1) if _most_rows(registers, n * sums) >= fewest] or [1]
+    vectors = choices[0]
     if columns is not None:
-        choices = [n for n in (2, 3, 4, 1) if _most_rows(registers, n) >= 3]
         vectors = min(choices, key=lambda n: -(-columns // (n * lanes)) * n * lanes)
+    in_a_row = vectors * sums
     addresses = target.general_registers - OTHER_ADDRESSES
-    most = min(addresses, _most_rows(registers, vectors))
+    most = max(1, min(addresses, _most_rows(registers, in_a_row)))
     if apart and apart % target.l1_way_bytes == 0:
         most = min(most, target.l1_ways)
     wanted = target.in_flight * 3 // 2
     if rows is None:
         few = min(ROWS_OF_ANY, most)
         enough = (
-            m for m in range(few, most) if m * vectors * partial_sums(target, m * vectors) >= wanted
+            m
+            for m in range(few, most)
+            if m * in_a_row * partial_sums(target, m * in_a_row) >= wanted
         )
-        return Tile(next(enough, most), vectors, lanes, most)
+        return Tile(next(enough, most), vectors, lanes, most, sums)
     if rows <= most:
-        return Tile(max(1, rows), vectors, lanes, most)
-    least = min(most, -(-wanted // vectors))
+        return Tile(max(1, rows), vectors, lanes, most, sums)
+    least = min(most, -(-wanted // in_a_row))
     best = min(range(most, least - 1, -1), key=lambda m: -rows % m)
-    return Tile(best, vectors, lanes, most)
+    return Tile(best, vectors, lanes, most, sums)
 
 
 def partial_sums(target: Target, accumulators: int) -> int:

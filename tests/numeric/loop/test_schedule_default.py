@@ -392,19 +392,21 @@ MACHINES = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "znver5", "neoverse-n1", "app
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("rows", [None, 1, 2, 5, 13, 64, 900])
 @pytest.mark.parametrize("columns", [None, 2, 7, 16, 48, 130, 1000])
-def test_register_tiles_follow_from_the_machine(machine, rows, columns) -> None:
+@pytest.mark.parametrize("sums", [1, 2, 4])
+def test_register_tiles_follow_from_the_machine(machine, rows, columns, sums) -> None:
     target = named(machine)
     lanes = target.lanes(32)
-    tile = choose_tile(target, lanes, rows, columns)
-    assert tile.rows * tile.vectors + tile.vectors + 1 <= target.vector_registers
+    tile = choose_tile(target, lanes, rows, columns, sums=sums)
+    in_a_row = tile.vectors * sums
+    assert tile.rows * in_a_row + in_a_row + 1 <= target.vector_registers
     assert tile.rows <= target.general_registers - 4
     if (rows is None or rows >= 12) and target.vector_registers == 32 and target.in_flight <= 8:
-        accumulators = tile.rows * tile.vectors
+        accumulators = tile.rows * in_a_row
         if rows is None:
             accumulators *= partial_sums(target, accumulators)
         assert accumulators >= target.in_flight * 3 // 2
     assert tile.rows <= tile.most
-    assert tile.most * tile.vectors + tile.vectors + 1 <= target.vector_registers
+    assert tile.most * in_a_row + in_a_row + 1 <= target.vector_registers
     if columns is not None and columns < lanes:
         assert tile.columns < 2 * columns * tile.vectors
 

@@ -154,7 +154,71 @@ loop.kernel @streamed(%x: memref<16x2048xf32>, %w: memref<2048x2048xf32> {loop.c
   }
 }
 
-// So are the next rows of an operand that is larger than a cache.
+// Weights that a cache keeps only in part are prefetched one panel ahead, while tiles of rows read the one before.
+// V4-LABEL: loop.kernel @next_panel
+// V4:       loop.for "j0" %j0 to 32 tiles {
+// V4-NEXT:    loop.for "i0" %i0 to 2 {
+// V4:             loop.prefetch %w (d0, d1, d2) -> (d0, 512, ((d1 * 16384) + (d2 * 16)))(%j0, %i0, %k) : memref<32x1024x32xf32>
+// V3-LABEL: loop.kernel @next_panel
+loop.kernel @next_panel(%x: memref<16x1024xf32>, %w: memref<1024x1024xf32> {loop.constant}) -> (%y: memref<16x1024xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 16 {
+    loop.for "j" %j to 1024 {
+      %s = loop.for "k" %k to 1024 reduction carry(%acc = %z : f32 add) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<16x1024xf32>, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : memref<1024x1024xf32>, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<16x1024xf32>
+    }
+  }
+}
+
+// Sums of parts are computed in one loop: six rows of four vectors of 16, and their weights are interleaved.
+// V4-LABEL: loop.kernel @parts
+// V4-SAME:  %w: memref<4x9x4x16xf32>
+// V4:         %a, %b, %c, %d = loop.for "k" %k to 9 reduction carry(%acc = {{.*}} : vector<6x16xf32> add) {
+// V3-LABEL: loop.kernel @parts
+// V3-SAME:  %w: memref<8x9x4x8xf32>
+// V3:         %a, %b, %c, %d = loop.for "k" %k to 9 reduction carry(%acc = {{.*}} : vector<2x8xf32> add) {
+loop.kernel @parts(%x: memref<12x9xf32>, %w: memref<9x256xf32> {loop.constant}) -> (%y: memref<12x64xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 12 {
+    loop.for "j" %j to 64 {
+      %a = loop.for "k" %k to 9 reduction carry(%acc = %z : f32 add) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<12x9xf32>, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : memref<9x256xf32>, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }
+      %b = loop.for "k1" %k to 9 reduction carry(%acc = %z : f32 add) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<12x9xf32>, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1 + 64)(%k, %j) : memref<9x256xf32>, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }
+      %c = loop.for "k2" %k to 9 reduction carry(%acc = %z : f32 add) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<12x9xf32>, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1 + 128)(%k, %j) : memref<9x256xf32>, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }
+      %d = loop.for "k3" %k to 9 reduction carry(%acc = %z : f32 add) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%i, %k) : memref<12x9xf32>, f32
+        %q = loop.load %w (d0, d1) -> (d0, d1 + 192)(%k, %j) : memref<9x256xf32>, f32
+        %t = math.fma %p, %q, %acc : f32
+        loop.yield %t : f32
+      }
+      %ab = arith.mulf %a, %b : f32
+      %cd = arith.mulf %c, %d : f32
+      %r = arith.addf %ab, %cd : f32
+      loop.store %r, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<12x64xf32>
+    }
+  }
+}
+
+// The next rows of an operand that is larger than a cache are prefetched as well.
 // V4-LABEL: loop.kernel @many_rows
 // V4:       loop.for "k"
 // V4-NEXT:    loop.prefetch %x (d0, d1) -> ((d0 * 8), ((d1 * 8) + 2048))(%i0, %k) : memref<2048x256xf32>
