@@ -126,7 +126,8 @@ def _fill(
         _Store(nest, results[number], outputs[number], reshape)
         for number, reshape in zip(planned.results, planned.reshapes, strict=True)
     ]
-    with nest.body.standing_for(stores[0].op), _loops(nest, planned) as index:
+    with nest.body.standing_for(stores[0].op), _loops(nest, planned) as variables:
+        index = planned.index(variables, nest.shapes.shape(planned.source))
         for store in stores:
             with nest.body.standing_for(store.op):
                 store.at(index)

@@ -1,8 +1,9 @@
-"""Whether an index reads different elements for different values of its variables."""
+"""Whether indices read different elements, one for different values of its variables, or two."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 from xdsl.ir.affine import AffineExpr
 
@@ -19,10 +20,7 @@ def is_injective(index: Iterable[AffineExpr], sizes: Mapping[AffineExpr, int | N
         index: affine expressions that divide by positive constants only.
         sizes: for each variable the number of its values, from 0 on; None where it is not known.
     """
-    ranges, variables = Ranges[Atom](), set[Atom]()
-    for expr, size in sizes.items():
-        variables.add(variable(expr))
-        ranges.know(variable(expr), 0, None if size is None else max(size - 1, 0))
+    ranges, variables = _ranges(sizes), {variable(expr) for expr in sizes}
     known, fixed = [polynomial(expr) for expr in index], set[Atom]()
     while True:
         before = len(fixed), len(known)
@@ -33,6 +31,37 @@ def is_injective(index: Iterable[AffineExpr], sizes: Mapping[AffineExpr, int | N
         known += _dividends(fixed, known, ranges)
         if before == (len(fixed), len(known)):
             return False
+
+
+def are_apart(
+    one: Sequence[AffineExpr],
+    other: Sequence[AffineExpr],
+    sizes: Mapping[AffineExpr, int | None],
+) -> bool:
+    """Whether two indices never name the same element, whatever their variables are.
+
+    True is certain, False is not: some dimension has to have other values in one than in the other.
+
+    Args:
+        one: affine expressions that divide by positive constants only.
+        other: as many.
+        sizes: as for `is_injective`.
+    """
+    ranges = _ranges(sizes)
+    for pair in zip(one, other, strict=True):
+        (low, high), (start, end) = (ranges.of(polynomial(expr)) for expr in pair)
+        if None not in (high, start) and cast(int, high) < cast(int, start):
+            return True
+        if None not in (end, low) and cast(int, end) < cast(int, low):
+            return True
+    return False
+
+
+def _ranges(sizes: Mapping[AffineExpr, int | None]) -> Ranges[Atom]:
+    ranges = Ranges[Atom]()
+    for expr, size in sizes.items():
+        ranges.know(variable(expr), 0, None if size is None else max(size - 1, 0))
+    return ranges
 
 
 def _reach(atom: Atom, ranges: Ranges[Atom]) -> int | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
-from ....core.dims import Dim
-from ..interfaces import GraphOp
+from ....core.dims import Dim, Shape
+from ..interfaces import GraphOp, Index
 
 MOST_OPERATORS = 100
 """A kernel is built by recursion from its results, and a longer one gains nothing."""
@@ -65,6 +65,17 @@ class ResultNest:
     """Whether loops that run more than once have another order than the dimensions."""
     entries: tuple[int, SSAValue] | None = None
     """A dimension that visits the stored entries of a matrix, row by row."""
+
+    def index(self, variables: Index, shape: Shape) -> Index:
+        """The index of a result, by the variables of the loops over its dimensions.
+
+        Several results may be made of one value. Operators read it at 0 along a dimension of
+        size 1, and so does the nest, or it would be computed for each of them.
+        """
+        if len(self.results) == 1:
+            return variables
+        zero, one = AffineExpr.constant(0), Dim.of(1)
+        return tuple(zero if n == one else expr for expr, n in zip(variables, shape, strict=True))
 
 
 @dataclass

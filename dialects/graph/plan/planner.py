@@ -121,19 +121,38 @@ class _Planner:
     def _nests(self) -> list[ResultNest]:
         """The results by the nest that computes them.
 
-        Each has its own, but for numbers that reductions give for the same rows.
+        Each has its own, but for numbers that reductions give for the same rows, and for what is
+        made of the same value, index by index.
         """
         nests: dict[object, ResultNest] = {}
+        keys: dict[SSAValue, object] = {}
         for number, value in enumerate(self.values.results):
             nest = self._nest_of(number)
             key: object = number
             if rank(nest.source) == 1 and self.values.is_deep(value):
                 key = self.values.shapes.shape(nest.source)[0]
+            elif nest.reshapes == [None]:
+                sources = self._sources(value)
+                key = next((keys[source] for source in sources if source in keys), number)
+                keys |= dict.fromkeys(sources, key)
             known = nests.setdefault(key, nest)
             if known is not nest:
                 known.results += nest.results
                 known.reshapes += nest.reshapes
         return list(nests.values())
+
+    def _sources(self, value: SSAValue) -> list[SSAValue]:
+        """A value, and those of the group that it is made of, index by index."""
+        found = [value]
+        for made in found:
+            op = made.owner
+            if not isinstance(op, GraphOp):
+                continue
+            for operand in op.operands:
+                own = operand.owner in self.values.inside
+                if own and operand not in found and self.values.uses.at_own_index(op, operand):
+                    found.append(operand)
+        return found
 
     def _nest_of(self, number: int) -> ResultNest:
         """The nest of one result by itself."""

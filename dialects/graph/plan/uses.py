@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
+from ....core.building.affine import polynomial
 from ...sparse_tensor import is_sparse
 from ..interfaces import FusionKind, GraphOp, tensor_type
 from ..ops_constant import ConstantOp
@@ -166,6 +167,21 @@ class Uses:
             if is_sparse(op.operands[number].type) and _gives_entries_of(recording, number)
         }
         return {op.operands[number] for number in numbers}
+
+    def start_of_part(self, op: Operation, value: SSAValue) -> int | None:
+        """The first column that an operator reads of an operand, one for each of its own.
+
+        None if it reads the operand in any other way. That is so for a slice of columns.
+        """
+        if not isinstance(op, GraphOp) or not self.passes_index(op):
+            return None
+        starts = set[int | None]()
+        for recording, read in self._reads(op, value):
+            *outer, last = read.index
+            start = polynomial(last - AffineExpr.dimension(len(outer))).number
+            same = len(read.index) == recording.rank and _are_own(outer, 0)
+            starts.add(start if same else None)
+        return starts.pop() if len(starts) == 1 else None
 
     def takes_rows(self, op: GraphOp) -> bool:
         """Whether an operator takes some rows of an operand as they are."""

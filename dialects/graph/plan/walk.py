@@ -8,6 +8,7 @@ says in words why there is no plan.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -19,7 +20,7 @@ from ....core.dims import Dim
 from ..interfaces import GraphOp, Index, rank, tensor_type
 from .accesses import Atom, AtomKind, RecordedLoopKind, Recording, Sources, atoms_in
 from .group_values import GroupValues
-from .injective import is_injective
+from .injective import are_apart, is_injective
 from .local_buffers import local_type
 from .nest_plan import NAMES, Loops, PlannedLoop, Refusal, ResultNest
 
@@ -56,6 +57,7 @@ class Walk:
         self.computed: set[SSAValue] = set()
         """Values that this nest computes, except those that are staged before all nests."""
         self._atoms: list[frozenset[PlannedLoop]] = []
+        self._variables: dict[AffineExpr, PlannedLoop] = {}
         self.ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
         self._demands: dict[SSAValue, dict[Index, Demand]] = {}
         self._reshaped: set[tuple[SSAValue, Index]] = set()
@@ -65,7 +67,8 @@ class Walk:
         """This walk, after it has come to its end, or to entries that the nest has to visit."""
         own = self._own = self._open_root()
         for number, reshape in zip(self.nest.results, self.nest.reshapes, strict=True):
-            value, index = self.values.results[number], own
+            value = self.values.results[number]
+            index = self.nest.index(own, self.values.shapes.shape(self.nest.source))
             if reshape is not None:
                 index = tuple(self.atom(self.loops_of(own)) for _ in range(rank(value)))
                 self._reshaped.add((reshape, index))
@@ -91,7 +94,7 @@ class Walk:
             return self._open_entries(*self.nest.entries)
         order = self.nest.order or list(dims)
         self.root = self._parallel([extents[dim] for dim in order])
-        variables = [self.atom({loop}) for loop in self.root]
+        variables = [self.variable(loop) for loop in self.root]
         return tuple(variables[order.index(dim)] for dim in dims)
 
     def _open_entries(self, dim: int, matrix: SSAValue) -> Index:
@@ -100,7 +103,7 @@ class Walk:
         del extents[dim]
         rows = self.values.shapes.shape(matrix)[0]
         self.root = self._parallel([rows, *extents, None])
-        row, *between, number = (self.atom({loop}) for loop in self.root)
+        row, *between, number = (self.variable(loop) for loop in self.root)
         position = self.atom({self.root[0]}) + number
         column = self.atom({self.root[0], self.root[-1]})
         self.ends[matrix, position] = row, column
@@ -116,6 +119,12 @@ class Walk:
         """A number that depends on loops."""
         self._atoms.append(frozenset(loops))
         return AffineExpr.dimension(len(self._atoms) - 1)
+
+    def variable(self, loop: PlannedLoop) -> AffineExpr:
+        """The number of the iteration of a loop over a bound."""
+        expr = self.atom({loop})
+        self._variables[expr] = loop
+        return expr
 
     # The values.
 
@@ -136,7 +145,8 @@ class Walk:
             demands.append(self._fill(value, fixed[0], depth))
         if demands and depth != 0:
             self.computed.add(value)
-        if len(demands) > 1 or any(self._is_repeated(value, demand) for demand in demands):
+        again = len(demands) > 1 and not self._are_parts(demands)
+        if again or any(self._is_repeated(value, demand) for demand in demands):
             self.repeated.add(value)
         for demand in demands:
             self._read(op, value, demand)
@@ -146,7 +156,7 @@ class Walk:
         outer = demand.index[:depth]
         outside = _up_to(demand.loops, self.loops_of(outer))
         inner = self._parallel(self.values.shapes.shape(value)[depth:], len(outside))
-        return Demand((*outer, *(self.atom({loop}) for loop in inner)), (*outside, *inner))
+        return Demand((*outer, *map(self.variable, inner)), (*outside, *inner))
 
     def _again(self, demand: Demand, exprs: Iterable[AffineExpr]) -> int | None:
         """The outermost loop in each iteration of which the same element would be computed.
@@ -176,6 +186,12 @@ class Walk:
             sizes[AffineExpr.dimension(atom)] = size
         return not is_injective(demand.index, sizes)
 
+    def _are_parts(self, demands: Sequence[Demand]) -> bool:
+        """Whether uses are of parts of a value that have no element in common."""
+        sizes = {variable: loop.iterations for variable, loop in self._variables.items()}
+        pairs = itertools.combinations(demands, 2)
+        return all(are_apart(one.index, other.index, sizes) for one, other in pairs)
+
     def _depth(self, value: SSAValue, demands: Sequence[Demand]) -> int | None:
         """How many leading indices each buffer for a value has; None if it is not staged.
 
@@ -191,7 +207,7 @@ class Walk:
                 first, idle = demand, number
         depth = min(self._common_depth(first, idle, demands), self.staged.get(value, rank(value)))
         fits = local_type(tensor_type(value), depth) is not None
-        several = len(demands) > 1 and not self.ends
+        several = len(demands) > 1 and not self.ends and not self._are_parts(demands)
         again = idle is not None or (several and self._reduces_for_each(value, first, depth))
         if not again and value not in self.staged:
             return depth if several and fits and self._is_expensive(value, demands) else None
@@ -310,6 +326,8 @@ class _Site:
         """The expression for an atom, after all earlier ones are bound."""
         walk = self._walk
         if atom.loop is not None:
+            if atom.kind == AtomKind.LOOP:
+                return walk.variable(self._loops[atom.loop])
             expr = walk.atom({self._loops[atom.loop]})
             if atom.kind == AtomKind.COLUMN:
                 loop = self._recording.loops[atom.loop]

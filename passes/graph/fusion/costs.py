@@ -11,7 +11,7 @@ from ....dialects.graph.interfaces import FusionKind, GraphOp, tensor_type
 from ....dialects.graph.plan.nest_plan import NestPlan
 from ....dialects.graph.plan.recording import is_reshape
 from ....dialects.graph.plan.uses import Uses
-from .groups import Gain, Group, Proposal
+from .groups import Gain, Group, Proposal, users_of
 
 _LONGEST_STAGED_ROW = 1024
 # What has a value for each entry is computed once for a few vectors of a row, not once for all
@@ -20,6 +20,11 @@ _LONGEST_ROW_OF_ENTRY = 128
 _LONGEST_DOT_OF_ENTRY = 16
 
 _MANY_TIMES = "a contraction reads each element many times and would compute it each time"
+MOST_PARTS = 4
+"""Parts of a product that are computed together: each has accumulators of its own."""
+
+ELSEWHERE = "it is needed outside of that kernel as well"
+_OWN_INDEX = "only operators that read it at their own index can follow a contraction in its loops"
 _OTHER_ROWS = "the kernel that reads it has other rows"
 
 
@@ -47,6 +52,11 @@ class Costs:
             return [*found, Gain.ENTRIES]
         if self._is_reread(maker, reader):
             return [Gain.REREAD]
+        if reader.anchor is None and maker.is_of(FusionKind.CONTRACTION):
+            return [Gain.PARTS]
+        if reader.anchor is None and maker.anchor is None:
+            shared = any(user not in reader.ops for user in users_of(maker.results))
+            return [Gain.STORED] if shared else found
         return found or [Gain.ROWS]
 
     def objection(self, proposal: Proposal) -> str | None:
@@ -58,6 +68,10 @@ class Costs:
         match proposal.gain:
             case Gain.USER:
                 return self._against_contraction(proposal)
+            case Gain.STORED:
+                return self._against_stored(proposal)
+            case Gain.PARTS:
+                return self._against_parts(proposal)
             case Gain.PRODUCT:
                 return self._against_product(maker, reader, proposal.value)
             case Gain.ENTRIES:
@@ -71,6 +85,10 @@ class Costs:
 
     def objection_to(self, plan: NestPlan, proposal: Proposal) -> str | None:
         """What speaks against the plan of a merged group; None where nothing does."""
+        if proposal.gain in (Gain.STORED, Gain.PARTS):
+            made = (value for op in proposal.maker.ops for value in op.results)
+            again = any(value in plan.repeated or value in plan.staged for value in made)
+            return "it would be computed more than once" if again else None
         if proposal.gain not in (Gain.USER, Gain.ROWS, Gain.COMMON_REDUCTION, Gain.REREAD):
             return None
         reordered = any(nest.reordered for nest in plan.nests)
@@ -100,6 +118,34 @@ class Costs:
         products = (user for user in proposal.users if _is_contraction(user))
         again = any(self.uses.repeats(user, proposal.value) for user in products)
         return _MANY_TIMES if again else None
+
+    # What several operators read.
+
+    def _against_stored(self, proposal: Proposal) -> str | None:
+        # c = f * u is a result, and o * tanh(c) reads it at its own index
+        value, users = proposal.value, proposal.users
+        own = all(self.uses.at_own_index(user, value) for user in users)
+        return None if own else ELSEWHERE
+
+    def _against_parts(self, proposal: Proposal) -> str | None:
+        # sigmoid(dense(x, w)[:, :n]) * tanh(dense(x, w)[:, n:]) needs two sums for each element
+        product, reader, value = proposal.maker.anchor, proposal.reader, proposal.value
+        assert product is not None
+        if self.uses.walked(product) or self.uses.of_entries(product):
+            return _OWN_INDEX
+        made, starts = {value}, set[int | None]()
+        for op in reader.ops:
+            if value in op.operands:
+                starts.add(self.uses.start_of_part(op, value))
+            elif not all(self.uses.at_own_index(op, o) for o in op.operands if o in made):
+                return _OWN_INDEX
+            if not made.isdisjoint(op.operands):
+                made.update(op.results)
+        if None in starts or not self.uses.is_tileable(product):
+            return _OWN_INDEX
+        if len(starts) > MOST_PARTS:
+            return f"a product computes at most {MOST_PARTS} of its parts together"
+        return None
 
     # The rows that a dense product reads.
 
@@ -193,10 +239,7 @@ class Costs:
             # The plan says what its loops can take in.
             return None
         if maker.is_of(FusionKind.CONTRACTION):
-            return (
-                "only operators that read it at their own index can follow a contraction in its "
-                "loops"
-            )
+            return _OWN_INDEX
         if reader.is_of(FusionKind.CONTRACTION):
             return "no other reduction can be in the loops of a contraction"
         if any(group.anchor and self.uses.walked(group.anchor) for group in (maker, reader)):

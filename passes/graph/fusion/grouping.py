@@ -22,7 +22,7 @@ from ....dialects.graph.plan.nest_plan import MOST_OPERATORS, NestPlan
 from ....dialects.graph.plan.planner import plan_nests
 from ....dialects.graph.plan.recording import Recorder
 from ....dialects.graph.plan.uses import Uses
-from .costs import Costs
+from .costs import ELSEWHERE, Costs
 from .groups import Gain, Group, Proposal, Region, results_of, users_of
 from .outlining import has_kernel
 
@@ -69,8 +69,9 @@ class Grouping:
         2. Every other operator goes where all its users are, the last ones first.
         3. The rows that a sparse product makes go into the dense product that reads them.
         4. Values of stored entries go where one kernel visits the rows of their matrix.
-        5. Whatever still has an edge to another group is proposed once more, for any gain; so
-           each edge that stays has its reason.
+        5. Whatever still has an edge to another group is proposed once more, for any gain: now
+           operators read on what is stored, and parts of a product. So each edge that stays has
+           its reason.
         6. Groups that give numbers for the rows of one sparse matrix become one.
         """
         for kind in _ANCHORS:
@@ -102,7 +103,7 @@ class Grouping:
             plural = "" if self.max_ops == 1 else "s"
             return f"a kernel may have at most {self.max_ops} operator{plural}"
         if self._is_needed_outside(proposal):
-            return "it is needed outside of that kernel as well"
+            return ELSEWHERE
         why = self.costs.objection(proposal)
         if why is not None or self._is_evident(proposal):
             return why
@@ -116,6 +117,8 @@ class Grouping:
         maker, reader = proposal.maker, proposal.reader
         if proposal.gain == Gain.SIBLINGS:
             return False
+        if proposal.gain == Gain.STORED:
+            return self._come_back([*maker.ops, *reader.ops])
         if proposal.gain == Gain.EPILOGUE and maker.is_of(FusionKind.NEST):
             return self._come_back([*maker.ops, *reader.ops])
         return any(user not in reader.ops for user in users_of(maker.results))
@@ -233,10 +236,11 @@ class Grouping:
                 continue
             for value in group.results:
                 for reader in dict.fromkeys(map(self.group_of.get, users_of([value]))):
-                    if reader is None or self.group_of[op] is reader:
+                    maker = self.group_of[op]
+                    if reader is None or maker is reader:
                         continue
-                    for gain in self.costs.gains(group, reader, value):
-                        if gain in gains and self._ask(Proposal(gain, group, reader, value)):
+                    for gain in self.costs.gains(maker, reader, value):
+                        if gain in gains and self._ask(Proposal(gain, maker, reader, value)):
                             break
 
     def _propose_siblings(self) -> None:

@@ -16,6 +16,8 @@ class Gain(Enum):
 
     EPILOGUE = "its epilogue is computed while the result is in registers"
     USER = "elementwise operators are computed where they are used"
+    STORED = "what it stores is read by the next operators while it is in registers"
+    PARTS = "the parts of the product that they read are computed together"
     PRODUCT = "the row of values between the products never leaves the cache"
     COMMON_REDUCTION = "reductions over the same entries of a row are computed together"
     ENTRIES = "the values of the entries of a row are computed where they are read"
