@@ -228,7 +228,9 @@ class Executable:
         given = results.given(signature.outputs, out)
         results.refuse_where_computed(signature, given)
         arrays = [
-            results.array(spec, [dim.evaluate(sizes) for dim in shape], value)
+            results.array(
+                spec, [dim.evaluate(sizes) for dim in shape], value, bool(signature.computed)
+            )
             for spec, shape, value in zip(
                 signature.outputs, signature.largest_shapes, given, strict=True
             )

@@ -27,7 +27,8 @@ _DTYPE_MASK = int.from_bytes(b"\xff\xff\xff\0\xff\xff\xff\xff", sys.byteorder, s
 """Masks out the byte between the kind, character and byte order of a dtype and its number."""
 
 _CONTIGUOUS, _ALIGNED, _WRITABLE = 0x1, 0x100, 0x400
-_ABI_VERSION, _NDARRAY, _NEW_FROM_DESCR = 0, 2, 94
+_ABI_VERSION, _NDARRAY = 0, 2
+_FUNCTIONS = {"PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
 """Indices into NumPy's table of functions, which never change."""
 _ABI = 0x2000000
 
@@ -42,6 +43,7 @@ _NAMES = {
 _OBJECTS: dict[str, object] = {
     **{key: sys.intern(name) for key, name in _NAMES.items()},
     "array_type": np.ndarray,
+    "byte_type": np.dtype(np.uint8),
     "tuple_type": tuple,
     "none": None,
     "exception_type": Exception,
@@ -144,6 +146,7 @@ def layout(plan: int) -> Layout:
     Args:
         plan: the offset of the address of its plan in an executable.
     """
+    table = _numpy_functions()
     return Layout(
         type=_TYPE,
         data=_DATA,
@@ -157,5 +160,5 @@ def layout(plan: int) -> Layout:
         readable=_CONTIGUOUS | _ALIGNED,
         writable=_CONTIGUOUS | _ALIGNED | _WRITABLE,
         objects=tuple((name, id(value)) for name, value in _OBJECTS.items()),
-        new_array=_numpy_functions()[_NEW_FROM_DESCR],
+        functions=tuple((name, table[number]) for name, number in _FUNCTIONS.items()),
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ..backends.llvm.boundary.plan import LARGE_RESULT, LINE
 from ..core.arrays import plain_array, refuse_mask
 from ..core.dims import Shape
 from ..core.dtypes import dtype_named
@@ -33,8 +35,13 @@ def given(specs: Sequence[ValueSpec], out: object) -> Sequence[object]:
     raise InputError(explain("call", "wrong out", expected=expected, got=got))
 
 
-def array(spec: ValueSpec, shape: Sequence[int], out: object) -> np.ndarray:
+def array(
+    spec: ValueSpec, shape: Sequence[int], out: object, resizable: bool = False
+) -> np.ndarray:
     """The array for a result: a new one, or a view of the given one.
+
+    Args:
+        resizable: whether a new one gets another size: see `cut`.
 
     Raises:
         InputError: if the given array has another dtype or shape, is read-only, or is not
@@ -42,7 +49,7 @@ def array(spec: ValueSpec, shape: Sequence[int], out: object) -> np.ndarray:
         StepwellError: if there is not enough memory.
     """
     if out is None:
-        return new(spec, shape)
+        return new(spec, shape, resizable)
     if not isinstance(out, np.ndarray):
         raise _wrong(spec, "not an array", "numpy.ndarray", type(out).__name__)
     refuse_mask(f'output "{spec.name}"', out)
@@ -81,8 +88,8 @@ def cut(arrays: Sequence[np.ndarray], shapes: Sequence[Shape], sizes: Mapping[st
             array.resize(exact, refcheck=False)
 
 
-def new(spec: ValueSpec, shape: Sequence[int]) -> np.ndarray:
-    """A new array for a result.
+def new(spec: ValueSpec, shape: Sequence[int], resizable: bool) -> np.ndarray:
+    """A new array for a result; a large one begins at a line of the cache, unless it is resized.
 
     Raises:
         InputError: if a size that follows from those of the arguments is negative.
@@ -90,10 +97,16 @@ def new(spec: ValueSpec, shape: Sequence[int]) -> np.ndarray:
     """
     if any(size < 0 for size in shape):
         raise _wrong(spec, "a size is negative", "0 or more", list(shape))
+    dtype = dtype_named(spec.dtype)
+    size = math.prod(shape) * dtype.itemsize
     try:
-        return np.empty(shape, dtype_named(spec.dtype))
+        if resizable or size < LARGE_RESULT:
+            return np.empty(shape, dtype)
+        raw = np.empty(size + LINE, np.uint8)
     except (MemoryError, ValueError) as error:
         raise no_memory(f'result "{spec.name}" of shape {list(shape)}') from error
+    start = -raw.ctypes.data % LINE
+    return raw[start : start + size].view(dtype).reshape(shape)
 
 
 def targets(

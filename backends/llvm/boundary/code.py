@@ -15,7 +15,7 @@ from ....core.target import host
 from ....dialects.rt import ops as rt
 from ..linking import PTR, Definitions, linked
 from ..machine import machine
-from .plan import ARGUMENTS, LARGEST_ARENA, POLYNOMIAL, RECORDS, Plan
+from .plan import ARGUMENTS, LARGE_RESULT, LARGEST_ARENA, LINE, POLYNOMIAL, RECORDS, Plan
 
 ENTRY = "stepwell_entry"
 """The name of the function that `add_entry` makes, which takes a frame."""
@@ -23,8 +23,8 @@ ENTRY = "stepwell_entry"
 _FILES = [
     Path(__file__).with_name(f"{name}.ll") for name in ("reader", "arguments", "results", "call")
 ]
-_NEW_ARRAY = "PyArray_NewFromDescr"
-"""A function of NumPy, which is not a symbol of the process."""
+_OF_NUMPY = "PyArray_"
+"""What the names of NumPy's functions begin with, which are not symbols of the process."""
 
 _EXPORTED = ("stepwell_call", "stepwell_frame")
 
@@ -60,7 +60,7 @@ class Layout:
     """The memory layout of Python's and NumPy's objects, and objects that the boundary uses.
 
     Offsets are in bytes. `dtype_mask`, `readable` and `writable` are bit masks, `objects` and
-    `new_array` are addresses.
+    `functions` are addresses.
     """
 
     type: int
@@ -80,8 +80,8 @@ class Layout:
     """The flags of an array to which results can be written."""
     objects: tuple[tuple[str, int], ...]
     """Types, constants and attribute names, by their names in the IR."""
-    new_array: int
-    """The address of NumPy's `PyArray_NewFromDescr`."""
+    functions: tuple[tuple[str, int], ...]
+    """Functions of NumPy, by their names."""
 
 
 def _definitions(layout: Layout) -> Definitions:
@@ -107,6 +107,8 @@ def _definitions(layout: Layout) -> Definitions:
     made.place("frame_arguments", 8 * ARGUMENTS)
     made.number("polynomial", POLYNOMIAL)
     made.number("largest_arena", LARGEST_ARENA)
+    made.number("large_result", LARGE_RESULT)
+    made.number("line", LINE)
     made.number("arena_too_small", rt.ARENA_TOO_SMALL, 32)
     return made
 
@@ -123,10 +125,11 @@ def install(layout: Layout) -> Boundary:
     module = linked(_FILES, _definitions(layout), _EXPORTED, target_machine)
     called = [f.name for f in module.functions if f.is_declaration and f.name.startswith("Py")]
     for name in called:
-        if name != _NEW_ARRAY:
+        if not name.startswith(_OF_NUMPY):
             function = getattr(ctypes.pythonapi, name)
             llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
-    llvm.add_symbol(_NEW_ARRAY, layout.new_array)
+    for name, address in layout.functions:
+        llvm.add_symbol(name, address)
     tuning = llvm.create_pipeline_tuning_options(speed_level=1)
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()

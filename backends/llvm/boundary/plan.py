@@ -32,6 +32,12 @@ DENSE, CSR = 0, 1
 POLYNOMIAL = -(1 << 63)
 LARGEST_ARENA = 1 << 62
 """The largest arena: sizes are signed and have 64 bits."""
+LARGE_RESULT = 1 << 22
+"""A new array for a result of this many bytes or more is at a multiple of `LINE` bytes.
+
+NumPy's own are 16 bytes after one, where each vector crosses a line of the cache.
+"""
+LINE = 64
 
 ARGUMENTS = rt.WORDS
 """The position of the argument words in a frame."""

@@ -4,14 +4,19 @@
 
 ; Python, NumPy and LLVM
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare i32 @PyArray_SetBaseObject(ptr, ptr)
+declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
 declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
 declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 
 ; Made by code.py
 declare ptr @array_type()
+declare ptr @byte_type()
 declare i64 @data_of(ptr)
+declare i64 @large_result()
 declare i64 @largest_arena()
+declare i64 @line()
 declare i64 @polynomial()
 declare ptr @shape_of(ptr)
 declare i32 @writable()
@@ -144,6 +149,45 @@ no:
   ret i1 false
 }
 
+; A new array at the beginning of a line, part of one of bytes; null where no memory is left. It takes
+; over a reference to its dtype.
+define ptr @aligned_array(ptr %descr, i32 %rank, ptr %shape, i64 %bytes) nounwind {
+entry:
+  %array_type = call ptr @array_type()
+  %byte_type = call ptr @byte_type()
+  %line = call i64 @line()
+  %size = alloca i64
+  %more = add i64 %bytes, %line
+  store i64 %more, ptr %size
+  call void @Py_IncRef(ptr %byte_type)
+  %raw = call ptr @PyArray_NewFromDescr(ptr %array_type, ptr %byte_type, i32 1, ptr %size,
+                                        ptr null, ptr null, i32 0, ptr null)
+  %none = icmp eq ptr %raw, null
+  br i1 %none, label %failed, label %view
+view:
+  %data = call i64 @data_of(ptr %raw)
+  %back = sub i64 0, %line
+  %last = sub i64 %line, 1
+  %after = add i64 %data, %last
+  %start = and i64 %after, %back
+  %place = inttoptr i64 %start to ptr
+  %flags = call i32 @writable()
+  %array = call ptr @PyArray_NewFromDescr(ptr %array_type, ptr %descr, i32 %rank, ptr %shape,
+                                          ptr null, ptr %place, i32 %flags, ptr null)
+  %missing = icmp eq ptr %array, null
+  br i1 %missing, label %alone, label %based
+based:
+  ; It takes over the reference to the bytes.
+  %status = call i32 @PyArray_SetBaseObject(ptr %array, ptr %raw)
+  ret ptr %array
+alone:
+  call void @Py_DecRef(ptr %raw)
+  ret ptr null
+failed:
+  call void @Py_DecRef(ptr %descr)
+  ret ptr null
+}
+
 ; A new reference to an array for a result: the one given, or a new one. Null where the given one
 ; cannot be used, or no memory is left.
 define ptr @result(ptr %r, ptr %given, ptr %shape) nounwind {
@@ -192,8 +236,18 @@ make:
   %rank32 = trunc i64 %rank to i32
   ; The array takes over a reference to its dtype.
   call void @Py_IncRef(ptr %descr)
-  %made = call ptr @PyArray_NewFromDescr(ptr %array_type, ptr %descr, i32 %rank32, ptr %shape,
-                                         ptr null, ptr null, i32 0, ptr null)
+  %most = call i64 @large_result()
+  %large = icmp uge i64 %bytes, %most
+  br i1 %large, label %in_lines, label %anywhere
+in_lines:
+  %in = call ptr @aligned_array(ptr %descr, i32 %rank32, ptr %shape, i64 %bytes)
+  br label %allocated
+anywhere:
+  %at_any = call ptr @PyArray_NewFromDescr(ptr %array_type, ptr %descr, i32 %rank32, ptr %shape,
+                                           ptr null, ptr null, i32 0, ptr null)
+  br label %allocated
+allocated:
+  %made = phi ptr [ %in, %in_lines ], [ %at_any, %anywhere ]
   %none = icmp eq ptr %made, null
   br i1 %none, label %no, label %done
 look:
@@ -226,7 +280,7 @@ take:
   call void @Py_IncRef(ptr %given)
   br label %done
 done:
-  %array = phi ptr [ %made, %make ], [ %given, %take ]
+  %array = phi ptr [ %made, %allocated ], [ %given, %take ]
   %data = call i64 @data_of(ptr %array)
   store i64 %data, ptr %data_place
   call void @occupy(ptr %r, i64 %data, i64 %bytes)
