@@ -37,6 +37,13 @@ class Places:
 
 
 @dataclass(frozen=True)
+class Sorted:
+    """An input of a row of sorted numbers."""
+
+    size: int
+
+
+@dataclass(frozen=True)
 class Offsets:
     """An input of offsets that divide rows into segments of random sizes."""
 
@@ -44,7 +51,7 @@ class Offsets:
     rows: int
 
 
-Input = tuple[int, ...] | Places | Offsets
+Input = tuple[int, ...] | Places | Offsets | Sorted
 """The shape of normally distributed numbers, or integers."""
 
 
@@ -79,6 +86,8 @@ def _random(rng: np.random.Generator, spec: Input) -> np.ndarray:
     if isinstance(spec, Offsets):
         inner = np.sort(rng.integers(0, spec.rows + 1, spec.segments - 1))
         return np.array([0, *inner, spec.rows])
+    if isinstance(spec, Sorted):
+        return np.sort(rng.standard_normal(spec.size, np.float32))
     return rng.standard_normal(spec, np.float32)
 
 
@@ -227,6 +236,17 @@ def top_k(k: int, *shape: int) -> Node:
     return Node((shape,), "TopK", (np.array([k]),), torch=lambda x: x.topk(k).values)
 
 
+def search(size: int, count: int) -> Built:
+    """The places of random numbers in a sorted row."""
+
+    def in_torch(row: Any, values: Any) -> Any:
+        import torch
+
+        return torch.searchsorted(row, values)
+
+    return Built((Sorted(size), (count,)), lambda b, *x: b.searchsorted(*x), torch=in_torch)
+
+
 FLAT = {"keepdims": 0}
 OPERATORS: dict[str, Operator] = {
     "GlobalAveragePool": unary("GlobalAveragePool", IMAGE),
@@ -331,6 +351,8 @@ OPERATORS: dict[str, Operator] = {
     "TopK, 10 of 1024": top_k(10, 512, 1024),
     "TopK, 10 of 100,000": top_k(10, 1, 100_000),
     "TopK, 1000 of 100,000": top_k(1000, 1, 100_000),
+    "searches in 100 numbers": search(100, 1_000_000),
+    "searches in 100,000 numbers": search(100_000, 1_000_000),
     "OneHot": Node(
         (Places((4096,), 256),),
         "OneHot",

@@ -87,6 +87,7 @@ Graph = Dialect(
         ops.ScatterNdOp,
         ops.SortOp,
         ops.TopKOp,
+        ops.SearchsortedOp,
         ops.SegmentReduceOp,
         ops.HistogramOp,
         ops.OneHotOp,

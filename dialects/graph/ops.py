@@ -78,6 +78,7 @@ from .ops_quantized import (
 from .ops_reduction import LogSoftmaxOp, ReduceOp, SoftmaxOp
 from .ops_rounding import AbsOp, CeilOp, FloorOp, RoundOp, SignOp
 from .ops_scatter import ScatterElementsOp, ScatterNdOp
+from .ops_search import SearchsortedOp
 from .ops_segment import SegmentReduceOp
 from .ops_select import ConcatOp, SliceOp
 from .ops_shape import BroadcastToOp, ReshapeOp, TransposeOp
@@ -175,6 +176,7 @@ __all__ = [
     "ScatterElementsOp",
     "ScatterNdOp",
     "SddmmOp",
+    "SearchsortedOp",
     "SegmentReduceOp",
     "SigmoidOp",
     "SignOp",

@@ -1,0 +1,169 @@
+"""Searches in sorted rows: `searchsorted`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, f64, i1, i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineExpr
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from ...core.dims import Dim, Shape, product
+from ...core.typed import dense_array
+from . import scalars
+from .attrs import DENSE_TENSOR, INDEX_TENSOR, bool_attr, is_float
+from .interfaces import (
+    FusionKind,
+    GraphOp,
+    Index,
+    Nest,
+    ShapeFacts,
+    Sizes,
+    element_type,
+    rank,
+    widened,
+)
+
+if TYPE_CHECKING:
+    from .interfaces import Array
+
+_I32_MAX = (1 << 31) - 1
+
+
+@irdl_op_definition
+class SearchsortedOp(GraphOp):
+    """Where each value would be inserted into a sorted row: the number of elements before it.
+
+    These are the elements that are less than the value or, with `right`, not greater. Either
+    `sorted` is one row for values of any shape, or it has a row for each row of the values, and all
+    dimensions but the last one are the same. As in NumPy, NaNs are equal and greater than all other
+    numbers. Results are i64. Rows are in ascending order, which is not checked: in another row a
+    place from 0 up to its length is found.
+
+    %p = graph.searchsorted %sorted, %values right = false
+        : (tensor<9xf32>, tensor<?x4xf32>) -> tensor<?x4xi64>
+    """
+
+    name = "graph.searchsorted"
+    FUSION: ClassVar[FusionKind] = FusionKind.REDUCTION
+    NEVER_NEGATIVE: ClassVar[bool] = True
+
+    sorted = operand_def(DENSE_TENSOR)
+    values = operand_def(DENSE_TENSOR)
+    right = prop_def(IntegerAttr.constr(i1))
+    result = result_def(INDEX_TENSOR)
+
+    assembly_format = (
+        "$sorted `,` $values `right` `=` $right attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        sorted: SSAValue | Operation,
+        values: SSAValue | Operation,
+        right: bool = False,
+        result_type: Attribute | None = None,
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"right": bool_attr(right)}
+        super().__init__(operands=[sorted, values], properties=properties, result_type=result_type)
+
+    def flops(self, sizes: Sizes) -> Dim | None:
+        """One operation for each value."""
+        return product(sizes.shape(self.values))
+
+    def infer_element_types(self) -> list[Attribute]:
+        return [i64]
+
+    def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
+        rows, values = shapes
+        expected, got = map(element_type, (self.sorted, self.values))
+        if expected != got:
+            facts.fail("element types differ", expected, got)
+        if not rows:
+            facts.fail("there is no row to search in", "rank >= 1", "rank 0")
+        if len(rows) == 1:
+            return [values]
+        if len(values) != len(rows):
+            facts.fail("values have the wrong rank", len(rows), len(values))
+        pairs = zip(rows[:-1], values[:-1], strict=True)
+        return [(*(facts.equal(a, b, "values have other rows") for a, b in pairs), values[-1])]
+
+    def reference(self, *arrays: Array) -> tuple[Array, ...]:
+        rows, values = (widened(dense_array(array)) for array in arrays)
+        size, first = rows.shape[-1], np.zeros(values.shape, np.int64)
+        for step in range(size.bit_length()):
+            half = ((size >> step) + 1) // 2
+            place = first + half - 1
+            found = rows[place] if rows.ndim == 1 else np.take_along_axis(rows, place, -1)
+            first += np.where(self._is_before(found, values), half, 0)
+        return self.stored(first)
+
+    def _is_before(self, element: np.ndarray, value: np.ndarray) -> np.ndarray:
+        """Whether elements are to the left of values."""
+        if self.right.value.data:
+            return (element <= value) | (value != value)
+        return (element < value) | ((value != value) & (element == element))
+
+    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+        """A binary search without a branch: it has as many steps as the size has bits.
+
+        The place is in the `size >> step` elements from the first one on, or after them.
+        """
+        extent = nest.extent(self.sorted, rank(self.sorted) - 1)
+        rest = index[: rank(self.sorted) - 1]
+        type = i32 if _known(extent) <= _I32_MAX else i64
+        value = self._number(nest, nest.at(self.values, index))
+        size = scalars.from_index(nest, nest.value(extent), type)
+        none, one = nest.constant(0, type), nest.constant(1, type)
+
+        def step(number: Index, first: SSAValue) -> SSAValue:
+            shift = scalars.from_index(nest, nest.value(number[0]), type)
+            left = nest.insert(arith.ShRUIOp(size, shift))
+            half = nest.insert(arith.ShRUIOp(scalars.add(nest, left, one), one))
+            place = scalars.sub(nest, scalars.add(nest, first, half), one)
+            element = self._number(nest, nest.at(self.sorted, (*rest, nest.index(place))))
+            before = self._precedes(nest, element, value)
+            return scalars.add(nest, first, scalars.select(nest, before, half, none))
+
+        first = nest.reduce([_bits_of(nest, extent)], "custom", none, step)
+        return scalars.convert(nest, first, type, i64)
+
+    def _number(self, nest: Nest, scalar: SSAValue) -> SSAValue:
+        """An element as a float or a signed integer."""
+        return scalars.convert(nest, scalar, scalar.type, i32) if scalar.type == i1 else scalar
+
+    def _precedes(self, nest: Nest, element: SSAValue, value: SSAValue) -> SSAValue:
+        """Whether an element is to the left of a value, as an i1."""
+        if self.right.value.data:
+            before = scalars.less_equal(nest, element, value)
+        else:
+            before = scalars.less(nest, element, value)
+        if not is_float(value.type):
+            return before
+        nan = nest.insert(arith.CmpfOp(value, value, "uno"))
+        if not self.right.value.data:
+            number = nest.insert(arith.CmpfOp(element, element, "ord"))
+            nan = nest.insert(arith.AndIOp(nan, number))
+        return nest.insert(arith.OrIOp(before, nan))
+
+
+def _known(extent: AffineExpr) -> float:
+    """A size, infinite if it is symbolic."""
+    return extent.value if isinstance(extent, AffineConstantExpr) else float("inf")
+
+
+# The exponent of a float from 2 ** n up to 2 ** (n + 1) is n, and that of 0 is the least of all. A
+# size is below 2 ** 53, so that the float is exact.
+def _bits_of(nest: Nest, extent: AffineExpr) -> AffineExpr:
+    """The number of bits of a size."""
+    if isinstance(extent, AffineConstantExpr):
+        return AffineExpr.constant(extent.value.bit_length())
+    number = scalars.from_index(nest, nest.value(extent), f64)
+    word = nest.insert(arith.BitcastOp(number, i64))
+    exponent = nest.insert(arith.ShRUIOp(word, nest.constant(52, i64)))
+    bits = scalars.sub(nest, exponent, nest.constant(1022, i64))
+    return nest.index(scalars.maximum(nest, bits, nest.constant(0, i64)))

@@ -1,0 +1,107 @@
+"""Searches in sorted rows: the reference is NumPy's, and compiled code gives what it gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stepwell as sw
+from stepwell.frontends.builder import Value
+
+from .test_operators import Build, build, check, check_all, random
+
+SIDES = {"left": False, "right": True}
+DTYPES = ["f16", "f32", "f64", "i1", "i8", "i32", "i64"]
+
+
+def searched(right: bool) -> Build:
+    return lambda b, rows, values: b.searchsorted(rows, values, right=right)
+
+
+def expected(rows: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
+    """What NumPy finds, in one row or in the row of each."""
+    if rows.ndim == 1:
+        return np.searchsorted(rows, values, side)
+    found = np.empty(values.shape, np.int64)
+    for row in np.ndindex(*rows.shape[:-1]):
+        found[row] = np.searchsorted(rows[row], values[row], side)
+    return found
+
+
+def ties(shape: tuple[int, ...], dtype: str = "f32", seed: int = 0) -> np.ndarray:
+    """Few different numbers, NaNs and zeros of both signs among the floats."""
+    x = np.asarray(random(shape, dtype, seed))
+    if x.dtype.kind == "f":
+        x = np.asarray(np.round(x * 2))
+        for number, value in enumerate([np.nan, -0.0, np.inf, -np.inf, 0.0]):
+            x.reshape(-1)[number::13] = value
+    return x
+
+
+def check_sides(rows: np.ndarray, values: np.ndarray, symbolic: bool = False) -> None:
+    """Compare both sides of a search with the reference, and that with NumPy."""
+    rows = np.sort(rows, axis=-1)
+    for side, right in SIDES.items():
+        reference = build(searched(right), [rows, values], False).run_reference(rows, values)
+        np.testing.assert_array_equal(reference, expected(rows, values, side))
+    check_all([(searched(right), [rows, values]) for right in SIDES.values()], symbolic=symbolic)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 100, 1025])
+def test_one_row_for_all_values(size: int) -> None:
+    check_sides(ties((size,)), ties((5, 37), seed=1))
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 3, 19)], ids=str)
+def test_values_of_any_shape(shape: tuple[int, ...]) -> None:
+    check_sides(ties((41,)), ties(shape, seed=1))
+
+
+def test_a_row_for_each_row_of_values() -> None:
+    check_sides(ties((3, 2, 29)), ties((3, 2, 19), seed=1))
+    check_sides(ties((0, 5)), ties((0, 3), seed=1))
+
+
+def test_sizes_that_are_symbolic() -> None:
+    for size in (0, 1, 16, 33):
+        check_sides(ties((size,)), ties((37,), seed=1), symbolic=True)
+    check_sides(ties((3, 29)), ties((3, 19), seed=1), symbolic=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numbers_of_a_type(dtype: str) -> None:
+    check_sides(ties((40,), dtype), ties((100,), dtype, seed=1))
+
+
+def test_a_row_in_another_order_gives_a_place() -> None:
+    rows, values = random((50,)), random((1000,))
+    check(searched(False), [rows, values])
+    found = sw.compile(build(searched(False), [rows, values], False))(rows, values)
+    assert found.min() >= 0
+    assert found.max() <= 50
+
+
+def test_a_search_is_fused_with_what_is_around_it() -> None:
+    def program(b: sw.Builder, rows: Value, values: Value) -> Value:
+        return b.searchsorted(rows, b.relu(values)) + 1
+
+    inputs = [np.sort(random((50,))), random((7, 19))]
+    check(program, inputs)
+    exe = sw.compile(build(program, inputs, False), threads=1)
+    assert exe.ir("kernels").count("loop.kernel") == 1
+
+
+def test_a_search_on_two_threads() -> None:
+    inputs = [np.sort(random((1000,))), random((100_000,), seed=1)]
+    exe = sw.compile(build(searched(True), inputs, False), threads=2)
+    assert " tiles {" in exe.ir("scheduled")
+    np.testing.assert_array_equal(exe(*inputs), np.searchsorted(*inputs, "right"))
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.data())
+def test_rows_of_any_sizes(data: st.DataObject) -> None:
+    size, count, seed = (data.draw(st.integers(0, 70)) for _ in range(3))
+    check_sides(ties((size,), seed=seed), ties((count,), seed=seed + 1))
