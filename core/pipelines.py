@@ -126,7 +126,7 @@ def pipeline(opt_level: int = 3, threads: int = 1, copy_indices: bool = False) -
         "optimized": ",".join(_OPTIMIZED[opt_level]),
         "fused": _FUSED[opt_level],
         "kernels": "convert-graph-to-loop",
-        "scheduled": _SCHEDULED[opt_level],
+        "scheduled": _SCHEDULED[opt_level].replace("loop-schedule", f"loop-schedule{on_threads}"),
         "buffers": f"convert-graph-to-rt{copying}",
         "loops": "loop-legalize-vectors,convert-loop-to-scf",
         "llvm": (

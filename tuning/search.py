@@ -203,7 +203,7 @@ class _Search:
         self.path, self.progress = path, progress
         self.tried = self.failed = 0
         self.begun = time.monotonic()
-        self.kernels = _kernels_of(module, target)
+        self.kernels = _kernels_of(module, target, threads)
         if not self.kernels:
             raise CompileError(explain("tune", "the module has no kernel to schedule"))
         self._recall()
@@ -288,7 +288,7 @@ class _Search:
         return space
 
     def _trace(self, kernel: _Kernel, knobs: Knobs) -> str:
-        return str(schedule_kernel(kernel.op.clone(), self.target, knobs)[0])
+        return str(schedule_kernel(kernel.op.clone(), self.target, knobs, self.threads)[0])
 
     def _try(self, kernel: _Kernel, knobs: Knobs) -> float | None:
         """The ratio of the trace of these choices, measured unless known."""
@@ -372,7 +372,7 @@ def _knobs(choices: Mapping[str, Any]) -> Knobs:
     return dataclasses.replace(ANALYTIC, **known)
 
 
-def _kernels_of(module: Module, target: Target) -> list[_Kernel]:
+def _kernels_of(module: Module, target: Target, threads: int = 1) -> list[_Kernel]:
     """The kernels of a module by structure, those with the most work first."""
     found: dict[str, _Kernel] = {}
     for op in module.op.ops:
@@ -383,7 +383,7 @@ def _kernels_of(module: Module, target: Target) -> list[_Kernel]:
             known.work += known.work // len(known.names)
             known.names += (name,)
             continue
-        default = str(schedule_kernel(op.clone(), target)[0])
+        default = str(schedule_kernel(op.clone(), target, threads=threads)[0])
         loops = [inner for inner in op.body.block.ops if isinstance(inner, ForOp)]
         if loops:
             found[key] = _Kernel(key, (name,), op, default, 1 + sum(map(cost, loops)))

@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.traits import is_side_effect_free
 
 from ...core.budgets import EXACT
-from ...core.typed import memref_type
+from ...core.building.arithmetic import INDEX
 from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.divided import Divided, divisible_loop
 from ...dialects.loop.in_place import written_in
 from ...dialects.loop.linear import rounded_up_quotient
-from ...dialects.loop.loops import bound_of
 from ...dialects.loop.names import free_names
-from ...dialects.loop.nests import Consumed, body_of, check_number, loop_names, plain_loop, refusal
-from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, OwnedOp, StoreOp
-from ...dialects.loop.rebuild import Rebuild
+from ...dialects.loop.nests import Consumed, body_of, loop_names, refusal
+from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, OwnedOp, StoreOp, YieldOp
 from ...dialects.loop.trace import noted
 from ..primitive import PrimitivePass
 
 STEP = "loop-own"
+
+BLOCK = 256
+"""How many iterations a part looks at before it runs those with places of its own."""
 
 Access = LoadOp | StoreOp
 
@@ -33,28 +35,54 @@ def own(kernel: Consumed, loop: str, parts: int, chunk: int = 1) -> KernelOp:
     """Divide the places that a serial loop writes to into parts, which are computed independently.
 
         for k to n serial: q = f(k); y[q] += u[k]
-        ->  for k0 to min(parts, n ceildiv chunk): for k1 to n serial: q = f(k1)
-                for k2 to owned(q, k0): y[q] += u[k1]
+        ->  for k0 to min(parts, n ceildiv chunk): for k1 to n ceildiv 256 serial:
+                m = 0; for k2 to min(256, n - 256 * k1) serial:
+                    mine[m] = k2; m += owned(f(256 * k1 + k2), k0)
+                for k3 to m serial: k = 256 * k1 + mine[k3]; q = f(k)
+                    for k4 to owned(q, k0): y[q] += u[k]
 
-    Each part runs all iterations, but updates only the places that it owns, so that every place is
+    Each part computes all places, but updates only those that it owns, so that every place is
     updated in the same order as before: results are the same, whatever runs the parts. This is the
     owner-computes rule (Rogers and Pingali, "Process Decomposition Through Locality of Reference",
-    1989). There are fewer parts for less than `parts * chunk` iterations.
+    1989). A part lists its iterations of a block first: whether a place is its own is random, and
+    would be mispredicted as a branch. There are fewer parts for less than `parts * chunk`
+    iterations.
 
     Raises:
         ScheduleError: if the loop is not serial, or not all accesses to what it writes are at one
             computed index.
     """
-    target = plain_loop(STEP, kernel, loop, [LoopKind.SERIAL])
-    for name, value in (("number of parts", parts), ("chunk", chunk)):
-        check_number(STEP, kernel, target, name, value)
-    if len(bound_of(target)) > 1:
-        raise refusal(STEP, kernel, target, "its bound is the smaller of several")
-    access, dimension = _common_place(kernel, target)
-    place = access.indices[_position(access, dimension)]
-    before = _needed(kernel, target, place)
-    new = _Own(kernel, target, access.buffer, dimension, place, before, parts, chunk).run()
+    target = divisible_loop(STEP, kernel, loop, parts, chunk)
+    new = _Own(kernel, target, owned_by(kernel, target), parts, chunk).run()
     return noted(new, "own", loop, parts, chunk)
+
+
+@dataclass(frozen=True)
+class Owned:
+    """The places that a loop writes to, one in each iteration."""
+
+    access: Access
+    """A store to them."""
+    dimension: int
+    """The dimension of it with the computed index."""
+    before: set[Operation]
+    """The operations of an iteration from which that is computed."""
+
+    @property
+    def place(self) -> SSAValue:
+        """The computed index."""
+        return self.access.indices[_position(self.access, self.dimension)]
+
+
+def owned_by(kernel: KernelOp, loop: ForOp) -> Owned:
+    """The places that a serial loop writes to.
+
+    Raises:
+        ScheduleError: if not all accesses to what it writes are at one computed index.
+    """
+    access, dimension = _common_place(kernel, loop)
+    place = access.indices[_position(access, dimension)]
+    return Owned(access, dimension, _needed(kernel, loop, place))
 
 
 def _common_place(kernel: KernelOp, loop: ForOp) -> tuple[Access, int]:
@@ -113,67 +141,64 @@ def _needed(kernel: KernelOp, loop: ForOp, place: SSAValue) -> set[Operation]:
     return found
 
 
-class _Own(Rebuild):
+class _Own(Divided):
     def __init__(
-        self,
-        kernel: KernelOp,
-        target: ForOp,
-        buffer: SSAValue,
-        dimension: int,
-        place: SSAValue,
-        before: set[Operation],
-        parts: int,
-        chunk: int,
+        self, kernel: KernelOp, target: ForOp, owned: Owned, parts: int, chunk: int
     ) -> None:
-        super().__init__(kernel, [target])
-        self.target, self.buffer, self.dimension = target, buffer, dimension
-        self.place, self.before = place, before
-        self.parts, self.chunk = parts, chunk
-        self.names = free_names(target.loop_name.data, ("0", "1", "2"), loop_names(kernel))
+        super().__init__(kernel, target, parts, chunk)
+        self.own = owned
+        self.names = free_names(
+            target.loop_name.data, ("0", "1", "2", "3", "4"), loop_names(kernel)
+        )
 
-    def visit_for(self, op: ForOp) -> None:
-        if op is not self.target:
-            super().visit_for(op)
-            return
-        (count,) = self.bound(op)
-        part, iteration, own = self.names
+    def divide(self, op: ForOp, count: AffineExpr) -> None:
+        part, block, _, own, once = self.names
         parts = self.number_of_parts(count)
-        size = self.compute(self.size(parts))
-        with (
-            self.loop(part, [parts], LoopKind.PARALLEL, op) as k0,
-            self.loop(iteration, [count], LoopKind.SERIAL, op) as k1,
-        ):
-            self.bind(op.variable, k1)
-            self.visit_some([inner for inner in body_of(op) if inner in self.before])
-            owned = self.emit(OwnedOp(self.value(self.place), self.compute(k0), size))
-            with self.loop(own, [self.number(owned.result)], LoopKind.PARALLEL, op):
-                self.visit_some([inner for inner in body_of(op) if inner not in self.before])
+        size = self.compute(
+            self.size_of_part(self.size_of(self.own.access.buffer, self.own.dimension), parts)
+        )
+        most = min(BLOCK, max(1, count.value)) if isinstance(count, AffineConstantExpr) else BLOCK
+        with self.loop(part, [parts], LoopKind.PARALLEL, op) as k0:
+            mine = self.emit(LocalOp(MemRefType(INDEX, [most]))).result
+            with self.loop(block, [rounded_up_quotient(count, most)], LoopKind.SERIAL, op) as k1:
+                found = self.listed(
+                    k1 * most, [AffineExpr.constant(most), count - k1 * most], mine, k0, size
+                )
+                with self.loop(own, [found], LoopKind.SERIAL, op) as k3:
+                    number = self.emit(LoadOp(mine, *self.map([k3]))).result
+                    owned = self.owned(k1 * most + self.number(number), k0, size)
+                    with self.loop(once, [self.number(owned)], LoopKind.PARALLEL, op):
+                        self.visit_some([o for o in body_of(op) if o not in self.own.before])
+
+    def listed(
+        self,
+        first: AffineExpr,
+        bound: Sequence[AffineExpr],
+        mine: SSAValue,
+        part: AffineExpr,
+        size: SSAValue,
+    ) -> AffineExpr:
+        """List the iterations of a block with places of a part; return how many there are."""
+        none = self.compute(AffineExpr.constant(0))
+        op = ForOp(self.names[2], *self.map(bound), LoopKind.SERIAL, inits=[none])
+        op.variable.name_hint = self.names[2]
+        with self.inside(op.body.block):
+            owned = self.owned(first + self.number(op.variable), part, size)
+            (count,) = op.carried
+            self.emit(StoreOp(op.variable, mine, *self.map([self.number(count)])))
+            self.emit(YieldOp(self.emit(arith.AddiOp(count, owned)).result))
+        return self.number(self.emit(op, self.target).results[0])
+
+    def owned(self, iteration: AffineExpr, part: AffineExpr, size: SSAValue) -> SSAValue:
+        """Whether a part owns the place of an iteration, which is computed here."""
+        self.bind(self.target.variable, iteration)
+        self.visit_some([inner for inner in body_of(self.target) if inner in self.own.before])
+        return self.emit(OwnedOp(self.value(self.own.place), self.compute(part), size)).result
 
     def visit_some(self, ops: Sequence[Operation]) -> None:
         """Visit some operations of an iteration."""
         for op in ops:
             self.visit(op)
-
-    def number_of_parts(self, count: AffineExpr) -> AffineExpr:
-        """The smaller of `parts` and the number of chunks."""
-        chunks = rounded_up_quotient(count, self.chunk)
-        if isinstance(chunks, AffineConstantExpr):
-            return AffineExpr.constant(min(self.parts, chunks.value))
-        return self.number(self.smallest([AffineExpr.constant(self.parts), chunks], self.target))
-
-    def size(self, parts: AffineExpr) -> AffineExpr:
-        """The places of a part: the extent of the dimension over the parts, rounded up."""
-        extent = memref_type(self.buffer).get_shape()[self.dimension]
-        if extent == DYNAMIC_INDEX:
-            axis = self.compute(AffineExpr.constant(self.dimension))
-            rows = self.number(self.emit(memref.DimOp(self.value(self.buffer), axis)).results[0])
-        else:
-            rows = AffineExpr.constant(extent)
-        if isinstance(parts, AffineConstantExpr):
-            return rounded_up_quotient(rows, max(1, parts.value))
-        one = self.compute(AffineExpr.constant(1))
-        divisor = self.emit(arith.MaxSIOp(self.compute(parts), one)).results[0]
-        return self.number(self.emit(arith.CeilDivSIOp(self.compute(rows), divisor)).results[0])
 
 
 @dataclass(frozen=True)
@@ -183,15 +208,10 @@ class LoopOwnPass(PrimitivePass):
     Before:
 
     ```mlir
-    loop.kernel @count(%at: memref<900xi64>) -> (%y: memref<99xi64>) {
-      %one = arith.constant 1 : i64
-      loop.for "i" %i to 99 {
-        loop.store %one, %y (d0) -> (d0)(%i) : i64, memref<99xi64>
-      }
-      loop.for "k" %k to 900 serial {
-        %p = loop.load %at (d0) -> (d0)(%k) : memref<900xi64>, i64
-        %q = arith.index_cast %p : i64 to index
-        loop.store add %one, %y (d0) -> (d0)(%q) : i64, memref<99xi64> } }
+    loop.kernel @f(%x: memref<8xindex>) -> (%y: memref<4xindex>) {
+      loop.for "k" %k to 8 serial {
+        %q = loop.load %x (d0) -> (d0)(%k) : memref<8xindex>, index
+        loop.store %q, %y (d0) -> (d0)(%q) : index, memref<4xindex> } }
     ```
 
     Options: `loop=k parts=2`
@@ -199,18 +219,18 @@ class LoopOwnPass(PrimitivePass):
     After:
 
     ```mlir
-    loop.kernel @count(%at: memref<900xi64>) -> (%y: memref<99xi64>)
-        attributes {loop.schedule = "own(k, 2, 1)"} {
-      %one = arith.constant 1 : i64
-      loop.for "i" %i to 99 { loop.store %one, %y (d0) -> (d0)(%i) : i64, memref<99xi64> }
-      %size = arith.constant 50 : index
-      loop.for "k0" %k0 to 2 {
-        loop.for "k1" %k1 to 900 serial {
-          %p = loop.load %at (d0) -> (d0)(%k1) : memref<900xi64>, i64
-          %q = arith.index_cast %p : i64 to index
-          %n = loop.owned %q part %k0 size %size
-          loop.for "k2" %k2 to min (d0) -> (d0)(%n) {
-            loop.store add %one, %y (d0) -> (d0)(%q) : i64, memref<99xi64> } } } }
+    loop.kernel @f(%x: memref<8xindex>) -> (%y: memref<4xindex>) attributes {
+      loop.schedule = "own(k, 2, 1)"} {  %s = arith.constant 2 : index  loop.for "k0" %a to 2 {
+      %l = loop.local : memref<8xindex>
+      loop.for "k1" %b to 1 serial {  %z = arith.constant 0 : index
+      %m = loop.for "k2" %i to min (d0) -> (8, d0 * -8 + 8)(%b) serial carry(%c = %z : index) {
+      %q = loop.load %x (d0, d1) -> (d0 * 8 + d1)(%b, %i) : memref<8xindex>, index
+      %n = loop.owned %q part %a size %s loop.store %i, %l (d0) -> (d0)(%c) : index, memref<8xindex>
+      %d = arith.addi %c, %n : index  loop.yield %d : index }  loop.for "k3" %e to %m serial {
+      %i = loop.load %l (d0) -> (d0)(%e) : memref<8xindex>, index
+      %q = loop.load %x (d0, d1) -> (d0 * 8 + d1)(%b, %i) : memref<8xindex>, index
+      %n = loop.owned %q part %a size %s  loop.for "k4" %f to %n {
+      loop.store %q, %y (d0) -> (d0)(%q) : index, memref<4xindex> } } } } }
     ```
 
     Requires: a serial loop that carries nothing, in which all accesses to what it writes are at one

@@ -11,9 +11,11 @@ from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
 
 from ...core.budgets import SUMS
 from ...core.context import decide, known_to, target_of
+from ...core.errors import explain
 from ...core.target import Target, named
 from ...core.walks import operations_in
 from ...dialects.loop.nests import ScheduleError, perfect_nest
@@ -29,6 +31,7 @@ from .rules.rows import schedule_row
 from .rules.staged_rows import schedule_staged_rows, staged_rows
 from .rules.steps import HeldBackError, Schedule
 from .rules.thread_tiles import cut_thread_tiles
+from .rules.updates import parallelise_updates
 
 Rule = Callable[[Schedule, str], str | None]
 
@@ -37,15 +40,17 @@ RULES: tuple[Rule, ...] = (schedule_contraction, schedule_lanes)
 
 
 def schedule_kernel(
-    kernel: KernelOp, target: Target, knobs: Knobs = ANALYTIC
+    kernel: KernelOp, target: Target, knobs: Knobs = ANALYTIC, threads: int = 1
 ) -> tuple[Schedule, list[str]]:
     """Schedule the nests of a kernel that is in no module, each by the first rule that fits.
+
+    Tiles do not depend on the number of threads, but work that only threads are worth does.
 
     Returns:
         The schedule, with the new kernel and the trace of its steps, and a reason for each
         nest. A nest that no rule fits stays as it is.
     """
-    schedule, reasons = Schedule(kernel, target, knobs), list[str]()
+    schedule, reasons = Schedule(kernel, target, knobs, threads), list[str]()
     with suppress(HeldBackError):
         _rows(schedule, kernel.body.block, reasons)
         for nest in _top_loops(schedule.kernel):
@@ -61,6 +66,12 @@ def _nest(schedule: Schedule, nest: str, reasons: list[str]) -> bool:
         return True
     if done := schedule.attempt(lambda: _staged_rows(schedule, nest)):
         reasons += done
+        return True
+    if updates := schedule.attempt(lambda: parallelise_updates(schedule, nest)):
+        reason, left = updates
+        reasons.append(reason)
+        for name in left:
+            _inside(schedule, name, reasons)
         return True
     loop, others = schedule.for_loop(nest), set(_top_loops(schedule.kernel)) - {nest}
     if reason := schedule.attempt(lambda: schedule_transpose(schedule, nest)):
@@ -224,8 +235,13 @@ class LoopSchedulePass(ModulePass):
     """Steps for the only kernel, or for several as `@name: steps @other: steps`."""
     trace_file: str | None = None
     """A file with such text."""
+    threads: int = 1
+    """How many threads run tiles: work that only these are worth is left out for one."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.threads < 1:
+            fact = explain(self.name, "wrong threads", expected="1 or more", got=self.threads)
+            raise PassFailedException(fact)
         target = target_of(ctx) if self.target is None else named(self.target)
         replayed = replay_all(op, read_traces(self.trace, self.trace_file))
         for kernel in replayed:
@@ -239,7 +255,7 @@ class LoopSchedulePass(ModulePass):
                 continue
             place = InsertPoint.after(kernel)
             kernel.detach()
-            schedule, reasons = schedule_kernel(kernel, target)
+            schedule, reasons = schedule_kernel(kernel, target, threads=self.threads)
             Rewriter.insert_op(schedule.kernel, place)
             if trace := str(schedule):
                 why = "; ".join(dict.fromkeys(reasons)) or "nothing else fits"

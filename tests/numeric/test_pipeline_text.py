@@ -94,7 +94,7 @@ def test_an_edited_text_is_what_runs() -> None:
     module, inputs = mlp()
     text = pipeline_text(pipeline(3, threads=2))
     edited = text.replace("graph-fuse-ops", "graph-fuse-ops{max-ops=1}").replace(
-        "loop-schedule,", "# without a schedule"
+        "loop-schedule{threads=2},", "# without a schedule"
     )
     exe = sw.compile(module, pipeline=edited)
     assert exe.ir("fused").count("graph.primitive") == 4

@@ -26,6 +26,7 @@ from ..own import own
 from ..pack import pack
 from ..pad import pad
 from ..prefetch import prefetch
+from ..privatise import privatise
 from ..reorder import reorder
 from ..sink import sink
 from ..split import split
@@ -51,6 +52,7 @@ PRIMITIVES: Mapping[str, Primitive] = {
         pack,
         pad,
         prefetch,
+        privatise,
         reorder,
         sink,
         split,

@@ -18,8 +18,10 @@ from ..balance import balance
 from ..distribute import distribute
 from ..drop_unit_loops import drop_unit_loops, has_unit_loop
 from ..merge import merge
+from ..own import own
 from ..pack import pack
 from ..prefetch import prefetch
+from ..privatise import privatise
 from ..reorder import reorder
 from ..sink import sink
 from ..split import split
@@ -74,10 +76,13 @@ class Schedule:
         kernel: the kernel, which each step consumes, or a copy of one to come back to.
         target: the machine that the kernel is for.
         knobs: choices that override those of the rules.
+        threads: how many threads run tiles.
     """
 
-    def __init__(self, kernel: KernelOp, target: Target, knobs: Knobs = ANALYTIC) -> None:
-        self.kernel, self.target, self.knobs = kernel, target, knobs
+    def __init__(
+        self, kernel: KernelOp, target: Target, knobs: Knobs = ANALYTIC, threads: int = 1
+    ) -> None:
+        self.kernel, self.target, self.knobs, self.threads = kernel, target, knobs, threads
         self._kept: list[KernelOp] = []
         self._copy: tuple[KernelOp | None, KernelOp] = None, kernel
         """A kernel to come back to and a copy of it, which a step has refused."""
@@ -151,6 +156,23 @@ class Schedule:
     def balance(self, loop: str, entries: str, factor: int, weight: int) -> Parts:
         """Cut a loop over rows into parts of about as many entries; see `balance`."""
         return self._parts(loop, self._take(balance, loop, entries, factor, weight))
+
+    def own(self, loop: str, parts: int, chunk: int) -> tuple[str, str]:
+        """Divide the places that a serial loop writes to among parts, see `own`.
+
+        Return the loop over parts, and the one around an update.
+        """
+        once, *_, part = self._take(own, loop, parts, chunk)[loop]
+        return part, once
+
+    def privatise(self, loop: str, parts: int, chunk: int) -> tuple[str, str]:
+        """Give parts of a serial loop copies of what it accumulates into, see `privatise`.
+
+        Return the loop over parts, and the one that joins the copies.
+        """
+        made = self._take(privatise, loop, parts, chunk)[loop]
+        part, *_, join = [name for name in made if self.loop(name).parent_op() is self.kernel]
+        return part, join
 
     def distribute(self, loop: str, after: str) -> Sequence[str]:
         """Run a loop over each of two parts of a loop's body, return both; see `distribute`."""

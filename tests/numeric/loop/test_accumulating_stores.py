@@ -146,13 +146,35 @@ def test_maxnum_passes_over_nan(kernel_of, compiled_kernel, normal, size, steps)
 def test_parts_own_what_they_update(kernel_of, compiled_kernel, combine, parts) -> None:
     """Each place is updated in the same order as by one loop, so that sums have equal roundings."""
     rng, text = np.random.default_rng(3), scatter(combine, "f32")
-    for chunk, count in ((1, 0), (1, 1), (1, 60), (25, 60)):
+    for chunk, count in ((1, 0), (1, 1), (1, 60), (25, 60), (100, 600)):
         at, v = rng.integers(0, 9, count).astype(np.int32), rng.normal(size=count)
         inputs, expected = [at, v.astype(np.float32)], np.full(9, 77, np.float32)
         compiled_kernel(kernel_of(text), [*inputs, expected])
         for way in (run_kernel, compiled_kernel):
             got = np.full(9, 77, np.float32)
             way(replay(kernel_of(text), f"own(k, {parts}, {chunk}); tiles(k0)"), [*inputs, got])
+            np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4, 20])
+@pytest.mark.parametrize(
+    ("combine", "kind"), [("add", "i32"), ("mul", "i32"), ("max", "f32"), ("min", "f32")]
+)
+def test_copies_are_joined(kernel_of, compiled_kernel, combine, kind, parts) -> None:
+    """Integers wrap around; a NaN stays, and a place without updates is what it was."""
+    rng, text = np.random.default_rng(3), scatter(combine, kind)
+    numpy = np.int32 if kind == "i32" else np.float32
+    for chunk, count in ((1, 0), (1, 1), (1, 60), (25, 60)):
+        at = rng.integers(0, 8, count).astype(np.int32)
+        v = (rng.normal(size=count) * (1 << 24)).astype(numpy)
+        if kind == "f32":
+            v[7::20] = np.nan
+        inputs, expected = [at, v], np.full(9, 77, numpy)
+        compiled_kernel(kernel_of(text), [*inputs, expected])
+        for way in (run_kernel, compiled_kernel):
+            got = np.full(9, 77, numpy)
+            trace = f"privatise(k, {parts}, {chunk}); tiles(k0)"
+            way(replay(kernel_of(text), trace), [*inputs, got])
             np.testing.assert_array_equal(got, expected)
 
 

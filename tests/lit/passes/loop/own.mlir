@@ -22,14 +22,25 @@
 // CHECK-SAME:    loop.schedule = "own(k, 2, 1); tiles(k0)"
 // CHECK:         %[[SIZE:.*]] = arith.constant 5 : index
 // CHECK:         loop.for "k0" %k0 to 2 tiles {
-// CHECK-NEXT:      loop.for "k1" %k1 to 60 serial {
-// CHECK-NEXT:        %[[P:.*]] = loop.load %at (d0) -> (d0)(%k1)
-// CHECK-NEXT:        %[[Q:.*]] = arith.index_cast %[[P]]
-// CHECK-NEXT:        %[[N:.*]] = loop.owned %[[Q]] part %k0 size %[[SIZE]]
-// CHECK-NEXT:        loop.for "k2" %k2 to %[[N]] {
-// CHECK-NEXT:          loop.for "j" %j to 4 {
-// CHECK-NEXT:            loop.load %v (d0, d1) -> (d0, d1)(%k1, %j)
-// CHECK-NEXT:            loop.store add %{{.*}}, %y (d0, d1) -> (d0, d1)(%[[Q]], %j)
+// CHECK-NEXT:      %[[MINE:.*]] = loop.local : memref<60xindex>
+// CHECK-NEXT:      loop.for "k1" %k1 to 1 serial {
+// CHECK-NEXT:        %[[NONE:.*]] = arith.constant 0 : index
+// CHECK-NEXT:        %[[M:.*]] = loop.for "k2" %k2 to min (d0) -> (60, ((d0 * -60) + 60))(%k1) serial carry(%[[C:.*]] = %[[NONE]] : index) {
+// CHECK-NEXT:          %[[P:.*]] = loop.load %at (d0, d1) -> (((d0 * 60) + d1))(%k1, %k2)
+// CHECK-NEXT:          %[[Q:.*]] = arith.index_cast %[[P]]
+// CHECK-NEXT:          %[[N:.*]] = loop.owned %[[Q]] part %k0 size %[[SIZE]]
+// CHECK-NEXT:          loop.store %k2, %[[MINE]] (d0) -> (d0)(%[[C]])
+// CHECK-NEXT:          %[[D:.*]] = arith.addi %[[C]], %[[N]] : index
+// CHECK-NEXT:          loop.yield %[[D]] : index
+// CHECK:             loop.for "k3" %k3 to %[[M]] serial {
+// CHECK-NEXT:          %[[L:.*]] = loop.load %[[MINE]] (d0) -> (d0)(%k3)
+// CHECK-NEXT:          loop.load %at (d0, d1) -> (((d0 * 60) + d1))(%k1, %[[L]])
+// CHECK-NEXT:          %[[R:.*]] = arith.index_cast
+// CHECK-NEXT:          %[[O:.*]] = loop.owned %[[R]] part %k0 size %[[SIZE]]
+// CHECK-NEXT:          loop.for "k4" %k4 to %[[O]] {
+// CHECK-NEXT:            loop.for "j" %j to 4 {
+// CHECK-NEXT:              loop.load %v (d0, d1, d2) -> (((d0 * 60) + d1), d2)(%k1, %[[L]], %j)
+// CHECK-NEXT:              loop.store add %{{.*}}, %y (d0, d1) -> (d0, d1)(%[[R]], %j)
 loop.kernel @scatter(%at: memref<60xi32>, %v: memref<60x4xf32>) -> (%y: memref<9x4xf32>) {
   %one = arith.constant 1.0 : f32
   loop.for "a" %a to 9 {

@@ -1,0 +1,122 @@
+"""Scatters and histograms on several threads: they give what one thread gives, bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.frontends.builder import Value
+
+from .test_operators import Build, build, random
+
+ROWS = 20_001
+"""An odd number of updates, which are worth several threads."""
+
+
+def compiled(program: Build, inputs: Sequence[Any], symbolic: bool = False) -> sw.Executable:
+    """Check a program on two and three threads against one, and one against the reference."""
+    module = build(program, inputs, symbolic)
+    alone = sw.compile(module, threads=1)(*inputs)
+    exes = [sw.compile(module, threads=threads) for threads in (2, 3)]
+    for exe in exes:
+        np.testing.assert_array_equal(exe(*inputs), alone)
+    np.testing.assert_allclose(alone, module.run_reference(*inputs), rtol=1e-5, atol=1e-4)
+    return exes[0]
+
+
+def step_of(exe: sw.Executable) -> str:
+    """How the updates of the only kernel are parallelised, and why."""
+    (decision,) = [d for d in exe.decisions if d.pass_name == "loop-schedule"]
+    return str(decision)
+
+
+def places(count: int, size: int, seed: int = 0) -> np.ndarray:
+    """Indices, of which a half count from the back, and some are frequent."""
+    found = np.random.default_rng(seed).integers(-size, size, count)
+    found[::5] = size // 3
+    return found
+
+
+def scattered(kind: str) -> Build:
+    def program(b: sw.Builder, x: Value, updates: Value, indices: Value) -> Value:
+        return b.scatter_nd(x, updates, [indices], kind=kind)
+
+    return program
+
+
+@pytest.mark.parametrize("kind", ["add", "none", "mul"])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_rows_belong_to_threads(kind: str, symbolic: bool) -> None:
+    inputs = [random((301, 70)), random((ROWS, 70), seed=1), places(ROWS, 301)]
+    exe = compiled(scattered(kind), inputs, symbolic)
+    assert "each of 2 threads updates places of its own" in step_of(exe)
+    if symbolic:
+        few = [inputs[0], inputs[1][:5], inputs[2][:5]]
+        expected = build(scattered(kind), few, False).run_reference(*few)
+        np.testing.assert_array_equal(exe(*few), expected)
+        none = [inputs[0], inputs[1][:0], inputs[2][:0]]
+        np.testing.assert_array_equal(exe(*none), inputs[0])
+
+
+def test_rows_of_one_place() -> None:
+    """One thread has all of the work, the other one none."""
+    inputs = [random((2, 70)), random((ROWS, 70), seed=1), np.zeros(ROWS, np.int64)]
+    compiled(scattered("add"), inputs)
+
+
+def test_rows_at_indices_of_several_dimensions() -> None:
+    x, updates = random((31, 9, 70)), random((ROWS, 70), seed=1)
+
+    def program(b: sw.Builder, x: Value, updates: Value, i: Value, j: Value) -> Value:
+        return b.scatter_nd(x, updates, [i, j], kind="add")
+
+    exe = compiled(program, [x, updates, places(ROWS, 31), places(ROWS, 9, seed=1)])
+    assert "each of 2 threads updates places of its own" in step_of(exe)
+
+
+def test_a_wrong_index_is_an_error() -> None:
+    inputs = [random((301, 70)), random((ROWS, 70), seed=1), places(ROWS, 301)]
+    exe = sw.compile(build(scattered("add"), inputs, False), threads=2)
+    inputs[2][77] = 301
+    with pytest.raises(sw.InputError, match="index out of range at position 77"):
+        exe(*inputs)
+
+
+@pytest.mark.parametrize("bins", [1, 7, 1000])
+def test_counts_are_joined(bins: int) -> None:
+    def program(b: sw.Builder, x: Value) -> Value:
+        return b.histogram(x, bins)
+
+    exe = compiled(program, [places(100_001, bins)])
+    assert "2 copies are updated at the same time, and joined" in step_of(exe)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("add", "i32"), ("mul", "i64"), ("max", "f32")])
+def test_what_has_no_order_is_joined(kind: str, dtype: str) -> None:
+    def program(b: sw.Builder, x: Value, updates: Value, indices: Value) -> Value:
+        return b.scatter_elements(x, indices, updates, axis=0, kind=kind)
+
+    inputs = [random((101,), dtype), random((100_001,), dtype, 1), places(100_001, 101)]
+    if dtype == "f32":
+        inputs[1][::1000] = np.nan
+    exe = compiled(program, inputs)
+    assert "2 copies are updated at the same time, and joined" in step_of(exe)
+
+
+def test_sums_of_floats_keep_their_order() -> None:
+    def program(b: sw.Builder, x: Value, weights: Value) -> Value:
+        return b.histogram(x, 100, weights)
+
+    exe = compiled(program, [places(100_001, 100), random((100_001,))])
+    assert "updates stay in order on one thread" in step_of(exe)
+
+
+def test_few_updates_stay_on_one_thread() -> None:
+    inputs = [random((9, 4)), random((60, 4), seed=1), places(60, 9)]
+    for count in (1, 2):
+        exe = sw.compile(build(scattered("add"), inputs, False), threads=count)
+        assert "own(" not in exe.ir("scheduled")
