@@ -260,6 +260,30 @@ def test_results_without_memory() -> None:
     assert exe(x[:2], x[:3].T).shape == (2, 3)
 
 
+def test_a_large_result_begins_at_a_line() -> None:
+    b = sw.Builder("main")
+    b.output(b.neg(b.input("x", ("n", 3), "f32")), name="y")
+    exe = sw.compile(b.module(), threads=1)
+    x, small = np.ones((1 << 19, 3), np.float32), np.ones((5, 3), np.float32)
+    assert not goes_through_python(lambda: exe(x))
+    assert exe(small).base is None
+    kinds = (np.dtype(np.uint8), x.dtype)
+    counts = list(map(sys.getrefcount, kinds))
+    tracemalloc.start()
+    for call in (exe, lambda x: Executable.__call__(exe, x)):
+        for _ in range(20):
+            y = call(x)
+            assert y.ctypes.data % 64 == 0
+            assert y.flags.carray
+            assert (y == -1).all()
+            assert y.base.nbytes == x.nbytes + 64
+            del y
+    assert tracemalloc.get_traced_memory()[0] < x.nbytes
+    tracemalloc.stop()
+    changes = [sys.getrefcount(kind) - n for kind, n in zip(kinds, counts, strict=True)]
+    assert max(map(abs, changes)) < 10
+
+
 def test_scalars_and_booleans() -> None:
     b = sw.Builder("main")
     x = b.input("x", (), "f64")
